@@ -1,0 +1,49 @@
+"""The three families of exceptions (docs/architecture.md, D11).
+
+In: whatever goes wrong while a frame is captured or a graph is compiled. Out: one clear exception.
+The user's own exceptions pass through untouched; a graph break (`GraphBreak`) is expected and turned
+into a continuation, or into `Unsupported` under ``fullgraph=True``; `InternalError` is a bug of ours.
+Next room: config.
+"""
+
+from __future__ import annotations
+
+
+class FramejitError(RuntimeError):
+    """Base class of every error that framejit itself raises at its users."""
+
+
+class Unsupported(FramejitError):
+    """A graph break was met under ``fullgraph=True`` / ``nopython=True``."""
+
+
+class BackendCompilerFailed(FramejitError):
+    """The backend raised, or returned something that cannot be called.
+
+    ``backend_name`` is the backend's name; ``__cause__`` is what the backend raised, if it did.
+    """
+
+    def __init__(self, backend_name: str, message: str) -> None:
+        super().__init__(message)
+        self.backend_name = backend_name
+
+
+class UnknownBackend(FramejitError):
+    """A backend was asked for by a name that is not registered."""
+
+
+class InternalError(FramejitError):
+    """A bug of framejit. Raised only with ``config.raise_internal_errors``; else reported once."""
+
+
+class GraphBreak(Exception):
+    """Internal control flow: the current instruction cannot be captured. Never reaches a user.
+
+    ``reason`` completes the sentence "framejit cannot capture this, because ...";
+    ``hint`` says what the user can do about it.
+    """
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint

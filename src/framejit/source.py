@@ -1,0 +1,97 @@
+"""Where a value came from: how to load it again, what is assumed about it, its stable name.
+
+In: the root slots of a frame. Out: a tree of `Source` nodes that grows while a frame is captured;
+each node carries the facts (guards) that the capture relied on and whether the generated function
+needs the value ("capture"). The tree *is* the guard plan: `guards.plan` walks it, the native check
+executes it, and nothing else ever loads a user's value again. Next room: native.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Fact(NamedTuple):
+    """One assumption about a source. ``kind`` is a name of `guards.kinds`; ``payload`` is data."""
+
+    kind: str
+    payload: Any
+    line: tuple[str, int] | None  # the user's file and line that relied on it
+
+
+class Source:
+    """One node: ``accessor`` applied to ``base``'s value. Children are interned, so the same path
+    is the same object and comparing sources is comparing identities.
+
+    Accessors (``key`` in brackets): slot (index), const (the object itself), cell (), dict (),
+    item (key of a dict), index (position in list/tuple), type (), type_attr (name, raw MRO lookup),
+    attr (name; C-level attributes that run no user code), call (a Python function of the value).
+    """
+
+    __slots__ = ("accessor", "base", "captured", "children", "facts", "fact_keys", "key", "label")
+
+    def __init__(self, base: Source | None, accessor: str, key: Any, label: str = "") -> None:
+        self.base = base
+        self.accessor = accessor
+        self.key = key
+        self.label = label
+        self.children: dict[Any, Source] = {}
+        self.facts: list[Fact] = []
+        self.fact_keys: set[Any] = set()
+        self.captured = False
+
+    def child(self, accessor: str, key: Any = None) -> Source:
+        """The source reached from this one; made once per path."""
+        # Keys that compare equal but differ in type (1, True, 1.0) are the same dict key, so they
+        # may share a node; unhashable keys never occur (dict keys, names, indices, functions).
+        slot = (accessor, key)
+        node = self.children.get(slot)
+        if node is None:
+            node = self.children[slot] = Source(self, accessor, key)
+        return node
+
+    def add_fact(self, kind: str, payload: Any = None, line: tuple[str, int] | None = None) -> None:
+        """Record an assumption once; ``payload`` is compared by identity when it is unhashable."""
+        try:
+            token = (kind, payload, type(payload))
+            if token in self.fact_keys:
+                return
+        except TypeError:
+            token = (kind, id(payload), None)
+            if token in self.fact_keys:
+                return
+        self.fact_keys.add(token)
+        self.facts.append(Fact(kind, payload, line))
+
+    @property
+    def name(self) -> str:
+        """Stable, readable: ``L['self'].encoder.layer[0].weight``. No ids, no counters."""
+        base = self.base
+        if base is None:
+            return self.label
+        accessor, key = self.accessor, self.key
+        if accessor == "item":
+            if base.accessor == "item" and base.key in ("_parameters", "_buffers", "_modules"):
+                owner = base.base
+                if owner is not None and owner.accessor == "dict" and isinstance(key, str):
+                    parent = owner.base.name if owner.base is not None else owner.label
+                    return f"{parent}.{key}" if key.isidentifier() else f"{parent}[{key}]"
+            if base.accessor == "dict" and isinstance(key, str) and base.base is not None:
+                return f"{base.base.name}.{key}"
+            if base.accessor == "const" and base.label.startswith("globals"):
+                return f"G[{key!r}]"
+            return f"{base.name}[{key!r}]"
+        if accessor == "index":
+            return f"{base.name}[{key}]"
+        if accessor == "cell":
+            return base.name
+        if accessor == "dict":
+            return f"{base.name}.__dict__"
+        if accessor == "type":
+            return f"type({base.name})"
+        if accessor in ("attr", "type_attr"):
+            return f"{base.name}.{key}"
+        return f"{getattr(key, '__name__', key)}({base.name})"
+
+    def __repr__(self) -> str:
+        return f"<Source {self.name}>"
