@@ -1,0 +1,33 @@
+"""Builds the one extension module, `framejit.native._C`. Everything else is in pyproject.toml.
+
+`-g0` because debug information of the torch headers makes the file twenty times larger.
+"""
+
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+ROOM = "src/framejit/native"
+HEADERS = ["cpython_compat", "dispatch", "global_state", "guard_checks", "guard_tree", "hook", "ref"]
+
+setup(
+    ext_modules=[
+        CppExtension(
+            "framejit.native._C",
+            sources=[
+                f"{ROOM}/module.cpp",
+                f"{ROOM}/global_state.cpp",
+                f"{ROOM}/guard_checks.cpp",
+                f"{ROOM}/guard_tree.cpp",
+                f"{ROOM}/guard_record.cpp",
+                f"{ROOM}/guard_type.cpp",
+                f"{ROOM}/dispatch.cpp",
+                f"{ROOM}/tail_call.cpp",
+                f"{ROOM}/binding.cpp",
+                f"{ROOM}/hook.cpp",
+            ],
+            depends=[f"{ROOM}/{name}.h" for name in [*HEADERS, "tensor_check"]],
+            extra_compile_args=["-O2", "-g0", "-fvisibility=hidden", "-Wall"],
+        )
+    ],
+    cmdclass={"build_ext": BuildExtension},
+)

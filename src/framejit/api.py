@@ -1,0 +1,286 @@
+"""The public functions: `compile`, `optimize`, `run`, `disable` and their like.
+
+In: the user's functions, modules and blocks. Out: compiled objects, and blocks in which frames are
+captured. This is the last room: it binds compiler, backends and directives together, and nothing
+imports it but the package's front door.
+"""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, overload
+
+import torch
+
+from framejit import directives
+from framejit.callables import (
+    compile_callable,
+    compilers,
+    disable_module,
+    new_compiler,
+    original_module,
+    supported,
+)
+from framejit.compiler import Compiler
+from framejit.native import CompiledFunction
+from framejit.regions import (
+    Region,
+    Restore,
+    compile_nothing_new,
+    disabled_function,
+    run_only_function,
+    use_nothing_compiled,
+    watch_frames,
+)
+from framejit.report import events, messages
+from framejit.settings import Backend, Settings
+from framejit.values.space import LOOKASIDES
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Blocks that are entered again with the same backend and settings use what they compiled before.
+#: The least recently used ones are forgotten.
+_blocks: OrderedDict[tuple[Any, ...], tuple[Settings, Compiler]] = OrderedDict()
+_BLOCK_LIMIT = 64
+
+
+@overload
+def compile(model: F, **settings: Any) -> F: ...
+@overload
+def compile(model: None = None, **settings: Any) -> Callable[[F], F]: ...
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Backend = "inductor",
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """Compile a function, method, callable or ``nn.Module``; also usable as a decorator.
+
+    Args:
+        model: What to compile. Without it, the result is a decorator.
+        fullgraph: A graph break is an error (`exc.Unsupported`) instead of a continuation.
+        dynamic: Whether sizes of inputs may vary: True, False, or None for static sizes first.
+        backend: The name of a backend (`list_backends`), or any callable
+            ``f(gm: fx.GraphModule, example_inputs: list[Tensor])`` that returns a callable.
+        mode: A mode of the inductor backend, as in ``torch.compile``.
+        options: Options for the backend; not together with ``mode``.
+        disable: Return ``model`` as it is.
+
+    Returns:
+        The same kind of object. A function keeps its name, signature and docstring; a module is an
+        instance of its class that shares all its state with ``model``, which stays eager.
+
+    Raises:
+        TypeError, ValueError, exc.UnknownBackend: For bad arguments, which are named.
+    """
+    settings = Settings(
+        backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options
+    )
+    if model is None:
+        return lambda model: _required(model) if disable else _compile(_required(model), settings)
+    return model if disable else _compile(model, settings)
+
+
+def _compile(model: Any, settings: Settings) -> Any:
+    return compile_callable(model, settings)
+
+
+def _required(model: Any) -> Any:
+    if model is None:
+        raise TypeError("model must be a function, a method, a callable or an nn.Module, not None")
+    return model
+
+
+class optimize(Region):
+    """Capture every frame that runs inside a block; or, as a decorator, compile a callable.
+
+    ``with optimize(my_backend): ...`` also captures the functions that are called in the block, at
+    any depth; blocks with the same backend and settings share what was compiled, until `reset`.
+    ``@optimize(my_backend)`` is `compile` with the same settings. ``nopython=True`` means
+    ``fullgraph=True``.
+    """
+
+    def __init__(
+        self,
+        backend: str | Backend = "inductor",
+        *,
+        nopython: bool = False,
+        dynamic: bool | None = None,
+        mode: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        disable: bool = False,
+    ) -> None:
+        super().__init__()
+        if not isinstance(nopython, bool):
+            raise TypeError(f"nopython must be True or False, not {nopython!r}")
+        self.settings = Settings(
+            backend=backend, fullgraph=nopython, dynamic=dynamic, mode=mode, options=options
+        )
+        self.disable = disable
+
+    def __call__(self, model: F) -> F:
+        return _required(model) if self.disable else _compile(_required(model), self.settings)
+
+    def start(self) -> Restore:
+        if self.disable or not supported():
+            return lambda: None
+        return watch_frames(_block(self.settings).hook_context)
+
+
+def _block(settings: Settings) -> Compiler:
+    """The compiler that all blocks with these settings share."""
+    key = settings.key
+    found = _blocks.get(key)
+    if found is None:
+        # The settings are kept, so a backend's id in the key cannot be given to another object.
+        found = _blocks[key] = (settings, new_compiler(settings))
+        while len(_blocks) > _BLOCK_LIMIT:
+            _blocks.popitem(last=False)
+    _blocks.move_to_end(key)
+    return found[1]
+
+
+class _RunOnly(Region):
+    def start(self) -> Restore:
+        restores = [compile_nothing_new()]
+        if _blocks:  # what the last optimize() block compiled is used, too
+            _, compiler = next(reversed(_blocks.values()))
+            restores.append(watch_frames(compiler.hook_context))
+
+        def restore() -> None:
+            for one in reversed(restores):
+                one()
+
+        return restore
+
+
+class _Disabled(Region):
+    def start(self) -> Restore:
+        return use_nothing_compiled()
+
+
+def run(fn: Any = None) -> Any:
+    """Use what is compiled and compile nothing new; inputs that nothing fits run as plain Python.
+
+    ``with run(): ...`` for a block, ``run(fn)`` or ``@run`` for a callable.
+    """
+    if fn is None:
+        return _RunOnly()
+    return _wrapped(fn, run_only_function, "run")
+
+
+def disable(fn: Any = None, recursive: bool = True) -> Any:
+    """Run a callable, or a block, and all it calls, as plain Python.
+
+    ``@disable``, ``disable(fn)``, ``disable(module)``, ``with disable(): ...``. With
+    ``recursive=False`` only ``fn`` itself is not captured, what it calls is (see `skip`).
+    """
+    if not recursive:
+        return skip(fn)
+    if fn is None:
+        return _DisableDecorator()
+    if isinstance(fn, torch.nn.Module):
+        return disable_module(fn)
+    if isinstance(fn, type) and issubclass(fn, torch.nn.Module):
+        fn.forward = disabled_function(fn.forward)
+        return fn
+    return _wrapped(fn, disabled_function, "disable")
+
+
+class _DisableDecorator(_Disabled):
+    """What ``disable()`` returns: good for ``with disable():`` and for ``@disable()``."""
+
+    def __call__(self, fn: F) -> F:
+        return disable(fn)
+
+
+def _wrapped(fn: Any, make: Callable[[Any], Any], name: str) -> Any:
+    if isinstance(fn, types.MethodType):
+        return types.MethodType(make(fn.__func__), fn.__self__)
+    if isinstance(fn, (type, staticmethod, classmethod)) or not callable(fn):
+        raise TypeError(f"fn must be a function, a method or a callable, not {_a(fn)}: {name}(fn)")
+    return make(fn)
+
+
+def skip(fn: Any = None) -> Any:
+    """Do not capture the frame of ``fn``; what it calls is still captured. Returns ``fn``."""
+    if fn is None:
+        return skip
+    return _mark(fn, "skip")
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Put calls of ``fn`` into graphs as they are, without looking inside.
+
+    ``fn`` (or a list of functions) must take and return tensors and constants, and must not depend
+    on anything else: nothing inside it is guarded.
+    """
+    return _mark(fn, "allow_in_graph")
+
+
+def disallow_in_graph(fn: Any) -> Any:
+    """Never put calls of ``fn`` (or of a list of functions) into a graph: break there instead."""
+    return _mark(fn, "disallow_in_graph")
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """Call ``fn`` while capturing and take its result for a constant, without a guard."""
+    return _mark(fn, "assume_constant_result")
+
+
+def _mark(fn: Any, kind: str) -> Any:
+    if isinstance(fn, (list, tuple)):
+        return [_mark(one, kind) for one in fn]
+    target = fn.__func__ if isinstance(fn, types.MethodType) else fn
+    if not callable(target):
+        raise TypeError(f"fn must be a function or a list of functions, not {_a(fn)}: {kind}(fn)")
+    if isinstance(target, CompiledFunction):
+        directives.mark(target.function, kind)
+    directives.mark(target, kind)
+    return fn
+
+
+def _a(value: object) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__qualname__}"
+    return f"an instance of {type(value).__name__}"
+
+
+def graph_break() -> None:
+    """End the current graph here; the next one starts behind it. Does nothing in eager code."""
+
+
+directives.mark(graph_break, "graph_break")
+
+
+def is_compiling() -> bool:
+    """True in captured code (of framejit or of ``torch.compile``), False in eager code."""
+    return torch.compiler.is_compiling()
+
+
+LOOKASIDES[is_compiling] = lambda space, args, kwargs: space.constant(True)
+
+
+def original(compiled: Any) -> Any:
+    """What ``compiled`` was made from: the eager function or module."""
+    if isinstance(compiled, torch.nn.Module):
+        return original_module(compiled)
+    return getattr(compiled, "__wrapped__", compiled)
+
+
+def reset() -> None:
+    """Forget everything compiled, in every compiled object and every ``optimize`` block.
+
+    Counters stay; ``counters.clear()`` starts them over.
+    """
+    _blocks.clear()
+    for compiler in list(compilers):
+        compiler.reset()
+    events.clear()
+    messages.forget_warnings()

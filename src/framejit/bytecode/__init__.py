@@ -1,0 +1,11 @@
+"""Bytecode: decoding to canonical instructions, stack analysis, continuations.
+
+In: code objects of the running Python release. Out: `CodeInfo` for the interpreter, and resume and
+break functions for graph breaks. The only room that knows one Python release from another. Next
+room: interpreter.
+"""
+
+from framejit.bytecode.decode import OPCODES, decode
+from framejit.bytecode.model import CodeInfo, Handler, Instruction
+
+__all__ = ["OPCODES", "CodeInfo", "Handler", "Instruction", "decode"]

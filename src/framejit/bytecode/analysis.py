@@ -1,0 +1,56 @@
+"""Stack depths and live handlers of every instruction, found by walking the control flow once.
+
+In: canonical instructions with their stack effects and handlers. Out: the depth before each
+instruction and the stack positions that hold saved exception states. Next room: interpreter, which
+trusts both, and continuations.
+"""
+
+from __future__ import annotations
+
+from framejit.bytecode.model import Handler, Instruction
+
+ENDS_FLOW = frozenset({"RETURN_VALUE", "RAISE_VARARGS", "RERAISE"})
+
+
+def analyse(
+    instructions: list[Instruction],
+    effects: list[tuple[int, int]],
+    handlers: list[Handler | None],
+) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Return ``(depth, exc_slots)``, both per instruction index; see `CodeInfo`.
+
+    ``effects`` holds the stack effect per index: of going on behind, and of jumping.
+    Raises ValueError when two ways to an instruction disagree on the depth (no compiler's output).
+    """
+    depths = [-1] * len(instructions)
+    exc_slots: list[tuple[int, ...]] = [()] * len(instructions)
+    work: list[tuple[int, int, tuple[int, ...]]] = [(0, 0, ())]
+    while work:
+        index, depth, saved = work.pop()
+        while depths[index] < 0:
+            depths[index] = depth
+            exc_slots[index] = saved
+            handler = handlers[index]
+            if handler is not None and depths[handler.target] < 0:
+                outer = tuple([position for position in saved if position < handler.depth])
+                work.append((handler.target, handler.depth + handler.push_lasti + 1, outer))
+            instruction = instructions[index]
+            op = instruction.op
+            if op == "JUMP":
+                index = instruction.target
+                continue
+            if op in ENDS_FLOW:
+                break
+            fall, jump = effects[index]
+            if op == "PUSH_EXC_INFO":
+                saved = (*saved, depth - 1)
+            elif op == "POP_EXCEPT":
+                saved = saved[:-1]
+            elif instruction.target >= 0:
+                work.append((instruction.target, depth + jump, saved))
+            depth += fall
+            index += 1
+        else:
+            if depths[index] != depth:
+                raise ValueError(f"instruction {index}: stack depth {depths[index]} or {depth}")
+    return depths, exc_slots

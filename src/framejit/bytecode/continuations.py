@@ -1,0 +1,289 @@
+"""Functions that go on in the middle of another function: its original bytes behind a prefix.
+
+In: a `FramePoint` and the globals. Out: a resume function (restores the frame's state and jumps to
+the point) or a break function (restores the state, executes one instruction natively under its
+original exception handlers, and hands the new state to the next continuation).
+All jumps are relative since CPython 3.11, so the original bytes are never touched: the exception
+and line tables are shifted. Next room: codegen.
+"""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Sequence
+from types import CellType, CodeType, FunctionType
+from typing import Any, Literal
+
+from framejit.bytecode import exception_table
+from framejit.bytecode.assemble import emit, emit_call, with_location, without_location
+from framejit.bytecode.exception_table import Entry
+from framejit.bytecode.frame_point import FramePoint, check, successors, successors_of_call
+from framejit.bytecode.model import CodeInfo, Instruction
+from framejit.bytecode.release import tables
+
+_DROPPED_FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_NESTED
+
+# Keyed by the id of a resume function's code object, dropped when that dies.
+_points: dict[int, tuple[weakref.ref[CodeType], FramePoint]] = {}
+
+# The slots of a continuation's code, and what `locals()` and `super()` require of them
+#
+#   every slot of the original | stack values | (thunk) | temporaries || (next) ... | (__class__)
+#   ------------------------ parameters ---------------                ---- free variables ------
+#
+# The original's slots keep their indices, so its bytes stay valid. Its cells and free variables
+# arrive as cell objects in parameters that are *declared* as cells: CPython then looks through them
+# in `locals()`, provided that it finds a MAKE_CELL for the slot in front of the running instruction
+# (it never runs: it would wrap the cell once more). Everything added is emptied before user code
+# runs, so `locals()` does not show it. Zero-argument `super()` looks for a real free variable
+# `__class__`: the prefix copies the parameter there. The continuations to call next are kept in
+# closure cells, because the garbage collector does not look into `co_consts` and a loop makes a
+# cycle; those cells are fetched only after the user's instruction.
+
+
+def build_resume(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
+    """A function that goes on at ``point``; ``point.arity`` positional parameters.
+
+    Its arguments are a value for every slot (None where unbound, the cell object where the slot is
+    a cell or free variable), then the values of ``point.stack_positions``.
+    """
+    check(point)
+    info = point.info
+    code = info.code
+    layout = _Layout(info, point, has_thunk=False, n_next=0)
+    prefix = layout.restore_state() + emit("JUMP_FORWARD", point.offset // 2)
+    shift = len(prefix) // 2
+    function = layout.function(
+        f"__resume_at_{point.offset}",
+        globals,
+        head=prefix,
+        head_entries=[],
+        head_lines=without_location(shift),
+        stack_size=code.co_stacksize + 1,
+        constants=code.co_consts,
+        next_cells=(),
+    )
+    key = id(function.__code__)
+    _points[key] = (weakref.ref(function.__code__, lambda _: _points.pop(key, None)), point)
+    return function
+
+
+def resume_point(code: CodeType) -> FramePoint | None:
+    """The point that a resume function's code goes on at; None for any other code.
+
+    The interpreter starts there, in the original code, instead of executing the prefix; a
+    continuation of a continuation is then made from the original code too and does not grow.
+    """
+    found = _points.get(id(code))
+    return found[1] if found is not None and found[0]() is code else None
+
+
+def build_break(
+    point: FramePoint,
+    globals: dict[str, Any],
+    tail: Callable[..., Any],
+    make_next: Callable[[FramePoint], Any],
+    variant: Literal["instruction", "call"] = "instruction",
+) -> FunctionType:
+    """A function that executes the instruction at ``point`` and hands over to what comes next.
+
+    Parameters as in `build_resume`. Per outcome (going on behind, jumping) ``make_next`` is called
+    once with the point behind; the function returns ``tail(next, *slots, *stack_values)``. When the
+    instruction raises and a handler of the user's function covers it, the rest of the function runs
+    natively here; an exception that no handler covers leaves the function.
+
+    With ``variant="call"`` one more last argument, ``thunk``, is called without arguments in place
+    of the operation, and its result takes the place of the operation's: pushed, dropped when the
+    operation pushes nothing, or tested by a conditional jump. ``point.explicit_depth`` says where
+    the operands that the operation consumes began.
+
+    Raises ValueError for instructions that cannot be executed apart from their frame.
+    """
+    is_call = variant == "call"
+    fall, jump = successors_of_call(point) if is_call else successors(point)
+    info = point.info
+    code = info.code
+    instruction = info.instructions[point.index]
+    outcomes = [outcome for outcome in (fall, jump) if outcome is not None]
+    layout = _Layout(info, point, is_call, len(outcomes))
+    constants = (*code.co_consts, tail, None)
+    epilogues = [
+        layout.hand_over(outcome, next_index, len(constants) - 2)
+        for next_index, outcome in enumerate(outcomes)
+    ]
+    prefix = layout.restore_state()
+    if is_call:
+        copy = layout.call_thunk(instruction)
+    else:
+        copy = _copy(instruction, code)
+    if fall is not None and jump is not None:
+        copy += emit(tables.FORWARD_JUMPS[instruction.op], len(epilogues[0]) // 2)
+    # The line table goes on relative to the first line of the function: one unit leads back there.
+    back = emit("NOP")
+    head = b"".join([prefix, copy, *epilogues, back])
+    start, units, shift = len(prefix) // 2, len(copy) // 2, len(head) // 2
+    positions = instruction.positions
+    first = code.co_firstlineno
+    line = first if positions[0] is None else positions[0]
+    entries = []
+    handler = info.handlers[point.index]
+    if handler is not None and units:
+        target = info.instructions[handler.target].offset // 2 + shift
+        entries.append(Entry(start, units, target, handler.depth, handler.push_lasti))
+    return layout.function(
+        f"__break_at_{instruction.offset}",
+        globals,
+        head=head,
+        head_entries=entries,
+        head_lines=without_location(start)
+        + with_location(shift - start - 1, positions, first)
+        + with_location(1, (first, None, None, None), line),
+        stack_size=max(code.co_stacksize + 3, layout.n_slots + len(info.slot_names) + 8),
+        constants=constants,
+        next_cells=[CellType(make_next(outcome)) for outcome in outcomes],
+    )
+
+
+def _copy(instruction: Instruction, code: CodeType) -> bytes:
+    """The bytes that do what the instruction does, without the jump when it is conditional."""
+    if instruction.target >= 0:
+        return b""
+    if instruction.op == "LOAD_METHOD":
+        return emit("LOAD_ATTR", instruction.arg) + emit("PUSH_NULL") + emit("SWAP", 2)
+    return code.co_code[instruction.offset : instruction.end]
+
+
+class _Layout:
+    """Where everything lies in the frame of one continuation; see the comment above."""
+
+    def __init__(self, info: CodeInfo, point: FramePoint, has_thunk: bool, n_next: int) -> None:
+        self.info = info
+        self.point = point
+        self.stack_positions = point.stack_positions
+        n_original = len(info.slot_names)
+        self.thunk_slot = n_original + len(self.stack_positions) if has_thunk else -1
+        self.n_parameters = n_original + len(self.stack_positions) + has_thunk
+        # Temporaries are only needed to hand over; no outcome's stack is deeper than this.
+        n_temporaries = max(point.depth, info.depth[point.index]) + 2 if n_next else 0
+        self.n_slots = self.n_parameters + n_temporaries
+        self.n_next = n_next
+        self.free_names = tuple([f"fj:next {index}" for index in range(n_next)])
+        if "__class__" in info.slot_names[info.free_start :]:
+            self.free_names += ("__class__",)
+
+    def restore_state(self) -> bytes:
+        """The prefix: from arguments to the frame's slots and stack."""
+        info, point = self.info, self.point
+        units = [emit("RESUME")]
+        if info.cell_slots:
+            declarations = b"".join([emit("MAKE_CELL", slot) for slot in sorted(info.cell_slots)])
+            units += [emit("JUMP_FORWARD", len(declarations) // 2), declarations]
+        for index in range(self.n_next):  # empty, so that `locals()` does not show it
+            units.append(emit("MAKE_CELL", self.n_slots + index))
+        if len(self.free_names) > self.n_next:
+            class_slot = info.slot_names.index("__class__", info.free_start)
+            units.append(emit("LOAD_FAST", class_slot))
+            units.append(emit("STORE_FAST", self.n_slots + self.n_next))
+        n_original = len(info.slot_names)
+        bound, cell_slots = point.bound, info.cell_slots
+        for slot in range(n_original):
+            if slot not in bound and slot not in cell_slots:
+                units.append(emit("DELETE_FAST", slot))
+        parameter = n_original
+        exc_slots, nulls = point.exc_slots, point.nulls
+        for position in range(point.depth):
+            if position in nulls:
+                units.append(emit("PUSH_NULL"))
+                continue
+            units.append(emit("LOAD_FAST", parameter))
+            units.append(emit("DELETE_FAST", parameter))
+            if position in exc_slots:  # enter the handler: saves the state outside of it here
+                units.append(emit("PUSH_EXC_INFO"))
+                units.append(emit("POP_TOP"))
+            parameter += 1
+        return b"".join(units)
+
+    def call_thunk(self, instruction: Instruction) -> bytes:
+        """Call the thunk; leave on the stack what the instruction would leave there."""
+        units = (
+            emit("PUSH_NULL")
+            + emit("LOAD_FAST", self.thunk_slot)
+            + emit("DELETE_FAST", self.thunk_slot)
+            + emit_call(0)
+        )
+        if instruction.op == "LOAD_METHOD":
+            return units + emit("PUSH_NULL") + emit("SWAP", 2)
+        pushes = self.info.depth[self.point.index + 1] > self.point.depth
+        return units if pushes or instruction.target >= 0 else units + emit("POP_TOP")
+
+    def hand_over(self, outcome: FramePoint, next_index: int, tail_constant: int) -> bytes:
+        """The epilogue of one outcome: pack the state, return ``tail(next, *state)``."""
+        none_constant = tail_constant + 1
+        exc_slots = outcome.exc_slots
+        units = []
+        for position in reversed(range(outcome.depth)):
+            temporary = self.n_parameters + position
+            if position in exc_slots:
+                # Leave the handler, keeping the exception that it handles: entering a dummy
+                # handler pushes that exception, leaving it restores the state saved outside.
+                units += [emit("LOAD_CONST", none_constant), emit("PUSH_EXC_INFO")]
+                units += [emit("POP_TOP"), emit("STORE_FAST", temporary), emit("POP_EXCEPT")]
+            else:
+                units.append(emit("STORE_FAST", temporary))
+        for index in range(self.n_next):
+            units.append(emit("DELETE_FAST", self.n_slots + index))
+        units.append(emit("COPY_FREE_VARS", self.n_next))
+        units += [emit("PUSH_NULL"), emit("LOAD_CONST", tail_constant)]
+        units.append(emit("LOAD_DEREF", self.n_slots + next_index))
+        bound, cell_slots = outcome.bound, self.info.cell_slots
+        for slot in range(len(self.info.slot_names)):
+            if slot in bound or slot in cell_slots:
+                units.append(emit("LOAD_FAST", slot))
+            else:
+                units.append(emit("LOAD_CONST", none_constant))
+        for position in outcome.stack_positions:
+            units.append(emit("LOAD_FAST", self.n_parameters + position))
+        units.append(emit_call(1 + outcome.arity))
+        units.append(emit("RETURN_VALUE"))
+        return b"".join(units)
+
+    def function(
+        self,
+        name: str,
+        globals: dict[str, Any],
+        *,
+        head: bytes,
+        head_entries: list[Entry],
+        head_lines: bytes,
+        stack_size: int,
+        constants: tuple[Any, ...],
+        next_cells: Sequence[CellType],
+    ) -> FunctionType:
+        """The function of ``head`` followed by the original code."""
+        info = self.info
+        code = info.code
+        shift = len(head) // 2
+        entries = exception_table.parse(code.co_exceptiontable)
+        cells = [info.slot_names[slot] for slot in sorted(info.cell_slots)]
+        added = [f"fj:stack {index}" for index in range(self.n_slots - len(info.slot_names))]
+        spliced = code.replace(
+            co_code=head + code.co_code,
+            co_argcount=self.n_parameters,
+            co_posonlyargcount=0,
+            co_kwonlyargcount=0,
+            co_nlocals=self.n_slots,
+            co_varnames=(*info.slot_names, *added),
+            co_cellvars=tuple(cells),
+            co_freevars=self.free_names,
+            co_consts=constants,
+            co_flags=code.co_flags & ~_DROPPED_FLAGS,
+            co_stacksize=stack_size,
+            co_linetable=head_lines + code.co_linetable,
+            co_exceptiontable=exception_table.encode(
+                head_entries + [entry.moved(shift) for entry in entries]
+            ),
+        )
+        # The cell of `__class__` is put into its slot by the prefix, not taken from the closure.
+        closure = (*next_cells, *[CellType() for _ in self.free_names[len(next_cells) :]])
+        return FunctionType(spliced, globals, name, None, closure or None)

@@ -1,0 +1,168 @@
+"""A place where execution can go on, and where one instruction leads from there.
+
+In: a code object, an instruction index, and which slots and stack positions are empty. Out: the
+layout of a continuation's parameters, and the points behind the instruction. Static data only: the
+values themselves travel as arguments. Next room: continuations, codegen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import CodeType
+
+from framejit.bytecode.analysis import ENDS_FLOW
+from framejit.bytecode.decode import decode
+from framejit.bytecode.model import CodeInfo
+
+# They change which exceptions are being handled, or only make sense once, at the start of a frame.
+_REFUSED = frozenset({"PUSH_EXC_INFO", "POP_EXCEPT", "MAKE_CELL", "COPY_FREE_VARS"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FramePoint:
+    """The static part of a frame's state in front of an instruction.
+
+    ``bound`` holds the slots that have a value; cell slots always hold their cell object, whether
+    listed or not. ``nulls`` holds the stack positions (0 is the bottom) that are NULL.
+    ``explicit_depth``, unless -1, replaces the stack depth of the instruction: the state is then
+    the one in the middle of it, when its operands have been consumed (see `build_break`).
+
+    Points are equal when they stand in the same (not an equal) code object with the same layout.
+    """
+
+    code: CodeType
+    index: int
+    bound: frozenset[int]
+    nulls: frozenset[int] = frozenset()
+    explicit_depth: int = -1
+
+    @property
+    def info(self) -> CodeInfo:
+        return decode(self.code)
+
+    @property
+    def depth(self) -> int:
+        """The stack depth; -1 where the instruction cannot be reached."""
+        return self.explicit_depth if self.explicit_depth >= 0 else self.info.depth[self.index]
+
+    @property
+    def offset(self) -> int:
+        """The byte offset of the instruction in ``co_code``."""
+        return self.info.instructions[self.index].offset
+
+    @property
+    def exc_slots(self) -> tuple[int, ...]:
+        """Stack positions of saved exception states, the outermost handler first.
+
+        The argument for such a position is the exception that is being handled at that level.
+        """
+        depth = self.depth
+        return tuple([slot for slot in self.info.exc_slots[self.index] if slot < depth])
+
+    @property
+    def stack_positions(self) -> tuple[int, ...]:
+        """The stack positions that are passed as arguments, in order: all that are not NULL."""
+        nulls = self.nulls
+        return tuple([position for position in range(self.depth) if position not in nulls])
+
+    @property
+    def arity(self) -> int:
+        """The number of parameters of a resume function: every slot, then the stack values."""
+        return len(self.info.slot_names) + len(self.stack_positions)
+
+    def is_bound(self, slot: int) -> bool:
+        """Whether ``slot`` holds something: a value, or a (maybe empty) cell."""
+        return slot in self.bound or slot in self.info.cell_slots
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FramePoint):
+            return NotImplemented
+        return self.code is other.code and self._layout() == other._layout()
+
+    def __hash__(self) -> int:
+        return hash((id(self.code), self._layout()))
+
+    def _layout(self) -> tuple[int, frozenset[int], frozenset[int], int]:
+        return self.index, self.bound, self.nulls, self.explicit_depth
+
+    def __repr__(self) -> str:
+        instruction = self.info.instructions[self.index]
+        return f"<FramePoint {self.code.co_qualname}:{instruction.line} before {instruction}>"
+
+
+def check(point: FramePoint) -> None:
+    """Raise ValueError unless a continuation can be built for ``point``."""
+    info = point.info
+    if info.is_generator:
+        raise ValueError("a generator's frame cannot be continued by a function")
+    if not info.code.co_flags & 1:  # CO_OPTIMIZED
+        raise ValueError("a module's or a class body's frame cannot be continued by a function")
+    if point.index < info.body_start:
+        raise ValueError("the frame has not made its cells yet: call the function itself")
+    depth = point.depth
+    if depth < 0:
+        raise ValueError(f"unreachable: {point!r}")
+    if any(position >= depth for position in point.nulls):
+        raise ValueError(f"a NULL above the stack: {point!r}")
+
+
+def successors(point: FramePoint) -> tuple[FramePoint | None, FramePoint | None]:
+    """The points behind the instruction at ``point``: when it goes on, and when it jumps.
+
+    None where that cannot happen; an instruction that always raises or returns has no successor.
+    Raises ValueError for instructions that cannot be executed apart from their frame.
+    """
+    check(point)
+    info = point.info
+    instruction = info.instructions[point.index]
+    op, arg = instruction.op, instruction.arg
+    depth = info.depth[point.index]
+    if op in _REFUSED:
+        raise ValueError(f"{op} cannot be executed apart from its frame")
+    if point.depth != depth:
+        raise ValueError("the operands of the instruction have been consumed already")
+    if op in ENDS_FLOW:
+        return None, None
+    bound, nulls = point.bound, point.nulls
+    if op == "STORE_FAST":
+        bound |= {arg}
+    elif op == "DELETE_FAST":
+        bound -= {arg}
+    elif op == "PUSH_NULL" or (op == "LOAD_GLOBAL" and arg):
+        nulls |= {depth}
+    elif op == "LOAD_METHOD":  # executed as LOAD_ATTR, so that the layout is known: NULL, value
+        nulls |= {depth - 1}
+    elif op == "SWAP":
+        top, other = depth - 1, depth - arg
+        exchanged = {top: other, other: top}
+        nulls = frozenset([exchanged.get(position, position) for position in nulls])
+    elif op in ("CALL", "CALL_FUNCTION_EX"):
+        # The NULL below the callable, if any, is where the result will be.
+        result = info.depth[point.index + 1] - 1
+        nulls = frozenset([position for position in nulls if position < result])
+    fall = jump = None
+    if op != "JUMP":
+        fall = FramePoint(point.code, point.index + 1, bound, nulls)
+    if instruction.target >= 0:
+        jump = FramePoint(point.code, instruction.target, bound, nulls)
+    return fall, jump
+
+
+def successors_of_call(point: FramePoint) -> tuple[FramePoint | None, FramePoint | None]:
+    """The same when the operation is replaced by a call without arguments (see `build_break`)."""
+    check(point)
+    info = point.info
+    instruction = info.instructions[point.index]
+    fall = FramePoint(point.code, point.index + 1, point.bound, point.nulls)
+    if instruction.op in ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"):
+        jump = FramePoint(point.code, instruction.target, point.bound, point.nulls)
+        if fall.depth == point.depth:
+            return fall, jump
+    elif instruction.op == "LOAD_METHOD":
+        if fall.depth == point.depth + 2:
+            nulls = point.nulls | {point.depth}
+            return FramePoint(point.code, point.index + 1, point.bound, nulls), None
+    elif instruction.target < 0 and instruction.op not in ENDS_FLOW | _REFUSED:
+        if fall.depth in (point.depth, point.depth + 1):
+            return fall, None
+    raise ValueError(f"a call cannot stand for {instruction} at stack depth {point.depth}")

@@ -1,0 +1,59 @@
+"""Which slots the rest of a frame may still read: what a continuation has to be given.
+
+In: a decoded code object and an instruction index. Out: the live slots there. Cells are always live
+(closures may read them), and so is everything when the code may look at its own frame.
+Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+from framejit.bytecode.model import CodeInfo
+
+#: Names through which code can see all of its local variables.
+_FRAME_READERS = frozenset({"locals", "vars", "eval", "exec", "dir", "_getframe", "breakpoint"})
+_NO_FALLTHROUGH = frozenset({"JUMP", "RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE"})
+
+_tables: weakref.WeakKeyDictionary[CodeInfo, list[frozenset[int]]] = weakref.WeakKeyDictionary()
+
+
+def live_slots(info: CodeInfo, index: int) -> frozenset[int]:
+    """The slots that may be read at or behind instruction ``index``."""
+    table = _tables.get(info)
+    if table is None:
+        table = _tables[info] = _analyse(info)
+    return table[index]
+
+
+def _analyse(info: CodeInfo) -> list[frozenset[int]]:
+    instructions = info.instructions
+    count = len(instructions)
+    always = info.cell_slots
+    names = info.code.co_names
+    if _FRAME_READERS.intersection(names):
+        return [frozenset(range(len(info.slot_names)))] * count
+    if "super" in names and info.n_args:
+        always = always | {0}  # zero-argument super() reads the first argument
+    live: list[set[int]] = [set(always) for _ in range(count)]
+    changed = True
+    while changed:
+        changed = False
+        for i in range(count - 1, -1, -1):
+            instruction = instructions[i]
+            out: set[int] = set()
+            if instruction.op not in _NO_FALLTHROUGH and i + 1 < count:
+                out |= live[i + 1]
+            if instruction.target >= 0:
+                out |= live[instruction.target]
+            if instruction.op == "STORE_FAST":
+                out.discard(instruction.arg)
+            elif instruction.op in ("LOAD_FAST", "DELETE_FAST", "LOAD_CLOSURE", "MAKE_CELL"):
+                out.add(instruction.arg)
+            handler = info.handlers[i]
+            if handler is not None:
+                out |= live[handler.target]
+            if not out <= live[i]:
+                live[i] |= out
+                changed = True
+    return [frozenset(slots) for slots in live]

@@ -1,0 +1,98 @@
+"""What a code object looks like to every other room: plain instructions, no release differences.
+
+In: nothing. Out: `Instruction` (one canonical operation) and `CodeInfo` (a decoded code object with
+its stack depths and handlers). Opcode names are canonical: the same program decodes to the same
+operations on every supported Python release as far as its compiler allows. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, NamedTuple
+
+Positions = tuple[int | None, int | None, int | None, int | None]
+
+
+class Handler(NamedTuple):
+    """Where an exception goes: unwind the stack to ``depth``, push, continue at ``target``.
+
+    ``push_lasti`` says whether the raising instruction's offset is pushed before the exception.
+    """
+
+    target: int
+    depth: int
+    push_lasti: bool
+
+
+@dataclass(slots=True, eq=False)
+class Instruction:
+    """One canonical operation of a code object.
+
+    ``arg`` is the operand: a count, a flag, or a slot index; 0 where the operation has none.
+    ``value`` is what the operand stands for: the constant, the name, the operator's text, the
+    keyword names of a call (a tuple, maybe empty).
+    ``target`` is the *index* of the instruction that a jump goes to, else -1.
+    ``offset`` and ``end`` are byte offsets in ``co_code``: the first code unit (prefixes included)
+    and the one behind the last (caches included).
+    ``line`` is the source line; where the compiler gave none, the line of the instruction before.
+
+    ``CALL`` pops ``arg`` + 2 values: two for the callable (NULL and the callable, or an unbound
+    method and ``self``), then the arguments, of which the last ``len(value)`` are keywords.
+    ``LOAD_GLOBAL`` pushes NULL below the value when ``arg`` is 1; ``BINARY_OP`` is in-place when
+    ``arg`` is 1; ``IS_OP`` and ``CONTAINS_OP`` are negated when ``arg`` is 1.
+    """
+
+    op: str
+    arg: int
+    value: Any
+    target: int
+    offset: int
+    end: int
+    line: int
+    positions: Positions
+    index: int
+
+    def __str__(self) -> str:
+        target = f" -> {self.target}" if self.target >= 0 else ""
+        value = "" if self.value is None else f" {self.value!r}"
+        return f"{self.index}: {self.op} {self.arg}{value}{target}"
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class CodeInfo:
+    """A decoded code object. Made by `framejit.bytecode.decode.decode`; never changed.
+
+    ``slot_names`` are the frame's slots in order: local variables, cells that are not locals, free
+    variables (from ``free_start`` on). The first ``n_args`` slots are the arguments, ``*args`` and
+    ``**kwargs`` included. ``cell_slots`` are the slots that hold cell objects.
+    ``index_of`` maps the byte offset of every unit to the index of the instruction found there or,
+    for units that do nothing, of the next one.
+    Per instruction index: ``handlers`` (None: an exception leaves the frame), ``depth`` (stack
+    depth before it, -1 when it cannot be reached), ``exc_slots`` (stack positions of saved
+    exception states, one per handler that is being executed).
+    ``body_start`` is the first index behind the prologue that makes the cells.
+    """
+
+    code_ref: weakref.ref[CodeType]
+    instructions: list[Instruction]
+    index_of: dict[int, int]
+    slot_names: tuple[str, ...]
+    n_args: int
+    cell_slots: frozenset[int]
+    free_start: int
+    handlers: list[Handler | None]
+    depth: list[int]
+    exc_slots: list[tuple[int, ...]]
+    is_generator: bool
+    jump_targets: frozenset[int]
+    body_start: int
+
+    @property
+    def code(self) -> CodeType:
+        """The code object; only weakly owned, so that the decode cache does not keep it alive."""
+        code = self.code_ref()
+        if code is None:
+            raise ReferenceError("the code object of this CodeInfo is gone")
+        return code

@@ -1,0 +1,245 @@
+"""Every kind of callable that `compile` accepts, and the object the user gets for it (D9).
+
+In: a function, method, partial, callable instance or ``nn.Module``, and its `Settings`. Out: the
+same kind of object, compiled: a function stays a function to the eye, a module stays an instance of
+its class with the same ``__dict__``. Nothing is wrapped in Python on the way of a call.
+Next room: api.
+"""
+
+from __future__ import annotations
+
+import copy
+import copyreg
+import functools
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from framejit.native import CompiledFunction
+from framejit.regions import disabled_function
+from framejit.report import messages
+from framejit.settings import Settings
+
+try:
+    from framejit.bytecode.release import tables as _tables  # noqa: F401
+except ImportError:  # no tables for this Python release: everything runs eagerly
+    _supported = False
+else:
+    from framejit.compiler import Compiler
+
+    _supported = True
+
+#: The compilers that are alive, for `reset`.
+compilers: weakref.WeakSet[Compiler] = weakref.WeakSet()
+_settings_of: weakref.WeakKeyDictionary[Any, Settings] = weakref.WeakKeyDictionary()
+
+
+def supported() -> bool:
+    """Can this Python release be compiled for? If not, the answer is accompanied by one warning."""
+    if not _supported:
+        messages.warn_unsupported_release()
+    return _supported
+
+
+def new_compiler(settings: Settings) -> Compiler:
+    """A compiler of its own: two ``compile`` calls never share an entry or a limit (D10)."""
+    compiler = Compiler(
+        settings.compiler_function(),
+        settings.backend_name,
+        fullgraph=settings.fullgraph,
+        dynamic=settings.dynamic,
+    )
+    compilers.add(compiler)
+    return compiler
+
+
+def compile_callable(target: Any, settings: Settings) -> Any:
+    """The compiled counterpart of ``target``.
+
+    Raises TypeError when ``target`` is not something that can be compiled.
+    """
+    _require_callable(target)
+    if not supported():
+        return target
+    if isinstance(target, torch.nn.Module):
+        return compile_module(target, settings)
+    if isinstance(target, CompiledFunction):
+        target = target.__wrapped__  # type: ignore[attr-defined]
+    if isinstance(target, types.FunctionType):
+        return compile_function(target, settings)
+    if isinstance(target, types.MethodType):
+        return types.MethodType(compile_callable(target.__func__, settings), target.__self__)
+    if type(target) is functools.partial:
+        inner = compile_callable(target.func, settings)
+        return functools.partial(inner, *target.args, **target.keywords)
+    call = type(target).__call__
+    if isinstance(call, types.FunctionType):
+        return types.MethodType(compile_function(call, settings), target)
+    return compile_function(_python_function(target), settings)
+
+
+def _require_callable(target: Any) -> None:
+    if isinstance(target, (staticmethod, classmethod)):
+        kind = type(target).__name__
+        raise TypeError(f"model is a {kind} object: put @{kind} above framejit's decorator")
+    if isinstance(target, type):
+        raise TypeError(
+            f"model is the class {target.__qualname__}: compile an instance of it, or its methods"
+        )
+    if not callable(target):
+        raise TypeError(
+            f"model must be a function, a method, a callable or an nn.Module, "
+            f"not an instance of {type(target).__name__}"
+        )
+
+
+def compile_function(function: types.FunctionType, settings: Settings) -> CompiledFunction:
+    """A compiled function with the name, signature, docstring and attributes of ``function``."""
+    compiled = new_compiler(settings).compiled_function(function)
+    functools.update_wrapper(compiled, function)
+    _settings_of[compiled] = settings
+    return compiled
+
+
+def _python_function(target: Callable[..., Any]) -> types.FunctionType:
+    """A Python function that calls ``target``, which is written in C."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return target(*args, **kwargs)
+
+    functools.update_wrapper(call, target)
+    assert isinstance(call, types.FunctionType)
+    return call
+
+
+# -- functions: copying and pickling ---------------------------------------------------------------
+
+
+def _reduce_function(compiled: CompiledFunction) -> Any:
+    """Pickled like a function, by name; one that no name leads to is compiled again on loading."""
+    original = compiled.__wrapped__  # type: ignore[attr-defined]
+    found: Any = sys.modules.get(original.__module__)
+    for part in original.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is compiled:
+        return original.__qualname__
+    return (compile_callable, (original, _settings_of.get(compiled, Settings())))
+
+
+copyreg.pickle(CompiledFunction, _reduce_function)  # type: ignore[arg-type]
+
+
+# -- modules ---------------------------------------------------------------------------------------
+
+
+class _Link:
+    """What the class of a compiled module knows: the original, and how to make such a module."""
+
+    __slots__ = ("again", "original")
+
+    def __init__(self, original: torch.nn.Module, again: Callable[[Any], torch.nn.Module]) -> None:
+        self.original = original
+        self.again = again
+
+
+class _Ordinary:
+    """A class with the memory layout of ordinary classes, to be given other bases."""
+
+
+def compile_module(module: torch.nn.Module, settings: Settings) -> torch.nn.Module:
+    """An instance of a subclass of ``module``'s class that shares its ``__dict__``.
+
+    Calling it runs compiled code in which ``self`` is ``module`` itself.
+    """
+    module = original_module(module)
+    call = compile_function(_call_of(module), settings)
+    again = functools.partial(compile_module, settings=settings)
+    return _shadow(module, types.MethodType(call, module), again)
+
+
+def disable_module(module: torch.nn.Module) -> torch.nn.Module:
+    """Like `compile_module`, but calling it runs plain Python, at any depth."""
+    module = original_module(module)
+    call = disabled_function(_call_of(module))
+    return _shadow(module, types.MethodType(call, module), disable_module)
+
+
+def original_module(module: torch.nn.Module) -> torch.nn.Module:
+    """The module that a compiled module was made from; any other module itself."""
+    link = type(module).__dict__.get("_framejit_link")
+    return module if link is None else link.original
+
+
+def _call_of(module: torch.nn.Module) -> types.FunctionType:
+    call = type(module).__call__
+    return call if isinstance(call, types.FunctionType) else _python_function(call)
+
+
+def _shadow(
+    module: torch.nn.Module, call: types.MethodType, again: Callable[[Any], torch.nn.Module]
+) -> torch.nn.Module:
+    """Another object for the same module: only calling, copying and pickling differ."""
+    cls = type(module)
+    namespace = {
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+        "__call__": call,
+        "__wrapped__": module,
+        "__copy__": _copy_module,
+        "__deepcopy__": _deepcopy_module,
+        "__reduce_ex__": _reduce_module,
+        "_framejit_link": _Link(module, again),
+    }
+    if hasattr(cls, "__del__"):
+        namespace["__del__"] = lambda self: None  # the original's runs once, when the original dies
+    shadow = object.__new__(_subclass(cls, namespace))
+    object.__setattr__(shadow, "__dict__", module.__dict__)
+    for name in _slots(cls):
+        if hasattr(module, name):
+            object.__setattr__(shadow, name, getattr(module, name))
+    return shadow
+
+
+def _subclass(cls: type, namespace: dict[str, Any]) -> Any:
+    """A subclass of ``cls`` under the same name, without running its ``__init_subclass__``.
+
+    Registries of subclasses shall not see it, so the base is put in afterwards where that works.
+    """
+    if type(cls) is type:
+        made = type(cls.__name__, (_Ordinary,), namespace)
+        try:
+            made.__bases__ = (cls,)
+        except TypeError:  # another memory layout
+            pass
+        else:
+            return made
+    return type(cls)(cls.__name__, (cls,), namespace)
+
+
+def _slots(cls: type) -> list[str]:
+    names: list[str] = []
+    for owner in cls.__mro__:
+        slots = owner.__dict__.get("__slots__", ())
+        names.extend((slots,) if isinstance(slots, str) else slots)
+    return [name for name in names if name not in ("__dict__", "__weakref__")]
+
+
+def _copy_module(self: torch.nn.Module) -> torch.nn.Module:
+    link = type(self).__dict__["_framejit_link"]
+    return link.again(copy.copy(link.original))
+
+
+def _deepcopy_module(self: torch.nn.Module, memo: dict[int, Any]) -> torch.nn.Module:
+    link = type(self).__dict__["_framejit_link"]
+    copied = memo[id(self)] = link.again(copy.deepcopy(link.original, memo))
+    return copied
+
+
+def _reduce_module(self: torch.nn.Module, protocol: Any) -> Any:
+    link = type(self).__dict__["_framejit_link"]
+    return (link.again, (link.original,))

@@ -1,0 +1,108 @@
+"""Replays the log of effects: existing objects get the state that the captured program gave them.
+
+In: `Effects` and an emitter. Out: statements, one per changed object, in the order of the first
+changes. Next: codegen.function.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from framejit.codegen.emit import Emitter, attribute_display, call, write_container
+from framejit.exc import GraphBreak
+from framejit.values.deques import DequeValue
+from framejit.values.exceptions import ExceptionValue
+from framejit.values.functions import CellValue, FunctionValue
+from framejit.values.mappings import DictValue
+from framejit.values.objects import ObjectValue
+from framejit.values.sequences import ListValue
+from framejit.values.sets import SetValue
+from framejit.values.torch_functions import STATE
+
+
+def replay(out: Emitter) -> None:
+    """Emit everything that the capture changed outside itself."""
+    effects = out.space.effects
+    for value in effects.changed:
+        writer = _WRITERS.get(type(value))
+        if writer is None:
+            raise GraphBreak(f"changing a {value.describe()}")
+        writer(out, value)
+        out.flush()
+    for (_, name), change in effects.globals.items():
+        content = out.value(change.value) if change.value is not None else out.helper("DELETED")
+        namespace = out.constant(change.namespace, "globals")
+        out.statement(call(out.helper("write_globals"), namespace, ast.Constant(name), content))
+    out.flush()
+
+
+def replay_state(out: Emitter) -> None:
+    """Emit the changes of torch's global state that are still in force at the end."""
+    effects = out.space.effects
+    for (setter, selector), before in effects.state.items():
+        getter = STATE[setter][0]
+        now = getter(*selector)
+        if now != before:
+            args = [out.constant(a) for a in (*selector, now)]
+            out.statement(call(out.constant(setter), *args))
+    change = effects.nesting
+    function = torch.autocast_increment_nesting if change > 0 else torch.autocast_decrement_nesting
+    for _ in range(abs(change)):
+        out.statement(call(out.constant(function)))
+
+
+def _write_container(out: Emitter, value: Any) -> None:
+    write_container(out, out.value(value), value, new=False)
+
+
+def _write_object(out: Emitter, value: ObjectValue) -> None:
+    target = out.value(value)
+    if value.container is not None and getattr(value.container, "mutated", False):
+        write_container(out, target, value.container, new=False)
+    if value.attributes:
+        # Deleting what the program itself had added before is no change.
+        names = {
+            key: v
+            for key, v in value.attributes.items()
+            if v is not None or _existed(value, key)
+        }
+        if names:
+            out.statement(call(out.helper("set_attributes"), target, attribute_display(out, names)))
+
+
+def _existed(value: ObjectValue, key: str) -> bool:
+    try:
+        object.__getattribute__(value.obj, key)
+    except AttributeError:
+        return False
+    return True
+
+
+def _write_cell(out: Emitter, value: CellValue) -> None:
+    target = out.value(value)
+    if value.contents is None:
+        out.statement(call(out.helper("empty_cell"), target))
+    else:
+        out.statement(call(out.helper("set_cell"), target, out.value(value.contents)))
+
+
+def _write_function(out: Emitter, value: FunctionValue) -> None:
+    setter, target = out.constant(setattr), out.value(value)
+    for key, v in value.attributes.items():
+        out.statement(call(setter, target, ast.Constant(key), out.value(v)))
+
+
+_WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
+    ListValue: _write_container,
+    DequeValue: _write_container,
+    DictValue: _write_container,
+    SetValue: _write_container,
+    ObjectValue: _write_object,
+    ExceptionValue: _write_object,
+    CellValue: _write_cell,
+    FunctionValue: _write_function,
+}

@@ -1,0 +1,615 @@
+"""Values to expressions: how each kind of value is loaded or built in a generated function.
+
+In: a value. Out: an AST expression; objects with an identity are built once, by a statement.
+Things that refer to each other (objects, cells, functions) are made empty first and filled behind.
+Next: codegen.effects, codegen.function.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+
+from framejit.codegen.runtime import HELPERS
+from framejit.interpreter.frame import HandledValue
+from framejit.source import Source
+from framejit.values import iterators
+from framejit.values.base import NULL, Unmaterialisable, Value
+from framejit.values.classes import ClassValue, NewMethodValue, SuperValue
+from framejit.values.constants import ConstantValue, OpaqueValue, PythonModuleValue
+from framejit.values.deques import DequeValue
+from framejit.values.exceptions import ExceptionValue
+from framejit.values.functions import (
+    BoundBuiltin,
+    BuiltinValue,
+    CellValue,
+    FunctionValue,
+    MethodValue,
+)
+from framejit.values.generators import GeneratorValue
+from framejit.values.mapping_views import DictViewValue
+from framejit.values.mappings import DictValue, InstanceDictValue
+from framejit.values.objects import ObjectMethodValue, ObjectValue
+from framejit.values.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.sets import SetValue
+from framejit.values.space import LazyValue, Space
+from framejit.values.tensors import TensorValue
+
+_LITERALS = (type(None), bool, int, float, str, bytes, type(Ellipsis))
+
+
+def name(text: str) -> ast.Name:
+    """A load of a name (which need not be an identifier)."""
+    return ast.Name(text, ast.Load())
+
+
+def call(function: ast.expr, *args: ast.expr) -> ast.Call:
+    """A call with positional arguments."""
+    return ast.Call(function, list(args), [])
+
+
+class Emitter:
+    """Collects the statements of one generated function and the names of its namespace."""
+
+    def __init__(self, space: Space, slot_names: list[str]) -> None:
+        self.space = space
+        self.slot_names = slot_names
+        self.statements: list[ast.stmt] = []
+        self.namespace: dict[str, Any] = {}
+        #: Graph results that the function needs, in order: value -> name.
+        self.outputs: dict[TensorValue, str] = {}
+        self.made: dict[Value, ast.expr] = {}
+        self._in_progress: dict[Value, None] = {}
+        self._pending: list[Callable[[], None]] = []
+        self._constants: dict[int, str] = {}
+        self._captures: dict[Source, str] = {}
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def helper(self, helper_name: str) -> ast.Name:
+        """A function of `codegen.runtime`."""
+        self.namespace[f"fj:{helper_name}"] = HELPERS[helper_name]
+        return name(f"fj:{helper_name}")
+
+    def constant(self, obj: Any, label: str = "const") -> ast.expr:
+        """Any object that the entry itself holds."""
+        if type(obj) in _LITERALS:
+            return ast.Constant(obj)
+        known = self._constants.get(id(obj))
+        if known is None:
+            known = self._constants[id(obj)] = f"fj:{label} {len(self._constants)}"
+            self.namespace[known] = obj
+        return name(known)
+
+    def load(self, source: Source) -> ast.expr:
+        """The value at ``source``: a slot, something the entry holds, or a capture."""
+        if source.base is None:
+            if source.accessor == "slot":
+                return name(self.slot_names[source.key])
+            return self.constant(source.key)
+        source.captured = True
+        return name(self.capture_name(source))
+
+    def is_loaded(self, source: Source) -> bool:
+        """Does the function load this source by name?"""
+        return source in self._captures
+
+    def capture_name(self, source: Source) -> str:
+        """The parameter through which a captured source comes in."""
+        known = self._captures.get(source)
+        if known is None:
+            text, number = source.name, 1
+            taken = set(self._captures.values())
+            known = text
+            while known in taken:
+                number += 1
+                known = f"{text} #{number}"
+            self._captures[source] = known
+        return known
+
+    def statement(self, expression: ast.expr) -> None:
+        """Evaluate for the effect."""
+        self.statements.append(ast.Expr(expression))
+
+    def assign(self, label: str, expression: ast.expr) -> ast.Name:
+        """Keep a result under a fresh name."""
+        text = f"{label} {len(self.made) + len(self.statements)}"
+        self.statements.append(ast.Assign([ast.Name(text, ast.Store())], expression))
+        return name(text)
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def value(self, value: Value) -> ast.expr:
+        """The expression for ``value``; makes the object now if it does not exist yet."""
+        if type(value) is LazyValue:
+            if value.value is None:
+                return self.load(value.source)
+            value = value.value
+        known = self.made.get(value)
+        if known is not None:
+            return known
+        emitter = EMITTERS.get(type(value))
+        if emitter is None:
+            raise Unmaterialisable(
+                getattr(value, "step", -1), f"a {value.describe()} cannot be built for real"
+            )
+        return emitter(self, value)
+
+    def values(self, values: list[Value]) -> list[ast.expr]:
+        """The expressions for several values."""
+        return [self.value(v) for v in values]
+
+    def keep(self, value: Value, label: str, expression: ast.expr) -> ast.expr:
+        """Make the object of ``value`` once; the answer is its name."""
+        made = self.made[value] = self.assign(label, expression)
+        return made
+
+    def later(self, fill: Callable[[], None]) -> None:
+        """Fill an object when everything it may refer to can be named."""
+        self._pending.append(fill)
+
+    def flush(self) -> None:
+        """Run what was put off."""
+        while self._pending:
+            self._pending.pop(0)()
+
+    def build(
+        self, value: Value, label: str, empty: ast.expr, content: Callable[[], ast.expr], fill: str
+    ) -> ast.expr:
+        """A mutable container: written as one display, or made empty first if it contains itself."""
+        if value in self._in_progress:
+            return self.keep(value, label, empty)  # referred to by its own content
+        self._in_progress[value] = None
+        expression = content()
+        del self._in_progress[value]
+        if value in self.made:
+            self.statement(call(self.helper(fill), self.made[value], expression))
+            return self.made[value]
+        return self.keep(value, label, expression)
+
+
+EMITTERS: dict[type, Callable[[Emitter, Any], ast.expr]] = {}
+
+
+def emits(*kinds: type) -> Callable[[Any], Any]:
+    """Register how values of these classes are built."""
+
+    def register(function: Any) -> Any:
+        for kind in kinds:
+            EMITTERS[kind] = function
+        return function
+
+    return register
+
+
+@emits(ConstantValue)
+def _constant(out: Emitter, value: ConstantValue) -> ast.expr:
+    return out.constant(value.value)
+
+
+@emits(OpaqueValue)
+def _sourced(out: Emitter, value: Any) -> ast.expr:
+    return out.load(value.source)
+
+
+@emits(ClassValue)
+def _class(out: Emitter, value: ClassValue) -> ast.expr:
+    return out.constant(value.cls)
+
+
+@emits(PythonModuleValue)
+def _module(out: Emitter, value: PythonModuleValue) -> ast.expr:
+    return out.constant(value.module)
+
+
+@emits(BuiltinValue)
+def _builtin(out: Emitter, value: BuiltinValue) -> ast.expr:
+    return out.constant(value.function)
+
+
+@emits(NewMethodValue)
+def _new_method(out: Emitter, value: NewMethodValue) -> ast.expr:
+    return out.constant(object.__new__)
+
+
+@emits(type(NULL))
+def _null(out: Emitter, value: Value) -> ast.expr:
+    raise Unmaterialisable(-1, "NULL is not a value")
+
+
+@emits(TensorValue)
+def _tensor(out: Emitter, value: TensorValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    known = out.outputs.get(value)
+    if known is None:
+        for other, label in out.outputs.items():
+            if other.node is value.node:
+                known = label
+                break
+        else:
+            known = f"{value.node.name}"
+            out.outputs[value] = known
+    return name(known)
+
+
+@emits(TupleValue)
+def _tuple(out: Emitter, value: TupleValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    display = ast.Tuple(out.values(value.items), ast.Load())
+    if value.cls is not tuple:
+        return out.keep(value, "tuple", call(out.constant(value.cls), display))
+    if not value.items:
+        return display
+    return out.keep(value, "tuple", display)
+
+
+@emits(ListValue)
+def _list(out: Emitter, value: ListValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    return out.build(
+        value, "list", ast.List([], ast.Load()),
+        lambda: ast.List(out.values(value.items), ast.Load()), "assign_list",
+    )  # fmt: skip
+
+
+@emits(DequeValue)
+def _deque(out: Emitter, value: DequeValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    maxlen = out.constant(value.maxlen)
+    factory = out.constant(value.python_type())
+    return out.build(
+        value, "deque", call(factory, ast.Tuple([], ast.Load()), maxlen),
+        lambda: call(factory, ast.List(out.values(value.items), ast.Load()), maxlen),
+        "assign_deque",
+    )  # fmt: skip
+
+
+def dict_display(out: Emitter, value: DictValue) -> ast.expr:
+    """A dict display with all entries, in order."""
+    keys: list[ast.expr | None] = []
+    values: list[ast.expr] = []
+    for key, item in value.items.values():
+        keys.append(out.value(key))
+        values.append(out.value(item))
+    return ast.Dict(keys, values)
+
+
+@emits(DictValue)
+def _dict(out: Emitter, value: DictValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    cls = value.cls
+    if cls is dict:
+        return out.build(
+            value, "dict", ast.Dict([], []), lambda: dict_display(out, value), "assign_dict"
+        )
+    prefix = []
+    if value.default_factory is not None:
+        prefix = [out.value(value.default_factory)]
+    factory = out.constant(cls)
+    return out.build(
+        value, "dict", call(factory, *prefix),
+        lambda: call(factory, *prefix, dict_display(out, value)), "assign_dict",
+    )  # fmt: skip
+
+
+@emits(InstanceDictValue)
+def _instance_dict(out: Emitter, value: InstanceDictValue) -> ast.expr:
+    return ast.Attribute(out.value(value.owner), "__dict__", ast.Load())
+
+
+@emits(DictViewValue)
+def _dict_view(out: Emitter, value: DictViewValue) -> ast.expr:
+    view = call(ast.Attribute(out.value(value.mapping), value.what, ast.Load()))
+    return out.keep(value, "view", view)
+
+
+@emits(SetValue)
+def _set(out: Emitter, value: SetValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    items = ast.List(out.values(value.items), ast.Load())
+    return out.keep(value, "set", call(out.constant(value.cls), items))
+
+
+@emits(SliceValue)
+def _slice(out: Emitter, value: SliceValue) -> ast.expr:
+    return call(out.constant(slice), *out.values([value.start, value.stop, value.step]))
+
+
+@emits(ObjectValue)
+def _object(out: Emitter, value: ObjectValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    base: type = object
+    content: list[ast.expr] = []
+    if value.container is not None:
+        base = value.container.python_type()
+        if base in (tuple, frozenset):
+            content = [ast.Tuple(out.values(list(value.container.items)), ast.Load())]
+    made = out.keep(
+        value, "object",
+        call(out.helper("new_object"), out.constant(value.cls), out.constant(base), *content),
+    )  # fmt: skip
+
+    def fill() -> None:
+        if value.container is not None and not content:
+            write_container(out, made, value.container, new=True)
+        attributes = {k: v for k, v in value.attributes.items() if v is not None}
+        if attributes:
+            out.statement(
+                call(out.helper("set_attributes"), made, attribute_display(out, attributes))
+            )
+
+    out.later(fill)
+    return made
+
+
+def attribute_display(out: Emitter, attributes: dict[str, Value | None]) -> ast.expr:
+    """Attribute names with their values; deleted ones are marked."""
+    return ast.Dict(
+        [ast.Constant(key) for key in attributes],
+        [out.value(v) if v is not None else out.helper("DELETED") for v in attributes.values()],
+    )
+
+
+def write_container(out: Emitter, target: ast.expr, container: Any, new: bool) -> None:
+    """Give an object of a container subclass its content, through the base class only."""
+    if isinstance(container, DictValue):
+        if new or container.rewritten:
+            if container.items or not new:
+                out.statement(
+                    call(out.helper("assign_dict"), target, dict_display(out, container))
+                )
+        else:
+            out.statement(call(out.helper("write_dict"), target, written_display(out, container)))
+        if new and container.default_factory is not None:
+            factory = ast.Constant("default_factory")
+            out.statement(
+                call(out.constant(setattr), target, factory, out.value(container.default_factory))
+            )
+    elif isinstance(container, DequeValue):
+        items = ast.List(out.values(container.items), ast.Load())
+        out.statement(call(out.helper("assign_deque"), target, items))
+    elif isinstance(container, ListValue):
+        if container.items or not new:
+            items = ast.List(out.values(container.items), ast.Load())
+            out.statement(call(out.helper("assign_list"), target, items))
+    elif isinstance(container, SetValue):
+        content = call(out.constant(set), ast.List(out.values(container.items), ast.Load()))
+        out.statement(call(out.helper("assign_set"), target, content))
+
+
+def written_display(out: Emitter, container: DictValue) -> ast.expr:
+    """The single keys that were stored or deleted."""
+    keys: list[ast.expr | None] = []
+    values: list[ast.expr] = []
+    for key, pair in container.written.items():
+        keys.append(out.value(pair[0]) if pair is not None else _key(out, key))
+        values.append(out.value(pair[1]) if pair is not None else out.helper("DELETED"))
+    return ast.Dict(keys, values)
+
+
+def _key(out: Emitter, key: Any) -> ast.expr:
+    target = getattr(key, "target", key)
+    if isinstance(target, Value):
+        return out.value(target)
+    return out.constant(target)
+
+
+@emits(ExceptionValue)
+def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    args = ast.Tuple(out.values(value.args(out.space)), ast.Load())
+    made = out.keep(
+        value, "exception",
+        call(out.helper("new_exception"), out.constant(value.cls), args, ast.Dict([], [])),
+    )  # fmt: skip
+    attributes = {
+        key: v
+        for key, v in value.attributes.items()
+        if v is not None and key not in ("args", "__traceback__", "value")
+        and not (v.is_constant and v.as_python() in (None, False))
+    }  # fmt: skip
+
+    def fill() -> None:
+        setter = out.constant(setattr)
+        for key, v in attributes.items():
+            out.statement(call(setter, made, ast.Constant(key), out.value(v)))
+
+    if attributes:
+        out.later(fill)
+    return made
+
+
+@emits(CellValue)
+def _cell(out: Emitter, value: CellValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    made = out.keep(value, "cell", call(out.helper("new_cell")))
+    contents = value.contents
+    if contents is not None:
+        out.later(lambda: out.statement(call(out.helper("set_cell"), made, out.value(contents))))
+    return made
+
+
+@emits(FunctionValue)
+def _function(out: Emitter, value: FunctionValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    none = ast.Constant(None)
+    closure: ast.expr = none
+    if value.closure:
+        closure = ast.Tuple(out.values(list(value.closure)), ast.Load())
+    made = out.keep(
+        value, "function",
+        call(
+            out.helper("new_function"), out.constant(value.code, "code"),
+            out.constant(value.globals, "globals"), ast.Constant(value.name),
+            out.value(value.defaults) if value.defaults is not None else none,
+            out.value(value.kwdefaults) if value.kwdefaults is not None else none, closure,
+        ),
+    )  # fmt: skip
+    if value.attributes:
+        def fill() -> None:
+            setter = out.constant(setattr)
+            for key, v in value.attributes.items():
+                out.statement(call(setter, made, ast.Constant(key), out.value(v)))
+
+        out.later(fill)
+    return made
+
+
+@emits(MethodValue)
+def _method(out: Emitter, value: MethodValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    return out.keep(
+        value, "method",
+        call(out.helper("method"), out.value(value.function), out.value(value.receiver)),
+    )  # fmt: skip
+
+
+@emits(BoundBuiltin)
+@emits(ObjectMethodValue)
+def _bound_builtin(out: Emitter, value: Any) -> ast.expr:
+    return ast.Attribute(out.value(value.receiver), value.name, ast.Load())
+
+
+@emits(SuperValue)
+def _super(out: Emitter, value: SuperValue) -> ast.expr:
+    return call(out.constant(super), out.constant(value.cls), out.value(value.receiver))
+
+
+@emits(HandledValue)
+def _handled(out: Emitter, value: HandledValue) -> ast.expr:
+    return out.value(value.handled)
+
+
+@emits(GeneratorValue)
+def _generator(out: Emitter, value: GeneratorValue) -> ast.expr:
+    if value.started:
+        raise Unmaterialisable(value.step, "a generator that has been started is needed for real")
+    request = value.request
+    function, code = request.function, request.function.code
+    count = code.co_argcount
+    slots = request.slots
+    args: list[ast.expr] = [out.value(v) for v in slots[:count] if v is not None]
+    keywords = [
+        ast.keyword(code.co_varnames[i], out.value(slots[i]))  # type: ignore[arg-type]
+        for i in range(count, count + code.co_kwonlyargcount)
+    ]
+    position = count + code.co_kwonlyargcount
+    if code.co_flags & 4:
+        args.append(ast.Starred(out.value(slots[position]), ast.Load()))  # type: ignore[arg-type]
+        position += 1
+    if code.co_flags & 8:
+        keywords.append(ast.keyword(None, out.value(slots[position])))  # type: ignore[arg-type]
+    return out.keep(value, "generator", ast.Call(out.value(function), args, keywords))
+
+
+# -- iterators ---------------------------------------------------------------------------------------------
+
+
+def _number(value: int) -> ast.expr:
+    return ast.Constant(value)
+
+
+def _iter(out: Emitter, iterable: ast.expr) -> ast.expr:
+    return call(out.constant(iter), iterable)
+
+
+@emits(iterators.SequenceIterator)
+def _sequence_iterator(out: Emitter, value: iterators.SequenceIterator) -> ast.expr:
+    if value.sequence is None:
+        return out.keep(value, "iterator", _iter(out, call(out.constant(value.kind))))
+    made = _iter(out, out.value(value.sequence))
+    if value.index:
+        made = call(out.helper("iterator_at"), made, _number(value.index))
+    return out.keep(value, "iterator", made)
+
+
+@emits(iterators.ReversedIterator)
+def _reversed_iterator(out: Emitter, value: iterators.ReversedIterator) -> ast.expr:
+    if value.sequence is None:
+        empty = call(out.constant(reversed), ast.List([], ast.Load()))
+        return out.keep(value, "iterator", empty)
+    made = call(out.constant(reversed), out.value(value.sequence))
+    return out.keep(value, "iterator", call(out.helper("iterator_at"), made, _number(value.index)))
+
+
+@emits(iterators.ConstantIterator, iterators.RangeIterator)
+def _constant_iterator(out: Emitter, value: iterators.ConstantIterator) -> ast.expr:
+    made = _iter(out, out.value(value.value))
+    if value.index:
+        made = call(out.helper("advance"), made, _number(value.index))
+    return out.keep(value, "iterator", made)
+
+
+@emits(iterators.DictIterator)
+def _dict_iterator(out: Emitter, value: iterators.DictIterator) -> ast.expr:
+    if value.dict is None:
+        view: ast.expr = ast.Attribute(ast.Dict([], []), value.what, ast.Load())
+    else:
+        view = ast.Attribute(out.value(value.dict), value.what, ast.Load())
+    made = call(out.constant(reversed if value.reverse else iter), call(view))
+    if value.index and value.dict is not None:
+        made = call(out.helper("advance"), made, _number(value.index))
+    return out.keep(value, "iterator", made)
+
+
+@emits(iterators.SetIterator)
+def _set_iterator(out: Emitter, value: iterators.SetIterator) -> ast.expr:
+    made = _iter(out, out.value(value.set) if value.set is not None else ast.List([], ast.Load()))
+    if value.index and value.set is not None:
+        made = call(out.helper("advance"), made, _number(value.index))
+    return out.keep(value, "iterator", made)
+
+
+@emits(iterators.DequeIterator)
+def _deque_iterator(out: Emitter, value: iterators.DequeIterator) -> ast.expr:
+    if value.sequence is None:
+        return out.keep(value, "iterator", _iter(out, ast.List([], ast.Load())))
+    made = _iter(out, out.value(value.sequence))
+    if value.index:
+        made = call(out.helper("advance"), made, _number(value.index))
+    return out.keep(value, "iterator", made)
+
+
+@emits(iterators.ZipIterator)
+def _zip(out: Emitter, value: iterators.ZipIterator) -> ast.expr:
+    keywords = [ast.keyword("strict", ast.Constant(True))] if value.strict else []
+    return out.keep(
+        value, "zip", ast.Call(out.constant(zip), out.values(value.iterators), keywords)
+    )
+
+
+@emits(iterators.EnumerateIterator)
+def _enumerate(out: Emitter, value: iterators.EnumerateIterator) -> ast.expr:
+    made = call(out.constant(enumerate), out.value(value.iterator), _number(value.count))
+    return out.keep(value, "enumerate", made)
+
+
+@emits(iterators.MapIterator)
+def _map(out: Emitter, value: iterators.MapIterator) -> ast.expr:
+    made = call(out.constant(map), out.value(value.function), *out.values(value.iterators))
+    return out.keep(value, "map", made)
+
+
+@emits(iterators.FilterIterator)
+def _filter(out: Emitter, value: iterators.FilterIterator) -> ast.expr:
+    if not value.keep:
+        raise Unmaterialisable(-1, "an itertools.filterfalse iterator is needed for real")
+    function = ast.Constant(None) if value.function is None else out.value(value.function)
+    return out.keep(
+        value, "filter", call(out.constant(filter), function, out.value(value.iterator))
+    )
+
+

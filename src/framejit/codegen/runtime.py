@@ -1,0 +1,168 @@
+"""What generated functions call: small, fixed helpers that build and change Python objects.
+
+In: parts. Out: objects, made with the builtin classes' own methods, never a user's override.
+Next: codegen.emit.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+DELETED = object()
+
+
+def new_cell() -> types.CellType:
+    """An empty closure cell."""
+    return types.CellType()
+
+
+def set_cell(cell: types.CellType, value: Any) -> None:
+    """Fill a cell."""
+    cell.cell_contents = value
+
+
+def empty_cell(cell: types.CellType) -> None:
+    """Empty a cell."""
+    if _filled(cell):
+        del cell.cell_contents
+
+
+def _filled(cell: types.CellType) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True
+
+
+def new_object(cls: type, base: type, items: Any = None) -> Any:
+    """An instance without ``__init__``; ``base`` is the builtin class that holds its content."""
+    if base is object:
+        return object.__new__(cls)
+    if base in (tuple, frozenset):
+        return base.__new__(cls, items)
+    return base.__new__(cls)
+
+
+def set_attributes(obj: Any, attributes: dict[str, Any]) -> None:
+    """Write instance attributes, bypassing the class's own ``__setattr__``."""
+    for name, value in attributes.items():
+        if value is DELETED:
+            object.__delattr__(obj, name)
+        else:
+            object.__setattr__(obj, name, value)
+
+
+def assign_list(target: list[Any], items: list[Any]) -> None:
+    """Replace a list's content."""
+    list.__setitem__(target, slice(None), items)
+
+
+def assign_dict(target: dict[Any, Any], items: dict[Any, Any]) -> None:
+    """Replace a dict's content, in this order."""
+    base = _base(target)
+    base.clear(target)
+    for key, value in items.items():
+        base.__setitem__(target, key, value)
+
+
+def write_dict(target: dict[Any, Any], changes: dict[Any, Any]) -> None:
+    """Store and delete single keys."""
+    base = _base(target)
+    for key, value in changes.items():
+        if value is DELETED:
+            base.__delitem__(target, key)
+        else:
+            base.__setitem__(target, key, value)
+
+
+def _base(target: Any) -> type:
+    """The builtin dict class whose methods keep ``target`` consistent."""
+    for cls in type(target).__mro__:
+        if cls.__module__ in ("builtins", "collections") and not cls.__flags__ & 0x200:
+            return cls
+    return dict
+
+
+def assign_set(target: set[Any], items: set[Any]) -> None:
+    """Replace a set's content."""
+    set.clear(target)
+    set.update(target, items)
+
+
+def assign_deque(target: Any, items: list[Any]) -> None:
+    """Replace a deque's content."""
+    target.clear()
+    target.extend(items)
+
+
+def write_globals(namespace: dict[str, Any], name: str, value: Any) -> None:
+    """Assign or delete a global."""
+    if value is DELETED:
+        del namespace[name]
+    else:
+        namespace[name] = value
+
+
+def new_function(
+    code: types.CodeType,
+    namespace: dict[str, Any],
+    name: str,
+    defaults: tuple[Any, ...] | None,
+    kwdefaults: dict[str, Any] | None,
+    closure: tuple[Any, ...] | None,
+) -> types.FunctionType:
+    """What MAKE_FUNCTION makes."""
+    made = types.FunctionType(code, namespace, code.co_name, defaults, closure)
+    made.__kwdefaults__ = kwdefaults
+    made.__qualname__ = name
+    return made
+
+
+def new_exception(cls: type[BaseException], args: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    """An exception instance without running its ``__init__``."""
+    made = cls.__new__(cls, *args)
+    made.args = args
+    for name, value in attributes.items():
+        if value is not DELETED:
+            setattr(made, name, value)
+    return made
+
+
+def advance(iterator: Iterator[Any], count: int) -> Iterator[Any]:
+    """Skip ``count`` elements."""
+    for _ in islice(iterator, count):
+        pass
+    return iterator
+
+
+def iterator_at(iterator: Any, state: int) -> Any:
+    """A list, tuple or reversed iterator at a position."""
+    iterator.__setstate__(state)
+    return iterator
+
+
+def exhausted(iterator: Any) -> Any:
+    """An iterator of this kind at its end."""
+    for _ in iterator:
+        pass
+    return iterator
+
+
+def answer(thunk: Callable[[], Any], result: Any) -> Any:
+    """Run ``thunk`` and answer ``result`` (a constructor's new object)."""
+    thunk()
+    return result
+
+
+HELPERS: dict[str, Any] = {
+    name: globals()[name]
+    for name in (
+        "DELETED", "new_cell", "set_cell", "empty_cell", "new_object", "set_attributes",
+        "assign_list", "assign_dict", "write_dict", "assign_set", "assign_deque", "write_globals",
+        "new_function", "new_exception", "advance", "iterator_at", "exhausted", "answer",
+    )
+} | {"method": types.MethodType}  # fmt: skip

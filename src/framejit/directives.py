@@ -1,0 +1,50 @@
+"""What users said about single functions: ``disable``, ``allow_in_graph`` and their like.
+
+In: calls of the public decorators in `api`. Out: a mark per function, read by the value layer when
+captured code calls that function. Imports nothing of framejit. Next room: values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from typing import Any
+
+#: "disable" | "skip" | "allow_in_graph" | "disallow_in_graph" | "assume_constant_result" | "graph_break"
+Mark = str
+
+_marks: dict[int, tuple[Any, Mark]] = {}
+
+
+def mark(function: Any, kind: Mark) -> None:
+    """Mark ``function``; the mark goes away with the function."""
+    key = id(function)
+    try:
+        reference: Any = weakref.ref(function, lambda _: _marks.pop(key, None))
+    except TypeError:  # C functions live as long as their module
+        reference = lambda: function
+    _marks[key] = (reference, kind)
+
+
+def unmark(function: Any) -> None:
+    """Take the mark off again."""
+    _marks.pop(id(function), None)
+
+
+def is_special(function: Any) -> bool:
+    """Does this very function carry a mark?"""
+    return mark_of(function) is not None
+
+
+def mark_of(function: Any) -> Mark | None:
+    """The function's mark, if it has one."""
+    found = _marks.get(id(function))
+    if found is not None and found[0]() is function:
+        return found[1]
+    # Marks that users of torch.compile already wrote (torch.compiler.disable sets this attribute).
+    if getattr(function, "_torchdynamo_disable", False):
+        return "disable"
+    with contextlib.suppress(AttributeError, TypeError):
+        if function.__dict__.get("_dynamo_marked_constant", False):
+            return "assume_constant_result"
+    return None

@@ -1,0 +1,329 @@
+"""Records captured operations as `torch.fx` nodes.
+
+In: targets with arguments in which tensors are nodes. Out: per operation a node and its `Example`
+(what is known of the result); at the end an `fx.GraphModule` and the real input tensors. A call
+that fails leaves no node behind; `mark` and `truncate` take back what was recorded.
+Next room: backends.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+import torch.fx
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from ..exc import GraphBreak
+from . import global_state
+from .fakes import FakeWorld, isolated
+from .global_state import GlobalState
+from .lazy import CapturedGraph, LazyGraphModule
+from .metadata import Example
+from .names import placeholder_name
+from .node_meta import NodeMeta
+from .propagation import assign, invoke, like, lower, propagate, refresh
+
+_Node = torch.fx.Node
+
+#: Types of constants that generated code can spell.
+_CONSTANTS = (
+    (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device)
+    + (torch.layout, torch.memory_format, torch.qscheme, enum.Enum, range, torch.SymInt)
+    + (torch.SymFloat, torch.SymBool, torch._ops.OpOverload, torch._ops.HigherOrderOperator)
+)
+
+
+class Mark(NamedTuple):
+    """A point in the recording that `GraphBuilder.truncate` goes back to."""
+
+    nodes: int
+    inputs: int
+    attributes: int
+
+
+class GraphBuilder:
+    """One graph being recorded.
+
+    ``stack_trace`` is what new nodes carry as ``meta["stack_trace"]``: a string, or a function
+    called once per node that returns the string or a function making it when it is read.
+    """
+
+    def __init__(self, fake_mode: FakeTensorMode | None = None) -> None:
+        self.graph = CapturedGraph()
+        self.stack_trace: str | Callable[[], str | Callable[[], str]] | None = None
+        #: The real input tensors, one per placeholder, in order.
+        self.inputs: list[torch.Tensor] = []
+        #: After `finish`: which of `inputs`, by position, the graph needs.
+        self.used_inputs: list[int] = []
+        self._world = FakeWorld(fake_mode)
+        self._placeholders: list[_Node] = []
+        self._attributes: dict[str, Any] = {}
+        self._constants: list[tuple[_Node, torch.Tensor]] = []
+        self._nodes: list[_Node] = []  # all but placeholders
+        self._examples: dict[_Node, Any] = {}
+        self._states: dict[_Node, GlobalState] = {}
+        self._effects: set[_Node] = set()
+        self._mutations: dict[_Node, None] = {}
+        self._outputs: list[_Node] = []
+
+    # -- what is there
+
+    @property
+    def fake_mode(self) -> FakeTensorMode:
+        return self._world.mode
+
+    @property
+    def op_count(self) -> int:
+        """How many operations were recorded (inputs and constants are none)."""
+        return len(self._nodes) - len(self._constants)
+
+    def example(self, node: _Node) -> Any:
+        """What is known of a node's value now: an `Example`, a container of them, a constant."""
+        return self._examples[node]
+
+    def fake(self, node: _Node) -> Any:
+        """The node's value with fake tensors in place of examples."""
+        return lower(self._examples[node])
+
+    # -- recording
+
+    def add_input(self, name: str, tensor: torch.Tensor) -> tuple[_Node, Example]:
+        """A placeholder for a real tensor that comes from the source called ``name``.
+
+        Raises GraphBreak for tensors that cannot be traced (subclasses, ...).
+        """
+        example = self._world.example_of(tensor)
+        last = self._placeholders[-1] if self._placeholders else self.graph._root
+        with self.graph.inserting_after(last):
+            node = self.graph.create_node("placeholder", placeholder_name(name), (), {})
+        self._placeholders.append(node)
+        self.inputs.append(tensor)
+        self._examples[node] = example
+        return node, example
+
+    def add_constant(self, name_hint: str, tensor: torch.Tensor) -> tuple[_Node, Example]:
+        """A tensor that belongs to the graph itself, kept as an attribute of the module."""
+        example = self._world.example_of(tensor)
+        node = self._add_attribute(f"_constant_{placeholder_name(name_hint)}", tensor, example)
+        self._constants.append((node, tensor))
+        return node, example
+
+    def add_module(self, name_hint: str, module: torch.nn.Module) -> _Node:
+        """A nested graph, for higher-order operators that take one as an argument."""
+        node = self._add_attribute(placeholder_name(name_hint), module, None)
+        self._constants.append((node, torch.empty(0, device="meta")))
+        return node
+
+    def _add_attribute(self, name: str, value: Any, example: Any) -> _Node:
+        unique, number = name, 0
+        while unique in self._attributes:
+            number += 1
+            unique = f"{name}_{number}"
+        self._attributes[unique] = value
+        node = self.graph.create_node("get_attr", unique, (), {})
+        self._nodes.append(node)
+        self._examples[node] = example
+        return node
+
+    def call_function(
+        self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[_Node, Any]:
+        """Record ``target(*args, **kwargs)``; returns the node and its example.
+
+        Raises GraphBreak (`PropagationError` if the operation itself would raise).
+        """
+        return self._call("call_function", target, args, kwargs)
+
+    def call_method(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[_Node, Any]:
+        """Record ``args[0].name(*args[1:], **kwargs)``."""
+        return self._call("call_method", name, args, kwargs)
+
+    def call_effect(
+        self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> _Node:
+        """Record a call that sets state, such as ``torch._C._set_grad_enabled(False)``.
+
+        It is not run, returns nothing known, and is never removed as dead code.
+        """
+        node = self._create("call_function", target, args, kwargs, None)
+        self._effects.add(node)
+        return node
+
+    def unpack(self, node: _Node, example: Any, index: Any) -> tuple[_Node, Any]:
+        """Record ``node[index]`` for an operation that returned a sequence or a dict."""
+        item = example[index]
+        return self._create("call_function", operator.getitem, (node, index), {}, item), item
+
+    def _call(
+        self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[_Node, Any]:
+        known_args = tuple([self._lookup(arg) for arg in args])
+        known_kwargs = {key: self._lookup(value) for key, value in kwargs.items()}
+        state = global_state.current()
+        example, effects = propagate(self._world, target, known_args, known_kwargs, state)
+        node = self._create(op, target, args, kwargs, example)
+        self._states[node] = state
+        if effects.mutates or effects.random:
+            self._effects.add(node)
+            if effects.mutates:
+                self._mutations[node] = None
+        return node, example
+
+    def _lookup(self, arg: Any) -> Any:
+        """The argument with examples in place of nodes; checks that the rest can be spelled."""
+        if type(arg) is _Node:
+            return self._examples[arg]
+        if isinstance(arg, _CONSTANTS):
+            return arg
+        kind = type(arg)
+        if kind is tuple or kind is list:
+            return kind([self._lookup(item) for item in arg])
+        if kind is slice:
+            return slice(self._lookup(arg.start), self._lookup(arg.stop), self._lookup(arg.step))
+        if kind is torch.Size:
+            return arg
+        if kind is dict:
+            return {key: self._lookup(value) for key, value in arg.items()}
+        if isinstance(arg, (tuple, list)):
+            return like(arg, [self._lookup(item) for item in arg])
+        if isinstance(arg, torch.Tensor):
+            raise GraphBreak("a tensor is passed to an operation without being an input")
+        raise GraphBreak(f"an object of type {kind.__name__} cannot be an argument in a graph")
+
+    def _create(
+        self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], example: Any
+    ) -> _Node:
+        node = self.graph.create_node(op, target, args, kwargs)
+        trace = self.stack_trace
+        if trace is not None:
+            if not isinstance(trace, str):
+                trace = trace()
+            node.meta["stack_trace"] = trace
+        self._nodes.append(node)
+        self._examples[node] = example
+        return node
+
+    # -- going back
+
+    def mark(self) -> Mark:
+        return Mark(len(self._nodes), len(self._placeholders), len(self._attributes))
+
+    def truncate(self, mark: Mark) -> None:
+        """Erase what was recorded after ``mark``; what it mutated is as it was before."""
+        erased = self._nodes[mark.nodes :]
+        mutated = any(node in self._mutations for node in erased)
+        for node in reversed(self._placeholders[mark.inputs :] + erased):
+            self.graph.erase_node(node)
+            self._examples.pop(node, None)
+            self._states.pop(node, None)
+            self._effects.discard(node)
+            self._mutations.pop(node, None)
+        del self._nodes[mark.nodes :]
+        del self._placeholders[mark.inputs :]
+        del self.inputs[mark.inputs :]
+        for name in list(self._attributes)[mark.attributes :]:
+            del self._attributes[name]
+        alive = set(self._nodes)
+        self._constants = [pair for pair in self._constants if pair[0] in alive]
+        if mutated:
+            self._propagate_again()
+
+    def _propagate_again(self) -> None:
+        """Make all fakes anew: an erased operation had changed some of them in place."""
+        self._world.reset()
+        for node in self.graph.nodes:
+            for example in examples_in(self._examples.get(node)):
+                example._fake = None
+                example.meta = example.born
+        roots = [*zip(self._placeholders, self.inputs, strict=True), *self._constants]
+        for node, tensor in roots:
+            if isinstance(self._examples[node], Example):
+                self._world.attach(self._examples[node], tensor)
+        for node in self._nodes:
+            if node not in self._states:
+                continue  # a constant, an effect, or an item of another node's result
+            args = lower(tuple(self._lookup(arg) for arg in node.args))
+            kwargs = lower({key: self._lookup(value) for key, value in node.kwargs.items()})
+            with isolated(), self._states[node].applied(), self._world.mode:
+                raw = invoke(node.target, args, kwargs)
+            assign(self._examples[node], raw)
+        for node in self.graph.nodes:
+            refresh([e for e in examples_in(self._examples.get(node)) if e._fake is not None])
+
+    # -- finishing
+
+    def outputs(self, nodes: list[_Node]) -> None:
+        """Say what the graph returns, in order."""
+        self._outputs = list(nodes)
+
+    def finish(self) -> tuple[torch.fx.GraphModule, list[torch.Tensor]]:
+        """The recorded graph without dead code, and the real tensors that it is called with."""
+        self.graph.create_node("output", "output", (tuple(self._outputs),), {})
+        self._remove_dead_code()
+        for node in self.graph.nodes:
+            if node.op != "output":
+                self._give_meta(node)
+        self._world.forget_inputs()
+        wanted = {node.target for node in self.graph.nodes if node.op == "get_attr"}
+        root = {name: value for name, value in self._attributes.items() if name in wanted}
+        module = LazyGraphModule(root, self.graph, "GraphModule")
+        return module, [self.inputs[index] for index in self.used_inputs]
+
+    def _remove_dead_code(self) -> None:
+        for node in reversed(self._nodes):
+            if not node.users and node not in self._effects:
+                self.graph.erase_node(node)
+        self.used_inputs = []
+        for index, node in enumerate(self._placeholders):
+            if node.users:
+                self.used_inputs.append(index)
+            else:
+                self.graph.erase_node(node)
+
+    def _give_meta(self, node: _Node) -> None:
+        example: Any = self._examples.get(node)
+        pending: dict[str, Callable[[], Any]] = {}
+        meta = NodeMeta(pending)
+        trace = node.meta.get("stack_trace")
+        if callable(trace):
+            pending["stack_trace"] = trace
+        elif trace is not None:
+            dict.__setitem__(meta, "stack_trace", trace)
+        if node.op == "placeholder" and example.meta is not example.born:
+            # Mutated in place by the graph; a caller passes it as it was before.
+            example = Example(self._world, example.born)
+        if node.op != "get_attr" or example is not None:
+            pending["example_value"] = _Reader(self._world, example)
+        node.meta = meta
+
+
+class _Reader:
+    """Makes ``example_value`` when it is read."""
+
+    __slots__ = ("example", "world")
+
+    def __init__(self, world: FakeWorld, example: Any) -> None:
+        self.world = world
+        self.example = example
+
+    def __call__(self) -> Any:
+        for example in examples_in(self.example):
+            self.world.materialize_for_reader(example)
+        return lower(self.example)
+
+
+def examples_in(value: Any) -> list[Example]:
+    """The examples inside a result, in order."""
+    if isinstance(value, Example):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        return [example for item in value for example in examples_in(item)]
+    return []

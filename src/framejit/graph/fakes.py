@@ -1,0 +1,232 @@
+"""The fake tensors of one capture: made late, cheaply, and related as the real ones are.
+
+In: real tensors (graph inputs) and `Example`s. Out: `FakeTensor`s of one `FakeTensorMode`. A plain
+tensor is built straight from its metadata (10 us; `FakeTensorMode.from_tensor` takes 90 to 600);
+views and unusual tensors go the long way, so that in-place operations on a view reach its base.
+Making a `FakeTensorMode` imports torch._dynamo (torch 2.13 does that itself), so it is made late.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
+
+from ..exc import GraphBreak
+from .metadata import Example, TensorMeta, describe, join
+
+_Parameter = torch.nn.Parameter
+
+
+class FakeWorld:
+    """Fake tensors of one graph. ``mode`` may be given when sizes are symbolic."""
+
+    def __init__(self, mode: FakeTensorMode | None = None) -> None:
+        self._mode = mode
+        self._given = mode is not None
+        # Real tensors by identity, kept alive so that no identity is used twice.
+        self._inputs: dict[int, tuple[torch.Tensor, Example]] = {}
+
+    @property
+    def mode(self) -> FakeTensorMode:
+        if self._mode is None:
+            self._mode = FakeTensorMode(allow_non_fake_inputs=False)
+        return self._mode
+
+    def reset(self) -> None:
+        """Forget every fake tensor made so far (the graph was rolled back over a mutation)."""
+        if not self._given:
+            self._mode = None
+        self._inputs.clear()
+
+    def forget_inputs(self) -> None:
+        """Let go of the user's tensors; no more inputs will be added."""
+        self._inputs.clear()
+
+    # -- inputs
+
+    def example_of(self, tensor: torch.Tensor) -> Example:
+        """The example of a real tensor, the same one each time.
+
+        Raises GraphBreak for tensors that have no fake twin.
+        """
+        known = self._inputs.get(id(tensor))
+        if known is not None:
+            return known[1]
+        python_type = type(tensor)
+        if python_type is not torch.Tensor and python_type is not _Parameter:
+            _check_type(tensor, python_type)
+        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            raise GraphBreak("the tensor is being transformed by torch.func")
+        example = Example(self, describe(tensor, python_type, plain_real_keys(tensor.device)))
+        self.attach(example, tensor)
+        return example
+
+    def attach(self, example: Example, tensor: torch.Tensor) -> None:
+        """Decide how the fake twin of ``tensor`` is made. Only unusual ones are made at once,
+        so that no example keeps a user's tensor alive."""
+        meta = example.born
+        base = tensor._base if tensor._is_view() else None
+        simple = meta.is_plain and (meta.is_leaf or not meta.requires_grad)
+        if base is not None or not simple or self._given:
+            if base is not None:
+                # The view's fake must be a view of the fake that the base has.
+                base_example = self.example_of(base)
+                self.mode.fake_tensor_converter.set_tensor_memo(base, base_example.fake)  # type: ignore[arg-type]
+                join([base_example, example])
+            example._fake = self.convert(tensor)
+            if not meta.is_plain:
+                # Unusual dispatch keys are compared between fakes only.
+                example.meta = example.born = describe_fake(example._fake)
+        self._inputs[id(tensor)] = (tensor, example)
+
+    def convert(self, tensor: torch.Tensor) -> torch.Tensor:
+        """`FakeTensorMode.from_tensor`, with its refusals as graph breaks."""
+        try:
+            return self.mode.from_tensor(tensor, static_shapes=True)
+        except (RuntimeError, NotImplementedError, AssertionError) as error:
+            raise GraphBreak(f"this tensor cannot be traced: {first_line(error)}") from error
+
+    # -- everything else
+
+    def materialize(self, example: Example) -> torch.Tensor:
+        """Make the fake tensor of an example that has none, with whatever its recipe needs."""
+        recipe = example.recipe
+        if recipe is None:
+            fake = example._fake = self.build(example.born)
+            return fake
+        recipe.run()
+        assert example._fake is not None
+        return example._fake
+
+    def materialize_for_reader(self, example: Example) -> torch.Tensor:
+        """`materialize` for code that reads ``example_value`` later, under whatever modes."""
+        if example._fake is not None:
+            return example._fake
+        with isolated():
+            return self.materialize(example)
+
+    def build(self, meta: TensorMeta) -> torch.Tensor:
+        """A new fake tensor with these facts that shares memory with nothing."""
+        inference = meta.keys == "inference"
+        if torch.is_inference_mode_enabled() != inference:
+            with torch.inference_mode(inference):
+                return self.build(meta)
+        if meta.requires_grad and not meta.is_leaf:
+            with torch.enable_grad():
+                return _WithGradientFunction.apply(_anchor(), self, meta)
+        return self._build_leaf(meta, meta.requires_grad)
+
+    def _build_leaf(self, meta: TensorMeta, requires_grad: bool) -> torch.Tensor:
+        guard = torch._C._DisableTorchDispatch()  # a mode of a caller must not see this tensor
+        offset = meta.storage_offset
+        if offset:
+            length = (
+                offset
+                + 1
+                + sum((n - 1) * s for n, s in zip(meta.shape, meta.stride, strict=True) if n)
+            )
+            storage = torch.empty(length, dtype=meta.dtype, device="meta")
+            data = storage.as_strided(meta.shape, meta.stride, offset).detach()
+        else:
+            data = torch.empty_strided(meta.shape, meta.stride, dtype=meta.dtype, device="meta")
+        del guard
+        return FakeTensor(
+            self.mode,
+            data,
+            meta.device,
+            requires_grad=requires_grad,
+            _is_param=issubclass(meta.python_type, _Parameter),
+        )
+
+
+class _WithGradientFunction(torch.autograd.Function):
+    """Gives a fake tensor a ``grad_fn``, so that it is no leaf, without running an operation."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: torch.Tensor, world: FakeWorld, meta: TensorMeta) -> torch.Tensor:
+        return world._build_leaf(meta, False)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise AssertionError("fake tensors of a capture are never differentiated")
+
+
+_anchors: list[torch.Tensor] = []
+
+
+def _anchor() -> torch.Tensor:
+    if not _anchors:
+        _anchors.append(torch.zeros((), requires_grad=True))
+    return _anchors[0]
+
+
+@contextlib.contextmanager
+def isolated() -> Any:
+    """No modes, no torch functions, no autocast: as if no user code were active."""
+    with _disable_current_modes(), torch._C.DisableTorchFunction():
+        yield
+
+
+def _check_type(tensor: torch.Tensor, python_type: type) -> None:
+    name = python_type.__name__
+    if isinstance(tensor, FakeTensor):
+        raise GraphBreak("the program runs on fake tensors already")
+    if is_traceable_wrapper_subclass(tensor):
+        raise GraphBreak(f"the tensor subclass {name} wraps other tensors")
+    if torch.nn.parameter.is_lazy(tensor):
+        raise GraphBreak(f"{name} has no shape before the module's first call")
+    plain = torch._C._disabled_torch_function_impl
+    dispatches = getattr(python_type, "__torch_dispatch__", None) is not getattr(
+        torch.Tensor, "__torch_dispatch__", None
+    )
+    if getattr(python_type, "__torch_function__", None) is not plain or dispatches:
+        raise GraphBreak(f"the tensor subclass {name} changes what operations mean")
+
+
+_plain_real: dict[str, dict[int, str | None]] = {}
+_plain_fake: dict[str, dict[int, str | None]] = {}
+
+
+def plain_real_keys(device: torch.device) -> dict[int, str | None]:
+    """Raw dispatch key sets of plain real tensors on this type of device."""
+    known = _plain_real.get(device.type)
+    if known is None:
+        with isolated():
+            with torch.inference_mode(False):
+                normal = torch.empty(0, device=device)
+            with torch.inference_mode(True):
+                inference = torch.empty(0, device=device)
+        known = _plain_real[device.type] = _raw_keys(normal, inference)
+    return known
+
+
+def describe_fake(fake: torch.Tensor) -> TensorMeta:
+    """The metadata of a fake tensor, comparable with that of real ones."""
+    assert isinstance(fake, FakeTensor)
+    device_type = fake.fake_device.type
+    known = _plain_fake.get(device_type)
+    if known is None:
+        with isolated():
+            twins = []
+            for inference in (False, True):
+                with torch.inference_mode(inference):
+                    data = torch.empty(0, device="meta")
+                    twins.append(FakeTensor(fake.fake_mode, data, fake.fake_device))
+        known = _plain_fake[device_type] = _raw_keys(*twins)
+    python_type = _Parameter if getattr(fake, "_is_param", False) else torch.Tensor
+    return describe(fake, python_type, known)
+
+
+def _raw_keys(normal: torch.Tensor, inference: torch.Tensor) -> dict[int, str | None]:
+    keys = torch._C._dispatch_keys
+    return {keys(normal).raw_repr(): None, keys(inference).raw_repr(): "inference"}
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message, or its type's name."""
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

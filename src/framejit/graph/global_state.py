@@ -1,0 +1,122 @@
+"""Torch's process-wide settings that an operation's result depends on, as one interned object.
+
+In: the state torch is in right now. Out: a `GlobalState` that is compared by identity (part of
+every metadata key), can be put back later (`applied`), and says whether results may be cached.
+Used by propagation, by graphs that are rolled back, and by `backends.compile`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+_grad_enabled = torch.is_grad_enabled
+_inference_enabled = torch.is_inference_mode_enabled
+_default_dtype = torch.get_default_dtype
+_autocast_enabled = torch._C._is_any_autocast_enabled
+_function_modes = torch._C._len_torch_function_stack
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_transforms = torch._C._functorch.peek_interpreter_stack
+
+#: Kernel choices that change strides of results (memory formats, attention outputs).
+_SWITCHES = tuple(
+    getattr(torch._C, name)
+    for name in (
+        "_get_mkldnn_enabled",
+        "_get_cudnn_enabled",
+        "_get_flash_sdp_enabled",
+        "_get_mem_efficient_sdp_enabled",
+        "_get_math_sdp_enabled",
+        "_get_cudnn_sdp_enabled",
+        "_get_deterministic_algorithms",
+    )
+    if hasattr(torch._C, name)
+)
+_AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "mtia", "maia", "privateuseone")
+
+
+class GlobalState:
+    """One combination of settings. Made by `current` only, so equal states are one object."""
+
+    __slots__ = ("autocast", "autocast_cache", "cacheable", "default_dtype", "grad", "inference")
+
+    def __init__(
+        self,
+        grad: bool,
+        inference: bool,
+        default_dtype: torch.dtype,
+        autocast: tuple[tuple[str, bool, torch.dtype], ...],
+        autocast_cache: bool,
+        cacheable: bool,
+    ) -> None:
+        self.grad = grad
+        self.inference = inference
+        self.default_dtype = default_dtype
+        self.autocast = autocast
+        self.autocast_cache = autocast_cache
+        self.cacheable = cacheable
+
+    @contextlib.contextmanager
+    def applied(self) -> Iterator[None]:
+        """Run a block under these settings; what was set before is put back behind it."""
+        before = current()
+        with contextlib.ExitStack() as stack:
+            if self.inference != before.inference:
+                stack.enter_context(torch.inference_mode(self.inference))
+            self._set()
+            try:
+                yield
+            finally:
+                before._set()
+
+    def _set(self) -> None:
+        torch._C._set_grad_enabled(self.grad)
+        if torch.get_default_dtype() is not self.default_dtype:
+            torch.set_default_dtype(self.default_dtype)
+        if _read_autocast() != self.autocast:
+            wanted = {device: (on, dtype) for device, on, dtype in self.autocast}
+            for device, on, _ in _read_autocast():
+                if on and device not in wanted:
+                    torch.set_autocast_enabled(device, False)
+            for device, (on, dtype) in wanted.items():
+                torch.set_autocast_enabled(device, on)
+                torch.set_autocast_dtype(device, dtype)
+        if torch.is_autocast_cache_enabled() is not self.autocast_cache:
+            torch.set_autocast_cache_enabled(self.autocast_cache)
+
+
+_states: dict[tuple[Any, ...], GlobalState] = {}
+
+
+def current() -> GlobalState:
+    """The state torch is in now; about one microsecond."""
+    autocast = _read_autocast() if _autocast_enabled() else ()
+    # Modes and function transforms run code of their own around every operation.
+    plain = not (_function_modes() or _dispatch_modes()) and _transforms() is None
+    key = (
+        _grad_enabled(),
+        _inference_enabled(),
+        _default_dtype(),
+        autocast,
+        torch.is_autocast_cache_enabled(),
+        plain,
+        *[switch() for switch in _SWITCHES],
+    )
+    state = _states.get(key)
+    if state is None:
+        state = _states[key] = GlobalState(*key[:6])
+    return state
+
+
+def _read_autocast() -> tuple[tuple[str, bool, torch.dtype], ...]:
+    """The devices for which autocast is on, with their low-precision types."""
+    if not _autocast_enabled():
+        return ()
+    return tuple(
+        (device, True, torch.get_autocast_dtype(device))
+        for device in _AUTOCAST_DEVICES
+        if torch.is_autocast_enabled(device)
+    )

@@ -1,0 +1,195 @@
+"""What is known about a tensor while a graph is captured, without touching its data.
+
+In: a real tensor, or the fake tensor that an operation returned. Out: a `TensorMeta`, interned, so
+that two tensors with the same metadata share one object and a cache key costs one pointer.
+`Example` stands for one tensor *object* of the captured program; its fake tensor is made only
+when an operation must really be propagated or a backend looks. Next: propagation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from .fakes import FakeWorld
+
+_dispatch_keys = torch._C._dispatch_keys
+
+#: Interned metadata; dropped as a whole when it grows beyond this many entries.
+MAX_INTERNED = 1 << 17
+
+
+class TensorMeta:
+    """Immutable. ``keys`` is None for a plain dense tensor, "inference" for one made in inference
+    mode, else the raw dispatch key set (conjugate, negative, sparse, ...). ``stride`` and
+    ``storage_offset`` are empty and 0 for layouts without strides.
+    """
+
+    __slots__ = (
+        "device",
+        "dtype",
+        "is_leaf",
+        "keys",
+        "layout",
+        "python_type",
+        "requires_grad",
+        "shape",
+        "storage_offset",
+        "stride",
+    )
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    storage_offset: int
+    dtype: torch.dtype
+    device: torch.device
+    layout: torch.layout
+    requires_grad: bool
+    is_leaf: bool
+    python_type: type
+    keys: Any
+
+    def __init__(self, *values: Any) -> None:
+        (
+            self.shape,
+            self.stride,
+            self.storage_offset,
+            self.dtype,
+            self.device,
+            self.layout,
+            self.requires_grad,
+            self.is_leaf,
+            self.python_type,
+            self.keys,
+        ) = values
+
+    @property
+    def is_plain(self) -> bool:
+        """A dense tensor that can be rebuilt from these facts alone."""
+        return self.keys is None or self.keys == "inference"
+
+    def __repr__(self) -> str:
+        dtype = str(self.dtype).removeprefix("torch.")
+        grad = ", requires_grad" if self.requires_grad else ""
+        return f"<{dtype}{list(self.shape)} on {self.device}{grad}>"
+
+
+_interned: dict[tuple[Any, ...], TensorMeta] = {}
+
+
+def describe(
+    tensor: torch.Tensor, python_type: type, plain_keys: dict[int, str | None]
+) -> TensorMeta:
+    """The metadata of a real or fake tensor.
+
+    ``plain_keys`` maps the raw dispatch key sets of plain tensors of that kind to what
+    `TensorMeta.keys` says of them.
+    """
+    raw = _dispatch_keys(tensor).raw_repr()
+    keys: Any = plain_keys.get(raw, raw)
+    layout = tensor.layout
+    strided = layout is torch.strided and not tensor.is_nested
+    values = (
+        tuple(tensor.shape),
+        tensor.stride() if strided else (),
+        tensor.storage_offset() if strided else 0,
+        tensor.dtype,
+        tensor.device,
+        layout,
+        tensor.requires_grad,
+        tensor.is_leaf,
+        python_type,
+        keys,
+    )
+    try:
+        meta = _interned.get(values)
+    except TypeError:  # symbolic sizes have no hash: such metadata is never shared
+        return TensorMeta(*values)
+    if meta is None:
+        if len(_interned) >= MAX_INTERNED:
+            _interned.clear()
+        meta = _interned[values] = TensorMeta(*values)
+    return meta
+
+
+class Example:
+    """One tensor object of the captured program: what it looks like now.
+
+    Its identity is the identity of the tensor in the user's program: ``y = x.add_(1)`` gives the
+    example of ``x`` again. ``meta`` is replaced when an in-place operation changes the tensor,
+    also through another view of the same memory. The usual facts can be read directly.
+    """
+
+    __slots__ = ("_fake", "born", "depth", "group", "has_value", "meta", "recipe", "world")
+
+    def __init__(self, world: FakeWorld, meta: TensorMeta, recipe: Any = None) -> None:
+        self.world = world
+        self.meta = meta
+        self.born = meta  # as it was when made: what `recipe` None rebuilds
+        self.recipe = recipe
+        self.group: list[Example] | None = None  # examples that may share memory, itself included
+        self.depth = 0  # how many recipes must run before this one's
+        self.has_value = False  # the fake knows its data (made from Python numbers)
+        self._fake: torch.Tensor | None = None
+
+    @property
+    def fake(self) -> torch.Tensor:
+        """The fake tensor; made on first use, then always the same object."""
+        fake = self._fake
+        return self.world.materialize(self) if fake is None else fake
+
+    @property
+    def shape(self) -> torch.Size:
+        return torch.Size(self.meta.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.meta.shape)
+
+    @property
+    def stride(self) -> tuple[int, ...]:
+        return self.meta.stride
+
+    @property
+    def storage_offset(self) -> int:
+        return self.meta.storage_offset
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.meta.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.meta.device
+
+    @property
+    def layout(self) -> torch.layout:
+        return self.meta.layout
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.meta.requires_grad
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.meta.is_leaf
+
+    @property
+    def python_type(self) -> type:
+        return self.meta.python_type
+
+    def __repr__(self) -> str:
+        return f"<Example {self.meta!r}>"
+
+
+def join(examples: list[Example]) -> None:
+    """Note that these examples may share memory from now on."""
+    members: list[Example] = []
+    for example in examples:
+        for member in example.group or (example,):
+            if not any(member is known for known in members):
+                members.append(member)
+    for member in members:
+        member.group = members

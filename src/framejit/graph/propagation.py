@@ -1,0 +1,563 @@
+"""What an operation returns, found out without computing it.
+
+In: a function or method name with `Example`s and constants as arguments. Out: the same structure
+that the operation returns, with `Example`s for tensors, plus whether it mutates or draws random
+numbers. A process-wide cache answers from metadata; a miss runs the operation on fake tensors and
+*observes* what it did (aliases, mutations, randomness): there are no lists of operation names.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, NamedTuple
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    UnsupportedFakeTensorException,
+    UnsupportedMutationAliasingException,
+    UnsupportedOperatorException,
+)
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..exc import GraphBreak
+from .fakes import FakeWorld, describe_fake, first_line, isolated
+from .global_state import GlobalState
+from .metadata import Example, TensorMeta, join
+
+#: The cache is dropped as a whole when it grows beyond this many entries.
+MAX_ENTRIES = 1 << 16
+#: Pending views of views deeper than this are made at once, so that recursion stays shallow.
+MAX_DEPTH = 50
+
+#: Constants whose type and value identify them in a cache key.
+_CONSTANTS = frozenset(
+    {bool, int, float, complex, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device}
+    | {torch.layout, torch.memory_format, torch.qscheme, type(NotImplemented)}
+)
+
+
+class PropagationError(GraphBreak):
+    """The operation raised on fake tensors, so it will for real: ``__cause__`` says what."""
+
+
+class Effects(NamedTuple):
+    """What an operation does besides returning something."""
+
+    mutates: bool
+    random: bool
+
+
+_torch_log = logging.getLogger("torch._subclasses.fake_tensor")
+_PURE = Effects(False, False)
+
+
+class _Same(NamedTuple):
+    """In a template: the n-th tensor argument itself."""
+
+    position: int
+
+
+class _Const(NamedTuple):
+    """In a template: something that is no tensor."""
+
+    value: Any
+
+
+class _Outcome:
+    """What the cache knows. ``single`` is the metadata of the usual result, one new tensor;
+    else ``template`` describes the result's structure. ``aliases``: the result shares memory with
+    arguments. ``replay``: the operation must run for real every time."""
+
+    __slots__ = ("aliases", "effects", "replay", "single", "template")
+
+    def __init__(
+        self,
+        effects: Effects,
+        template: Any = None,
+        aliases: bool = False,
+        replay: bool = False,
+    ) -> None:
+        self.effects = effects
+        usual = isinstance(template, TensorMeta) and not aliases and not replay
+        self.single = template if usual else None
+        self.template = template
+        self.aliases = aliases
+        self.replay = replay
+
+
+_cache: dict[tuple[Any, ...], _Outcome] = {}
+
+
+class CacheStatistics:
+    """Counters for tests and reports."""
+
+    hits = 0
+    misses = 0
+    bypasses = 0
+
+
+def clear_cache() -> None:
+    """Forget all metadata (tests; after custom operators were re-registered)."""
+    _cache.clear()
+
+
+class Call:
+    """One operation with its arguments; runs again when a pending alias is needed."""
+
+    __slots__ = ("args", "kwargs", "result", "state", "target", "world")
+
+    def __init__(
+        self, world: FakeWorld, target: Any, args: Any, kwargs: Any, state: GlobalState
+    ) -> None:
+        self.world = world
+        self.target = target
+        self.args = args
+        self.kwargs = kwargs
+        self.state = state
+        self.result: Any = None
+
+    def run(self) -> None:
+        """Run on fake tensors, and hand them to the examples of ``result``."""
+        args, kwargs = lower(self.args), lower(self.kwargs)
+        with isolated(), self.state.applied(), self.world.mode:
+            result = invoke(self.target, args, kwargs)
+        assign(self.result, result)
+
+
+def propagate(
+    world: FakeWorld,
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    state: GlobalState,
+) -> tuple[Any, Effects]:
+    """The result of ``target(*args, **kwargs)``, a method's name if ``target`` is a string,
+    under ``state``, which is what torch is in now.
+
+    Raises GraphBreak when the result depends on data, PropagationError when the operation raises.
+    """
+    parts: list[Any] = [target, state]
+    tensors: list[Example] = []
+    known = _collect(args, parts, tensors)
+    for name, value in kwargs.items():
+        parts.append(name)
+        known = _collect(value, parts, tensors) and known
+    if not (known and state.cacheable and _is_library_function(target)):
+        CacheStatistics.bypasses += 1
+        outcome, result = _run(world, target, args, kwargs, tensors, state)
+        return result, outcome.effects
+    if len(tensors) > 1:
+        _add_alias_pattern(tensors, parts)
+    key = tuple(parts)
+    try:
+        found = _cache.get(key)
+    except TypeError:
+        CacheStatistics.bypasses += 1
+        outcome, result = _run(world, target, args, kwargs, tensors, state)
+        return result, outcome.effects
+    if found is None:
+        CacheStatistics.misses += 1
+        outcome, result = _run(world, target, args, kwargs, tensors, state)
+        if len(_cache) >= MAX_ENTRIES:
+            _cache.clear()
+        _cache[key] = outcome
+        return result, outcome.effects
+    if found.single is not None:
+        CacheStatistics.hits += 1
+        return Example(world, found.single), found.effects
+    if found.replay:
+        CacheStatistics.bypasses += 1
+        outcome, result = _run(world, target, args, kwargs, tensors, state, found)
+        return result, outcome.effects
+    CacheStatistics.hits += 1
+    if not found.aliases:
+        return _instantiate(world, found.template, tensors, None), found.effects
+    call = Call(world, target, args, kwargs, state)
+    fresh: list[Example] = []
+    call.result = _instantiate(world, found.template, tensors, call, fresh)
+    if fresh:
+        join(tensors + fresh)
+        if fresh[0].depth > MAX_DEPTH:
+            call.run()
+            for example in fresh:
+                example.depth = 0
+    return call.result, found.effects
+
+
+# -- cache keys
+
+
+def _collect(value: Any, parts: list[Any], tensors: list[Example]) -> bool:
+    """Append what identifies ``value`` to a key. False if something in it is unknown."""
+    kind = type(value)
+    if kind is Example:
+        parts.append(value.meta)
+        tensors.append(value)
+        return not value.has_value
+    if kind in _CONSTANTS:
+        parts.append(kind)
+        parts.append(value)
+        return True
+    if kind is slice:
+        parts.append(slice)
+        known = _collect(value.start, parts, tensors)
+        known = _collect(value.stop, parts, tensors) and known
+        return _collect(value.step, parts, tensors) and known
+    if isinstance(value, (tuple, list)):
+        parts.append(kind)
+        parts.append(len(value))
+        known = True
+        for item in value:
+            known = _collect(item, parts, tensors) and known
+        return known
+    if isinstance(value, dict):
+        parts.append(dict)
+        known = True
+        for name, item in value.items():
+            parts.append(name)
+            known = _collect(item, parts, tensors) and known
+        parts.append(len(value))
+        return known
+    return False
+
+
+def _add_alias_pattern(tensors: list[Example], parts: list[Any]) -> None:
+    """Distinguish f(x, x) and f(x, view of x) from f(x, y)."""
+    groups = [id(tensor) if tensor.group is None else id(tensor.group) for tensor in tensors]
+    if len(set(groups)) == len(groups):
+        return
+    identities = [id(tensor) for tensor in tensors]
+    parts.append(tuple(groups.index(group) for group in groups))
+    parts.append(tuple(identities.index(identity) for identity in identities))
+
+
+_BUILTIN_TYPES = (
+    type(torch.abs),
+    type(torch.Tensor.abs),
+    torch._ops.OpOverload,
+    torch._ops.OpOverloadPacket,
+)
+
+
+def _is_library_function(target: Any) -> bool:
+    """Whether the result depends on arguments and global state only: not for a user's function."""
+    if isinstance(target, (str, *_BUILTIN_TYPES)):
+        return True
+    module = getattr(target, "__module__", None) or ""
+    return module.startswith("torch.") or module in ("torch", "_operator")
+
+
+# -- results from the cache
+
+
+def _instantiate(
+    world: FakeWorld,
+    template: Any,
+    tensors: list[Example],
+    call: Call | None,
+    fresh: list[Example] | None = None,
+) -> Any:
+    kind = type(template)
+    if kind is TensorMeta:
+        example = Example(world, template, call)
+        if fresh is not None:
+            example.depth = 1 + max([t.depth for t in tensors if t._fake is None], default=0)
+            fresh.append(example)
+        return example
+    if kind is _Same:
+        return tensors[template.position]
+    if kind is _Const:
+        return template.value
+    items = [_instantiate(world, item, tensors, call, fresh) for item in template]
+    return like(template, items)
+
+
+def like(container: Any, items: list[Any]) -> Any:
+    """``items`` in the kind of sequence that ``container`` is (named tuples and structseqs too)."""
+    kind = type(container)
+    if kind is tuple or kind is list:
+        return kind(items)
+    return kind(*items) if hasattr(kind, "_fields") else kind(items)
+
+
+# -- running on fake tensors
+
+
+class _Observer(TorchDispatchMode):
+    """Notes which memory is written, and whether random numbers are drawn."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.random = False
+        self.written: set[int] = set()
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # the wrapper that torch would add imports and enters torch._dynamo
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if isinstance(func, torch._ops.OpOverload):
+            if torch.Tag.nondeterministic_seeded in func.tags:
+                self.random = True
+            schema = func._schema
+            if schema.is_mutable:
+                for position, argument in enumerate(schema.arguments):
+                    alias = argument.alias_info
+                    if alias is None or not alias.is_write:
+                        continue
+                    value = args[position] if position < len(args) else kwargs.get(argument.name)
+                    for tensor in value if isinstance(value, (tuple, list)) else (value,):
+                        if isinstance(tensor, torch.Tensor):
+                            self.written.add(_memory(tensor))
+        return func(*args, **kwargs)
+
+
+def _run(
+    world: FakeWorld,
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tensors: list[Example],
+    state: GlobalState,
+    known: _Outcome | None = None,
+) -> tuple[_Outcome, Any]:
+    """Run on fake tensors; learn the outcome, or trust ``known``; refresh what was mutated."""
+    related = _related(tensors)
+    for example in related:
+        if example._fake is None:  # pending aliases must see the tensors as they were until now
+            world.materialize(example)
+    fakes = [example.fake for example in tensors]
+    memory = [_memory(fake) for fake in fakes]
+    observer = _Observer()
+    random_state = torch.default_generator.get_state()
+    torch_log_was_off = _torch_log.disabled
+    _torch_log.disabled = True  # it prints errors that the user's own code may well catch
+    fake_args, fake_kwargs = lower(args), lower(kwargs)
+    try:
+        if known is None or known.effects.random:
+            with world.mode, observer:
+                raw = invoke(target, fake_args, fake_kwargs)
+        else:
+            with world.mode:
+                raw = invoke(target, fake_args, fake_kwargs)
+    except Exception as error:
+        refresh(related)
+        raise _as_graph_break(target, error) from error
+    finally:
+        _torch_log.disabled = torch_log_was_off
+        if observer.random:
+            torch.default_generator.set_state(random_state)
+    changed = refresh(related)
+    if [_memory(fake) for fake in fakes] != memory:  # set_() or .data: who shares is open again
+        join(tensors)
+    mutates = changed or not observer.written.isdisjoint(memory)
+    if known is not None:
+        mutates = known.effects.mutates
+    reader = _Reader(world, target, tensors, fakes, memory)
+    template, result = reader.read(raw)
+    effects = Effects(mutates, observer.random or (known is not None and known.effects.random))
+    if effects == _PURE:
+        effects = _PURE
+    aliases = reader.aliases
+    if aliases and reader.fresh:
+        call = Call(world, target, args, kwargs, state)
+        call.result = result
+        for example in reader.fresh:
+            example.recipe = call
+        join(tensors + reader.fresh)
+    replay = mutates or not reader.cacheable or not reader.found_tensor
+    return _Outcome(effects, template, aliases, replay), result
+
+
+class _Reader:
+    """Turns what came back from fake tensors into a template and examples."""
+
+    def __init__(
+        self,
+        world: FakeWorld,
+        target: Any,
+        tensors: list[Example],
+        fakes: list[torch.Tensor],
+        memory: list[int],
+    ) -> None:
+        self.world = world
+        self.target = target
+        self.tensors = tensors
+        self.fakes = fakes
+        self.memory = set(memory)
+        self.seen: list[tuple[torch.Tensor, Example]] = []
+        self.fresh: list[Example] = []
+        self.aliases = False
+        self.cacheable = True
+        self.found_tensor = False
+
+    def read(self, value: Any) -> tuple[Any, Any]:
+        if isinstance(value, torch.Tensor):
+            return self._read_tensor(value)
+        if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
+            pairs = [self.read(item) for item in value]
+            if len(pairs) == 0:
+                return _Const(value), value
+            return (
+                like(value, [pair[0] for pair in pairs]),
+                like(value, [pair[1] for pair in pairs]),
+            )
+        return _Const(value), value
+
+    def _read_tensor(self, value: torch.Tensor) -> tuple[Any, Any]:
+        self.found_tensor = True
+        for index, fake in enumerate(self.fakes):
+            if value is fake:
+                self.aliases = True
+                return _Same(index), self.tensors[index]
+        for fake, example in self.seen:
+            if value is fake:
+                self.cacheable = False  # one new tensor returned twice: rare, keep identities
+                return example.meta, example
+        if not isinstance(value, FakeTensor):
+            raise GraphBreak(f"{name_of(self.target)} returned a tensor that was not traced")
+        meta = describe_fake(value)
+        memory = _memory(value)
+        if memory in self.memory or not meta.is_plain:
+            self.aliases = True  # or is rebuilt in the same way: unusual keys need the operation
+        self.memory.add(memory)
+        example = Example(self.world, meta)
+        example._fake = value
+        if value.constant is not None:
+            example.has_value = True
+            self.cacheable = False
+        self.fresh.append(example)
+        self.seen.append((value, example))
+        return meta, example
+
+
+def _related(tensors: list[Example]) -> list[Example]:
+    """The arguments and everything that may share memory with them, once each."""
+    if not any(tensor.group for tensor in tensors):
+        return tensors
+    related: dict[int, Example] = {}
+    for tensor in tensors:
+        for member in tensor.group or (tensor,):
+            related[id(member)] = member
+    return list(related.values())
+
+
+def refresh(examples: list[Example]) -> bool:
+    """Read the metadata of fakes again. True if an operation changed any."""
+    changed = False
+    for example in examples:
+        fake = example._fake
+        assert fake is not None
+        meta = describe_fake(fake)
+        if meta is not example.meta and not _same(example.meta, meta):
+            example.meta = meta
+            changed = True
+    return changed
+
+
+def _same(old: TensorMeta, new: TensorMeta) -> bool:
+    """Equality where interning does not help: symbolic sizes, subclasses of Parameter."""
+    for name in TensorMeta.__slots__:
+        before, after = getattr(old, name), getattr(new, name)
+        if name == "python_type":
+            if not issubclass(before, after):
+                return False
+        elif name in ("shape", "stride", "storage_offset"):
+            if str(before) != str(after):  # comparing symbolic sizes would add guards
+                return False
+        elif before != after:
+            return False
+    return True
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    """Identifies the storage; tensors without one (sparse) have their own identity."""
+    try:
+        return tensor.untyped_storage()._cdata
+    except (NotImplementedError, RuntimeError):
+        return id(tensor)
+
+
+def invoke(target: Any, args: Any, kwargs: Any) -> Any:
+    if type(target) is str:
+        return getattr(args[0], target)(*args[1:], **kwargs)
+    return target(*args, **kwargs)
+
+
+def lower(value: Any) -> Any:
+    """The same arguments with fake tensors in place of examples."""
+    kind = type(value)
+    if kind is Example:
+        return value.fake
+    if kind is tuple:
+        return tuple([lower(item) for item in value])
+    if kind is slice:
+        return slice(lower(value.start), lower(value.stop), lower(value.step))
+    if isinstance(value, dict):
+        return {name: lower(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [lower(item) for item in value]
+    if isinstance(value, tuple) and not isinstance(value, torch.Size):
+        return like(value, [lower(item) for item in value])
+    return value
+
+
+def assign(result: Any, raw: Any) -> None:
+    """Give the fakes in ``raw`` to the examples at the same places in ``result``."""
+    if isinstance(result, Example):
+        if result._fake is None:
+            result._fake = raw
+    elif isinstance(result, (tuple, list)):
+        for item, raw_item in zip(result, raw, strict=True):
+            assign(item, raw_item)
+
+
+# -- errors
+
+
+def _as_graph_break(target: Any, error: Exception) -> GraphBreak:
+    name = name_of(target)
+    if isinstance(error, GraphBreak):
+        return error
+    if isinstance(error, DataDependentOutputException):
+        return GraphBreak(f"the result of {name} depends on the data in a tensor")
+    if isinstance(error, DynamicOutputShapeException):
+        return GraphBreak(f"the shape of what {name} returns depends on the data in a tensor")
+    if isinstance(error, UnsupportedOperatorException):
+        return GraphBreak(
+            f"the operator {error} has no fake (shape-only) implementation",
+            "register one with torch.library.register_fake",
+        )
+    if isinstance(error, (UnsupportedFakeTensorException, UnsupportedMutationAliasingException)):
+        return GraphBreak(f"{name} cannot be traced: {first_line(error)}")
+    if type(error).__name__ == "GuardOnDataDependentSymNode":  # its module imports sympy
+        return GraphBreak(f"{name} branches on a size that depends on the data in a tensor")
+    text = str(error)
+    if "data pointer of Tensor" in text or "data_ptr" in text:
+        return GraphBreak(f"{name} reads the memory of a tensor directly")
+    return PropagationError(f"{name} raised {type(error).__name__}: {text or 'no message'}")
+
+
+def name_of(target: Any) -> str:
+    """How messages name an operation: ``torch.nonzero``, ``Tensor.item``."""
+    if isinstance(target, str):
+        return f"Tensor.{target}"
+    if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return f"torch.ops.{target}"
+    name = getattr(target, "__name__", None) or str(target)
+    module = getattr(target, "__module__", None) or ""
+    if module == "_operator":
+        return f"operator.{name}"
+    if getattr(torch, name, None) is target:
+        return f"torch.{name}"
+    if module in ("torch._C._nn", "torch.nn.functional"):
+        return f"torch.nn.functional.{name}"
+    return f"{module}.{name}" if module else name

@@ -1,0 +1,211 @@
+"""The kinds of facts: one row per kind, with its native check and its words.
+
+In: a fact's payload. Out: the tuple that the native guard tree executes, the text that printouts
+show, and a payload that keeps nothing of the user's alive. `KINDS` is compared at import with the
+list of kinds that values may use and with the list of checks that the native tree knows.
+Next: plan.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from framejit.guards.texts import TensorText, shown_name, text_of
+
+#: What the value layer may write into `Fact.kind`.
+FACT_KINDS = frozenset(
+    {
+        "TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "LEN_MATCH", "DICT_KEYS", "ABSENT", "PRESENT",
+        "FUNCTION_MATCH", "FUNCTION_ID", "TENSOR_MATCH", "SAME_OBJECT", "DISTINCT", "BOOL_MATCH",
+        "CALL_MATCH",
+    }
+)  # fmt: skip
+#: What the native guard tree can check (native/guard_checks.h).
+NATIVE_CHECKS = frozenset(
+    {
+        "type", "id", "equals", "len", "keys", "absent", "present", "function", "tensor", "same",
+        "distinct", "truth", "bool",
+    }
+)  # fmt: skip
+
+
+class Kind(NamedTuple):
+    """How facts of one kind are checked, printed and remembered."""
+
+    native: str
+    #: payload -> the native check. For relations: the function is None, `plan` knows node numbers.
+    check: Callable[[Any], tuple[Any, ...]] | None
+    #: payload -> what must be the case; completes "it was ...".
+    expected: Callable[[Any], str]
+    #: value -> what is the case now, in the same terms.
+    found: Callable[[Any], str]
+    #: payload -> a payload for printing that keeps no object of the user alive.
+    remember: Callable[[Any], Any]
+
+
+class Gone:
+    """Stands for an object that has died since the guard was made."""
+
+    def __repr__(self) -> str:
+        return "an object that no longer exists"
+
+
+GONE = Gone()
+
+
+class Weak(NamedTuple):
+    """A payload held weakly."""
+
+    reference: weakref.ref[Any]
+
+
+def recall(payload: Any) -> Any:
+    """The payload behind what `Kind.remember` kept."""
+    if type(payload) is Weak:
+        target = payload.reference()
+        return GONE if target is None else target
+    return payload
+
+
+def _same(payload: Any) -> Any:
+    return payload
+
+
+def _weakly(payload: Any) -> Any:
+    try:
+        return Weak(weakref.ref(payload))
+    except TypeError:
+        return payload
+
+
+def _one(native: str) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda payload: (native, payload)
+
+
+def _tensor_check(payload: Any) -> tuple[Any, ...]:
+    # (example,) | (example, flags) | (example, flags, dimensions whose size may vary)
+    return ("tensor", *payload) if type(payload) is tuple else ("tensor", payload, 0)
+
+
+def _remember_tensor(payload: Any) -> Any:
+    return TensorText.of(payload[0] if type(payload) is tuple else payload)
+
+
+def _tensor_text(payload: Any) -> str:
+    return str(payload if isinstance(payload, TensorText) else _remember_tensor(payload))
+
+
+def _type_text(cls: Any) -> str:
+    if cls is GONE:
+        return repr(cls)
+    module = cls.__module__
+    return cls.__qualname__ if module == "builtins" else f"{module}.{cls.__qualname__}"
+
+
+def _id_text(payload: Any) -> str:
+    return repr(payload) if payload is GONE else text_of(payload)
+
+
+def _length_text(value: Any) -> str:
+    bases: tuple[Any, ...] = (tuple, list, dict, set, frozenset, str, bytes)
+    for base in bases:
+        if isinstance(value, base):
+            return f"length {base.__len__(value)}"
+    return text_of(value)
+
+
+def _keys_text(value: Any) -> str:
+    return f"keys {text_of(tuple(value))}" if isinstance(value, dict) else text_of(value)
+
+
+def _code_of(value: Any) -> str:
+    return text_of(value.__code__ if isinstance(value, types.FunctionType) else value)
+
+
+def _truth_text(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return text_of(value)
+    try:
+        return f"{bool(value)} as a truth value"
+    except Exception:  # whatever the user's __bool__ raises
+        return text_of(value)
+
+
+KINDS: dict[str, Kind] = {
+    "TYPE_MATCH": Kind(
+        "type", _one("type"), _type_text, lambda value: _type_text(type(value)), _weakly
+    ),
+    "ID_MATCH": Kind("id", _one("id"), _id_text, text_of, _weakly),
+    "FUNCTION_ID": Kind("id", _one("id"), _id_text, text_of, _weakly),
+    "EQUALS_MATCH": Kind("equals", _one("equals"), text_of, text_of, _same),
+    "LEN_MATCH": Kind("len", _one("len"), lambda n: f"length {n}", _length_text, _same),
+    "DICT_KEYS": Kind("keys", _one("keys"), lambda k: f"keys {text_of(k)}", _keys_text, _same),
+    "ABSENT": Kind("absent", lambda _: ("absent",), lambda _: "absent", text_of, _same),
+    "PRESENT": Kind("present", lambda _: ("present",), lambda _: "present", text_of, _same),
+    "FUNCTION_MATCH": Kind("function", _one("function"), text_of, _code_of, _weakly),
+    "TENSOR_MATCH": Kind("tensor", _tensor_check, _tensor_text, text_of, _remember_tensor),
+    "SAME_OBJECT": Kind(
+        "same",
+        None,
+        lambda source: f"the same object as {shown_name(source)}",
+        lambda _: "another object",
+        _same,
+    ),
+    "DISTINCT": Kind(
+        "distinct",
+        None,
+        lambda ss: "not the object " + " or ".join(map(shown_name, ss)),
+        lambda _: "that very object",
+        _same,
+    ),
+    "BOOL_MATCH": Kind(
+        "bool", _one("bool"), lambda b: f"{bool(b)} as a truth value", _truth_text, _same
+    ),
+    "CALL_MATCH": Kind(
+        "truth",
+        _one("truth"),
+        lambda f: f"accepted by {getattr(f, '__name__', 'a test')}()",
+        text_of,
+        _same,
+    ),
+}
+
+RELATIONS = frozenset(name for name, kind in KINDS.items() if kind.check is None)
+
+
+def _verify() -> None:
+    odd = (FACT_KINDS ^ set(KINDS)) | (NATIVE_CHECKS ^ {row.native for row in KINDS.values()})
+    if odd:
+        raise AssertionError(f"guards.kinds is not complete: {sorted(odd)}")
+
+
+_verify()
+
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+
+
+def shown_kind(kind: str, payload: Any) -> str:
+    """The name under which a guard is printed: identity is told apart by what is identical."""
+    if kind != "ID_MATCH":
+        return "FUNCTION_MATCH" if kind == "FUNCTION_ID" else kind
+    if isinstance(payload, types.ModuleType):
+        return "MODULE_MATCH"
+    if isinstance(payload, _FUNCTIONS):
+        return "FUNCTION_MATCH"
+    if payload is None or type(payload) is bool or isinstance(payload, (torch.dtype, torch.layout)):
+        return "EQUALS_MATCH"
+    return kind
+
+
+def differences(kind: str, payload: Any, value: Any) -> tuple[str, str]:
+    """(what it was, what it is now) for a failed guard."""
+    row = KINDS[kind]
+    if kind == "TENSOR_MATCH" and isinstance(value, torch.Tensor):
+        then = payload if isinstance(payload, TensorText) else _remember_tensor(payload)
+        return then.difference(TensorText.of(value))
+    return row.expected(payload), row.found(value)

@@ -1,0 +1,312 @@
+"""From the source tree to the native guard tree, to printed guards, and to reasons.
+
+In: the root sources of a capture. Out: a `Plan`: the node list that `native.GuardTree` executes,
+the captured sources in the order in which the compiled function gets them, one printed line per
+guard, and a sentence that says which guard failed. Argument slots are checked before everything
+else: they are the cheapest to load and the likeliest to differ. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import linecache
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from framejit.guards.kinds import KINDS, RELATIONS, differences, recall, shown_kind
+from framejit.guards.texts import shown_name
+from framejit.source import Fact, Source
+
+#: (parent or -1, accessor, key, checks, capture or -1), as `native.GuardTree` takes it.
+Node = tuple[int, str, Any, list[tuple[Any, ...]], int]
+
+
+class Tree(Protocol):
+    """What the plan needs of the native guard tree."""
+
+    def explain(self, slots: tuple[Any, ...], /) -> tuple[int, int] | None: ...
+
+
+class State(Protocol):
+    """What the plan needs of the native snapshot of torch's global state."""
+
+    def diff(self) -> str: ...
+
+
+class Guard(NamedTuple):
+    """One printed guard."""
+
+    name: str  # local 'self'.encoder.layer[0].training
+    kind: str  # EQUALS_MATCH
+    payload: str  # True
+    line: tuple[str, int] | None  # the user's file and line
+
+    def __str__(self) -> str:
+        text = f"{self.name} {self.kind}"
+        return f"{text} {self.payload}" if self.payload else text
+
+
+class Plan:
+    """The guards of one entry. ``sources`` and ``checked`` belong to ``nodes`` by index."""
+
+    def __init__(
+        self,
+        nodes: list[Node],
+        sources: list[Source],
+        checked: list[list[Fact]],
+        captures: list[Source],
+    ) -> None:
+        self.nodes = nodes
+        self.sources = sources
+        self.checked = checked
+        self.captures = captures
+
+    @property
+    def guard_count(self) -> int:
+        """How many single checks the plan has."""
+        return sum(map(len, self.checked))
+
+    def settle(self) -> None:
+        """Let go of the user's objects; for when the native tree exists and tracing is over.
+
+        Printing and explaining still work. ``nodes`` and ``captures`` are gone.
+        """
+        self.nodes = []
+        self.captures = []
+        for facts in self.checked:
+            for i, (kind, payload, line) in enumerate(facts):
+                facts[i] = Fact(kind, KINDS[kind].remember(payload), line)
+        for source in self.sources:
+            source.facts = []
+            source.fact_keys = set()
+
+    def guards(self) -> list[Guard]:
+        """Every guard, in the order in which it is checked."""
+        out = []
+        for source, facts in zip(self.sources, self.checked, strict=True):
+            if facts:
+                name = shown_name(source)
+                for kind, kept, line in facts:
+                    payload = recall(kept)
+                    shown = shown_kind(kind, payload)
+                    text = "" if shown in _SELF_EVIDENT else KINDS[kind].expected(payload)
+                    out.append(Guard(name, shown, text, line))
+        return out
+
+    def describe(self) -> list[str]:
+        """The guards as text: ``local 'a' TENSOR_MATCH float32[4]  # model.py:12: x = a / 2``."""
+        return [f"{guard}{_at(guard.line, '  # ')}" for guard in self.guards()]
+
+    def explain(self, tree: Tree, slots: tuple[Any, ...], state: State | None = None) -> str:
+        """One sentence: which guard fails for ``slots``, the old value, the new one, the line.
+
+        ``state`` is the global state that ``tree`` was made with. Returns "" when no guard fails.
+        """
+        failure = tree.explain(slots)
+        if failure is None:
+            return ""
+        node, check = failure
+        if check == -2 or node < 0:
+            words = "" if state is None else state.diff()
+            return f"torch's global state differs: {words or 'grad mode, autocast or a mode'}"
+        source = self.sources[node]
+        name = shown_name(source)
+        found, value = value_at(source, slots)
+        if check == -1:
+            return f"{name} no longer exists"
+        kind, kept, line = self.checked[node][check]
+        payload = recall(kept)
+        shown = shown_kind(kind, payload)
+        if not found and kind != "ABSENT":
+            then, now = KINDS[kind].expected(payload), "gone"
+        else:
+            then, now = differences(kind, payload, value)
+        return f"{name} {shown}: it was {then}, now it is {now}{_at(line, ' (assumed at ', ')')}"
+
+
+#: Kinds whose name and subject say everything.
+_SELF_EVIDENT = frozenset({"ABSENT", "PRESENT", "MODULE_MATCH", "FUNCTION_MATCH"})
+
+
+def build_plan(roots: list[Source]) -> Plan:
+    """Number the nodes that carry facts or captured values, parents first, arguments first."""
+    order, parents = _preorder(roots)
+    position = {id(source): i for i, source in enumerate(order)}
+    order, parents = _with_references(order, parents, position)
+    needed = [bool(source.facts) or source.captured for source in order]
+    for source in order:
+        for fact in source.facts:
+            if fact.kind in RELATIONS:
+                for other in _related(fact):
+                    needed[position[id(other)]] = True
+    for i in range(len(order) - 1, -1, -1):
+        if needed[i] and parents[i] >= 0:
+            needed[parents[i]] = True
+
+    nodes: list[Node] = []
+    sources: list[Source] = []
+    checked: list[list[Fact]] = []
+    captures: list[Source] = []
+    number = [-1] * len(order)
+    relations: list[tuple[int, Fact]] = []
+    for i, source in enumerate(order):
+        if not needed[i]:
+            continue
+        number[i] = len(nodes)
+        checks: list[tuple[Any, ...]] = []
+        facts: list[Fact] = []
+        for fact in source.facts:
+            make = KINDS[fact.kind].check
+            if make is None:
+                relations.append((i, fact))
+            else:
+                checks.append(make(fact.payload))
+                facts.append(fact)
+        capture = -1
+        if source.captured:
+            capture = len(captures)
+            captures.append(source)
+        parent = parents[i]
+        nodes.append(
+            (number[parent] if parent >= 0 else -1, source.accessor, source.key, checks, capture)
+        )
+        sources.append(source)
+        checked.append(facts)
+    for i, fact in relations:
+        for other in _related(fact):
+            _add_relation(fact, number[i], number[position[id(other)]], nodes, sources, checked)
+    return Plan(nodes, sources, checked, captures)
+
+
+def _preorder(roots: list[Source]) -> tuple[list[Source], list[int]]:
+    """All sources below ``roots`` with the positions of their parents."""
+    order: list[Source] = []
+    parents: list[int] = []
+    # Arguments first; each group in the order in which the capture met it.
+    stack = [(root, -1) for root in sorted(roots, key=lambda r: r.accessor != "slot")]
+    stack.reverse()
+    while stack:
+        source, parent = stack.pop()
+        here = len(order)
+        order.append(source)
+        parents.append(parent)
+        children = source.children
+        if children:
+            stack.extend([(child, here) for child in reversed(children.values())])
+    return order, parents
+
+
+def _with_references(
+    order: list[Source], parents: list[int], position: dict[int, int]
+) -> tuple[list[Source], list[int]]:
+    """Add the sources that relations point at and no root leads to."""
+    for source in list(order):
+        for fact in source.facts:
+            if fact.kind not in RELATIONS:
+                continue
+            for other in _related(fact):
+                path = []
+                step: Source | None = other
+                while step is not None and id(step) not in position:
+                    path.append(step)
+                    step = step.base
+                for missing in reversed(path):
+                    parents.append(-1 if missing.base is None else position[id(missing.base)])
+                    position[id(missing)] = len(order)
+                    order.append(missing)
+    return order, parents
+
+
+def _related(fact: Fact) -> tuple[Source, ...]:
+    payload = fact.payload
+    return (payload,) if isinstance(payload, Source) else tuple(payload)
+
+
+def _add_relation(
+    fact: Fact,
+    index: int,
+    other: int,
+    nodes: list[Node],
+    sources: list[Source],
+    checked: list[list[Fact]],
+) -> None:
+    """Put the check on the later of the two nodes: a check may only look back."""
+    if index == other:
+        return
+    later, earlier = max(index, other), min(index, other)
+    native = KINDS[fact.kind].native
+    check = (native, earlier) if native == "same" else (native, (earlier,))
+    if check in nodes[later][3]:
+        return
+    nodes[later][3].append(check)
+    target: Any = sources[earlier] if native == "same" else (sources[earlier],)
+    checked[later].append(Fact(fact.kind, target, fact.line))
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+def _at(line: tuple[str, int] | None, before: str, after: str = "") -> str:
+    if line is None:
+        return ""
+    filename, number = line
+    code = linecache.getline(filename, number).strip()
+    short = filename.rpartition("/")[2]
+    return f"{before}{short}:{number}{': ' + code if code else ''}{after}"
+
+
+# -- loading a value again -----------------------------------------------------------------------
+
+
+def value_at(source: Source, slots: Sequence[Any]) -> tuple[bool, Any]:
+    """(True, the value at ``source`` now), or (False, None) when there is none."""
+    base = source.base
+    if base is None:
+        if source.accessor == "const":
+            return True, source.key
+        index = source.key
+        if 0 <= index < len(slots) and slots[index] is not None:
+            return True, slots[index]
+        return index < len(slots), None
+    found, parent = value_at(base, slots)
+    if not found:
+        return False, None
+    try:
+        return True, _ACCESS[source.accessor](parent, source.key)
+    except Exception:  # the path has changed: whatever its objects raise, there is no value
+        return False, None
+
+
+def _index(parent: Any, key: int) -> Any:
+    if isinstance(parent, tuple):
+        return tuple.__getitem__(parent, key)
+    return list.__getitem__(parent, key)
+
+
+def _type_attr(parent: type, name: str) -> Any:
+    for cls in type.__getattribute__(parent, "__mro__"):
+        namespace = type.__getattribute__(cls, "__dict__")
+        if name in namespace:
+            return namespace[name]
+    raise AttributeError(name)
+
+
+def _dict_of(parent: Any, _: Any) -> Any:
+    if isinstance(parent, type):
+        return type.__getattribute__(parent, "__dict__")
+    if isinstance(parent, types.ModuleType):
+        return types.ModuleType.__getattribute__(parent, "__dict__")
+    return object.__getattribute__(parent, "__dict__")
+
+
+_ACCESS: dict[str, Callable[[Any, Any], Any]] = {
+    "cell": lambda parent, key: parent.cell_contents,
+    "dict": _dict_of,
+    "item": lambda parent, key: dict.__getitem__(parent, key),
+    "index": _index,
+    "type": lambda parent, key: type(parent),
+    "type_attr": _type_attr,
+    "attr": getattr,
+    "call": lambda parent, key: key(parent),
+    "key_at": lambda parent, key: list(parent)[key],
+}

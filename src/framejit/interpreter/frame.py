@@ -1,0 +1,86 @@
+"""One symbolic frame: slots, stack, position. Plain data, so that a break can take it as it is.
+
+In: decoded code and initial slots. Out: the state that codegen materialises at a graph break.
+Next: interpreter.loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framejit.bytecode.model import CodeInfo, Instruction
+from framejit.values.base import Value
+from framejit.values.constants import ConstantValue
+
+
+class Frame:
+    """``index`` is the instruction being executed, ``pc`` the next one; ``before`` is the stack as
+    it was before the instruction (a break needs its operands back)."""
+
+    __slots__ = (
+        "before", "entry_handled", "generator", "globals", "index", "info", "parent", "pc",
+        "program", "result", "slots", "stack",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        info: CodeInfo,
+        program: list[tuple[Any, Instruction]],
+        slots: list[Value | None],
+        namespace: dict[str, Any],
+        parent: Frame | None,
+    ) -> None:
+        self.info = info
+        self.program = program
+        self.slots = slots
+        self.globals = namespace
+        self.parent = parent
+        self.stack: list[Value] = []
+        self.before: list[Value] = []
+        self.pc = 0
+        self.index = 0
+        #: What the frame answers instead of what it returns (a constructor's new object).
+        self.result: Value | None = None
+        #: The exception being handled when the frame was entered.
+        self.entry_handled: Value | None = None
+        #: The generator this frame belongs to.
+        self.generator: Any = None
+
+    @property
+    def instruction(self) -> Instruction:
+        """The instruction being executed."""
+        return self.info.instructions[self.index]
+
+    @property
+    def line(self) -> tuple[str, int]:
+        """The user's file and line."""
+        return self.info.code.co_filename, self.instruction.line
+
+    def chain(self) -> list[Frame]:
+        """The frames from the outermost to this one."""
+        frames: list[Frame] = []
+        frame: Frame | None = self
+        while frame is not None:
+            frames.append(frame)
+            frame = frame.parent
+        frames.reverse()
+        return frames
+
+
+class HandledValue(Value):
+    """The slot in which CPython saves the previously handled exception while a handler runs.
+
+    ``handled`` is the exception of this handler level, ``previous`` the one of the level below."""
+
+    __slots__ = ("handled", "previous")
+
+    def __init__(self, handled: Value, previous: Value | None) -> None:
+        self.handled = handled
+        self.previous = previous
+        self.source = None
+
+    def python_type(self) -> type:
+        return type(None) if self.previous is None else self.previous.python_type()
+
+
+NONE = ConstantValue(None)

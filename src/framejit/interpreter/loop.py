@@ -1,0 +1,333 @@
+"""The loop: executes instructions symbolically, pushes and pops frames, unwinds exceptions.
+
+In: a root frame. Out: `Returned` or `Broken`. A `GraphBreak` becomes `Broken` at the very instruction
+when that instruction has left no trace; otherwise, and when a value cannot be built for real, the
+capture starts again with that step marked (`Restart`). Next room: codegen.
+"""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+from framejit import config
+from framejit.bytecode.decode import decode
+from framejit.bytecode.model import CodeInfo
+from framejit.exc import GraphBreak
+from framejit.interpreter.frame import Frame
+from framejit.interpreter.registry import HANDLERS
+from framejit.values.base import CallRequest, Raised, Value
+from framejit.values.space import Space
+
+
+class Returned:
+    """The root frame returned ``value``."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class Broken:
+    """The capture ends before an instruction; ``frames`` go from the root to the innermost."""
+
+    __slots__ = ("frames", "hint", "reason")
+
+    def __init__(self, frames: list[Frame], reason: str, hint: str) -> None:
+        self.frames = frames
+        self.reason = reason
+        self.hint = hint
+
+
+class Restart(Exception):  # noqa: N818 - a signal
+    """Capture again, and break before step ``step``."""
+
+    def __init__(self, step: int, reason: str, hint: str = "") -> None:
+        super().__init__(step, reason)
+        self.step = step
+        self.reason = reason
+        self.hint = hint
+
+
+class Yielded:
+    """A generator frame is suspended with this value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class _Return:
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class Interpreter:
+    """Executes one capture. ``break_at`` maps step numbers to the reasons to break there."""
+
+    def __init__(self, space: Space, break_at: dict[int, tuple[str, str]]) -> None:
+        self.space = space
+        self.break_at = break_at
+        self.next_break = min(break_at, default=config.step_limit)
+        self.steps = 0
+        self.depth = 0
+        #: How many operations are running frames in their middle (`run_request`, generators).
+        self.level = 0
+        #: The step of the instruction that the root level is executing.
+        self.root_step = 0
+        self.frame: Frame = None  # type: ignore[assignment]
+        self.base: Frame = None  # type: ignore[assignment]
+        #: The exception being handled (what a bare ``raise`` raises).
+        self.handled: Value | None = None
+        self.raise_steps: dict[Value, int] = {}
+        self._programs: dict[Any, tuple[CodeInfo, list[Any]]] = {}
+        space.run_frame = self.run_request
+        space.resume_generator = self.resume_generator
+        space.line = self.user_line
+
+    # -- entry points ------------------------------------------------------------------------------
+
+    def capture(self, root: Frame) -> Returned | Broken:
+        """Run the root frame until it returns or breaks."""
+        try:
+            result = self.run(root)
+        except Raised as error:
+            step = self.raise_steps.get(error.value, self.steps)
+            name = error.value.python_type().__name__
+            raise Restart(step, f"{name} is raised and leaves the compiled function")
+        except BreakHere as broken:
+            return broken.outcome
+        assert isinstance(result, _Return)
+        return Returned(result.value)
+
+    def make_frame(
+        self, code: Any, slots: list[Value | None], namespace: dict[str, Any], parent: Frame | None
+    ) -> Frame:
+        """A frame at the start of ``code``."""
+        known = self._programs.get(code)
+        if known is None:
+            info = decode(code)
+            program = [(HANDLERS[i.op], i) for i in info.instructions]
+            known = self._programs[code] = (info, program)
+        frame = Frame(known[0], known[1], slots, namespace, parent)
+        frame.entry_handled = self.handled
+        return frame
+
+    def push(self, request: CallRequest) -> None:
+        """Inline a call: the current frame waits for its result on top of its stack."""
+        self.depth += 1
+        if self.depth > config.inline_depth_limit:
+            self.depth -= 1
+            raise GraphBreak("calls are nested too deeply to be inlined")
+        function = request.function
+        frame = self.make_frame(function.code, request.slots, function.globals, self.frame)
+        frame.result = request.result
+        self.space.changes += 1
+        self.frame = frame
+
+    def run_request(self, request: CallRequest) -> Value:
+        """Run a call to its end in the middle of an operation (a break in it breaks the operation)."""
+        function = request.function
+        self.depth += 1
+        if self.depth > config.inline_depth_limit:
+            self.depth -= 1
+            raise GraphBreak("calls are nested too deeply to be inlined")
+        frame = self.make_frame(function.code, request.slots, function.globals, self.frame)
+        self.level += 1
+        self.space.changes += 1
+        try:
+            result = self.run(frame)
+        finally:
+            self.level -= 1
+            self.depth -= 1
+        assert isinstance(result, _Return)
+        return request.result if request.result is not None else result.value
+
+    def resume_generator(self, generator: Any, sent: Value, thrown: Value | None) -> Value | None:
+        """Run a generator's frame to its next yield; None when it has returned."""
+        frame: Frame = generator.frame
+        if frame is None:
+            request = generator.request
+            frame = generator.frame = self.make_frame(
+                request.function.code, request.slots, request.function.globals, self.frame
+            )
+            frame.generator = generator
+        else:
+            if frame is self.frame or generator in self._running():
+                return self.space.raise_error(ValueError, "generator already executing")
+            frame.parent = self.frame
+            frame.stack.append(sent)
+        self.level += 1
+        self.depth += 1
+        handled = self.handled
+        try:
+            result = self.run(frame, thrown)
+        finally:
+            self.level -= 1
+            self.depth -= 1
+            self.handled = handled
+            frame.parent = None
+        if isinstance(result, Yielded):
+            return result.value
+        generator.returned = result.value
+        return None
+
+    def _running(self) -> list[Any]:
+        running, frame = [], self.frame
+        while frame is not None:
+            if frame.generator is not None:
+                running.append(frame.generator)
+            frame = frame.parent  # type: ignore[assignment]
+        return running
+
+    def stack_trace(self) -> Any:
+        """For graph nodes: the user's call chain, rendered when somebody reads it."""
+        places = [
+            (frame.info.code, frame.index, frame.info) for frame in self.frame.chain()
+        ]
+
+        def render() -> str:
+            lines = []
+            for code, index, info in places:
+                line = info.instructions[index].line
+                lines.append(f'  File "{code.co_filename}", line {line}, in {code.co_name}')
+                text = linecache.getline(code.co_filename, line).strip()
+                if text:
+                    lines.append(f"    {text}")
+            return "\n".join(lines) + "\n"
+
+        return render
+
+    def user_line(self) -> tuple[str, int] | None:
+        """The file and line being executed."""
+        return None if self.frame is None else self.frame.line
+
+    # -- the loop ------------------------------------------------------------------------------------
+
+    def run(self, base: Frame, thrown: Value | None = None) -> Any:
+        """Execute until ``base`` returns or yields."""
+        space = self.space
+        outer_base, outer_frame = self.base, self.frame
+        self.base = self.frame = base
+        try:
+            if thrown is not None:
+                base.stack.pop()
+                self.unwind(Raised(thrown))
+            while True:
+                changes = space.changes
+                try:
+                    while True:
+                        frame = self.frame
+                        index = frame.pc
+                        frame.index = index
+                        frame.pc = index + 1
+                        frame.before = frame.stack.copy()
+                        self.steps = space.step = self.steps + 1
+                        changes = space.changes
+                        if self.level == 0:
+                            self.root_step = self.steps
+                        if self.steps >= self.next_break:
+                            self._planned_break()
+                        handler, instruction = frame.program[index]
+                        result = handler(self, frame, instruction)
+                        if result is not None:
+                            return result
+                except Raised as error:
+                    self._raised(error, changes)
+                except GraphBreak as broken:
+                    self._broken(broken.reason, broken.hint, changes)
+        finally:
+            self.base, self.frame = outer_base, outer_frame
+
+    def _planned_break(self) -> None:
+        step = self.steps
+        planned = self.break_at.get(step)
+        if planned is None:
+            if step >= config.step_limit:
+                raise GraphBreak(f"the capture took more than {config.step_limit} instructions")
+            return
+        later = [s for s in self.break_at if s > step]
+        self.next_break = min(later, default=config.step_limit)
+        raise GraphBreak(*planned)
+
+    def _broken(self, reason: str, hint: str, changes: int) -> None:
+        if self.level > 0:
+            raise GraphBreak(reason, hint)  # the operation that needed this result breaks
+        if self.space.changes != changes:
+            raise Restart(self.root_step, reason, hint)
+        raise BreakHere(Broken(self.frame.chain(), reason, hint))
+
+    def _raised(self, error: Raised, changes: int) -> None:
+        value = error.value
+        first = value not in self.raise_steps
+        if first:
+            self.raise_steps[value] = self.space.step
+            self._set_context(value)
+            if self.level == 0 and not self._handler_waits():
+                name = value.python_type().__name__
+                if self.space.changes == changes:
+                    self._broken(f"{name} is raised and leaves the compiled function", "", changes)
+        self.unwind(error)
+
+    def _handler_waits(self) -> bool:
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if frame.info.handlers[frame.index] is not None:
+                return True
+            frame = frame.parent
+        return False
+
+    def _set_context(self, value: Value) -> None:
+        attributes = getattr(value, "attributes", None)
+        if self.handled is not None and attributes is not None and self.handled is not value:
+            if value.source is None and attributes.get("__context__") is not None:
+                attributes["__context__"] = self.handled
+
+    def unwind(self, error: Raised) -> None:
+        """Go on at the handler of the innermost frame that has one; leave ``base`` otherwise."""
+        frame = self.frame
+        while True:
+            handler = frame.info.handlers[frame.index]
+            if handler is not None:
+                target, depth, push_lasti = handler
+                del frame.stack[depth:]
+                if push_lasti:
+                    offset = frame.info.instructions[frame.index].offset // 2
+                    frame.stack.append(self.space.constant(offset))
+                frame.stack.append(error.value)
+                frame.pc = target
+                self.frame = frame
+                self.space.changes += 1
+                return
+            self.handled = frame.entry_handled
+            if frame is self.base:
+                raise error
+            assert frame.parent is not None
+            self.depth -= 1
+            frame = frame.parent
+
+    def leave(self, frame: Frame, value: Value) -> Any:
+        """The frame returns ``value``."""
+        self.handled = frame.entry_handled
+        if frame is self.base:
+            return _Return(value)
+        assert frame.parent is not None
+        self.depth -= 1
+        self.frame = frame.parent
+        self.frame.stack.append(frame.result if frame.result is not None else value)
+        return None
+
+
+class BreakHere(Exception):  # noqa: N818 - a signal
+    """Carries the outcome out of the loop."""
+
+    def __init__(self, outcome: Broken) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
+__all__ = ["BreakHere", "Broken", "Interpreter", "Restart", "Returned", "Yielded"]

@@ -1,0 +1,431 @@
+"""Opcodes that move and build values: variables, constants, attributes, items, containers, operators.
+
+In: a frame and an instruction. Out: the frame's new stack and slots. Next room: values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framejit.bytecode.model import Instruction
+from framejit.exc import GraphBreak
+from framejit.interpreter.frame import NONE, Frame
+from framejit.interpreter.registry import opcode, unsupported
+from framejit.values.base import NULL, CallRequest, Value
+from framejit.values.constants import ConstantValue, constant_value, format_value
+from framejit.values.functions import CellValue, FunctionValue
+from framejit.values.mappings import DictValue
+from framejit.values.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.sets import SetValue
+
+# -- variables -----------------------------------------------------------------------------------------
+
+
+@opcode("LOAD_FAST")
+def load_fast(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    value = frame.slots[instruction.arg]
+    if value is None:
+        name = instruction.value
+        vm.space.raise_error(
+            UnboundLocalError,
+            f"cannot access local variable {name!r} where it is not associated with a value",
+        )
+    frame.stack.append(value)  # type: ignore[arg-type]
+
+
+@opcode("STORE_FAST")
+def store_fast(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.slots[instruction.arg] = frame.stack.pop()
+
+
+@opcode("DELETE_FAST")
+def delete_fast(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    if frame.slots[instruction.arg] is None:
+        load_fast(vm, frame, instruction)
+    frame.slots[instruction.arg] = None
+
+
+@opcode("LOAD_CONST")
+def load_const(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.append(constant_value(vm.space, instruction.value))
+
+
+@opcode("MAKE_CELL")
+def make_cell(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.slots[instruction.arg] = CellValue(frame.slots[instruction.arg])
+
+
+@opcode("COPY_FREE_VARS", "RESUME", "NOP")
+def nothing(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    pass
+
+
+@opcode("LOAD_CLOSURE")
+def load_closure(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    value = frame.slots[instruction.arg]
+    assert value is not None
+    frame.stack.append(value)
+
+
+def _cell(frame: Frame, instruction: Instruction) -> CellValue:
+    cell = frame.slots[instruction.arg]
+    assert cell is not None
+    cell = cell.realize()
+    if not isinstance(cell, CellValue):
+        raise GraphBreak("a closure cell of an unknown kind")
+    return cell
+
+
+@opcode("LOAD_DEREF", "LOAD_CLASSDEREF")
+def load_deref(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    cell = _cell(frame, instruction)
+    if cell.contents is None:
+        name = instruction.value
+        if instruction.arg >= frame.info.free_start:
+            vm.space.raise_error(
+                NameError,
+                f"cannot access free variable {name!r} where it is not associated with a value"
+                " in enclosing scope",
+            )
+        vm.space.raise_error(
+            UnboundLocalError,
+            f"cannot access local variable {name!r} where it is not associated with a value",
+        )
+    frame.stack.append(cell.contents)  # type: ignore[arg-type]
+
+
+@opcode("STORE_DEREF")
+def store_deref(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    _cell(frame, instruction).store(vm.space, frame.stack.pop())
+
+
+@opcode("DELETE_DEREF")
+def delete_deref(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    cell = _cell(frame, instruction)
+    if cell.contents is None:
+        load_deref(vm, frame, instruction)
+    cell.store(vm.space, None)
+
+
+@opcode("LOAD_GLOBAL")
+def load_global(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    value = vm.space.load_global(frame.globals, instruction.value)
+    if instruction.arg:
+        frame.stack.append(NULL)
+    frame.stack.append(value)
+
+
+@opcode("STORE_GLOBAL")
+def store_global(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    vm.space.effects.store_global(frame.globals, instruction.value, frame.stack.pop())
+    vm.space.changes += 1
+
+
+@opcode("DELETE_GLOBAL")
+def delete_global(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    vm.space.load_global(frame.globals, instruction.value).realize()
+    vm.space.effects.store_global(frame.globals, instruction.value, None)
+    vm.space.changes += 1
+
+
+unsupported("names of a class body are looked up dynamically", "LOAD_NAME", "STORE_NAME",
+            "DELETE_NAME", "SETUP_ANNOTATIONS")  # fmt: skip
+
+# -- the stack -----------------------------------------------------------------------------------------
+
+
+@opcode("POP_TOP")
+def pop_top(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.pop()
+
+
+@opcode("PUSH_NULL")
+def push_null(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.append(NULL)
+
+
+@opcode("COPY")
+def copy(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.append(frame.stack[-instruction.arg])
+
+
+@opcode("SWAP")
+def swap(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    stack, n = frame.stack, instruction.arg
+    stack[-1], stack[-n] = stack[-n], stack[-1]
+
+
+# -- attributes and items --------------------------------------------------------------------------------
+
+
+def deliver(vm: Any, frame: Frame, result: Value | CallRequest) -> None:
+    """Push a result, or the frame that will."""
+    if type(result) is CallRequest:
+        vm.push(result)
+    else:
+        frame.stack.append(result)  # type: ignore[arg-type]
+
+
+@opcode("LOAD_ATTR")
+def load_attr(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    deliver(vm, frame, vm.space.getattr(frame.stack.pop(), instruction.value))
+
+
+@opcode("LOAD_METHOD")
+def load_method(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    method = vm.space.getattr_now(frame.stack.pop(), instruction.value)
+    frame.stack += [NULL, method]
+
+
+@opcode("STORE_ATTR")
+def store_attr(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    receiver = frame.stack.pop()
+    vm.space.setattr(receiver, instruction.value, frame.stack.pop())
+
+
+@opcode("DELETE_ATTR")
+def delete_attr(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    vm.space.delattr(frame.stack.pop(), instruction.value)
+
+
+@opcode("BINARY_SUBSCR")
+def binary_subscr(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    key = frame.stack.pop()
+    deliver(vm, frame, vm.space.getitem(frame.stack.pop(), key))
+
+
+@opcode("STORE_SUBSCR")
+def store_subscr(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    key, container, value = (frame.stack.pop() for _ in range(3))
+    vm.space.setitem(container, key, value)
+
+
+@opcode("DELETE_SUBSCR")
+def delete_subscr(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    key = frame.stack.pop()
+    vm.space.delitem(frame.stack.pop(), key)
+
+
+# -- operators -------------------------------------------------------------------------------------------
+
+
+@opcode("BINARY_OP")
+def binary_op(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    right = frame.stack.pop()
+    left = frame.stack.pop()
+    deliver(vm, frame, vm.space.binary(instruction.value, left, right, bool(instruction.arg)))
+
+
+@opcode("COMPARE_OP")
+def compare_op(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    right = frame.stack.pop()
+    deliver(vm, frame, vm.space.compare(instruction.value, frame.stack.pop(), right))
+
+
+@opcode("IS_OP")
+def is_op(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    right = frame.stack.pop()
+    same = vm.space.is_(frame.stack.pop(), right)
+    frame.stack.append(ConstantValue(same is not bool(instruction.arg)))
+
+
+@opcode("CONTAINS_OP")
+def contains_op(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    container = frame.stack.pop()
+    found = vm.space.contains(container, frame.stack.pop())
+    frame.stack.append(ConstantValue(found is not bool(instruction.arg)))
+
+
+@opcode("UNARY_NOT")
+def unary_not(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.append(ConstantValue(not vm.space.truth(frame.stack.pop())))
+
+
+@opcode("UNARY_NEGATIVE")
+def unary_negative(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    deliver(vm, frame, vm.space.unary("-", frame.stack.pop()))
+
+
+@opcode("UNARY_POSITIVE")
+def unary_positive(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    deliver(vm, frame, vm.space.unary("+", frame.stack.pop()))
+
+
+@opcode("UNARY_INVERT")
+def unary_invert(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    deliver(vm, frame, vm.space.unary("~", frame.stack.pop()))
+
+
+# -- building containers -----------------------------------------------------------------------------------
+
+
+def _take(frame: Frame, count: int) -> list[Value]:
+    if count == 0:
+        return []
+    items = frame.stack[-count:]
+    del frame.stack[-count:]
+    return items
+
+
+@opcode("BUILD_TUPLE")
+def build_tuple(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.append(TupleValue(_take(frame, instruction.arg)))
+
+
+@opcode("BUILD_LIST")
+def build_list(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.append(ListValue(_take(frame, instruction.arg)))
+
+
+@opcode("BUILD_SET")
+def build_set(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    made = SetValue()
+    for item in _take(frame, instruction.arg):
+        made.call_method(vm.space, "add", [item], {})
+    frame.stack.append(made)
+
+
+@opcode("BUILD_MAP")
+def build_map(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    parts = _take(frame, 2 * instruction.arg)
+    made = DictValue({})
+    for key, value in zip(parts[::2], parts[1::2], strict=True):
+        made.setitem(vm.space, key, value)
+    frame.stack.append(made)
+
+
+@opcode("BUILD_CONST_KEY_MAP")
+def build_const_key_map(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    keys = vm.space.items(frame.stack.pop())
+    made = DictValue({})
+    for key, value in zip(keys, _take(frame, instruction.arg), strict=True):
+        made.setitem(vm.space, key, value)
+    frame.stack.append(made)
+
+
+@opcode("BUILD_STRING")
+def build_string(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    parts = [p.realize().as_python() for p in _take(frame, instruction.arg)]
+    frame.stack.append(ConstantValue("".join(parts)))
+
+
+@opcode("FORMAT_VALUE")
+def format_field(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    spec = str(frame.stack.pop().realize().as_python()) if instruction.arg & 4 else ""
+    conversion = (None, "s", "r", "a")[instruction.arg & 3]
+    frame.stack.append(format_value(vm.space, frame.stack.pop(), conversion, spec))
+
+
+@opcode("BUILD_SLICE")
+def build_slice(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    parts = _take(frame, instruction.arg)
+    frame.stack.append(SliceValue(parts[0], parts[1], parts[2] if len(parts) > 2 else NONE))
+
+
+@opcode("LIST_TO_TUPLE")
+def list_to_tuple(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.append(TupleValue(list(vm.space.items(frame.stack.pop()))))
+
+
+def _in_place(method: str, handler_name: str) -> None:
+    def handler(vm: Any, frame: Frame, instruction: Instruction) -> None:
+        item = frame.stack.pop()
+        target = frame.stack[-instruction.arg].realize()
+        if not hasattr(target, "call_method"):
+            raise GraphBreak(f"building up a {target.describe()}")
+        vm.space.now(target.call_method(vm.space, method, [item], {}))
+        vm.space.changes += 1
+
+    opcode(handler_name)(handler)
+
+
+_in_place("append", "LIST_APPEND")
+_in_place("add", "SET_ADD")
+_in_place("update", "SET_UPDATE")
+
+
+@opcode("LIST_EXTEND")
+def list_extend(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    items = vm.space.items(frame.stack.pop())
+    target = frame.stack[-instruction.arg].realize()
+    if not hasattr(target, "call_method"):
+        raise GraphBreak(f"building up a {target.describe()}")
+    vm.space.now(target.call_method(vm.space, "extend", [TupleValue(items)], {}))
+    vm.space.changes += 1
+
+
+@opcode("MAP_ADD")
+def map_add(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    value = frame.stack.pop()
+    key = frame.stack.pop()
+    vm.space.setitem(frame.stack[-instruction.arg], key, value)
+
+
+def mapping_pairs(vm: Any, mapping: Value) -> list[tuple[Value, Value]]:
+    """The items of anything with ``keys()``."""
+    space = vm.space
+    if mapping.realize().is_constant:
+        space.raise_error(
+            TypeError, f"{mapping.realize().python_type().__name__!r} object is not a mapping"
+        )
+    keys = space.items(space.call_now(space.getattr_now(mapping, "keys"), []))
+    return [(key, space.now(space.getitem(mapping, key))) for key in keys]
+
+
+@opcode("DICT_UPDATE")
+def dict_update(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    pairs = mapping_pairs(vm, frame.stack.pop())
+    for key, value in pairs:
+        vm.space.setitem(frame.stack[-instruction.arg], key, value)
+
+
+@opcode("DICT_MERGE")
+def dict_merge(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    pairs = mapping_pairs(vm, frame.stack.pop())
+    target = frame.stack[-instruction.arg]
+    for key, value in pairs:
+        if vm.space.contains(target, key):
+            raise GraphBreak(f"multiple values for keyword argument {key.realize().as_python()!r}")
+        vm.space.setitem(target, key, value)
+
+
+@opcode("UNPACK_SEQUENCE")
+def unpack_sequence(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    items = vm.space.unpack(frame.stack.pop(), instruction.arg)
+    frame.stack.extend(reversed(items))
+
+
+@opcode("UNPACK_EX")
+def unpack_ex(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    before, after = instruction.arg & 0xFF, instruction.arg >> 8
+    items = vm.space.items(frame.stack.pop())
+    if len(items) < before + after:
+        vm.space.raise_error(
+            ValueError,
+            f"not enough values to unpack (expected at least {before + after}, got {len(items)})",
+        )
+    tail = items[len(items) - after :] if after else []
+    middle = ListValue(items[before : len(items) - after])
+    frame.stack.extend(reversed([*items[:before], middle, *tail]))
+
+
+@opcode("MAKE_FUNCTION")
+def make_function(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    code = frame.stack.pop().realize().as_python()
+    flags = instruction.arg
+    closure = None
+    if flags & 8:
+        closure = [cell.realize() for cell in vm.space.items(frame.stack.pop())]
+    annotations = frame.stack.pop() if flags & 4 else None
+    kwdefaults = frame.stack.pop() if flags & 2 else None
+    defaults = frame.stack.pop() if flags & 1 else None
+    made = FunctionValue(
+        code, frame.globals, defaults=defaults, kwdefaults=kwdefaults, closure=closure
+    )
+    if annotations is not None:
+        items = vm.space.items(annotations)
+        table = DictValue({})
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            table.setitem(vm.space, key, value)
+        made.attributes["__annotations__"] = table
+    frame.stack.append(made)

@@ -1,0 +1,373 @@
+"""Opcodes that decide what runs next: jumps, loops, calls, returns, exceptions, ``with``, generators.
+
+In: a frame and an instruction. Out: the frame's position, new frames, raised exceptions.
+Next room: values.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import Any
+
+from framejit.bytecode.model import Instruction
+from framejit.exc import GraphBreak
+from framejit.interpreter.frame import NONE, Frame, HandledValue
+from framejit.interpreter.loop import Yielded
+from framejit.interpreter.opcodes_data import deliver, mapping_pairs
+from framejit.interpreter.registry import opcode, unsupported
+from framejit.values.base import NULL, Raised, Value
+from framejit.values.classes import ClassValue, SuperValue
+from framejit.values.constants import ConstantValue, PythonModuleValue
+from framejit.values.exceptions import matches
+from framejit.values.functions import CellValue
+from framejit.values.generators import GeneratorValue
+from framejit.values.matching import match_class, match_keys, match_mapping, match_sequence
+from framejit.values.sequences import TupleValue
+
+# -- jumps -------------------------------------------------------------------------------------------------
+
+
+@opcode("JUMP")
+def jump(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.pc = instruction.target
+
+
+@opcode("POP_JUMP_IF_TRUE")
+def pop_jump_if_true(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    if vm.space.truth(frame.stack.pop()):
+        frame.pc = instruction.target
+
+
+@opcode("POP_JUMP_IF_FALSE")
+def pop_jump_if_false(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    if not vm.space.truth(frame.stack.pop()):
+        frame.pc = instruction.target
+
+
+def _is_none(value: Value) -> bool:
+    value = value.realize()
+    return type(value) is ConstantValue and value.value is None
+
+
+@opcode("POP_JUMP_IF_NONE")
+def pop_jump_if_none(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    if _is_none(frame.stack.pop()):
+        frame.pc = instruction.target
+
+
+@opcode("POP_JUMP_IF_NOT_NONE")
+def pop_jump_if_not_none(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    if not _is_none(frame.stack.pop()):
+        frame.pc = instruction.target
+
+
+@opcode("JUMP_IF_TRUE_OR_POP")
+def jump_if_true_or_pop(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    if vm.space.truth(frame.stack[-1]):
+        frame.pc = instruction.target
+    else:
+        frame.stack.pop()
+
+
+@opcode("JUMP_IF_FALSE_OR_POP")
+def jump_if_false_or_pop(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    if vm.space.truth(frame.stack[-1]):
+        frame.stack.pop()
+    else:
+        frame.pc = instruction.target
+
+
+# -- iteration ---------------------------------------------------------------------------------------------
+
+
+@opcode("GET_ITER")
+def get_iter(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.append(vm.space.iter(frame.stack.pop()))
+
+
+@opcode("FOR_ITER")
+def for_iter(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    value = vm.space.next(frame.stack[-1])
+    if value is None:
+        frame.stack.pop()
+        frame.pc = instruction.target
+    else:
+        frame.stack.append(value)
+
+
+# -- calls -------------------------------------------------------------------------------------------------
+
+
+@opcode("CALL")
+def call(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    stack, count = frame.stack, instruction.arg
+    args = stack[-count:] if count else []
+    if count:
+        del stack[-count:]
+    function = stack.pop()
+    below = stack.pop()
+    if below is not NULL:  # an unbound method with its receiver
+        args.insert(0, function)
+        function = below
+    kwargs: dict[str, Value] = {}
+    names = instruction.value
+    if names:
+        kwargs = dict(zip(names, args[-len(names) :], strict=True))
+        del args[-len(names) :]
+    _call(vm, frame, function, args, kwargs)
+
+
+def _call(
+    vm: Any, frame: Frame, function: Value, args: list[Value], kwargs: dict[str, Value]
+) -> None:
+    function = function.realize()
+    if type(function) is ClassValue and function.cls is super and not args:
+        frame.stack.append(_zero_argument_super(vm, frame))
+        return
+    deliver(vm, frame, function.call(vm.space, args, kwargs))
+
+
+def _zero_argument_super(vm: Any, frame: Frame) -> Value:
+    names = frame.info.slot_names
+    if "__class__" not in names or frame.info.code.co_argcount == 0:
+        raise GraphBreak("super() outside a method")
+    cell = frame.slots[names.index("__class__")]
+    receiver = frame.slots[0]
+    if isinstance(receiver, CellValue):
+        receiver = receiver.contents
+    if cell is None or receiver is None:
+        raise GraphBreak("super() without its first argument")
+    cell = cell.realize()
+    assert isinstance(cell, CellValue)
+    assert cell.contents is not None
+    cls = cell.contents.realize()
+    if not isinstance(cls, ClassValue):
+        raise GraphBreak("super() in something that is not a class")
+    return SuperValue(cls.cls, receiver.realize())
+
+
+@opcode("CALL_FUNCTION_EX")
+def call_function_ex(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    kwargs: dict[str, Value] = {}
+    if instruction.arg & 1:
+        for key, value in mapping_pairs(vm, frame.stack.pop()):
+            kwargs[str(key.realize().as_python())] = value
+    args = vm.space.items(frame.stack.pop())
+    function = frame.stack.pop()
+    frame.stack.pop()  # NULL
+    _call(vm, frame, function, list(args), kwargs)
+
+
+@opcode("RETURN_VALUE")
+def return_value(vm: Any, frame: Frame, instruction: Instruction) -> Any:
+    return vm.leave(frame, frame.stack.pop())
+
+
+# -- exceptions --------------------------------------------------------------------------------------------
+
+
+@opcode("RAISE_VARARGS")
+def raise_varargs(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    if instruction.arg == 0:
+        if vm.handled is None:
+            vm.space.raise_error(RuntimeError, "No active exception to reraise")
+        raise Raised(vm.handled.realize())
+    cause = frame.stack.pop() if instruction.arg == 2 else None
+    value = _instance(vm, frame.stack.pop())
+    if cause is not None:
+        cause = cause if _is_none(cause) else _instance(vm, cause)
+        vm.space.setattr(value, "__cause__", cause)
+    vm.raise_steps.pop(value, None)
+    raise Raised(value)
+
+
+def _instance(vm: Any, value: Value) -> Value:
+    value = value.realize()
+    if isinstance(value, ClassValue) and issubclass(value.cls, BaseException):
+        value = vm.space.call_now(value, []).realize()
+    if not issubclass(value.python_type(), BaseException):
+        vm.space.raise_error(TypeError, "exceptions must derive from BaseException")
+    return value
+
+
+@opcode("RERAISE")
+def reraise(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    raise Raised(frame.stack.pop().realize())
+
+
+@opcode("PUSH_EXC_INFO")
+def push_exc_info(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    value = frame.stack.pop().realize()
+    frame.stack.append(HandledValue(value, vm.handled))
+    frame.stack.append(value)
+    vm.handled = value
+
+
+@opcode("POP_EXCEPT")
+def pop_except(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    saved = frame.stack.pop()
+    assert isinstance(saved, HandledValue)
+    vm.handled = saved.previous
+
+
+@opcode("CHECK_EXC_MATCH")
+def check_exc_match(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    classes = frame.stack.pop()
+    found = matches(vm.space, frame.stack[-1].realize(), classes)
+    frame.stack.append(ConstantValue(found))
+
+
+@opcode("LOAD_ASSERTION_ERROR")
+def load_assertion_error(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    space = vm.space
+    frame.stack.append(space.load(space.class_source(AssertionError), AssertionError))
+
+
+unsupported("exception groups are handled by CPython", "CHECK_EG_MATCH", "PREP_RERAISE_STAR")
+
+# -- with --------------------------------------------------------------------------------------------------
+
+
+@opcode("BEFORE_WITH")
+def before_with(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    space = vm.space
+    manager = frame.stack.pop().realize()
+    enter = space.special_method(manager, "__enter__")
+    leave = space.special_method(manager, "__exit__")
+    if enter is None or leave is None:
+        name = manager.python_type().__name__
+        space.raise_error(
+            TypeError, f"{name!r} object does not support the context manager protocol"
+        )
+    frame.stack.append(leave)
+    deliver(vm, frame, space.call(enter, [], {}))
+
+
+@opcode("WITH_EXCEPT_START")
+def with_except_start(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    space, stack = vm.space, frame.stack
+    value = stack[-1].realize()
+    leave = stack[-4]
+    cls = space.load(space.class_source(value.python_type()), value.python_type())
+    traceback = space.getattr_now(value, "__traceback__")
+    deliver(vm, frame, space.call(leave, [cls, value, traceback], {}))
+
+
+# -- generators --------------------------------------------------------------------------------------------
+
+
+@opcode("RETURN_GENERATOR")
+def return_generator(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    if frame.generator is None:
+        raise GraphBreak("a generator runs as plain Python")
+    frame.stack.append(NONE)
+
+
+@opcode("YIELD_VALUE")
+def yield_value(vm: Any, frame: Frame, instruction: Instruction) -> Any:
+    return Yielded(frame.stack.pop())
+
+
+@opcode("GET_YIELD_FROM_ITER")
+def get_yield_from_iter(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    if not isinstance(frame.stack[-1].realize(), GeneratorValue):
+        frame.stack.append(vm.space.iter(frame.stack.pop()))
+
+
+@opcode("SEND")
+def send(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    sent = frame.stack.pop()
+    receiver = frame.stack[-1].realize()
+    if isinstance(receiver, GeneratorValue):
+        value = receiver.resume(vm.space, sent, None)
+        returned = receiver.returned or NONE
+    elif _is_none(sent):
+        value = vm.space.next(receiver)
+        returned = NONE
+    else:
+        raise GraphBreak("send() to an iterator that is not a generator")
+    if value is None:
+        frame.stack[-1] = returned
+        frame.pc = instruction.target
+    else:
+        frame.stack.append(value)
+
+
+unsupported(
+    "coroutines run as plain Python",
+    "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH", "END_ASYNC_FOR",
+    "ASYNC_GEN_WRAP",
+)  # fmt: skip
+
+# -- imports, classes, pattern matching -----------------------------------------------------------------------
+
+
+@opcode("IMPORT_NAME")
+def import_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    space, name = vm.space, instruction.value
+    names = frame.stack.pop().realize().as_python()
+    level = int(frame.stack.pop().realize().as_python())
+    if level:
+        package = frame.globals.get("__package__") or ""
+        full = importlib.util.resolve_name("." * level + name, package)
+    else:
+        full = name
+    if full not in sys.modules:
+        raise GraphBreak(f"importing {full}, which is not loaded yet")
+    shown = full if names or level else full.partition(".")[0]
+    module = sys.modules[shown]
+    source = space.const_source(sys.modules, "globals of sys.modules").child("item", shown)
+    frame.stack.append(space.load(source, module))
+
+
+@opcode("IMPORT_FROM")
+def import_from(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    module = frame.stack[-1].realize()
+    name = instruction.value
+    if isinstance(module, PythonModuleValue) and not hasattr(module.module, name):
+        full = f"{module.module.__name__}.{name}"
+        if full not in sys.modules:
+            raise GraphBreak(f"importing {full}, which is not loaded yet")
+    deliver(vm, frame, vm.space.getattr(module, name))
+
+
+unsupported("`import *` changes all names", "IMPORT_STAR")
+
+
+@opcode("LOAD_BUILD_CLASS")
+def load_build_class(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.append(vm.space.load_global({"__builtins__": __builtins__}, "__build_class__"))
+
+
+@opcode("GET_LEN")
+def get_len(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.append(vm.space.len(frame.stack[-1]))
+
+
+@opcode("MATCH_SEQUENCE")
+def opcode_match_sequence(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.append(ConstantValue(match_sequence(frame.stack[-1].realize())))
+
+
+@opcode("MATCH_MAPPING")
+def opcode_match_mapping(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.append(ConstantValue(match_mapping(frame.stack[-1].realize())))
+
+
+@opcode("MATCH_KEYS")
+def opcode_match_keys(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    found = match_keys(vm.space, frame.stack[-2], frame.stack[-1])
+    frame.stack.append(NONE if found is None else TupleValue(found))
+
+
+@opcode("MATCH_CLASS")
+def opcode_match_class(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    names = frame.stack.pop()
+    cls = frame.stack.pop()
+    subject = frame.stack.pop()
+    found = match_class(vm.space, subject, cls, instruction.arg, names)
+    frame.stack.append(NONE if found is None else TupleValue(found))
+
+
+unsupported("the interactive prompt's expressions", "PRINT_EXPR")

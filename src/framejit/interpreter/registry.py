@@ -1,0 +1,46 @@
+"""The opcode table: one handler per canonical opcode, or a reason why there is none.
+
+In: handlers registered by the ``opcodes_*`` modules. Out: `HANDLERS`, checked for completeness when
+the package is imported (`check_complete`). Next: interpreter.loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from framejit.bytecode.model import Instruction
+from framejit.exc import GraphBreak
+
+Handler = Callable[[Any, Any, Instruction], Any]
+
+HANDLERS: dict[str, Handler] = {}
+
+
+def opcode(*names: str) -> Callable[[Handler], Handler]:
+    """Register the handler of these opcodes: ``handler(interpreter, frame, instruction)``."""
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            if name in HANDLERS:
+                raise AssertionError(f"two handlers for {name}")
+            HANDLERS[name] = handler
+        return handler
+
+    return register
+
+
+def unsupported(reason: str, *names: str) -> None:
+    """These opcodes are graph breaks."""
+
+    def handler(interpreter: Any, frame: Any, instruction: Instruction) -> Any:
+        raise GraphBreak(reason)
+
+    opcode(*names)(handler)
+
+
+def check_complete(produced: frozenset[str]) -> None:
+    """Every opcode of this Python release has a handler."""
+    missing = sorted(produced - HANDLERS.keys())
+    if missing:
+        raise AssertionError(f"opcodes without a handler: {', '.join(missing)}")

@@ -1,0 +1,43 @@
+"""The C++ part: guard checks, dispatch, tail calls and the frame hook.
+
+In: guard trees (from guards/) and generated functions (from codegen/). Out: `CompiledFunction`, the object whose call
+checks guards and runs an entry without a Python frame of its own. The rooms before this one import nothing from here.
+`_C.pyi` holds the types; the C++ files each start with what goes in and out.
+"""
+
+# torch first: the extension links to its libraries without knowing where they are.
+import torch  # noqa: F401
+
+from framejit.native._C import (
+    CompiledFunction,
+    Entry,
+    GlobalState,
+    GuardTree,
+    HookContext,
+    TailCall,
+    current_context,
+    dict_version,
+    hook_state,
+    set_context,
+    set_dispatch_enabled,
+    set_run_only,
+    tail,
+    type_version,
+)
+
+__all__ = [
+    "CompiledFunction",
+    "Entry",
+    "GlobalState",
+    "GuardTree",
+    "HookContext",
+    "TailCall",
+    "current_context",
+    "dict_version",
+    "hook_state",
+    "set_context",
+    "set_dispatch_enabled",
+    "set_run_only",
+    "tail",
+    "type_version",
+]

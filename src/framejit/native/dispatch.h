@@ -1,0 +1,151 @@
+// CompiledFunction, Entry, TailCall: a call finds the entry whose guards hold and runs it.
+// In: a call (vectorcall, or a frame seen by hook.cpp). Out: its result. Binding of arguments is in binding.cpp.
+#pragma once
+#include "guard_tree.h"
+
+namespace framejit {
+
+// ---- per-thread state -------------------------------------------------------------------------------------------
+
+struct ThreadState {
+  PyObject* context;         // owned: the active HookContext, or NULL
+  PyObject* running;         // owned: the context of the compiled object being run; new TailCalls remember it
+  PyCodeObject* skip_code;   // borrowed: the next frame of this code is run as it is
+  bool run_only;             // misses do not capture
+  bool dispatch_disabled;    // compiled functions behave as their originals
+};
+extern thread_local ThreadState thread_state;
+
+// Makes `context` (or none) the active one; returns the previous one. Installs and removes the frame hook. (hook.cpp)
+Ref swap_context(ThreadState& thread, Ref context);
+
+class ContextScope {
+ public:
+  ContextScope(ThreadState& thread, PyObject* context)
+      : thread_(thread), previous_(swap_context(thread, Ref::borrow(context))) {}
+  ~ContextScope() { swap_context(thread_, std::move(previous_)); }
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+ private:
+  ThreadState& thread_;
+  Ref previous_;
+};
+
+class RunningScope {
+ public:
+  RunningScope(ThreadState& thread, PyObject* context) : thread_(thread), previous_(thread.running) {
+    thread.running = Py_XNewRef(context);
+  }
+  ~RunningScope() {
+    PyObject* current = thread_.running;
+    thread_.running = previous_;
+    Py_XDECREF(current);
+  }
+  RunningScope(const RunningScope&) = delete;
+  RunningScope& operator=(const RunningScope&) = delete;
+
+ private:
+  ThreadState& thread_;
+  PyObject* previous_;
+};
+
+// The next frame of `callable`, if it is a Python function, is not looked at by the hook.
+class SkipScope {
+ public:
+  SkipScope(ThreadState& thread, PyObject* callable) : thread_(thread), previous_(thread.skip_code) {
+    bool is_function = PyFunction_Check(callable);
+    thread.skip_code = is_function ? reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(callable)) : nullptr;
+  }
+  ~SkipScope() { thread_.skip_code = previous_; }
+  SkipScope(const SkipScope&) = delete;
+  SkipScope& operator=(const SkipScope&) = delete;
+
+ private:
+  ThreadState& thread_;
+  PyCodeObject* previous_;
+};
+
+// ---- argument arrays --------------------------------------------------------------------------------------------
+
+class ArgumentBuffer {
+ public:
+  // Room for `size` arguments and one more before them, as PY_VECTORCALL_ARGUMENTS_OFFSET asks for.
+  PyObject** reserve(Py_ssize_t size) {
+    if (size + 1 <= kOnStack) return on_stack_ + 1;
+    heap_.reset(new PyObject*[static_cast<size_t>(size) + 1]);
+    return heap_.get() + 1;
+  }
+
+ private:
+  static constexpr Py_ssize_t kOnStack = 48;
+  PyObject* on_stack_[kOnStack];
+  std::unique_ptr<PyObject*[]> heap_;
+};
+
+// The bound arguments of one call, followed by the closure's cells.
+struct Binding {
+  PyObject* const* slots = nullptr;
+  Py_ssize_t count = 0;
+  ArgumentBuffer buffer;
+  std::vector<Ref> owned;  // *args, **kwargs, defaults
+};
+
+// 1: bound; 0: the arguments do not fit (no exception set); -1: exception.
+int bind_arguments(PyFunctionObject* function, PyObject* const* args, Py_ssize_t count, PyObject* keyword_names,
+                   Binding* binding);
+
+// ---- objects ----------------------------------------------------------------------------------------------------
+
+struct EntryObject {
+  PyObject_HEAD
+  PyObject* tree;      // GuardTreeObject
+  PyObject* function;
+  unsigned long long hits;
+};
+
+struct CompiledObject {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject* function;  // a Python function, or NULL in raw mode
+  PyObject* miss;
+  PyObject* fallback;  // raw mode only, may be NULL
+  PyObject* context;   // HookContext or NULL
+  PyObject* entries;   // a tuple, replaced on change, so that a running dispatch keeps its own
+  PyObject* dict;
+  PyObject* weak_references;
+  Py_ssize_t slot_count;  // raw mode only
+  Py_ssize_t last;        // index of the entry that was hit last
+  char run_only;
+};
+
+struct TailCallObject {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject* target;
+  PyObject* context;   // running context at creation, or NULL
+  Py_ssize_t count;
+  PyObject** args;     // `own`+1 or a heap block; one spare element before it
+  PyObject* own[10];
+};
+
+extern PyTypeObject* compiled_type;
+extern PyTypeObject* hook_context_type;
+
+inline bool is_compiled(PyObject* object) { return PyObject_TypeCheck(object, compiled_type); }
+
+// Runs the compiled object on the slots of a frame, tail calls included. *fallback: no entry fits (result NULL, no
+// exception), the caller runs the frame itself.
+PyObject* dispatch_frame(CompiledObject* compiled, PyObject* const* slots, Py_ssize_t count, bool* fallback);
+
+int add_dispatch(PyObject* module);
+int add_tail_call(PyObject* module);
+
+// Replaces a TailCall, whose reference it takes, by the final result of the chain. Uses constant C stack.
+PyObject* run_tail_calls(PyObject* result);
+// One call of a compiled object; the result may be a TailCall.
+PyObject* call_compiled_once(CompiledObject* self, PyObject* const* args, size_t flagged_count, PyObject* names);
+
+extern PyTypeObject* tail_call_type;
+
+}  // namespace framejit

@@ -1,0 +1,197 @@
+// See global_state.h. Reads thread-local state of torch through functions only, about 20 ns in all.
+#include "global_state.h"
+
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <c10/core/AutogradState.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/Device.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+
+// Declared here because their headers take 14 s to compile; the linker checks the signatures.
+namespace at {
+class Context {
+ public:
+  bool deterministicAlgorithms() const;
+  bool deterministicAlgorithmsWarnOnly() const;
+};
+TORCH_API Context& globalContext();
+namespace autocast {
+TORCH_API bool is_autocast_enabled(c10::DeviceType device_type);
+TORCH_API c10::ScalarType get_autocast_dtype(c10::DeviceType device_type);
+TORCH_API bool is_autocast_cache_enabled();
+}  // namespace autocast
+}  // namespace at
+
+namespace framejit {
+
+PyTypeObject* global_state_type = nullptr;
+
+using FunctionModes = at::impl::PythonTorchFunctionTLS;
+
+GlobalFlags GlobalFlags::read() {
+  GlobalFlags flags;
+  const auto& autograd = c10::AutogradState::get_tls_state();
+  flags.grad = autograd.get_grad_mode();
+  flags.inference = autograd.get_inference_mode();
+  flags.forward_grad = autograd.get_fw_grad_mode();
+  flags.autocast_cache = at::autocast::is_autocast_cache_enabled();
+  const auto& context = at::globalContext();
+  flags.deterministic = context.deterministicAlgorithms();
+  flags.deterministic_warn_only = context.deterministicAlgorithmsWarnOnly();
+  flags.skip_next_torch_function = FunctionModes::peek_skip_next();
+  flags.torch_function_state = static_cast<int8_t>(FunctionModes::get_disabled_state());
+  flags.default_dtype = static_cast<int8_t>(c10::get_default_dtype_as_scalartype());
+  flags.autocast_dtype_cpu = static_cast<int8_t>(at::autocast::get_autocast_dtype(c10::DeviceType::CPU));
+  flags.autocast_dtype_cuda = static_cast<int8_t>(at::autocast::get_autocast_dtype(c10::DeviceType::CUDA));
+  flags.autocast_cpu = at::autocast::is_autocast_enabled(c10::DeviceType::CPU);
+  flags.autocast_cuda = at::autocast::is_autocast_enabled(c10::DeviceType::CUDA);
+  flags.torch_dispatch_modes = c10::impl::TorchDispatchModeTLS::stack_len();
+  auto keys = c10::impl::tls_local_dispatch_key_set();
+  flags.keys_included = keys.included_.raw_repr();
+  flags.keys_excluded = keys.excluded_.raw_repr();
+  return flags;
+}
+
+// One table names every field once: for the comparison and for the words.
+#define FOR_EACH_FLAG(X)                                                                                            \
+  X(grad, "grad mode")                                                                                              \
+  X(inference, "inference mode")                                                                                    \
+  X(forward_grad, "forward-mode AD")                                                                                \
+  X(autocast_cpu, "autocast on the CPU")                                                                            \
+  X(autocast_cuda, "autocast on CUDA")                                                                              \
+  X(autocast_dtype_cpu, "autocast dtype on the CPU")                                                                \
+  X(autocast_dtype_cuda, "autocast dtype on CUDA")                                                                  \
+  X(autocast_cache, "autocast cache")                                                                               \
+  X(deterministic, "deterministic algorithms")                                                                      \
+  X(deterministic_warn_only, "deterministic algorithms (warn only)")                                                \
+  X(default_dtype, "default dtype")                                                                                 \
+  X(torch_function_state, "__torch_function__ enabled state")                                                       \
+  X(skip_next_torch_function, "__torch_function__ skip")                                                            \
+  X(torch_dispatch_modes, "number of __torch_dispatch__ modes")                                                     \
+  X(keys_included, "dispatch keys included by the thread")                                                          \
+  X(keys_excluded, "dispatch keys excluded by the thread")
+
+bool GlobalFlags::operator==(const GlobalFlags& other) const {
+#define SAME(field, words) field == other.field&&
+  return FOR_EACH_FLAG(SAME) true;
+#undef SAME
+}
+
+static PyObject* function_mode_at(int64_t index) {
+  const auto& mode = FunctionModes::get_stack_at(index);
+  return mode->ptr(&mode->pyinterpreter());
+}
+
+// `with torch.device("cpu")` pushes a new DeviceContext object each time; what counts is its device.
+static bool same_mode(PyObject* left, PyObject* right) {
+  if (left == right) return true;
+  if (Py_TYPE(left) != Py_TYPE(right) || strcmp(Py_TYPE(left)->tp_name, "DeviceContext") != 0) return false;
+  SavedError saved;
+  Ref left_device = Ref::steal(PyObject_GetAttrString(left, "device"));
+  Ref right_device = Ref::steal(left_device ? PyObject_GetAttrString(right, "device") : nullptr);
+  return left_device && right_device && PyObject_RichCompareBool(left_device.get(), right_device.get(), Py_EQ) == 1;
+}
+
+static bool same_function_modes(const GlobalStateObject* state) {
+  const auto& recorded = *state->function_modes;
+  if (static_cast<size_t>(FunctionModes::stack_len()) != recorded.size()) return false;
+  for (size_t i = 0; i < recorded.size(); i++) {
+    Ref current = Ref::borrow(function_mode_at(static_cast<int64_t>(i)));
+    if (!same_mode(recorded[i].get(), current.get())) return false;
+    if (static_cast<size_t>(FunctionModes::stack_len()) != recorded.size()) return false;  // same_mode ran Python
+  }
+  return true;
+}
+
+bool global_state_matches(const GlobalStateObject* state) {
+  return GlobalFlags::read() == state->flags && same_function_modes(state);
+}
+
+static PyObject* state_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  if (PyTuple_GET_SIZE(args) || (kwargs && PyDict_GET_SIZE(kwargs))) {
+    PyErr_SetString(PyExc_TypeError, "GlobalState() takes no arguments");
+    return nullptr;
+  }
+  auto* self = reinterpret_cast<GlobalStateObject*>(type->tp_alloc(type, 0));
+  if (!self) return nullptr;
+  self->flags = GlobalFlags::read();
+  self->function_modes = new std::vector<Ref>();
+  for (int64_t i = 0; i < FunctionModes::stack_len(); i++) {
+    self->function_modes->push_back(Ref::borrow(function_mode_at(i)));
+  }
+  return reinterpret_cast<PyObject*>(self);
+}
+
+static int state_traverse(GlobalStateObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (self->function_modes) {
+    for (auto& mode : *self->function_modes) Py_VISIT(mode.get());
+  }
+  return 0;
+}
+
+static int state_clear(GlobalStateObject* self) {
+  if (self->function_modes) {
+    auto modes = std::move(*self->function_modes);
+    self->function_modes->clear();
+  }
+  return 0;
+}
+
+static void state_dealloc(GlobalStateObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  delete self->function_modes;
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+static PyObject* state_check(GlobalStateObject* self, PyObject*) {
+  return PyBool_FromLong(global_state_matches(self));
+}
+
+static PyObject* state_diff(GlobalStateObject* self, PyObject*) {
+  GlobalFlags now = GlobalFlags::read();
+  const GlobalFlags& then = self->flags;
+  std::string words;
+  auto add = [&](const char* name, uint64_t was, uint64_t is) {
+    if (was == is) return;
+    if (!words.empty()) words += "; ";
+    words += std::string(name) + " was " + std::to_string(was) + ", is " + std::to_string(is);
+  };
+#define ADD(field, name) add(name, static_cast<uint64_t>(then.field), static_cast<uint64_t>(now.field));
+  FOR_EACH_FLAG(ADD)
+#undef ADD
+  if (!same_function_modes(self)) {
+    if (!words.empty()) words += "; ";
+    words += "the stack of __torch_function__ modes differs (it had " + std::to_string(self->function_modes->size()) +
+        ", has " + std::to_string(FunctionModes::stack_len()) + ")";
+  }
+  return PyUnicode_FromString(words.c_str());
+}
+
+static PyMethodDef state_methods[] = {
+    {"check", reinterpret_cast<PyCFunction>(state_check), METH_NOARGS,
+     "True if the state of this thread equals the snapshot."},
+    {"diff", reinterpret_cast<PyCFunction>(state_diff), METH_NOARGS,
+     "What differs from the snapshot, in words; empty if nothing does."},
+    {nullptr, nullptr, 0, nullptr}};
+
+int add_global_state(PyObject* module) {
+  static PyType_Slot slots[] = {
+      {Py_tp_doc, const_cast<char*>("A snapshot of the state that a captured program depends on besides its inputs.")},
+      {Py_tp_new, reinterpret_cast<void*>(state_new)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(state_dealloc)},
+      {Py_tp_traverse, reinterpret_cast<void*>(state_traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(state_clear)},
+      {Py_tp_methods, state_methods},
+      {0, nullptr}};
+  static PyType_Spec spec = {"framejit.native._C.GlobalState", sizeof(GlobalStateObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+  global_state_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return global_state_type ? PyModule_AddObjectRef(module, "GlobalState", reinterpret_cast<PyObject*>(global_state_type))
+                           : -1;
+}
+
+}  // namespace framejit

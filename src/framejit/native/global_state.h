@@ -1,0 +1,34 @@
+// GlobalState: what a captured program depends on besides its inputs (grad mode, autocast, modes, default dtype, ...).
+// In: nothing, it is read at construction. Out: matches(), the difference in words, and the Python type `GlobalState`.
+#pragma once
+#include "ref.h"
+
+#include <string>
+#include <vector>
+
+namespace framejit {
+
+struct GlobalFlags {
+  bool grad, inference, forward_grad, autocast_cache;
+  bool deterministic, deterministic_warn_only, skip_next_torch_function;
+  int8_t torch_function_state, default_dtype, autocast_dtype_cpu, autocast_dtype_cuda;
+  bool autocast_cpu, autocast_cuda;
+  int64_t torch_dispatch_modes;
+  uint64_t keys_included, keys_excluded;
+  static GlobalFlags read();
+  bool operator==(const GlobalFlags& other) const;
+};
+
+struct GlobalStateObject {
+  PyObject_HEAD
+  GlobalFlags flags;
+  std::vector<Ref>* function_modes;
+};
+
+extern PyTypeObject* global_state_type;
+
+// Does the state of this thread equal the snapshot? Runs no Python code unless the mode stacks differ in identity.
+bool global_state_matches(const GlobalStateObject* state);
+int add_global_state(PyObject* module);
+
+}  // namespace framejit

@@ -1,0 +1,454 @@
+// See guard_checks.h.
+#include "guard_checks.h"
+
+#include <cstring>
+
+namespace framejit {
+
+// ---- parsing --------------------------------------------------------------------------------------------------
+
+int parse_access(PyObject* name, PyObject* key, bool is_root, Access* access) {
+  static const struct {
+    const char* name;
+    Accessor kind;
+  } table[] = {{"slot", Accessor::Slot},   {"const", Accessor::Const}, {"cell", Accessor::Cell},
+               {"dict", Accessor::Dict},   {"item", Accessor::Item},   {"index", Accessor::Index},
+               {"type", Accessor::Type},   {"type_attr", Accessor::TypeAttr}, {"attr", Accessor::Attr},
+               {"call", Accessor::Call},   {"key_at", Accessor::KeyAt}};
+  bool found = false;
+  for (auto& row : table) {
+    if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, row.name) == 0) {
+      access->kind = row.kind;
+      found = true;
+    }
+  }
+  if (!found) {
+    PyErr_Format(PyExc_ValueError, "unknown accessor %R", name);
+    return -1;
+  }
+  if (is_root != (access->kind == Accessor::Slot || access->kind == Accessor::Const)) {
+    PyErr_Format(PyExc_ValueError, "accessor %R and the parent index do not fit", name);
+    return -1;
+  }
+  access->key = Ref::borrow(key);
+  switch (access->kind) {
+    case Accessor::Slot:
+    case Accessor::Index:
+    case Accessor::KeyAt:
+      access->index = PyLong_AsSsize_t(key);
+      return access->index == -1 && PyErr_Occurred() ? -1 : 0;
+    case Accessor::Item:
+      access->hash = PyObject_Hash(key);
+      access->string_key = PyUnicode_CheckExact(key);
+      return access->hash == -1 ? -1 : 0;
+    case Accessor::TypeAttr:
+    case Accessor::Attr: {
+      if (!PyUnicode_CheckExact(key)) {
+        PyErr_Format(PyExc_TypeError, "%U needs a str, not %R", name, key);
+        return -1;
+      }
+      PyObject* interned = Py_NewRef(key);
+      PyUnicode_InternInPlace(&interned);
+      access->key = Ref::steal(interned);
+      static const struct {
+        const char* name;
+        Field field;
+      } fields[] = {{"__closure__", Field::Closure}, {"__defaults__", Field::Defaults},
+                    {"__kwdefaults__", Field::KwDefaults}, {"__code__", Field::Code},
+                    {"__self__", Field::Self}, {"__func__", Field::Func}};
+      for (auto& row : fields) {
+        if (access->kind == Accessor::Attr && PyUnicode_CompareWithASCIIString(key, row.name) == 0) {
+          access->field = row.field;
+        }
+      }
+      return 0;
+    }
+    default:
+      return 0;
+  }
+}
+
+static int parse_node_indices(PyObject* numbers, int node_index, std::vector<int>* nodes) {
+  Ref fast = Ref::steal(PySequence_Fast(numbers, "node indices must be a sequence"));
+  if (!fast) return -1;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); i++) {
+    long node = PyLong_AsLong(PySequence_Fast_GET_ITEM(fast.get(), i));
+    if (node == -1 && PyErr_Occurred()) return -1;
+    if (node < 0 || node >= node_index) {
+      PyErr_Format(PyExc_ValueError, "node %d refers to node %ld, which is not an earlier one", node_index, node);
+      return -1;
+    }
+    nodes->push_back(static_cast<int>(node));
+  }
+  return 0;
+}
+
+static int parse_tensor(PyObject* spec, Check* check) {
+  PyObject* example = PyTuple_GET_ITEM(spec, 1);
+  static PyObject* tensor_type = nullptr;
+  if (!tensor_type) {
+    Ref torch = Ref::steal(PyImport_ImportModule("torch"));
+    tensor_type = torch ? PyObject_GetAttrString(torch.get(), "Tensor") : nullptr;
+    if (!tensor_type) return -1;
+  }
+  if (!PyObject_TypeCheck(example, reinterpret_cast<PyTypeObject*>(tensor_type))) {
+    PyErr_Format(PyExc_TypeError, "a tensor check needs a tensor, not %R", reinterpret_cast<PyObject*>(Py_TYPE(example)));
+    return -1;
+  }
+  long flags = PyTuple_GET_SIZE(spec) > 2 ? PyLong_AsLong(PyTuple_GET_ITEM(spec, 2)) : 0;
+  if (flags == -1 && PyErr_Occurred()) return -1;
+  std::vector<int64_t> free_dims;
+  if (PyTuple_GET_SIZE(spec) > 3) {
+    Ref dims = Ref::steal(PySequence_Fast(PyTuple_GET_ITEM(spec, 3), "dynamic dims must be a sequence"));
+    if (!dims) return -1;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(dims.get()); i++) {
+      free_dims.push_back(PyLong_AsLongLong(PySequence_Fast_GET_ITEM(dims.get(), i)));
+      if (PyErr_Occurred()) return -1;
+    }
+  }
+  try {
+    check->tensor = std::make_unique<TensorCheck>(example, flags & 1, free_dims);
+  } catch (const std::exception& error) {
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "cannot read the tensor's metadata: %s", error.what());
+    return -1;
+  }
+  check->payload = Ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(example)));
+  return 0;
+}
+
+int parse_check(PyObject* spec, int node_index, Check* check) {
+  static const struct {
+    const char* name;
+    CheckKind kind;
+    Py_ssize_t size;  // of the tuple, at least
+  } table[] = {{"type", CheckKind::Type, 2},         {"id", CheckKind::Id, 2},
+               {"equals", CheckKind::Equals, 2},     {"len", CheckKind::Len, 2},
+               {"keys", CheckKind::Keys, 2},         {"absent", CheckKind::Absent, 1},
+               {"present", CheckKind::Present, 1},   {"function", CheckKind::Function, 2},
+               {"tensor", CheckKind::Tensor, 2},     {"same", CheckKind::Same, 2},
+               {"distinct", CheckKind::Distinct, 2}, {"truth", CheckKind::Truth, 2},
+               {"bool", CheckKind::Bool, 2}};
+  if (!PyTuple_Check(spec) || PyTuple_GET_SIZE(spec) < 1 || !PyUnicode_Check(PyTuple_GET_ITEM(spec, 0))) {
+    PyErr_Format(PyExc_TypeError, "a check must be a tuple (kind, ...), not %R", spec);
+    return -1;
+  }
+  const char* name = nullptr;
+  for (auto& row : table) {
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(spec, 0), row.name) != 0) continue;
+    if (PyTuple_GET_SIZE(spec) < row.size) break;
+    name = row.name;
+    check->kind = row.kind;
+  }
+  if (!name) {
+    PyErr_Format(PyExc_ValueError, "unknown or incomplete check %R", spec);
+    return -1;
+  }
+  PyObject* payload = PyTuple_GET_SIZE(spec) > 1 ? PyTuple_GET_ITEM(spec, 1) : nullptr;
+  auto require = [&](bool fits, const char* what) {
+    if (fits) {
+      check->payload = Ref::borrow(payload);
+      return 0;
+    }
+    PyErr_Format(PyExc_TypeError, "check %s needs %s, not %R", name, what, payload);
+    return -1;
+  };
+  switch (check->kind) {
+    case CheckKind::Type:
+      return require(PyType_Check(payload), "a type");
+    case CheckKind::Id:
+      // Weakly if possible: a guard must not keep a module alive, and a dead object equals nothing.
+      check->weak = supports_weakrefs(payload);
+      check->payload = check->weak ? Ref::steal(PyWeakref_NewRef(payload, nullptr)) : Ref::borrow(payload);
+      return check->payload ? 0 : -1;
+    case CheckKind::Len:
+      check->number = PyLong_AsSsize_t(payload);
+      return PyErr_Occurred() ? -1 : 0;
+    case CheckKind::Bool:
+      check->number = PyObject_IsTrue(payload);
+      return PyErr_Occurred() ? -1 : 0;
+    case CheckKind::Keys:
+      return require(PyTuple_CheckExact(payload), "a tuple");
+    case CheckKind::Function:
+      return require(PyCode_Check(payload), "a code object");
+    case CheckKind::Truth:
+      return require(PyCallable_Check(payload), "a callable");
+    case CheckKind::Tensor:
+      return parse_tensor(spec, check);
+    case CheckKind::Same: {
+      Ref one = Ref::steal(PyTuple_Pack(1, payload));
+      return one ? parse_node_indices(one.get(), node_index, &check->nodes) : -1;
+    }
+    case CheckKind::Distinct:
+      return parse_node_indices(payload, node_index, &check->nodes);
+    default:
+      check->payload = Ref::borrow(payload);
+      return 0;
+  }
+}
+
+// ---- accessors ------------------------------------------------------------------------------------------------
+
+static PyObject* none_if_null(PyObject* value) { return value ? value : Py_None; }
+
+static bool load_field(Field field, PyObject* parent, PyObject** value) {
+  if (PyFunction_Check(parent)) {
+    auto* function = reinterpret_cast<PyFunctionObject*>(parent);
+    switch (field) {
+      case Field::Closure: *value = none_if_null(function->func_closure); return true;
+      case Field::Defaults: *value = none_if_null(function->func_defaults); return true;
+      case Field::KwDefaults: *value = none_if_null(function->func_kwdefaults); return true;
+      case Field::Code: *value = function->func_code; return true;
+      default: return false;
+    }
+  }
+  if (Py_IS_TYPE(parent, &PyMethod_Type)) {
+    if (field == Field::Self) return *value = PyMethod_GET_SELF(parent), true;
+    if (field == Field::Func) return *value = PyMethod_GET_FUNCTION(parent), true;
+  }
+  return false;
+}
+
+bool load_pure(const Access& access, PyObject* parent, PyObject** value) {
+  *value = nullptr;
+  if (access.kind == Accessor::Const) return *value = access.key.get(), true;
+  if (parent == nullptr) return true;
+  switch (access.kind) {
+    case Accessor::Cell:
+      if (PyCell_Check(parent)) *value = PyCell_GET(parent);
+      return true;
+    case Accessor::Dict:
+      if (PyType_Check(parent)) return *value = type_own_dict(reinterpret_cast<PyTypeObject*>(parent)), true;
+      *value = existing_instance_dict(parent);
+      // An object that could have a dict but has none yet: making one allocates.
+      return *value != nullptr || (Py_TYPE(parent)->tp_dictoffset == 0 &&
+                                   !PyType_HasFeature(Py_TYPE(parent), Py_TPFLAGS_MANAGED_DICT));
+    case Accessor::Item:
+      if (!PyDict_Check(parent)) return true;
+      if (!access.string_key || !dict_has_only_string_keys(parent)) return false;
+      *value = dict_get_known_hash(parent, access.key.get(), access.hash);
+      return true;
+    case Accessor::Index:
+      if (access.index < 0) return true;
+      if (PyTuple_Check(parent) && access.index < PyTuple_GET_SIZE(parent)) {
+        *value = PyTuple_GET_ITEM(parent, access.index);
+      } else if (PyList_Check(parent) && access.index < PyList_GET_SIZE(parent)) {
+        *value = PyList_GET_ITEM(parent, access.index);
+      }
+      return true;
+    case Accessor::Type:
+      return *value = reinterpret_cast<PyObject*>(Py_TYPE(parent)), true;
+    case Accessor::TypeAttr:
+      if (PyType_Check(parent)) *value = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(parent), access.key.get());
+      return true;
+    case Accessor::Attr:
+      return access.field != Field::None && load_field(access.field, parent, value);
+    case Accessor::KeyAt: {
+      if (!PyDict_Check(parent)) return true;
+      if (has_own_order(parent)) return false;
+      Py_ssize_t position = 0;
+      for (Py_ssize_t i = 0; i <= access.index; i++) {
+        if (!PyDict_Next(parent, &position, value, nullptr)) return *value = nullptr, true;
+      }
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+static Ref nothing_on_error(PyObject* new_reference) {
+  if (new_reference == nullptr) PyErr_Clear();
+  return Ref::steal(new_reference);
+}
+
+// The keys in the order that iteration shows, as a list.
+static Ref ordered_keys(PyObject* dict) {
+  if (!has_own_order(dict)) return nothing_on_error(PyDict_Keys(dict));
+  Ref iterator = nothing_on_error(PyODict_Type.tp_iter(dict));  // not that of a subclass
+  return iterator ? nothing_on_error(PySequence_List(iterator.get())) : Ref();
+}
+
+Ref load_full(const Access& access, PyObject* parent) {
+  PyObject* value;
+  if (load_pure(access, parent, &value)) return Ref::borrow(value);
+  switch (access.kind) {
+    case Accessor::Dict:
+      return Ref::borrow(materialise_instance_dict(parent));
+    case Accessor::Item:
+      value = PyDict_GetItemWithError(parent, access.key.get());
+      if (value == nullptr && PyErr_Occurred()) PyErr_Clear();
+      return Ref::borrow(value);
+    case Accessor::Attr:
+      return nothing_on_error(PyObject_GetAttr(parent, access.key.get()));
+    case Accessor::Call:
+      return nothing_on_error(PyObject_CallOneArg(access.key.get(), parent));
+    case Accessor::KeyAt: {
+      Ref keys = ordered_keys(parent);
+      if (!keys || access.index < 0 || access.index >= PyList_GET_SIZE(keys.get())) return Ref();
+      return Ref::borrow(PyList_GET_ITEM(keys.get(), access.index));
+    }
+    default:
+      return Ref();
+  }
+}
+
+// ---- checks ---------------------------------------------------------------------------------------------------
+
+static bool compares_by_identity(PyTypeObject* type) {
+  return type->tp_richcompare == nullptr || type->tp_richcompare == PyBaseObject_Type.tp_richcompare;
+}
+
+static bool compares_as_tuple(PyTypeObject* type) { return type->tp_richcompare == PyTuple_Type.tp_richcompare; }
+
+bool is_unchanging(PyObject* value) {
+  PyTypeObject* type = Py_TYPE(value);
+  if (value == Py_None || type == &PyBool_Type || type == &PyLong_Type || type == &PyFloat_Type ||
+      type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyComplex_Type || value == Py_Ellipsis) {
+    return true;
+  }
+  // A class whose instances may be changed, e.g. by adding __eq__, is a heap type.
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) return false;
+  if (type == &PyTuple_Type || (PyTuple_Check(value) && compares_as_tuple(type))) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++) {
+      if (!is_unchanging(PyTuple_GET_ITEM(value, i))) return false;
+    }
+    return true;
+  }
+  return compares_by_identity(type);
+}
+
+static Answer equals_pure(PyObject* value, PyObject* expected) {
+  if (value == expected) return Answer::Yes;
+  PyTypeObject* type = Py_TYPE(expected);
+  if (Py_TYPE(value) != type) return Answer::No;
+  if (type == &PyUnicode_Type) return answer(PyUnicode_Compare(value, expected) == 0);
+  if (type == &PyLong_Type) {
+    PyObject* result = PyLong_Type.tp_richcompare(value, expected, Py_EQ);
+    Py_DECREF(result);  // True or False
+    return answer(result == Py_True);
+  }
+  if (type == &PyFloat_Type) {  // by bits: a constant in a graph may be -0.0 or nan
+    double left = PyFloat_AS_DOUBLE(value), right = PyFloat_AS_DOUBLE(expected);
+    return answer(memcmp(&left, &right, sizeof left) == 0);
+  }
+  if (type == &PyComplex_Type) {
+    Py_complex left = PyComplex_AsCComplex(value), right = PyComplex_AsCComplex(expected);
+    return answer(memcmp(&left, &right, sizeof left) == 0);
+  }
+  if (type == &PyBytes_Type) {
+    return answer(PyBytes_GET_SIZE(value) == PyBytes_GET_SIZE(expected) &&
+                  memcmp(PyBytes_AS_STRING(value), PyBytes_AS_STRING(expected), PyBytes_GET_SIZE(value)) == 0);
+  }
+  if (PyTuple_Check(value) && compares_as_tuple(type)) {
+    if (PyTuple_GET_SIZE(value) != PyTuple_GET_SIZE(expected)) return Answer::No;
+    Answer all = Answer::Yes;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++) {
+      Answer one = equals_pure(PyTuple_GET_ITEM(value, i), PyTuple_GET_ITEM(expected, i));
+      if (one == Answer::No) return Answer::No;
+      if (one == Answer::Unknown) all = Answer::Unknown;
+    }
+    return all;
+  }
+  return compares_by_identity(type) ? Answer::No : Answer::Unknown;
+}
+
+static bool equals_full(PyObject* value, PyObject* expected) {
+  Answer quick = equals_pure(value, expected);
+  if (quick != Answer::Unknown) return quick == Answer::Yes;
+  if (PyTuple_CheckExact(value)) {  // element by element, so that exact types count inside as well
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++) {
+      if (!equals_full(PyTuple_GET_ITEM(value, i), PyTuple_GET_ITEM(expected, i))) return false;
+    }
+    return true;
+  }
+  int equal = PyObject_RichCompareBool(value, expected, Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return equal == 1;
+}
+
+static Answer keys_pure(PyObject* dict, PyObject* expected) {
+  if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(expected)) return Answer::No;
+  if (has_own_order(dict)) return Answer::Unknown;
+  Py_ssize_t position = 0;
+  PyObject* key;
+  for (Py_ssize_t i = 0; PyDict_Next(dict, &position, &key, nullptr); i++) {
+    Answer same = equals_pure(key, PyTuple_GET_ITEM(expected, i));
+    if (same != Answer::Yes) return same;
+  }
+  return Answer::Yes;
+}
+
+static bool keys_full(PyObject* dict, PyObject* expected) {
+  Answer quick = keys_pure(dict, expected);
+  if (quick != Answer::Unknown) return quick == Answer::Yes;
+  Ref keys = ordered_keys(dict);
+  if (!keys || PyList_GET_SIZE(keys.get()) != PyTuple_GET_SIZE(expected)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(expected); i++) {
+    if (!equals_full(PyList_GET_ITEM(keys.get(), i), PyTuple_GET_ITEM(expected, i))) return false;
+  }
+  return true;
+}
+
+// The size that the built-in base type stores; -1 for anything else.
+static Py_ssize_t builtin_size(PyObject* value) {
+  if (PyTuple_Check(value) || PyList_Check(value)) return Py_SIZE(value);
+  if (PyDict_Check(value)) return PyDict_GET_SIZE(value);
+  if (PyAnySet_Check(value)) return PySet_GET_SIZE(value);
+  if (PyUnicode_Check(value)) return PyUnicode_GET_LENGTH(value);
+  if (PyBytes_Check(value)) return PyBytes_GET_SIZE(value);
+  return -1;
+}
+
+static Answer truth_of_builtin(PyObject* value, bool expected) {
+  if (value == Py_None || PyBool_Check(value)) return answer((value == Py_True) == expected);
+  PyTypeObject* type = Py_TYPE(value);
+  if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyComplex_Type) {
+    return answer(type->tp_as_number->nb_bool(value) == static_cast<int>(expected));
+  }
+  bool exact = PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value) ||
+      PyAnySet_CheckExact(value) || PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) ||
+      type == &PyODict_Type;
+  return answer(exact && (builtin_size(value) > 0) == expected);
+}
+
+Answer check_pure(const Check& check, PyObject* value, const ThreadKeys& thread) {
+  if (value == nullptr) return answer(check.kind == CheckKind::Absent);
+  PyObject* payload = check.payload.get();
+  switch (check.kind) {
+    case CheckKind::Type: return answer(reinterpret_cast<PyObject*>(Py_TYPE(value)) == payload);
+    case CheckKind::Id:
+      // A dead reference shows None, which is never the object of a weak one.
+      return answer(check.weak ? value == weak_referent(payload) && value != Py_None : value == payload);
+    case CheckKind::Equals: return equals_pure(value, payload);
+    case CheckKind::Len: return answer(builtin_size(value) == check.number);
+    case CheckKind::Keys: return keys_pure(value, payload);
+    case CheckKind::Absent: return Answer::No;
+    case CheckKind::Present: return Answer::Yes;
+    case CheckKind::Function:
+      return answer(PyFunction_Check(value) && PyFunction_GET_CODE(value) == payload);
+    case CheckKind::Tensor:
+      return check.tensor->plain() ? answer(check.tensor->matches(value, thread)) : Answer::Unknown;
+    case CheckKind::Bool: return truth_of_builtin(value, check.number != 0);
+    default: return Answer::Unknown;
+  }
+}
+
+bool check_full(const Check& check, PyObject* value, const ThreadKeys& thread) {
+  Answer quick = check_pure(check, value, thread);
+  if (quick != Answer::Unknown) return quick == Answer::Yes;
+  PyObject* payload = check.payload.get();
+  switch (check.kind) {
+    case CheckKind::Equals: return equals_full(value, payload);
+    case CheckKind::Keys: return keys_full(value, payload);
+    case CheckKind::Tensor: return check.tensor->matches(value, thread);
+    case CheckKind::Truth: {
+      Ref result = nothing_on_error(PyObject_CallOneArg(payload, value));
+      int truth = result ? PyObject_IsTrue(result.get()) : 0;
+      if (truth < 0) PyErr_Clear();
+      return truth == 1;
+    }
+    default: return false;
+  }
+}
+
+}  // namespace framejit

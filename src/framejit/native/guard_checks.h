@@ -1,0 +1,78 @@
+// Single checks and accessors of a guard tree, without the tree.
+// In: one value (or NULL for "not there"). Out: pass / fail / "cannot tell without running Python code".
+// Every operation exists twice: pure (runs no Python code, allocates nothing, borrows) and full.
+#pragma once
+#include "ref.h"
+#include "tensor_check.h"
+
+#include <memory>
+#include <vector>
+
+namespace framejit {
+
+enum class Answer : uint8_t { No, Yes, Unknown };  // Unknown: needs Python code
+
+inline Answer answer(bool condition) { return condition ? Answer::Yes : Answer::No; }
+
+enum class Accessor : uint8_t { Slot, Const, Cell, Dict, Item, Index, Type, TypeAttr, Attr, Call, KeyAt };
+
+// C-level attributes that are plain fields, read without the attribute protocol.
+enum class Field : uint8_t { None, Closure, Defaults, KwDefaults, Code, Self, Func };
+
+struct Access {
+  Accessor kind;
+  Ref key;
+  Py_hash_t hash = 0;        // of `key`, for Item
+  bool string_key = false;   // `key` is an exact str
+  Py_ssize_t index = 0;      // for Slot, Index, KeyAt
+  Field field = Field::None; // for Attr
+};
+
+enum class CheckKind : uint8_t {
+  Type, Id, Equals, Len, Keys, Absent, Present, Function, Tensor, Same, Distinct, Truth, Bool
+};
+
+struct Check {
+  CheckKind kind;
+  Ref payload;               // the type, value, tuple of keys, code, callable, example's type; Id: a weak reference
+  bool weak = false;         // Id: `payload` is a weak reference
+  Py_ssize_t number = 0;     // Len, Bool
+  std::vector<int> nodes;    // Same, Distinct
+  std::unique_ptr<TensorCheck> tensor;
+};
+
+// Parses what the guard planner wrote; -1 with an exception if it is malformed.
+int parse_access(PyObject* name, PyObject* key, bool is_root, Access* access);
+int parse_check(PyObject* spec, int node_index, Check* check);
+
+// The value below `parent`, borrowed. *value may become NULL. False: cannot be read purely.
+bool load_pure(const Access& access, PyObject* parent, PyObject** value);
+// The same as a new reference, with Python code where necessary; NULL (no exception) if there is none.
+Ref load_full(const Access& access, PyObject* parent);
+
+// Checks of one value alone, i.e. all kinds but Same and Distinct.
+Answer check_pure(const Check& check, PyObject* value, const ThreadKeys& thread);
+bool check_full(const Check& check, PyObject* value, const ThreadKeys& thread);
+
+// `value_of(node)` gives the value of another node. Works for all kinds.
+template <typename ValueOf>
+bool check_relation(const Check& check, PyObject* value, const ValueOf& value_of) {
+  bool distinct = check.kind == CheckKind::Distinct;
+  if (value == nullptr) return false;
+  for (int node : check.nodes) {
+    if ((value_of(node) == value) == distinct) return false;
+  }
+  return true;
+}
+
+inline bool is_relation(const Check& check) {
+  return check.kind == CheckKind::Same || check.kind == CheckKind::Distinct;
+}
+
+// True if the answer of an Equals check on this very object can never change.
+bool is_unchanging(PyObject* value);
+
+// The order of an OrderedDict is not that of its dict, and changes without a new dict version.
+inline bool has_own_order(PyObject* dict) { return PyODict_Check(dict); }
+
+}  // namespace framejit

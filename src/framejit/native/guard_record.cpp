@@ -1,0 +1,385 @@
+// Makes the record of a check that has just passed by value. In: the tree and its values. Out: a flat list of ops.
+//
+// Each node is in one of three places:
+// - Pinned: while the ops before it hold, its value is known to be the very object seen now, and alive. So children are
+//   reached without look-ups and raw pointers may be followed. A pin starts from an object the tree owns ("const"), or
+//   from a value read anew that equals a living weak reference; and it passes on through a dict whose version is
+//   unchanged (versions are never reused, and the dict owns its values), an unchanged type, a tuple.
+// - Fresh: read again on each call, by borrowing, and checked by value.
+// - Late: reading or checking it may run Python code. Done after all ops, on owned references.
+// Ops stand in the order of the nodes, so what makes a pointer safe is tested before the pointer is followed.
+#include "guard_tree.h"
+
+#include <limits>
+
+namespace framejit {
+
+namespace {
+
+// An instance of a static type keeps its class for life, except modules.
+bool class_may_change(PyObject* object) {
+  return PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE) || PyModule_Check(object);
+}
+
+class Recorder {
+ public:
+  Recorder(GuardTree& tree, const std::vector<Ref>& values)
+      : tree_(tree), values_(values), record_(std::make_shared<Record>()) {
+    size_t size = tree.nodes.size();
+    record_->places.resize(size, Place::Fresh);
+    record_->pinned.resize(size, nullptr);
+    record_->fresh.resize(size, 0);
+    record_->captures.resize(static_cast<size_t>(tree.capture_count), 0);
+    version_op_.resize(size, kNoOp);
+    pin_.resize(size, nullptr);
+  }
+
+  std::shared_ptr<Record> run() {
+    // Making weak references allocates, which may run the garbage collector and with it any code: so it comes first,
+    // and what follows, which runs no Python code, verifies every value again.
+    make_weak_references();
+    ThreadKeys thread = ThreadKeys::read();
+    thread_ = &thread;
+    for (int i = 0; i < static_cast<int>(tree_.nodes.size()); i++) {
+      if (!place(i) || !add_checks(i)) return nullptr;
+      pin_if_possible(i);
+      const Node& node = tree_.nodes[i];
+      if (node.capture >= 0) record_->captures[node.capture] = i;
+    }
+    finish_late();
+    constexpr size_t kLimit = std::numeric_limits<uint16_t>::max();
+    if (record_->fresh_count >= kLimit || record_->repairs.size() >= kLimit) return nullptr;
+    return record_;
+  }
+
+ private:
+  static constexpr size_t kNoOp = std::numeric_limits<size_t>::max();
+
+  PyObject* value(int node) const { return values_[node].get(); }
+  bool pinned(int node) const { return record_->places[node] == Place::Pinned; }
+
+  Op& emit(OpKind kind, int node, PyObject* object) {
+    Op op{};
+    op.kind = kind;
+    op.node = node;
+    op.object = object;
+    record_->ops.push_back(op);
+    return record_->ops.back();
+  }
+
+  // ---- weak references ----
+
+  // A rough forecast of the places: weak references for nodes that would be fresh and have children, and for what is
+  // read from a watched dict.
+  void make_weak_references() {
+    std::vector<bool> certain(tree_.nodes.size(), false);
+    for (size_t i = 0; i < tree_.nodes.size(); i++) {
+      const Node& node = tree_.nodes[i];
+      PyObject* object = value(static_cast<int>(i));
+      bool from_watched = node.parent >= 0 && tree_.nodes[node.parent].watched;
+      bool derived = false;
+      if (node.access.kind == Accessor::Const) {
+        derived = true;
+      } else if (node.parent >= 0 && certain[node.parent] && !from_watched) {
+        switch (node.access.kind) {
+          case Accessor::Dict: case Accessor::Item: case Accessor::Type: case Accessor::TypeAttr: case Accessor::KeyAt:
+            derived = true;
+            break;
+          case Accessor::Index:
+            derived = value(node.parent) && PyTuple_Check(value(node.parent));
+            break;
+          default:
+            break;
+        }
+      }
+      certain[i] = derived;
+      bool useful = from_watched || (node.has_children && !derived);
+      if (!object || !useful || node.transient || PyDict_Check(object) || !supports_weakrefs(object)) continue;
+      Ref weak = Ref::steal(PyWeakref_NewRef(object, nullptr));
+      if (!weak) {
+        PyErr_Clear();
+        continue;
+      }
+      pin_[i] = weak.get();
+      record_->pins.push_back(std::move(weak));
+      certain[i] = true;
+    }
+  }
+
+  // A value read anew that is the object seen before becomes a pinned one.
+  void pin_if_possible(int i) {
+    const Node& node = tree_.nodes[i];
+    if (record_->places[i] != Place::Fresh || !pin_[i] || !node.has_children) return;
+    Op& op = emit(OpKind::Pin, i, value(i));
+    op.fresh = record_->fresh[i];
+    op.expected = pin_[i];
+    set_pinned(i);
+  }
+
+  // ---- places ----
+
+  void set_pinned(int i) {
+    record_->places[i] = Place::Pinned;
+    record_->pinned[i] = value(i);
+  }
+
+  Op& set_fresh(int i, OpKind kind) {
+    record_->places[i] = Place::Fresh;
+    record_->fresh[i] = static_cast<uint16_t>(record_->fresh_count++);
+    Op& op = emit(kind, i, nullptr);
+    op.fresh = record_->fresh[i];
+    return op;
+  }
+
+  bool set_late(int i) {
+    record_->places[i] = Place::Late;
+    record_->late.push_back({i, true, {}});
+    return true;
+  }
+
+  // False: the value is no longer what the check saw.
+  bool place(int i) {
+    const Node& node = tree_.nodes[i];
+    const Access& access = node.access;
+    if (access.kind == Accessor::Slot) {
+      set_fresh(i, OpKind::LoadSlot).number = access.index;
+      return true;
+    }
+    if (access.kind == Accessor::Const) return set_pinned(i), true;
+    int parent = node.parent;
+    if (record_->places[parent] == Place::Late) return set_late(i);
+    PyObject* now;
+    if (!load_pure(access, value(parent), &now)) return set_late(i);
+    if (now != value(i)) return false;
+    if (!pinned(parent)) {
+      // New objects have no dict yet, and making one is not pure.
+      if (access.kind == Accessor::Dict && tree_.nodes[parent].transient) return set_late(i);
+      set_fresh(i, OpKind::Load).number = record_->fresh[parent];
+      return true;
+    }
+    return place_below_pinned(i, parent, value(parent));
+  }
+
+  bool place_below_pinned(int i, int parent, PyObject* object) {
+    auto read_anew = [&] {
+      set_fresh(i, OpKind::Load).object = object;
+      return true;
+    };
+    if (object == nullptr) return set_pinned(i), true;
+    const Access& access = tree_.nodes[i].access;
+    switch (access.kind) {
+      case Accessor::Dict:
+        if (value(i) == nullptr) return read_anew();
+        add_version(i, PyType_Check(object) ? OpKind::DictVersion : OpKind::InstanceDict,
+                    PyType_Check(object) ? value(i) : object, value(i));
+        return set_pinned(i), true;
+      case Accessor::Item:
+        if (!PyDict_Check(object)) return set_pinned(i), true;
+        ensure_dict_version(parent);
+        if (tree_.nodes[parent].watched && !make_repairable(i, parent)) return read_anew();
+        return set_pinned(i), true;
+      case Accessor::KeyAt:
+        if (!PyDict_Check(object)) return set_pinned(i), true;
+        if (tree_.nodes[parent].watched) return read_anew();
+        ensure_dict_version(parent);
+        return set_pinned(i), true;
+      case Accessor::Index:
+        if (PyList_Check(object)) return read_anew();
+        return set_pinned(i), true;
+      case Accessor::Type:
+        if (class_may_change(object)) emit(OpKind::TypeIs, i, object).expected = value(i);
+        return set_pinned(i), true;
+      case Accessor::TypeAttr: {
+        if (!PyType_Check(object)) return set_pinned(i), true;
+        uint32_t version = type_version(reinterpret_cast<PyTypeObject*>(object));
+        if (version == 0) return read_anew();
+        if (version_op_[parent] == kNoOp) {
+          version_op_[parent] = record_->ops.size();
+          emit(OpKind::TypeVersion, parent, object).version = version;
+        }
+        return set_pinned(i), true;
+      }
+      case Accessor::Attr: {
+        // These fields are set once and for all.
+        Field field = access.field;
+        if (field == Field::Closure || field == Field::Self || field == Field::Func) return set_pinned(i), true;
+        return read_anew();
+      }
+      default:
+        return read_anew();  // cells
+    }
+  }
+
+  // ---- dict versions ----
+
+  void add_version(int node, OpKind kind, PyObject* object, PyObject* dict) {
+    version_op_[node] = record_->ops.size();
+    Op& op = emit(kind, node, object);
+    op.version = dict_version(dict);
+    if (tree_.nodes[node].watched) {
+      record_->repairs.emplace_back();
+      op.fresh = static_cast<uint16_t>(record_->repairs.size());
+    }
+  }
+
+  void ensure_dict_version(int node) {
+    if (version_op_[node] == kNoOp) add_version(node, OpKind::DictVersion, value(node), value(node));
+  }
+
+  Repair& repair_of(int node) { return record_->repairs[record_->ops[version_op_[node]].fresh - 1]; }
+
+  // Lets item `i` of a watched dict be found again after the dict has changed. False: it cannot be recognised.
+  bool make_repairable(int i, int parent) {
+    const Node& node = tree_.nodes[i];
+    RepairItem item{};
+    item.node = i;
+    if (value(i) == nullptr) {
+      item.kind = RepairItem::Absent;
+    } else if (is_recheckable(node, value(i))) {
+      item.kind = RepairItem::Recheck;
+    } else if (PyDict_Check(value(i))) {
+      ensure_dict_version(i);
+      item.kind = RepairItem::SameDict;
+      item.op = version_op_[i];
+      item.dict = value(i);
+    } else if (pin_[i]) {
+      item.kind = RepairItem::SameWeakly;
+      item.weak = pin_[i];
+    } else {
+      return false;
+    }
+    repair_of(parent).items.push_back(item);
+    return true;
+  }
+
+  // A leaf of which nothing is kept but the fact that its checks passed, once and for all for this object.
+  bool is_recheckable(const Node& node, PyObject* object) {
+    if (node.has_children || node.related || node.capture >= 0) return false;
+    for (const Check& check : node.checks) {
+      if (needs_op(check, object) || check_pure(check, object, *thread_) != Answer::Yes) return false;
+    }
+    return true;
+  }
+
+  // ---- checks ----
+
+  // Must this check on a pinned object be repeated on each call?
+  static bool needs_op(const Check& check, PyObject* object) {
+    switch (check.kind) {
+      case CheckKind::Type: return class_may_change(object);
+      case CheckKind::Id:
+      case CheckKind::Absent:
+      case CheckKind::Present: return false;
+      case CheckKind::Equals: return !is_unchanging(object);
+      case CheckKind::Len:
+      case CheckKind::Bool:
+        return !(PyTuple_Check(object) || PyUnicode_Check(object) || is_unchanging(object));
+      default: return true;
+    }
+  }
+
+  void add_late_check(int i, const Check& check) {
+    auto& late = record_->late;
+    if (late.empty() || late.back().node != i) late.push_back({i, false, {}});
+    late.back().checks.push_back(&check);
+  }
+
+  bool add_checks(int i) {
+    for (const Check& check : tree_.nodes[i].checks) {
+      if (record_->places[i] == Place::Late) {
+        add_late_check(i, check);
+      } else if (is_relation(check)) {
+        add_relation(i, check);
+      } else if (pinned(i)) {
+        if (!add_pinned_check(i, check)) return false;
+      } else {
+        add_fresh_check(i, check);
+      }
+    }
+    return true;
+  }
+
+  void add_relation(int i, const Check& check) {
+    bool all_pinned = pinned(i);
+    for (int node : check.nodes) {
+      if (record_->places[node] == Place::Late) return add_late_check(i, check);
+      all_pinned = all_pinned && pinned(node);
+    }
+    if (all_pinned) return;
+    Op& op = emit(OpKind::Relation, i, nullptr);
+    op.is_check = true;
+    op.check = &check;
+  }
+
+  void add_fresh_check(int i, const Check& check) {
+    if (check_pure(check, value(i), *thread_) == Answer::Unknown) return add_late_check(i, check);
+    Op& op = emit(check.kind == CheckKind::Tensor ? OpKind::FreshTensor : OpKind::FreshCheck, i, nullptr);
+    op.fresh = record_->fresh[i];
+    op.is_check = true;
+    op.check = &check;
+  }
+
+  bool add_pinned_check(int i, const Check& check) {
+    PyObject* object = value(i);
+    if (object == nullptr || !needs_op(check, object)) return true;
+    Answer now = check_pure(check, object, *thread_);
+    if (now == Answer::Unknown) return add_late_check(i, check), true;
+    if (now == Answer::No) return false;
+    if (check.kind == CheckKind::Keys) {
+      ensure_dict_version(i);
+      if (tree_.nodes[i].watched) repair_of(i).key_checks.push_back(&check);
+      return true;
+    }
+    OpKind kind = OpKind::PinnedCheck;
+    if (check.kind == CheckKind::Type) kind = OpKind::TypeIs;
+    if (check.kind == CheckKind::Len && PyDict_Check(object)) kind = OpKind::DictLen;
+    if (check.kind == CheckKind::Function) kind = OpKind::FunctionCode;
+    if (check.kind == CheckKind::Tensor) kind = OpKind::PinnedTensor;
+    Op& op = emit(kind, i, object);
+    op.is_check = true;
+    if (kind == OpKind::TypeIs || kind == OpKind::FunctionCode) {
+      op.expected = check.payload.get();
+    } else if (kind == OpKind::DictLen) {
+      op.number = check.number;
+    } else {
+      op.check = &check;
+    }
+    return true;
+  }
+
+  // ---- late steps ----
+
+  // Gives each value that late steps touch a place among the owned values.
+  void finish_late() {
+    if (record_->late.empty()) return;
+    record_->late_index.resize(tree_.nodes.size(), -1);
+    auto need = [&](int node) {
+      if (record_->late_index[node] >= 0) return;
+      record_->late_index[node] = static_cast<int>(record_->late_count++);
+      if (record_->places[node] != Place::Late) record_->late_inputs.push_back(node);
+    };
+    for (const auto& step : record_->late) {
+      need(step.node);
+      if (step.load) need(tree_.nodes[step.node].parent);
+      for (const Check* check : step.checks) {
+        for (int node : check->nodes) need(node);
+      }
+    }
+    for (int node : record_->captures) need(node);
+  }
+
+  GuardTree& tree_;
+  const std::vector<Ref>& values_;
+  std::shared_ptr<Record> record_;
+  const ThreadKeys* thread_ = nullptr;
+  std::vector<size_t> version_op_;   // per node: the op that tests its version
+  std::vector<PyObject*> pin_;       // per node: its weak reference, owned by the record
+};
+
+}  // namespace
+
+std::shared_ptr<Record> make_record(GuardTree& tree, const std::vector<Ref>& values) {
+  return Recorder(tree, values).run();
+}
+
+}  // namespace framejit

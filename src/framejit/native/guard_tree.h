@@ -1,0 +1,129 @@
+// GuardTree: the guards of one entry as a tree of values with checks, and the records that make a hit cheap.
+// In: a call's slots. Out: pass or fail, and the captured values. Built by guards/, used by dispatch.cpp.
+//
+// A full check walks the tree by value. When it passes, a Record is made: a flat list of cheap operations such that,
+// while all of them hold, a full check would pass with the same values. guard_record.cpp explains why that is sound.
+#pragma once
+#include "global_state.h"
+#include "guard_checks.h"
+
+#include <memory>
+#include <vector>
+
+namespace framejit {
+
+struct Node {
+  int parent = -1;
+  Access access;
+  std::vector<Check> checks;
+  int capture = -1;
+  bool has_children = false;
+  bool related = false;    // takes part in a Same or Distinct check
+  bool watched = false;    // a dict that was seen to change: records can repair themselves (see Repair)
+  bool transient = false;  // a different object on nearly every call: records do not pin it
+  int pin_misses = 0;
+};
+
+enum class OpKind : uint8_t {
+  LoadSlot, Load, Pin, InstanceDict, DictVersion, TypeVersion, TypeIs, DictLen, FunctionCode, PinnedTensor, FreshTensor,
+  PinnedCheck, FreshCheck, Relation
+};
+
+// One step of a record. `object` is a pinned object (see guard_record.cpp); `fresh` indexes the scratch array of values
+// read anew on each call.
+struct Op {
+  OpKind kind;
+  bool is_check = false;  // failing means the guard fails; otherwise only that the record is out of date
+  uint16_t fresh = 0;     // version ops: 1 + the index of their Repair, or 0
+  int node = -1;
+  PyObject* object = nullptr;
+  union {
+    uint64_t version;
+    Py_ssize_t number;
+    PyObject* expected;
+    const Check* check;
+  };
+};
+
+// How a record survives the change of a dict (a script's globals change all the time): look up again the few items
+// that were read from it.
+struct RepairItem {
+  enum Kind : uint8_t { Absent, Recheck, SameDict, SameWeakly } kind;
+  int node;
+  PyObject* weak = nullptr;  // SameWeakly: the reference to the object seen before, owned by Record::pins
+  size_t op = 0;             // SameDict: the op that holds its version
+  PyObject* dict = nullptr;  // SameDict: its address, compared only
+};
+struct Repair {
+  std::vector<RepairItem> items;
+  std::vector<const Check*> key_checks;
+};
+
+enum class Place : uint8_t { Pinned, Fresh, Late };
+
+struct Record {
+  std::vector<Op> ops;
+  std::vector<Repair> repairs;
+  std::vector<Ref> pins;             // weak references
+  std::vector<Place> places;         // per node
+  std::vector<PyObject*> pinned;     // per node, borrowed; valid while the ops hold
+  std::vector<uint16_t> fresh;       // per node, index into the scratch array
+  size_t fresh_count = 0;
+  std::vector<int> captures;         // per captured value: its node
+  // What needs Python code runs after all ops, on owned references.
+  struct Late {
+    int node;
+    bool load;
+    std::vector<const Check*> checks;
+  };
+  std::vector<Late> late;
+  std::vector<int> late_inputs;      // nodes whose values late steps read
+  std::vector<int> late_index;       // per node, index into the owned values, or -1; empty without late steps
+  size_t late_count = 0;
+};
+
+struct Failure {
+  int node = -1;
+  int check = 0;  // -1: captured value missing; -2: global state
+};
+
+class GuardTree {
+ public:
+  std::vector<Node> nodes;
+  Ref state;
+  int capture_count = 0;
+
+  // Fills `captures` (capture_count new references) if the guards hold. Never leaves an exception.
+  bool evaluate(PyObject* const* slots, Py_ssize_t count, PyObject** captures);
+  // By value only, for explanations and tests.
+  bool check_by_value(PyObject* const* slots, Py_ssize_t count, std::vector<Ref>* values, Failure* failure);
+  size_t record_count() const { return records_.size(); }
+  uint64_t full_checks = 0;
+
+  int traverse(visitproc visit, void* arg);
+  void clear();
+
+ private:
+  enum class Scan : uint8_t { Hold, Fail, OtherObject, Stale };
+  Scan scan(Record& record, PyObject* const* slots, Py_ssize_t count, PyObject** fresh, const ThreadKeys& thread,
+            int* missed_pin);
+  bool repair(Record& record, Op& op, PyObject* dict, const ThreadKeys& thread);
+  bool run_late(const Record& record, PyObject* const* fresh, const ThreadKeys& thread, PyObject** captures);
+  void remember(const std::vector<Ref>& values, int missed_pin);
+
+  std::vector<std::shared_ptr<Record>> records_;  // most recently used first
+};
+
+// Makes a record of a passed check; null if the world changed meanwhile or the tree is too large.
+std::shared_ptr<Record> make_record(GuardTree& tree, const std::vector<Ref>& values);
+
+// ---- the Python type (guard_type.cpp) ---------------------------------------------------------------------------
+
+struct GuardTreeObject {
+  PyObject_HEAD
+  GuardTree* tree;
+};
+extern PyTypeObject* guard_tree_type;
+int add_guard_tree(PyObject* module);
+
+}  // namespace framejit

@@ -1,0 +1,48 @@
+// The extension module framejit.native._C: puts the parts together. In: nothing. Out: the names in _C.pyi.
+#include "dispatch.h"
+#include "hook.h"
+
+namespace framejit {
+
+static PyObject* python_dict_version(PyObject*, PyObject* dict) {
+  if (!PyDict_Check(dict)) return PyErr_Format(PyExc_TypeError, "%R is not a dict", dict);
+  return PyLong_FromUnsignedLongLong(dict_version(dict));
+}
+
+static PyObject* python_type_version(PyObject*, PyObject* type) {
+  if (!PyType_Check(type)) return PyErr_Format(PyExc_TypeError, "%R is not a type", type);
+  return PyLong_FromUnsignedLong(type_version(reinterpret_cast<PyTypeObject*>(type)));
+}
+
+static PyMethodDef functions[] = {
+    {"dict_version", python_dict_version, METH_O, "The version tag of a dict: changes with every write."},
+    {"type_version", python_type_version, METH_O, "The version tag of a type; 0 if it has none."},
+    {nullptr, nullptr, 0, nullptr}};
+
+// Our own view of a tensor object must agree with this torch; a wrong pointer would be followed on every call.
+static int verify_tensor_layout() {
+  Ref torch = Ref::steal(PyImport_ImportModule("torch"));
+  Ref tensor = Ref::steal(torch ? PyObject_CallMethod(torch.get(), "empty", "i", 0) : nullptr);
+  Ref address = Ref::steal(tensor ? PyObject_GetAttrString(tensor.get(), "_cdata") : nullptr);
+  if (!address) return -1;
+  if (PyLong_AsVoidPtr(address.get()) == tensor_impl(tensor.get())) return 0;
+  if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, "framejit was not made for this release of torch");
+  return -1;
+}
+
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "framejit.native._C",
+                                 "Dispatch, guards and the frame hook of framejit.", -1, functions,
+                                 nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace framejit
+
+PyMODINIT_FUNC PyInit__C() {
+  using namespace framejit;
+  Ref module = Ref::steal(PyModule_Create(&definition));
+  if (!module || verify_tensor_layout() < 0 || add_global_state(module.get()) < 0 ||
+      add_guard_tree(module.get()) < 0 || add_hook(module.get()) < 0 || add_dispatch(module.get()) < 0 ||
+      add_tail_call(module.get()) < 0) {
+    return nullptr;
+  }
+  return module.release();
+}

@@ -1,0 +1,145 @@
+// TailCall and `tail`: what an entry returns when the rest of the work is another call.
+// In: target and arguments. Out: run_tail_calls runs a whole chain in a loop, so neither the C stack nor the Python
+// stack grows with its length.
+#include "dispatch.h"
+
+namespace framejit {
+
+PyTypeObject* tail_call_type = nullptr;
+
+// Tail calls live for microseconds and are made on hot paths: keep some blocks. Guarded by the GIL.
+static constexpr int kMaxFree = 32;
+static TailCallObject* free_blocks[kMaxFree];
+static int free_count = 0;
+static constexpr Py_ssize_t kInline = static_cast<Py_ssize_t>(sizeof(TailCallObject::own) / sizeof(PyObject*)) - 1;
+
+static PyObject* tail_call_vectorcall(PyObject* self, PyObject* const*, size_t flagged_count, PyObject* names) {
+  if (PyVectorcall_NARGS(flagged_count) || (names && PyTuple_GET_SIZE(names))) {
+    PyErr_SetString(PyExc_TypeError, "a TailCall takes no arguments");
+    return nullptr;
+  }
+  if (Py_EnterRecursiveCall(" while calling a compiled function")) return nullptr;
+  PyObject* result = run_tail_calls(Py_NewRef(self));
+  Py_LeaveRecursiveCall();
+  return result;
+}
+
+static PyObject* make_tail_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count < 1 || !PyCallable_Check(args[0])) {
+    PyErr_SetString(PyExc_TypeError, "tail(target, *args) needs a callable target");
+    return nullptr;
+  }
+  TailCallObject* self;
+  if (free_count > 0) {
+    self = free_blocks[--free_count];
+    (void)PyObject_Init(reinterpret_cast<PyObject*>(self), tail_call_type);
+  } else {
+    self = PyObject_GC_New(TailCallObject, tail_call_type);
+    if (!self) return nullptr;
+  }
+  self->vectorcall = tail_call_vectorcall;
+  self->target = Py_NewRef(args[0]);
+  self->context = Py_XNewRef(thread_state.running);
+  self->count = count - 1;
+  if (self->count <= kInline) {
+    self->args = self->own + 1;
+  } else {
+    auto* block = static_cast<PyObject**>(PyMem_Malloc(sizeof(PyObject*) * static_cast<size_t>(count)));
+    if (!block) {
+      self->count = 0;
+      self->args = self->own + 1;
+      Py_DECREF(self);
+      return PyErr_NoMemory();
+    }
+    self->args = block + 1;
+  }
+  for (Py_ssize_t i = 0; i < self->count; i++) self->args[i] = Py_NewRef(args[i + 1]);
+  PyObject_GC_Track(self);
+  return reinterpret_cast<PyObject*>(self);
+}
+
+static int tail_call_traverse(TailCallObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(self->target);
+  Py_VISIT(self->context);
+  for (Py_ssize_t i = 0; i < self->count; i++) Py_VISIT(self->args[i]);
+  return 0;
+}
+
+static void tail_call_dealloc(TailCallObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  if (PyObject_GC_IsTracked(reinterpret_cast<PyObject*>(self))) PyObject_GC_UnTrack(self);
+  Py_TRASHCAN_BEGIN(self, tail_call_dealloc)
+  Py_XDECREF(self->target);
+  Py_XDECREF(self->context);
+  for (Py_ssize_t i = 0; i < self->count; i++) Py_DECREF(self->args[i]);
+  if (self->args != self->own + 1) PyMem_Free(self->args - 1);
+  if (free_count < kMaxFree) {
+    free_blocks[free_count++] = self;
+  } else {
+    PyObject_GC_Del(self);
+  }
+  Py_DECREF(type);
+  Py_TRASHCAN_END
+}
+
+PyObject* run_tail_calls(PyObject* result) {
+  ThreadState& thread = thread_state;
+  while (result && Py_IS_TYPE(result, tail_call_type)) {
+    Ref holder = Ref::steal(result);  // keeps target and arguments alive during the call
+    auto* call = reinterpret_cast<TailCallObject*>(result);
+    size_t count = static_cast<size_t>(call->count) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+    if (is_compiled(call->target)) {
+      result = call_compiled_once(reinterpret_cast<CompiledObject*>(call->target), call->args, count, nullptr);
+      continue;
+    }
+    // A break function: its own frame runs as it is, the frames below it are looked at.
+    PyObject* context = call->context ? call->context : thread.context;
+    ContextScope active(thread, context);
+    RunningScope running(thread, call->context);
+    SkipScope skip(thread, call->target);
+    result = PyObject_Vectorcall(call->target, call->args, count, nullptr);
+  }
+  return result;
+}
+
+static PyMemberDef tail_call_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(TailCallObject, vectorcall), READONLY, nullptr},
+    {"target", T_OBJECT, offsetof(TailCallObject, target), READONLY, "What is called."},
+    {"context", T_OBJECT, offsetof(TailCallObject, context), READONLY, "The hook context of a break function."},
+    {nullptr, 0, 0, 0, nullptr}};
+
+static PyObject* tail_call_args(TailCallObject* self, void*) {
+  PyObject* tuple = PyTuple_New(self->count);
+  for (Py_ssize_t i = 0; tuple && i < self->count; i++) PyTuple_SET_ITEM(tuple, i, Py_NewRef(self->args[i]));
+  return tuple;
+}
+
+static PyGetSetDef tail_call_properties[] = {
+    {"args", reinterpret_cast<getter>(tail_call_args), nullptr, "The arguments, as a tuple.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+static PyMethodDef functions[] = {
+    {"tail", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_tail_call)), METH_FASTCALL,
+     "tail(target, *args) -> TailCall: what an entry returns to let its caller call target(*args)."},
+    {nullptr, nullptr, 0, nullptr}};
+
+int add_tail_call(PyObject* module) {
+  static PyType_Slot slots[] = {
+      {Py_tp_doc, const_cast<char*>("A call to be made by whoever receives it. Calling it runs the whole chain.")},
+      {Py_tp_dealloc, reinterpret_cast<void*>(tail_call_dealloc)},
+      {Py_tp_traverse, reinterpret_cast<void*>(tail_call_traverse)},
+      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+      {Py_tp_members, tail_call_members},
+      {Py_tp_getset, tail_call_properties},
+      {0, nullptr}};
+  static PyType_Spec spec = {"framejit.native._C.TailCall", sizeof(TailCallObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                                 Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+                             slots};
+  tail_call_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (!tail_call_type || PyModule_AddFunctions(module, functions) < 0) return -1;
+  return PyModule_AddObjectRef(module, "TailCall", reinterpret_cast<PyObject*>(tail_call_type));
+}
+
+}  // namespace framejit

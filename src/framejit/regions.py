@@ -1,0 +1,98 @@
+"""Stretches of a thread's run in which framejit behaves differently: the context managers.
+
+In: `with` blocks and decorated calls. Out: the native switches of this thread, set at the start and
+put back at the end: which frames are looked at, whether anything new is compiled, whether anything
+compiled is used at all. Next room: api.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from framejit import directives
+from framejit.native import HookContext, set_context, set_dispatch_enabled, set_run_only
+
+#: Puts back what a region changed.
+Restore = Callable[[], None]
+
+
+class Region:
+    """A context manager that may be entered again, also by several threads at once."""
+
+    def __init__(self) -> None:
+        self._threads = threading.local()
+
+    def __enter__(self) -> Any:
+        restores = self._threads.__dict__.setdefault("restores", [])
+        restores.append(self.start())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._threads.restores.pop()()
+
+    def start(self) -> Restore:
+        """Change this thread's switches; the result puts them back."""
+        raise NotImplementedError
+
+
+def watch_frames(context: HookContext | None) -> Restore:
+    """Every frame that starts from now on in this thread is shown to ``context``."""
+    previous = set_context(context)
+    return lambda: _ignore(set_context(previous))
+
+
+def compile_nothing_new() -> Restore:
+    """What is compiled is used; everything else runs as plain Python."""
+    previous = set_run_only(True)
+    return lambda: _ignore(set_run_only(previous))
+
+
+def use_nothing_compiled() -> Restore:
+    """Everything runs as plain Python, compiled objects too."""
+    context = set_context(None)
+    enabled = set_dispatch_enabled(False)
+
+    def restore() -> None:
+        set_dispatch_enabled(enabled)
+        set_context(context)
+
+    return restore
+
+
+def disabled_function(function: Callable[..., Any]) -> Any:
+    """``function`` such that it and everything it calls run as plain Python."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        context = set_context(None)
+        enabled = set_dispatch_enabled(False)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            set_dispatch_enabled(enabled)
+            set_context(context)
+
+    directives.mark(call, "disable")
+    return call
+
+
+def run_only_function(function: Callable[..., Any]) -> Any:
+    """``function`` such that nothing new is compiled while it runs."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        previous = set_run_only(True)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            set_run_only(previous)
+
+    directives.mark(call, "skip")
+    return call
+
+
+def _ignore(_: object) -> None:
+    """A setter's answer that nobody needs."""

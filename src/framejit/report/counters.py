@@ -1,0 +1,61 @@
+"""`framejit.counters`: how often things happened, as a dict of counters derived from the events.
+
+In: the event stream. Out: ``counters["graph_break"][reason]`` and the like; unknown groups are
+empty counters, and ``counters.clear()`` starts over. Next room: api.
+
+Groups: ``frames`` (total, ok, skipped, failed), ``graph_break`` (by reason), ``stats``
+(unique_graphs, calls_captured), ``recompiles`` (by frame), ``skipped`` and ``internal_error`` (by
+reason), ``backend`` (graphs by backend), ``deoptimised`` (by reason).
+"""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+from framejit.report import events
+
+
+class Counters(collections.defaultdict[str, "collections.Counter[str]"]):
+    """A dict of `collections.Counter`; reading a group that does not exist makes an empty one."""
+
+    def __init__(self) -> None:
+        super().__init__(collections.Counter)
+
+    def __repr__(self) -> str:
+        return repr({group: dict(counter) for group, counter in self.items() if counter})
+
+    def __reduce__(self) -> Any:
+        return (dict, ({group: dict(counter) for group, counter in self.items()},))
+
+
+counters = Counters()
+
+
+def _count(event: events.Event) -> None:
+    match event:
+        case events.CaptureStart():
+            counters["frames"]["total"] += 1
+        case events.CaptureEnd():
+            counters["frames"]["ok" if event.outcome == "compiled" else event.outcome] += 1
+        case events.GraphCompiled():
+            counters["stats"]["unique_graphs"] += 1
+            counters["stats"]["calls_captured"] += event.operations
+            counters["backend"][event.backend] += 1
+        case events.GraphBreak():
+            counters["graph_break"][event.reason] += 1
+        case events.Recompile():
+            counters["recompiles"][event.name] += 1
+        case events.RecompileLimit():
+            counters["recompile_limit"][event.name] += 1
+        case events.FrameSkipped():
+            counters["skipped"][event.reason] += 1
+        case events.Deoptimised():
+            counters["deoptimised"][event.reason] += 1
+        case events.BackendFailed():
+            counters["backend_failed"][event.backend] += 1
+        case events.InternalFailure():
+            counters["internal_error"][event.reason] += 1
+
+
+events.subscribe(_count)

@@ -1,0 +1,189 @@
+"""The one event stream (D12): what happened while programs were captured and compiled.
+
+In: `emit` of small records. Out: every subscriber sees each record in order; the last ones stay in
+`history`. Explanations, logs, counters and tests read this stream; there is no second bookkeeping.
+Imports nothing of framejit.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Base of all events. ``name`` is the frame's qualified name; ``filename`` and ``line`` are the
+    user's; ``time`` is `time.perf_counter` in seconds."""
+
+    name: str = ""
+    filename: str = ""
+    line: int = 0
+    time: float = field(default_factory=time.perf_counter)
+
+    @property
+    def place(self) -> str:
+        """``file.py:12``, or the frame's name when the place is not known."""
+        if not self.filename:
+            return self.name
+        return f"{self.filename.rpartition('/')[2]}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureStart(Event):
+    """A frame is about to be executed symbolically."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureEnd(Event):
+    """Capturing a frame is over. ``outcome``: "compiled", "skipped" or "failed"."""
+
+    outcome: str
+    seconds: float = 0.0
+    steps: int = 0  # instructions executed symbolically
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphCompiled(Event):
+    """The backend returned a compiled graph."""
+
+    backend: str
+    operations: int
+    inputs: int
+    seconds: float = 0.0
+    #: Stable text of the graph; empty unless somebody asked for printouts.
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphBreak(Event):
+    """An instruction could not be captured; a continuation goes on behind it."""
+
+    reason: str
+    hint: str = ""
+    code: str = ""  # the user's source line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardFailure(Event):
+    """An entry did not fit a call. ``explanation`` is `guards.Plan.explain`'s sentence."""
+
+    explanation: str
+    entry: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recompile(Event):
+    """A frame that has entries is captured again. ``reasons``: one sentence per entry."""
+
+    reasons: tuple[str, ...]
+    count: int = 0  # entries before this one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecompileLimit(Event):
+    """A frame has as many entries as allowed; other inputs run as plain Python from now on."""
+
+    limit: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameSkipped(Event):
+    """A frame runs as plain Python and is not looked at again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deoptimised(Event):
+    """A graph raised; its segment was run again as plain Python (D13)."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendFailed(Event):
+    """A backend raised, or returned something that cannot be called."""
+
+    backend: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InternalFailure(Event):
+    """A bug of framejit: the frame ran as plain Python."""
+
+    reason: str
+
+
+Subscriber = Callable[[Event], None]
+E = TypeVar("E", bound=Event)
+
+#: How many events are remembered.
+HISTORY_LIMIT = 4096
+
+_history: collections.deque[Event] = collections.deque(maxlen=HISTORY_LIMIT)
+_subscribers: tuple[Subscriber, ...] = ()
+_lock = threading.Lock()
+
+
+def emit(event: Event) -> None:
+    """Hand an event to every subscriber. A subscriber that raises is reported, never propagated."""
+    _history.append(event)
+    for subscriber in _subscribers:
+        try:
+            subscriber(event)
+        except Exception as error:
+            warnings.warn(
+                f"framejit: an event subscriber raised {type(error).__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+def subscribe(subscriber: Subscriber) -> Callable[[], None]:
+    """Call ``subscriber`` with every event from now on; the result of this call unsubscribes it."""
+    global _subscribers
+    with _lock:
+        _subscribers = (*_subscribers, subscriber)
+
+    def unsubscribe() -> None:
+        global _subscribers
+        with _lock:
+            _subscribers = tuple(s for s in _subscribers if s is not subscriber)
+
+    return unsubscribe
+
+
+@contextlib.contextmanager
+def recording(*kinds: type[Event]) -> Iterator[list[Any]]:
+    """The events of a block as a list, optionally of some kinds only."""
+    events: list[Event] = []
+    wanted = kinds or (Event,)
+
+    def note(event: Event) -> None:
+        if isinstance(event, wanted):
+            events.append(event)
+
+    unsubscribe = subscribe(note)
+    try:
+        yield events
+    finally:
+        unsubscribe()
+
+
+def history(kind: type[E]) -> list[E]:
+    """The remembered events of one kind, oldest first."""
+    return [event for event in list(_history) if isinstance(event, kind)]
+
+
+def clear() -> None:
+    """Forget the history; subscribers stay."""
+    _history.clear()

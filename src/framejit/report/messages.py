@@ -1,0 +1,163 @@
+"""Messages to the user: short, the user's file and line first, and what to do about it.
+
+In: what went wrong and where. Out: exceptions ready to be raised, and warnings that appear once.
+A message of a graph break has at most six lines. Next room: api.
+"""
+
+from __future__ import annotations
+
+import linecache
+import platform
+import sys
+import textwrap
+import threading
+import traceback
+import warnings
+
+import torch
+
+from framejit import exc
+
+#: What can be done about a graph break when the breaking operation gives no hint of its own.
+_DEFAULT_HINT = (
+    "Move it out of the compiled function, or drop fullgraph=True: "
+    "Python then runs it between two graphs."
+)
+_WIDTH = 160
+_REPORT_FRAMES = 12
+
+_warned: set[tuple[str, ...]] = set()
+_lock = threading.Lock()
+
+
+class FramejitWarning(UserWarning):
+    """Every warning of framejit has this class, so that one filter catches them all."""
+
+
+def source_line(filename: str, line: int) -> str:
+    """The user's source line without its indentation; empty if the file cannot be read."""
+    return linecache.getline(filename, line).strip()
+
+
+def graph_break_error(
+    reason: str, hint: str, filename: str, line: int, function: str = ""
+) -> exc.Unsupported:
+    """The error for a graph break under ``fullgraph=True``: at most six lines."""
+    where = f", in {function}" if function else ""
+    lines = [
+        "graph break under fullgraph=True",
+        f'  File "{filename}", line {line}{where}',
+    ]
+    code = source_line(filename, line)
+    if code:
+        lines.append(f"    {_cut(code)}")
+    lines.append(f"framejit cannot capture this, because: {_cut(reason)}")
+    lines.append(_cut(hint or _DEFAULT_HINT))
+    return exc.Unsupported("\n".join(lines))
+
+
+def backend_error(
+    backend_name: str, filename: str, line: int, cause: BaseException | None, result: object = None
+) -> exc.BackendCompilerFailed:
+    """The error for a backend that raised ``cause``, or returned ``result``, not a callable."""
+    if cause is not None:
+        first = str(cause).strip().splitlines()[:1]
+        what = f"raised {type(cause).__name__}{': ' + first[0] if first else ''}"
+    else:
+        what = f"returned {type(result).__name__} instead of a callable"
+    place = f'\n  for the graph that starts in file "{filename}", line {line}' if filename else ""
+    error = exc.BackendCompilerFailed(
+        backend_name, _cut(f"backend {backend_name!r} {what}") + place
+    )
+    error.__cause__ = cause
+    return error
+
+
+def warn_internal_error(error: BaseException, function: str, filename: str, line: int) -> None:
+    """Say once per kind of bug that a frame runs as plain Python, with a report ready to file."""
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-1] if frames else None
+    key = ("internal", type(error).__name__, f"{last.filename}:{last.lineno}" if last else "")
+    if not _first_time(key):
+        return
+    warnings.warn(
+        f"framejit has a bug and runs {function} ({filename}:{line}) as plain Python. Results are "
+        "not affected. Please file this report:\n"
+        + textwrap.indent(internal_report(error, function, filename, line), "  | "),
+        FramejitWarning,
+        stacklevel=3,
+    )
+
+
+def internal_report(error: BaseException, function: str, filename: str, line: int) -> str:
+    """What a bug report needs: versions, the user's place, the end of our traceback."""
+    from framejit import __version__  # the package's own front door, loaded by now
+
+    frames = traceback.extract_tb(error.__traceback__)[-_REPORT_FRAMES:]
+    stack = "".join(traceback.format_list(frames)).rstrip()
+    return "\n".join(
+        [
+            f"framejit {__version__}, torch {torch.__version__}, "
+            f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
+            f"while capturing {function} ({filename}:{line}): {source_line(filename, line)}",
+            f"{type(error).__name__}: {_cut(str(error))}",
+            stack,
+        ]
+    )
+
+
+def warn_recompile_limit(function: str, filename: str, line: int, limit: int, reason: str) -> None:
+    """Say once per frame that other inputs run as plain Python from now on, and why."""
+    if not _first_time(("limit", function, filename, str(line))):
+        return
+    warnings.warn(
+        f"framejit compiled {function} ({filename}:{line}) {limit} times, which is the limit. What "
+        "was compiled stays in use; other inputs run as plain Python. "
+        f"The last guard that failed: {reason or 'unknown'}. Make that value constant or a tensor, "
+        "or raise framejit.config.recompile_limit.",
+        FramejitWarning,
+        stacklevel=3,
+    )
+
+
+def warn_skipped(function: str, filename: str, line: int, reason: str) -> None:
+    """Say once per frame that it is not captured at all."""
+    if not _first_time(("skipped", function, filename, str(line))):
+        return
+    warnings.warn(
+        f"framejit does not capture {function} ({filename}:{line}): {reason}. It runs as plain "
+        "Python.",
+        FramejitWarning,
+        stacklevel=3,
+    )
+
+
+def warn_unsupported_release() -> None:
+    """Say once that this Python release is not known and everything runs eagerly."""
+    if _first_time(("release",)):
+        release = ".".join(map(str, sys.version_info[:3]))
+        warnings.warn(
+            f"framejit does not support Python {release}: everything runs eagerly.",
+            FramejitWarning,
+            stacklevel=3,
+        )
+
+
+def forget_warnings() -> None:
+    """Let every warning appear again."""
+    with _lock:
+        _warned.clear()
+
+
+def _first_time(key: tuple[str, ...]) -> bool:
+    with _lock:
+        if key in _warned:
+            return False
+        _warned.add(key)
+        return True
+
+
+def _cut(text: str) -> str:
+    """One line of at most `_WIDTH` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..."

@@ -1,0 +1,35 @@
+"""The object space: one class per kind of value, and the operations on them (`space.Space`).
+
+In: Python objects and their sources. Out: values. Importing the package registers every kind of
+value; it knows nothing of bytecode. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+from framejit.values import (
+    builtin_classes,
+    builtin_functions,
+    classes,
+    constants,
+    containers,
+    exceptions,
+    nn_modules,
+    objects,
+    tensors,
+    torch_functions,
+)
+
+constants.install_fallback_rules()
+
+__all__ = [
+    "builtin_classes",
+    "builtin_functions",
+    "classes",
+    "constants",
+    "containers",
+    "exceptions",
+    "nn_modules",
+    "objects",
+    "tensors",
+    "torch_functions",
+]

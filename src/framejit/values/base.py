@@ -1,0 +1,147 @@
+"""What every value of the symbolic execution is: the base class and the control-flow signals.
+
+In: nothing. Out: `Value` (one subclass per kind of value), `Raised` (the program raised an exception
+while it was executed symbolically), `CallRequest` (the interpreter shall push a frame) and `NULL`.
+The operations on values are methods of `space.Space`, written down as a table in `space.OPERATIONS`.
+Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from framejit.exc import GraphBreak
+from framejit.source import Source
+
+if TYPE_CHECKING:
+    from framejit.values.functions import FunctionValue
+    from framejit.values.space import Space
+
+
+class Value:
+    """A value on the symbolic stack.
+
+    ``source`` says where it can be loaded from again (None: made while capturing). Subclasses
+    override the operations that they know; what they do not know is a graph break.
+    """
+
+    __slots__ = ("source",)
+    source: Source | None
+
+    #: True for values that stand for one known immutable Python object (`ConstantValue`).
+    is_constant = False
+
+    def realize(self) -> Value:
+        """The value itself; lazy values find out what they are (and guard it)."""
+        return self
+
+    def python_type(self) -> type:
+        """The exact class of the object this value stands for."""
+        raise NotImplementedError(type(self).__name__)
+
+    def as_python(self) -> Any:
+        """The Python object, if it consists of constants only; else GraphBreak."""
+        raise GraphBreak(f"the value of a {self.describe()} is not known while capturing")
+
+    def describe(self) -> str:
+        """A few words for messages."""
+        try:
+            name = self.python_type().__qualname__
+        except NotImplementedError:
+            name = type(self).__name__
+        return f"{name} object"
+
+    # -- operations; `space` dispatches to them, see space.OPERATIONS ---------------------------
+
+    def getattr(self, space: Space, name: str) -> Value | CallRequest:
+        return space.generic_getattr(self, name)
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        raise GraphBreak(f"setting attribute {name!r} on a {self.describe()}")
+
+    def delattr(self, space: Space, name: str) -> None:
+        raise GraphBreak(f"deleting attribute {name!r} of a {self.describe()}")
+
+    def call(
+        self, space: Space, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value | CallRequest:
+        raise GraphBreak(f"calling a {self.describe()}")
+
+    def getitem(self, space: Space, key: Value) -> Value | CallRequest:
+        return space.call_special(self, "__getitem__", [key], "is not subscriptable")
+
+    def setitem(self, space: Space, key: Value, value: Value) -> None:
+        space.call_special(
+            self, "__setitem__", [key, value], "does not support item assignment"
+        )
+
+    def delitem(self, space: Space, key: Value) -> None:
+        space.call_special(self, "__delitem__", [key], "does not support item deletion")
+
+    def contains(self, space: Space, item: Value) -> Value:
+        raise GraphBreak(f"`in` on a {self.describe()}")
+
+    def iter(self, space: Space) -> Value:
+        raise GraphBreak(f"iterating over a {self.describe()}")
+
+    def next(self, space: Space) -> Value | None:
+        """The next element, or None when the iterator is exhausted."""
+        raise GraphBreak(f"next() of a {self.describe()}")
+
+    def len(self, space: Space) -> Value:
+        raise GraphBreak(f"len() of a {self.describe()}")
+
+    def truth(self, space: Space) -> bool:
+        raise GraphBreak(f"the truth value of a {self.describe()}")
+
+    def items_now(self, space: Space) -> list[Value] | None:
+        """All elements, if that is known without running user code; None if it is not."""
+        return None
+
+
+class NullValue(Value):
+    """The NULL that CPython's calling convention puts on the stack."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.source = None
+
+    def describe(self) -> str:
+        return "NULL"
+
+
+NULL = NullValue()
+
+
+class Raised(Exception):
+    """The captured program raised ``value``; unwinds the symbolic frames."""
+
+    def __init__(self, value: Value) -> None:
+        super().__init__(value)
+        self.value = value
+
+
+class Unmaterialisable(Exception):
+    """A value is needed for real and cannot be built; it must not be captured at ``step``."""
+
+    def __init__(self, step: int, reason: str) -> None:
+        super().__init__(reason)
+        self.step = step
+        self.reason = reason
+
+
+class CallRequest:
+    """The answer of a call that needs a new frame: ``function`` runs with these bound ``slots``.
+
+    ``result``, when given, replaces what the frame returns (``__init__`` returns the new object).
+    """
+
+    __slots__ = ("function", "result", "slots")
+
+    def __init__(
+        self, function: FunctionValue, slots: list[Value | None], result: Value | None = None
+    ) -> None:
+        self.function = function
+        self.slots = slots
+        self.result = result

@@ -1,0 +1,254 @@
+"""The classes of ``builtins``, called: conversions, containers, and the lazy iterators.
+
+In: a call with symbolic arguments. Out: a new value of that class. Numbers made from tensors depend
+on the tensors' data and are graph breaks. Next: interpreter.
+"""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
+
+from framejit.exc import GraphBreak
+from framejit.values.base import Value
+from framejit.values.builtin_functions import builtin
+from framejit.values.constants import format_value
+from framejit.values.deques import DequeValue
+from framejit.values.folding import fold, fold_if_constant
+from framejit.values.iterators import (
+    EnumerateIterator,
+    FilterIterator,
+    MapIterator,
+    ReversedIterator,
+    ZipIterator,
+)
+from framejit.values.keys import key_of
+from framejit.values.mappings import DictValue, existing_dict
+from framejit.values.methods import container_of, index_of, is_tensor
+from framejit.values.sequences import ListValue, SequenceValue, SliceValue, TupleValue
+from framejit.values.sets import copy_as
+from framejit.values.space import LOOKASIDES, Result, Space, lookaside
+
+# -- containers ------------------------------------------------------------------------------------
+
+
+@builtin(list, 0, 1)
+def _list(space: Space, iterable: Value | None = None) -> Value:
+    return ListValue([] if iterable is None else space.items(iterable))
+
+
+@builtin(tuple, 0, 1)
+def _tuple(space: Space, iterable: Value | None = None) -> Value:
+    if iterable is None:
+        return TupleValue([])
+    iterable = iterable.realize()
+    if iterable.python_type() is tuple:
+        return iterable
+    return TupleValue(space.items(iterable))
+
+
+@builtin(set, 0, 1)
+def _set(space: Space, iterable: Value | None = None) -> Value:
+    return copy_as(space, iterable, set)
+
+
+@builtin(frozenset, 0, 1)
+def _frozenset(space: Space, iterable: Value | None = None) -> Value:
+    if iterable is not None and iterable.realize().is_constant:
+        if iterable.python_type() is frozenset:
+            return iterable.realize()
+    return copy_as(space, iterable, frozenset)
+
+
+def _make_dict(cls: type) -> None:
+    def make(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        value = DictValue({}, None, None, cls)
+        value.do___init__(space, *args, kwargs=kwargs)
+        return value
+
+    LOOKASIDES[cls] = make
+
+
+for _cls in (dict, OrderedDict, defaultdict):
+    _make_dict(_cls)
+
+
+@builtin(types.MappingProxyType, 1)
+def _proxy(space: Space, mapping: Value) -> Value:
+    plain = container_of(mapping.realize(), DictValue)
+    if plain is None:
+        raise GraphBreak("a mapping proxy of something that is not a dict")
+    if plain.source is not None and not plain.mutated:
+        return existing_dict(space, plain.source, plain.obj, types.MappingProxyType)
+    proxy = DictValue({}, None, None, types.MappingProxyType)
+    proxy.pairs = plain.items  # shared: what the dict is told later shows in the proxy
+    return proxy
+
+
+@builtin(deque, 0, 2, "iterable", "maxlen")
+def _deque(space: Space, iterable: Value | None = None, maxlen: Value | None = None) -> Value:
+    limit = None
+    if maxlen is not None and not _is_none(maxlen):
+        limit = index_of(space, maxlen, "an integer is required")
+        if limit < 0:
+            space.raise_error(ValueError, "maxlen must be non-negative")
+    value = DequeValue([], limit)
+    if iterable is not None:
+        value.do_extend(space, iterable)
+    return value
+
+
+@builtin(slice, 1, 3)
+def _slice(space: Space, *bounds: Value) -> Value:
+    none = space.constant(None)
+    if len(bounds) == 1:
+        return SliceValue(none, bounds[0], none)
+    return SliceValue(bounds[0], bounds[1], bounds[2] if len(bounds) == 3 else none)
+
+
+@builtin(range, 1, 3)
+def _range(space: Space, *bounds: Value) -> Value:
+    try:
+        return space.constant(range(*[index_of(space, bound) for bound in bounds]))
+    except ValueError as error:
+        return space.raise_real(error)
+
+
+def class_method(
+    space: Space, cls: type, name: str, args: list[Value], kwargs: dict[str, Value]
+) -> Result | None:
+    """C-level class methods that need more than folding (``dict.fromkeys``); None: not known."""
+    if name == "fromkeys" and issubclass(cls, dict):
+        default = args[1] if len(args) > 1 else kwargs.get("value", space.constant(None))
+        made = DictValue({}, None, None, cls if cls is not dict else dict)
+        for key in space.items(args[0]):
+            made.store(space, key_of(space, key), key, default)
+        return made
+    return None
+
+
+# -- lazy iterators --------------------------------------------------------------------------------
+
+
+@builtin(enumerate, 1, 2, "start", "iterable")
+def _enumerate(space: Space, iterable: Value, start: Value | None = None) -> Value:
+    return EnumerateIterator(space.iter(iterable), 0 if start is None else index_of(space, start))
+
+
+@builtin(zip, 0, -1, "strict")
+def _zip(space: Space, *iterables: Value, strict: Value | None = None) -> Value:
+    exact = strict is not None and space.truth(strict)
+    iterators = []
+    for position, iterable in enumerate(iterables):
+        if iterable.realize().is_constant and not hasattr(iterable.python_type(), "__iter__"):
+            name = iterable.python_type().__name__
+            space.raise_error(
+                TypeError, f"{name!r} object is not iterable" if position < 0 else
+                f"zip argument #{position + 1} must support iteration",
+            )  # fmt: skip
+        iterators.append(space.iter(iterable))
+    return ZipIterator(iterators, exact)
+
+
+@builtin(map, 2, -1)
+def _map(space: Space, function: Value, *iterables: Value) -> Value:
+    return MapIterator(function, [space.iter(iterable) for iterable in iterables])
+
+
+@builtin(filter, 2)
+def _filter(space: Space, function: Value, iterable: Value) -> Value:
+    return FilterIterator(None if _is_none(function) else function, space.iter(iterable))
+
+
+@builtin(reversed, 1)
+def _reversed(space: Space, value: Value) -> Result:
+    value = value.realize()
+    if isinstance(value, SequenceValue) and not isinstance(value, DequeValue):
+        return ReversedIterator(value)
+    if isinstance(value, DequeValue):
+        return space.iter(TupleValue(value.items[::-1]))
+    if value.is_constant:
+        constant = value.as_python()
+        if isinstance(constant, range):
+            return space.iter(space.constant(constant[::-1]))
+        if isinstance(constant, (str, bytes, tuple)):
+            items = value.items_now(space) or []
+            return ReversedIterator(TupleValue(items))
+    method = space.special_method(value, "__reversed__")
+    if method is not None:
+        return space.call(method, [], {})
+    if is_tensor(value) or not hasattr(value.python_type(), "__getitem__"):
+        name = value.python_type().__name__
+        return space.raise_error(TypeError, f"{name!r} object is not reversible")
+    length = index_of(space, space.len(value))
+    items = [space.now(space.getitem(value, space.constant(i))) for i in range(length)]
+    return ReversedIterator(TupleValue(items))
+
+
+def _is_none(value: Value) -> bool:
+    value = value.realize()
+    return value.is_constant and value.as_python() is None
+
+
+# -- numbers and text ------------------------------------------------------------------------------
+
+
+def _convert(cls: type, specials: tuple[str, ...]) -> None:
+    """``int``, ``float`` and ``complex``."""
+
+    def make(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        folded = fold_if_constant(space, cls, args, kwargs)
+        if folded is not None:
+            return folded
+        value = args[0].realize() if args else next(iter(kwargs.values())).realize()
+        if is_tensor(value):
+            raise GraphBreak(
+                f"{cls.__name__}() of a tensor depends on its data",
+                "keep the value in a tensor, or accept the graph break",
+            )
+        if len(args) == 1 and not kwargs:
+            for special in specials:
+                method = space.special_method(value, special)
+                if method is not None:
+                    return space.call(method, [], {})
+        return fold(space, cls, args, kwargs)
+
+    LOOKASIDES[cls] = make
+
+
+_convert(int, ("__int__", "__index__", "__trunc__"))
+_convert(float, ("__float__", "__index__"))
+_convert(complex, ("__complex__", "__float__", "__index__"))
+
+
+@builtin(bool, 0, 1)
+def _bool(space: Space, value: Value | None = None) -> Value:
+    return space.constant(value is not None and space.truth(value))
+
+
+@lookaside(str)
+def _str(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if len(args) == 1 and not kwargs:
+        return format_value(space, args[0], "s", "")
+    return fold(space, str, args, kwargs)
+
+
+@lookaside(bytes)
+def _bytes(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    return fold(space, bytes, args, kwargs)
+
+
+def unpack_keywords(space: Space, value: Value) -> dict[str, Value]:
+    """The entries of a mapping passed as ``**value``."""
+    plain = container_of(value.realize(), DictValue)
+    made = plain
+    if made is None:
+        made = DictValue({})
+        made.do_update(space, value, kwargs={})
+    out: dict[str, Any] = {}
+    for key in made.keys_in_order(space):
+        if not isinstance(key, str):
+            space.raise_error(TypeError, "keywords must be strings")
+        out[key] = made.entry(space, key, "values")
+    return out

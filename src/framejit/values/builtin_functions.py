@@ -1,0 +1,543 @@
+"""The functions of ``builtins``: what runs instead when captured code calls them.
+
+In: a call with symbolic arguments. Out: a value, or the frame of a Python function that must run.
+Pure functions of constants are folded; what depends on addresses, on the process or on tensors'
+data is a graph break. Conversions and iteration are in builtin_classes. Next: interpreter.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from abc import ABCMeta
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from framejit.exc import GraphBreak
+from framejit.values import polyfills
+from framejit.values.base import Raised, Value
+from framejit.values.constants import format_value
+from framejit.values.folding import NotConstantError, fold, fold_if_constant, python_of
+from framejit.values.functions import function_value
+from framejit.values.iterators import CallableIterator
+from framejit.values.methods import (
+    count_error,
+    is_tensor,
+    raised_is,
+)
+from framejit.values.sequences import ListValue, TupleValue
+from framejit.values.sets import SetValue
+from framejit.values.space import LOOKASIDES, Result, Space, lookaside
+
+Handler = Callable[..., Any]
+_MANY = 1 << 30
+
+
+def builtin(function: Any, low: int, high: int | None = None, *keywords: str) -> Any:
+    """Register a handler ``(space, *args)`` that takes ``low`` to ``high`` arguments.
+
+    A call that does not fit raises CPython's complaint (the real function is called with as many
+    ``None``s). Keyword arguments are passed on under their own names.
+    """
+    top = low if high is None else (_MANY if high < 0 else high)
+
+    def register(handler: Handler) -> Handler:
+        def checked(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+            if not low <= len(args) <= top or (kwargs and not set(keywords).issuperset(kwargs)):
+                count_error(space, lambda: function, args, kwargs)
+            result = handler(space, *args, **kwargs) if kwargs else handler(space, *args)
+            return space.constant(None) if result is None else result
+
+        LOOKASIDES[function] = checked
+        return handler
+
+    return register
+
+
+def call_polyfill(
+    space: Space, function: Any, args: list[Value], kwargs: dict[str, Value] | None = None
+) -> Result:
+    """Call a Python function of `polyfills`: its frame is traced like the user's own code."""
+    return space.call(function_value(space, function), args, kwargs or {})
+
+
+def real_class(value: Value) -> type | None:
+    """The class that a class value stands for, or None."""
+    cls = getattr(value.realize(), "obj", None)
+    return cls if isinstance(cls, type) else None
+
+
+def name_of(space: Space, value: Value, function: str) -> str:
+    """An attribute's name; TypeError in the program when it is not a string."""
+    value = value.realize()
+    if value.python_type() is not str:
+        kind = value.python_type().__name__
+        if function in ("getattr", "hasattr", "setattr", "delattr"):
+            space.raise_error(TypeError, f"attribute name must be string, not {kind!r}")
+    return str(value.as_python())
+
+
+# -- classes and attributes ------------------------------------------------------------------------
+
+
+@builtin(len, 1)
+def _len(space: Space, value: Value) -> Value:
+    value = value.realize()
+    if value.is_constant and not hasattr(value.python_type(), "__len__"):
+        name = value.python_type().__name__
+        space.raise_error(TypeError, f"object of type {name!r} has no len()")
+    return space.len(value)
+
+
+@builtin(isinstance, 2)
+def _isinstance(space: Space, value: Value, classes: Value) -> Result:
+    value = value.realize()
+    return _check_class(space, value, classes.realize(), value.python_type(), "isinstance")
+
+
+@builtin(issubclass, 2)
+def _issubclass(space: Space, value: Value, classes: Value) -> Result:
+    cls = real_class(value)
+    if cls is None:
+        return space.raise_error(TypeError, "issubclass() arg 1 must be a class")
+    return _check_class(space, value.realize(), classes.realize(), cls, "issubclass")
+
+
+def _check_class(space: Space, value: Value, classes: Value, cls: type, function: str) -> Result:
+    """``isinstance(value, classes)``, or ``issubclass``; ``cls`` is the class to be judged."""
+    wanted = real_class(classes)
+    if wanted is not None:
+        meta = type(wanted)
+        if meta is type or cls is wanted:
+            return space.constant(issubclass(cls, wanted))
+        return _ask_metaclass(space, value, classes, cls, wanted, function)
+    if issubclass(classes.python_type(), tuple):
+        for item in space.items(classes):
+            answer = space.now(_check_class(space, value, item.realize(), cls, function))
+            if space.truth(answer):
+                return space.constant(True)
+        return space.constant(False)
+    real = classes.as_python() if classes.is_constant else getattr(classes, "obj", None)
+    if isinstance(real, types.UnionType):
+        try:
+            return space.constant(issubclass(cls, real))
+        except TypeError as error:
+            return space.raise_real(error)
+    kinds = "a type, a tuple of types, or a union"
+    if function == "issubclass":
+        kinds = "a class, a tuple of classes, or a union"
+    return space.raise_error(TypeError, f"{function}() arg 2 must be {kinds}")
+
+
+def _ask_metaclass(
+    space: Space, value: Value, classes: Value, cls: type, wanted: type, function: str
+) -> Result:
+    """Classes whose metaclass may have its own idea of instances and subclasses."""
+    hook = "__instancecheck__" if function == "isinstance" else "__subclasscheck__"
+    found = space.class_attribute(type(wanted), hook)
+    assert found is not None
+    if found.owner is type:
+        return space.constant(issubclass(cls, wanted))
+    if found.owner is ABCMeta:
+        if _has_python_hook(wanted):
+            method = space.special_method(classes, hook)
+            assert method is not None
+            return space.call(method, [value], {})
+        return space.constant(issubclass(cls, wanted))
+    if issubclass(wanted, torch.nn.Parameter | torch.nn.Buffer) and function == "isinstance":
+        if issubclass(cls, wanted):
+            return space.constant(True)
+        if wanted is not torch.nn.Parameter and wanted is not torch.nn.Buffer:
+            return space.constant(False)
+        flag = "_is_param" if wanted is torch.nn.Parameter else "_is_buffer"
+        is_custom = issubclass(cls, torch.Tensor) and cls is not torch.Tensor
+        real = getattr(value, "obj", None)
+        if is_custom or (real is not None and isinstance(real, torch.Tensor)):
+            return space.constant(real is not None and bool(getattr(real, flag, False)))
+        return space.constant(False)
+    if type(wanted).__module__ == "typing":
+        return space.constant(issubclass(cls, wanted))  # runtime-checkable protocols
+    if type(found.raw) is not types.FunctionType:
+        if issubclass(cls, torch.Tensor):  # torch.FloatTensor and its like look at the dtype
+            fake = getattr(value, "fake", None)
+            if fake is not None and function == "isinstance":
+                return space.constant(isinstance(fake(space), wanted))
+        return space.constant(issubclass(cls, wanted))
+    method = space.special_method(classes, hook)
+    assert method is not None
+    return space.call(method, [value], {})
+
+
+def _has_python_hook(wanted: type) -> bool:
+    """A ``__subclasshook__`` that is neither object's nor one of the standard library's."""
+    for base in wanted.__mro__:
+        if "__subclasshook__" in base.__dict__ and base is not object:
+            return base.__module__ not in ("collections.abc", "typing", "os", "contextlib")
+    return False
+
+
+def class_of(space: Space, value: Value) -> Value:
+    """``type(value)``."""
+    cls = value.python_type()
+    return space.load(space.class_source(cls), cls)
+
+
+@lookaside(type)
+def _type(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if len(args) == 1 and not kwargs:
+        return class_of(space, args[0].realize())
+    raise GraphBreak("making a class")
+
+
+@builtin(getattr, 2, 3)
+def _getattr(space: Space, value: Value, name: Value, default: Value | None = None) -> Result:
+    text = name_of(space, name, "getattr")
+    if default is None:
+        return space.getattr(value, text)
+    try:
+        return space.getattr_now(value, text)
+    except Raised as signal:
+        if raised_is(signal, AttributeError):
+            return default
+        raise
+
+
+@builtin(hasattr, 2)
+def _hasattr(space: Space, value: Value, name: Value) -> Value:
+    try:
+        space.getattr_now(value, name_of(space, name, "hasattr"))
+    except Raised as signal:
+        if raised_is(signal, AttributeError):
+            return space.constant(False)
+        raise
+    return space.constant(True)
+
+
+@builtin(setattr, 3)
+def _setattr(space: Space, value: Value, name: Value, new: Value) -> None:
+    space.setattr(value, name_of(space, name, "setattr"), new)
+
+
+@builtin(delattr, 2)
+def _delattr(space: Space, value: Value, name: Value) -> None:
+    space.delattr(value, name_of(space, name, "delattr"))
+
+
+@builtin(callable, 1)
+def _callable(space: Space, value: Value) -> Value:
+    cls = value.python_type()
+    return space.constant(space.class_attribute(cls, "__call__") is not None)
+
+
+@builtin(hash, 1)
+def _hash(space: Space, value: Value) -> Result:
+    value = value.realize()
+    cls = value.python_type()
+    if cls.__hash__ is None:
+        return space.raise_error(TypeError, f"unhashable type: {cls.__name__!r}")
+    if value.is_constant:
+        if _has_text(value.as_python()):
+            raise GraphBreak("the hash of a string differs from process to process")
+        return space.constant(hash(value.as_python()))
+    found = space.class_attribute(cls, "__hash__")
+    if found is not None and type(found.raw) is types.FunctionType:
+        return space.call_special(value, "__hash__", [], "is not hashable")
+    raise GraphBreak("hash() depends on the address of an object")
+
+
+def _has_text(obj: Any) -> bool:
+    if isinstance(obj, (tuple, frozenset)):
+        return any(map(_has_text, obj))
+    return not isinstance(obj, (int, float, complex))
+
+
+@builtin(vars, 0, 1)
+def _vars(space: Space, value: Value | None = None) -> Result:
+    if value is None:
+        raise GraphBreak("vars() without an argument")
+    return space.getattr(value, "__dict__")
+
+
+@builtin(repr, 1)
+def _repr(space: Space, value: Value) -> Value:
+    return format_value(space, value, "r", "")
+
+
+@builtin(ascii, 1)
+def _ascii(space: Space, value: Value) -> Value:
+    return format_value(space, value, "a", "")
+
+
+@builtin(format, 1, 2)
+def _format(space: Space, value: Value, spec: Value | None = None) -> Value:
+    text = "" if spec is None else spec.realize().as_python()
+    return format_value(space, value, None, text)
+
+
+for _function, _why in {
+    print: "print() writes to the outside",
+    id: "id() depends on the address of an object",
+    globals: "globals() gives the module's own dict",
+    locals: "locals() gives the frame's variables",
+    dir: "dir()",
+    input: "input() reads from the outside",
+    open: "open() reads from the outside",
+    eval: "eval() runs code that is not known",
+    exec: "exec() runs code that is not known",
+    compile: "compile() makes code",
+    builtins.breakpoint: "breakpoint() stops in a debugger",
+}.items():
+
+    def _refuse(
+        space: Space, args: list[Value], kwargs: dict[str, Value], why: str = _why
+    ) -> Result:
+        raise GraphBreak(why)
+
+    LOOKASIDES[_function] = _refuse
+
+
+# -- iteration -------------------------------------------------------------------------------------
+
+
+@builtin(iter, 1, 2)
+def _iter(space: Space, value: Value, sentinel: Value | None = None) -> Value:
+    if sentinel is not None:
+        return CallableIterator(value, sentinel)
+    return space.iter(value)
+
+
+@builtin(next, 1, 2)
+def _next(space: Space, iterator: Value, default: Value | None = None) -> Value:
+    iterator = iterator.realize()
+    if not hasattr(iterator.python_type(), "__next__"):
+        name = iterator.python_type().__name__
+        space.raise_error(TypeError, f"{name!r} object is not an iterator")
+    item = space.next(iterator)
+    if item is not None:
+        return item
+    return space.raise_error(StopIteration) if default is None else default
+
+
+@builtin(any, 1)
+def _any(space: Space, iterable: Value) -> Value:
+    iterator = space.iter(iterable)
+    while (item := space.next(iterator)) is not None:
+        if space.truth(item):
+            return space.constant(True)
+    return space.constant(False)
+
+
+@builtin(all, 1)
+def _all(space: Space, iterable: Value) -> Value:
+    iterator = space.iter(iterable)
+    while (item := space.next(iterator)) is not None:
+        if not space.truth(item):
+            return space.constant(False)
+    return space.constant(True)
+
+
+@builtin(sum, 1, 2, "start")
+def _sum(space: Space, iterable: Value, start: Value | None = None) -> Value:
+    total = space.constant(0) if start is None else start.realize()
+    kind = total.python_type()
+    if kind in (str, bytes, bytearray):
+        advice = {str: "''.join(seq)", bytes: "b''.join(seq)"}.get(kind, "b''.join(seq)")
+        noun = "strings" if kind is str else kind.__name__
+        space.raise_error(TypeError, f"sum() can't sum {noun} [use {advice} instead]")
+    items = space.items(iterable)
+    if total.is_constant and all(_is_number(item) for item in items):
+        return space.constant(sum([i.realize().as_python() for i in items], total.as_python()))
+    for item in items:
+        total = space.now(space.binary("+", total, item))
+    return total
+
+
+def _is_number(value: Value) -> bool:
+    value = value.realize()
+    return value.is_constant and isinstance(value.as_python(), (int, float, complex))
+
+
+@builtin(min, 1, -1, "key", "default")
+def _min(space: Space, *args: Value, **named: Value) -> Result:
+    return _extreme(space, "min", args, **named)
+
+
+@builtin(max, 1, -1, "key", "default")
+def _max(space: Space, *args: Value, **named: Value) -> Result:
+    return _extreme(space, "max", args, **named)
+
+
+def _extreme(
+    space: Space,
+    name: str,
+    args: tuple[Value, ...],
+    key: Value | None = None,
+    default: Value | None = None,
+) -> Result:
+    if len(args) > 1:
+        if default is not None:
+            space.raise_error(
+                TypeError,
+                f"Cannot specify a default for {name}() with multiple positional arguments",
+            )
+        items = list(args)
+    else:
+        items = _any_order(space, args[0])
+    if not items:
+        if default is not None:
+            return default
+        space.raise_error(ValueError, f"{name}() arg is an empty sequence")
+    if key is not None and not _is_none(key):
+        function = polyfills.min_by_key if name == "min" else polyfills.max_by_key
+        return call_polyfill(space, function, [ListValue(items), key])
+    try:
+        real = [python_of(item) for item in items]
+    except NotConstantError:
+        pass
+    else:
+        choose = min if name == "min" else max
+        try:
+            return items[choose(range(len(real)), key=real.__getitem__)]
+        except TypeError as error:
+            return space.raise_real(error)
+    best, op = items[0], "<" if name == "min" else ">"
+    for item in items[1:]:
+        if space.truth(space.now(space.compare(op, item, best))):
+            best = item
+    return best
+
+
+def _is_none(value: Value | None) -> bool:
+    if value is None:
+        return True
+    value = value.realize()
+    return value.is_constant and value.as_python() is None
+
+
+def _any_order(space: Space, value: Value) -> list[Value]:
+    """All elements; of a set of plain constants in any order, as the answer depends on none."""
+    value = value.realize()
+    if isinstance(value, SetValue):
+        items = value.items if value.len(space) else []
+        kinds = {item.python_type() for item in items}
+        if len(kinds) <= 1 and kinds <= {int, str}:
+            return items
+    return space.items(value)
+
+
+@builtin(sorted, 1, 1, "key", "reverse")
+def _sorted(
+    space: Space, iterable: Value, key: Value | None = None, reverse: Value | None = None
+) -> Result:
+    return sort_in_place(space, ListValue(_any_order(space, iterable)), key, reverse, new=True)
+
+
+def sort_in_place(
+    space: Space,
+    target: ListValue,
+    key: Value | None,
+    reverse: Value | None,
+    new: bool = False,
+) -> Result:
+    """``target.sort(key=key, reverse=reverse)``; gives the list itself when it is ``new``."""
+    backwards = space.constant(reverse is not None and space.truth(reverse))
+    if _is_none(key):
+        order = _native_order(space, target.items, space.truth(backwards))
+        if order is not None:
+            target.items[:] = [target.items[i] for i in order]
+            target.changed(space)
+            return target if new else space.constant(None)
+        key = space.constant(None)
+    assert key is not None
+    function = polyfills.sorted_by_key if new else polyfills.sort_list
+    return call_polyfill(space, function, [target, key, backwards])
+
+
+def _native_order(space: Space, keys: list[Value], reverse: bool) -> list[int] | None:
+    """The order in which constants sort (stable); None when they are not constants."""
+    try:
+        real = [python_of(key) for key in keys]
+    except NotConstantError:
+        return None
+    try:
+        return sorted(range(len(real)), key=real.__getitem__, reverse=reverse)
+    except TypeError as error:
+        return space.raise_real(error)
+
+
+@lookaside(polyfills.native_order)
+def _order_of(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """What the sorting polyfill asks: the order of constant keys, or None to compare itself."""
+    keys = args[0].realize()
+    assert isinstance(keys, ListValue)
+    order = _native_order(space, keys.items, space.truth(args[1]))
+    return space.constant(None if order is None else tuple(order))
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+@builtin(abs, 1)
+def _abs(space: Space, value: Value) -> Result:
+    folded = fold_if_constant(space, abs, [value], {})
+    if folded is not None:
+        return folded
+    value = value.realize()
+    method = space.special_method(value, "__abs__")
+    if method is None:
+        name = value.python_type().__name__
+        return space.raise_error(TypeError, f"bad operand type for abs(): {name!r}")
+    return space.call(method, [], {})
+
+
+@builtin(round, 1, 2, "ndigits", "number")
+def _round(space: Space, number: Value, ndigits: Value | None = None) -> Result:
+    args = [number] if ndigits is None else [number, ndigits]
+    folded = fold_if_constant(space, round, args, {})
+    if folded is not None:
+        return folded
+    number = number.realize()
+    if is_tensor(number):
+        # Tensor.__round__ does not exist: CPython finds Tensor.round by its own name.
+        named = {} if ndigits is None else {"decimals": ndigits}
+        return space.call(space.getattr_now(number, "round"), [], named)
+    method = space.special_method(number, "__round__")
+    if method is None:
+        name = number.python_type().__name__
+        return space.raise_error(TypeError, f"type {name} doesn't define __round__ method")
+    return space.call(method, args[1:], {})
+
+
+@builtin(divmod, 2)
+def _divmod(space: Space, left: Value, right: Value) -> Result:
+    folded = fold_if_constant(space, divmod, [left, right], {})
+    if folded is not None:
+        return folded
+    if is_tensor(left) or is_tensor(right):
+        raise GraphBreak("divmod() of a tensor")
+    return space.call_special(left.realize(), "__divmod__", [right], "cannot be divided")
+
+
+@builtin(pow, 2, 3, "mod", "exp", "base")
+def _pow(space: Space, base: Value, exp: Value, mod: Value | None = None) -> Result:
+    if _is_none(mod):
+        return space.binary("**", base, exp)
+    assert mod is not None
+    return fold(space, pow, [base, exp, mod], {})
+
+
+for _function in (ord, chr, bin, oct, hex):
+
+    def _folded(
+        space: Space, args: list[Value], kwargs: dict[str, Value], function: Any = _function
+    ) -> Result:
+        return fold(space, function, args, kwargs)
+
+    LOOKASIDES[_function] = _folded
+
+
+def reversed_tuple(items: list[Value]) -> TupleValue:
+    """A tuple of the same elements in reverse order."""
+    return TupleValue(items[::-1])

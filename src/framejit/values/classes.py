@@ -1,0 +1,420 @@
+"""Classes as values: attribute lookup on a class, making instances, ``super()``.
+
+In: class objects (pinned by identity). Out: instances whose ``__init__`` is inlined as a frame of its
+own, so that a graph break inside a constructor can be continued. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from typing import Any
+
+import torch
+
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values.base import CallRequest, Value
+from framejit.values.constants import PURE_TYPES, ConstantValue, constant_value, fold
+from framejit.values.descriptors import bind
+from framejit.values.functions import BoundBuiltin, BuiltinValue, MethodValue
+from framejit.values.objects import ObjectMethodValue, ObjectValue, solid_base
+from framejit.values.operators import is_user_class
+from framejit.values.space import (
+    LOOKASIDES,
+    WRAP_RULES,
+    ClassAttribute,
+    Result,
+    Space,
+    wraps,
+)
+
+_CONTAINERS = (dict, list, tuple, set, frozenset)
+_TYPE_CONSTANTS = frozenset(
+    [
+        "__name__", "__qualname__", "__module__", "__doc__", "__bases__", "__base__", "__mro__",
+        "__basicsize__", "__dictoffset__", "__flags__", "__abstractmethods__", "__text_signature__",
+    ]
+)
+
+
+class ClassValue(Value):
+    """A class object."""
+
+    __slots__ = ("cls", "obj")
+
+    def __init__(self, cls: type, source: Source | None) -> None:
+        self.cls = self.obj = cls
+        self.source = source
+
+    def python_type(self) -> type:
+        return type(self.cls)
+
+    def describe(self) -> str:
+        return f"class {self.cls.__qualname__}"
+
+    def truth(self, space: Space) -> bool:
+        if space.class_attribute(type(self.cls), "__bool__") or space.class_attribute(
+            type(self.cls), "__len__"
+        ):
+            method = "__bool__" if space.class_attribute(type(self.cls), "__bool__") else "__len__"
+            return space.truth(space.call_now(space.special_method(self, method) or self, []))
+        return True
+
+    # -- attributes --------------------------------------------------------------------------------
+
+    def getattr(self, space: Space, name: str) -> Result:
+        cls, meta = self.cls, type(self.cls)
+        if name == "__class__":
+            return space.load(space.class_source(meta), meta)
+        if name in _TYPE_CONSTANTS:
+            return constant_value(space, type.__getattribute__(cls, name))
+        if name == "__dict__":
+            return space.load(space.class_source(cls).child("attr", "__dict__"), cls.__dict__)
+        if issubclass(cls, enum.Enum) and name in cls.__members__:
+            space.class_attribute(cls, name)
+            return ConstantValue(cls.__members__[name])
+        inherited = space.class_attribute(meta, name)
+        if inherited is not None and isinstance(inherited.raw, property):
+            return bind(space, inherited, self, meta, name)
+        found = space.class_attribute(cls, name)
+        if found is not None:
+            return self._bind_none(space, found, name)
+        if inherited is not None:
+            return bind(space, inherited, self, meta, name)
+        hook = space.class_attribute(meta, "__getattr__")
+        if hook is not None and type(hook.raw) is types.FunctionType:
+            method = MethodValue(space.load(hook.source, hook.raw), self)
+            return space.call(method, [ConstantValue(name)], {})
+        return space.raise_error(
+            AttributeError, f"type object {cls.__name__!r} has no attribute {name!r}"
+        )
+
+    def _bind_none(self, space: Space, found: ClassAttribute, name: str) -> Result:
+        raw, source, kind = found.raw, found.source, type(found.raw)
+        if kind is staticmethod:
+            return space.load(source.child("attr", "__func__"), raw.__func__)
+        if kind is classmethod:
+            return MethodValue(space.load(source.child("attr", "__func__"), raw.__func__), self)
+        if kind is types.ClassMethodDescriptorType:
+            return BoundBuiltin(self, name)
+        if kind is types.BuiltinMethodType or kind is types.BuiltinFunctionType:
+            return BuiltinValue(raw, source)
+        if kind in (types.FunctionType, property, functools.cached_property):
+            return space.load(source, raw)
+        if kind in (types.WrapperDescriptorType, types.MethodDescriptorType):
+            return BuiltinValue(raw, source)
+        if isinstance(raw, (type, types.GetSetDescriptorType, types.MemberDescriptorType)):
+            return space.load(source, raw)
+        getter = space.class_attribute(kind, "__get__")
+        if getter is not None and type(getter.raw) is types.FunctionType:
+            descriptor = space.load(source, raw).realize()
+            method = space.special_method(descriptor, "__get__")
+            assert method is not None
+            return space.call(method, [ConstantValue(None), self], {})
+        return space.load(source, raw)
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        raise GraphBreak(f"assigning attribute {name!r} of {self.describe()}")
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        cls = self.cls
+        handler = LOOKASIDES.get(cls)
+        if handler is not None:
+            return handler(space, args, kwargs)
+        meta = type(cls)
+        if meta is not type:
+            custom = space.class_attribute(meta, "__call__")
+            if issubclass(cls, enum.Enum):
+                return fold(space, cls, args, kwargs, f"{cls.__name__}")
+            if custom is not None and type(custom.raw) is types.FunctionType:
+                if custom.raw not in _TRANSPARENT_METACLASS_CALLS:
+                    method = MethodValue(space.load(custom.source, custom.raw), self)
+                    return space.call(method, args, kwargs)
+        return instantiate(space, self, args, kwargs)
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        if name == "mro":
+            return constant_value(space, list(self.cls.__mro__))
+        if name == "__call__":
+            return instantiate(space, self, args, kwargs)
+        if name in ("__subclasscheck__", "__instancecheck__") and type(self.cls) is type:
+            other = args[0].realize()
+            if name == "__instancecheck__":
+                return ConstantValue(issubclass(other.python_type(), self.cls))
+        if name == "__subclasses__":
+            raise GraphBreak("type.__subclasses__()")
+        return fold(space, getattr(self.cls, name), args, kwargs, f"{self.cls.__qualname__}.{name}")
+
+    def getitem(self, space: Space, key: Value) -> Result:
+        found = space.class_attribute(self.cls, "__class_getitem__")
+        meta_item = space.class_attribute(type(self.cls), "__getitem__")
+        if issubclass(self.cls, enum.Enum):
+            return fold(space, self.cls.__getitem__, [key], {}, "indexing an enum")
+        if meta_item is not None and type(meta_item.raw) is types.FunctionType:
+            return super().getitem(space, key)
+        if found is not None:
+            return constant_value(space, self.cls[key.realize().as_python()])  # type: ignore[index]
+        return super().getitem(space, key)
+
+    def contains(self, space: Space, item: Value) -> Value:
+        if issubclass(self.cls, enum.Enum):
+            return fold(space, self.cls.__contains__, [item], {}, "`in` on an enum")
+        return super().contains(space, item)
+
+    def items_now(self, space: Space) -> list[Value] | None:
+        if issubclass(self.cls, enum.Enum):
+            return [ConstantValue(member) for member in self.cls]
+        return None
+
+    def iter(self, space: Space) -> Value:
+        members = self.items_now(space)
+        if members is not None:
+            from framejit.values.sequences import TupleValue  # room-internal cycle
+
+            return space.iter(TupleValue(members))
+        method = space.special_method(self, "__iter__")
+        if method is not None:
+            return space.call_now(method, [])
+        return space.raise_error(TypeError, f"{type(self.cls).__name__!r} object is not iterable")
+
+    def len(self, space: Space) -> Value:
+        members = self.items_now(space)
+        if members is not None:
+            return ConstantValue(len(members))
+        return super().len(space)
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        if isinstance(other, ClassValue) and op in ("==", "!="):
+            return ConstantValue((self.cls is other.cls) is (op == "=="))
+        return None
+
+    def binary_op(
+        self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
+    ) -> Result | None:
+        if op == "|":  # a union type: int | None
+            right = other.cls if isinstance(other, ClassValue) else other.as_python()
+            pair = (right, self.cls) if reflected else (self.cls, right)
+            return constant_value(space, pair[0] | pair[1])
+        return None
+
+
+#: Metaclass ``__call__`` methods that only do what ``type.__call__`` does.
+_TRANSPARENT_METACLASS_CALLS: set[Any] = set()
+
+
+@wraps(type)
+def _wrap_class(space: Space, source: Source, obj: type) -> Value:
+    if source.accessor != "const":
+        space.guard(source, "ID_MATCH", obj)
+    return space.remember(obj, ClassValue(obj, source))
+
+
+WRAP_RULES.append((lambda obj: isinstance(obj, type), _wrap_class))
+
+
+def class_value(space: Space, cls: type) -> Value:
+    """The value of a class that is already pinned."""
+    return space.load(space.class_source(cls), cls).realize()
+
+
+def instantiate(
+    space: Space, value: ClassValue, args: list[Value], kwargs: dict[str, Value]
+) -> Result:
+    """``type.__call__``: ``__new__``, then ``__init__``."""
+    cls = value.cls
+    if issubclass(cls, BaseException):
+        from framejit.values.exceptions import make_exception  # room-internal cycle
+
+        return make_exception(space, cls, args, kwargs)
+    if cls in PURE_TYPES:
+        return fold(space, cls, args, kwargs, cls.__name__)
+    if issubclass(cls, torch.Tensor) or not is_user_class(cls):
+        from framejit.values.torch_functions import call_in_graph, is_graph_class
+
+        if is_graph_class(cls):
+            return call_in_graph(space, cls, args, kwargs, None)
+        raise GraphBreak(f"making a {cls.__module__}.{cls.__qualname__}")
+    if space.class_attribute(cls, "__abstractmethods__") and cls.__abstractmethods__:
+        raise GraphBreak(f"making an instance of the abstract class {cls.__qualname__}")
+    found = space.class_attribute(cls, "__new__")
+    assert found is not None
+    if type(found.raw) is staticmethod or type(found.raw) is types.FunctionType:
+        raw = found.raw.__func__ if type(found.raw) is staticmethod else found.raw
+        source = (
+            found.source.child("attr", "__func__")
+            if type(found.raw) is staticmethod
+            else found.source
+        )
+        made = space.call_now(space.load(source, raw), [value, *args], kwargs).realize()
+        if not issubclass(made.python_type(), cls):
+            return made
+    else:
+        made = new_instance(space, cls, args, kwargs)
+    return initialise(space, made, cls, args, kwargs)
+
+
+def initialise(
+    space: Space, made: Value, cls: type, args: list[Value], kwargs: dict[str, Value]
+) -> Result:
+    """Call ``__init__`` on a new instance; the answer is the instance."""
+    found = space.class_attribute(cls, "__init__")
+    assert found is not None
+    if type(found.raw) is types.WrapperDescriptorType:
+        if found.owner is not object:
+            container = getattr(made, "call_method", None)
+            if container is None:
+                raise GraphBreak(f"making a {cls.__qualname__}")
+            space.now(container(space, "__init__", args, kwargs))
+        elif (args or kwargs) and space.class_attribute(cls, "__new__").owner is object:  # type: ignore[union-attr]
+            space.raise_error(TypeError, f"{cls.__name__}() takes no arguments")
+        return made
+    result = space.call(bind_found(space, found, made, cls, "__init__"), args, kwargs)
+    if type(result) is CallRequest:
+        result.result = made
+        return result
+    return made
+
+
+def bind_found(
+    space: Space, found: ClassAttribute, value: Value, cls: type, name: str
+) -> Value:
+    """`bind`, with the result at once."""
+    return space.now(bind(space, found, value, cls, name))
+
+
+def new_instance(
+    space: Space, cls: type, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    """``object.__new__`` or the ``__new__`` of the builtin container base."""
+    made = ObjectValue(cls, step=space.step)
+    space.changes += 1
+    for base in _CONTAINERS:
+        if issubclass(cls, base):
+            from framejit.values.containers import new_container
+
+            kind = solid_base(cls)
+            items = space.items(args[0]) if args and base in (tuple, frozenset) else None
+            made.container = new_container(space, kind, items)
+            return made
+    solid = solid_base(cls)
+    if solid is not object and not issubclass(solid, BaseException):
+        raise GraphBreak(f"making a {cls.__qualname__}, a subclass of {solid.__qualname__}")
+    return made
+
+
+class SuperValue(Value):
+    """``super(cls, receiver)``."""
+
+    __slots__ = ("cls", "receiver")
+
+    def __init__(self, cls: type, receiver: Value) -> None:
+        self.cls = cls
+        self.receiver = receiver
+        self.source = None
+
+    def python_type(self) -> type:
+        return super
+
+    def truth(self, space: Space) -> bool:
+        return True
+
+    def getattr(self, space: Space, name: str) -> Result:
+        receiver = self.receiver
+        on_class = isinstance(receiver, ClassValue) and issubclass(receiver.cls, self.cls)
+        start = receiver.cls if on_class else receiver.python_type()  # type: ignore[attr-defined]
+        mro = start.__mro__
+        for owner in mro[mro.index(self.cls) + 1 :]:
+            namespace = type.__getattribute__(owner, "__dict__")
+            if name not in namespace:
+                if is_user_class(owner):  # it must stay absent
+                    source = space.class_source(owner).child("attr", "__dict__")
+                    space.guard(source.child("call", _Lacks(name)), "PRESENT")
+                continue
+            raw = namespace[name]
+            source = space.class_source(owner).child("type_attr", name)
+            if is_user_class(owner):
+                space.guard(source, "ID_MATCH", raw)
+            found = ClassAttribute(raw, source, owner)
+            if on_class and type(raw) is not classmethod:
+                if name == "__new__" and type(raw) is types.BuiltinMethodType:
+                    return NewMethodValue()
+                return receiver._bind_none(space, found, name)  # type: ignore[attr-defined]
+            if on_class:
+                return MethodValue(
+                    space.load(source.child("attr", "__func__"), raw.__func__), receiver
+                )
+            if owner is object and type(raw) is types.WrapperDescriptorType:
+                return ObjectMethodValue(receiver, name)
+            if type(raw) in (types.WrapperDescriptorType, types.MethodDescriptorType):
+                return BoundBuiltin(receiver, name)
+            return bind(space, found, receiver, receiver.python_type(), name)
+        return space.raise_error(AttributeError, f"'super' object has no attribute {name!r}")
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        raise GraphBreak("assigning an attribute of super()")
+
+
+class _Lacks:
+    """Guard accessor: None while a class's own ``__dict__`` lacks ``name`` (else it fails)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.__name__ = f"lacks_{name}"
+
+    def __call__(self, namespace: Any) -> bool:
+        if self.name in namespace:
+            raise LookupError(self.name)
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Lacks) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class NewMethodValue(Value):
+    """``object.__new__``, ``dict.__new__``, ...: called with the class."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.source = None
+
+    def python_type(self) -> type:
+        return types.BuiltinMethodType
+
+    def truth(self, space: Space) -> bool:
+        return True
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        cls = args[0].realize()
+        if not isinstance(cls, ClassValue):
+            raise GraphBreak("__new__ of something that is not a class")
+        if not is_user_class(cls.cls):
+            return space.call(cls, args[1:], kwargs)
+        return new_instance(space, cls.cls, args[1:], kwargs)
+
+
+def _builtin_new(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    return NewMethodValue().call(space, args, kwargs)
+
+
+for _base in (object, *_CONTAINERS):
+    LOOKASIDES[_base.__new__] = _builtin_new
+
+
+def make_super(space: Space, args: list[Value]) -> Value:
+    """``super(cls, obj)`` with both arguments given."""
+    if len(args) != 2:
+        raise GraphBreak("super() with one argument")
+    cls = args[0].realize()
+    if not isinstance(cls, ClassValue):
+        raise GraphBreak("super() of something that is not a class")
+    return SuperValue(cls.cls, args[1].realize())

@@ -1,0 +1,367 @@
+"""Constants: known immutable Python objects, and objects that are only ever compared by identity.
+
+In: Python objects. Out: `ConstantValue` (operations on constants alone are folded by running them),
+`OpaqueValue` (carried through, compared, never looked into) and `PythonModuleValue`.
+Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import decimal
+import enum
+import fractions
+import types
+from typing import Any
+
+import torch
+
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values.base import Value
+from framejit.values.space import WRAP_RULES, Result, Space, wraps
+
+#: Types whose instances are immutable through and through: folding any method of theirs is safe.
+PURE_TYPES: frozenset[type] = frozenset(
+    {
+        type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented),
+        range, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo,
+        torch.iinfo, types.CodeType, decimal.Decimal, fractions.Fraction,
+    }
+)  # fmt: skip
+_BY_IDENTITY: frozenset[type] = frozenset(
+    {
+        type(None), bool, type(Ellipsis), type(NotImplemented), torch.dtype, torch.layout,
+        torch.memory_format, types.CodeType,
+    }
+)  # fmt: skip
+
+
+class ConstantValue(Value):
+    """A known immutable object. ``source`` is set when a guard already pins its value."""
+
+    __slots__ = ("value",)
+    is_constant = True
+
+    def __init__(self, value: Any, source: Source | None = None) -> None:
+        self.value = value
+        self.source = source
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def as_python(self) -> Any:
+        return self.value
+
+    def truth(self, space: Space) -> bool:
+        return bool(self.value)
+
+    def getattr(self, space: Space, name: str) -> Result:
+        value = self.value
+        if isinstance(value, enum.Enum):
+            return _enum_getattr(space, self, value, name)
+        cls = type(value)
+        found = space.class_attribute(cls, name)
+        if found is None:
+            return space.generic_getattr(self, name)
+        if isinstance(found.raw, (types.GetSetDescriptorType, types.MemberDescriptorType, property)):
+            return constant_value(space, getattr(value, name))
+        return space.bind_class_attribute(found, self, cls, name)
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        """A C-level method of an immutable type: folded when the arguments are constants."""
+        if type(self.value) is str and name in ("join", "format", "format_map"):
+            args = [_plain_items(space, a) for a in args] if name == "join" else args
+            if name == "format":
+                return _format(space, self.value, args, kwargs)
+        return fold(space, getattr(self.value, name), args, kwargs, f"str.{name}")
+
+    def getitem(self, space: Space, key: Value) -> Result:
+        return fold(space, type(self.value).__getitem__, [self, key], {}, "indexing")  # type: ignore[attr-defined]
+
+    def contains(self, space: Space, item: Value) -> Value:
+        item = item.realize()
+        if not item.is_constant:
+            for element in space.items(self):
+                if space.equal(element, item):
+                    return ConstantValue(True)
+            return ConstantValue(False)
+        try:
+            return ConstantValue(item.as_python() in self.value)
+        except Exception as error:
+            return space.raise_real(error)
+
+    def len(self, space: Space) -> Value:
+        try:
+            return ConstantValue(len(self.value))
+        except TypeError as error:
+            return space.raise_real(error)
+
+    def iter(self, space: Space) -> Value:
+        from framejit.values.iterators import iter_constant  # room-internal cycle
+
+        return iter_constant(space, self)
+
+    def items_now(self, space: Space) -> list[Value] | None:
+        if type(self.value) in (str, bytes, range, frozenset, tuple):
+            return [constant_value(space, item) for item in self.value]
+        return None
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return space.raise_error(TypeError, f"{type(self.value).__name__!r} object is not callable")
+
+    def __repr__(self) -> str:
+        return f"<constant {self.value!r}>"
+
+
+class OpaqueValue(Value):
+    """An object that is carried through and compared by identity; its C-level, non-callable
+    attributes can be read, everything else about it is a graph break."""
+
+    __slots__ = ("obj",)
+
+    def __init__(self, obj: Any, source: Source) -> None:
+        self.obj = obj
+        self.source: Source = source
+
+    def python_type(self) -> type:
+        return type(self.obj)
+
+    def truth(self, space: Space) -> bool:
+        cls = type(self.obj)
+        if space.class_attribute(cls, "__bool__") or space.class_attribute(cls, "__len__"):
+            raise GraphBreak(f"the truth value of a {self.describe()}")
+        return True
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        raise GraphBreak(f"calling {type(self.obj).__qualname__}.{name}()")
+
+
+class PythonModuleValue(Value):
+    """A module object: attribute reads are guarded entries of its ``__dict__``."""
+
+    __slots__ = ("module",)
+
+    def __init__(self, module: types.ModuleType, source: Source) -> None:
+        self.module = module
+        self.source: Source = source
+
+    def python_type(self) -> type:
+        return type(self.module)
+
+    def truth(self, space: Space) -> bool:
+        return True
+
+    def getattr(self, space: Space, name: str) -> Result:
+        module = self.module
+        namespace = module.__dict__
+        if name == "__dict__":
+            return space.generic_getattr(self, name)
+        changed = space.effects.globals_value(namespace, name)
+        if changed is not None and changed.value is not None:
+            return changed.value
+        # The module object itself is pinned by identity, so its namespace is a constant root.
+        root = space.const_source(namespace, f"globals of {module.__name__}")
+        if name in namespace and not (changed and changed.deleted):
+            return space.load(root.child("item", name), namespace[name])
+        if "__getattr__" in namespace:  # lazily importing packages
+            try:
+                obj = getattr(module, name)
+            except AttributeError as error:
+                return space.raise_real(error)
+            if name in namespace:  # it has cached the attribute
+                return space.load(root.child("item", name), obj)
+            if isinstance(obj, (type, types.FunctionType, types.ModuleType)) or isinstance(
+                obj, (int, str, float, bool, type(None))
+            ):
+                source = space.const_source(obj, f"{module.__name__}.{name}")
+                return space.load(source, obj)
+        if found := space.class_attribute(type(module), name):
+            if isinstance(found.raw, property):
+                raise GraphBreak(f"the property {name!r} of module {module.__name__}")
+            return space.bind_class_attribute(found, self, type(module), name)
+        return space.raise_error(
+            AttributeError, f"module {module.__name__!r} has no attribute {name!r}"
+        )
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        space.effects.store_global(self.module.__dict__, name, value)
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return space.raise_error(TypeError, "'module' object is not callable")
+
+
+def constant_value(space: Space, obj: Any) -> Value:
+    """A value for an object that is known at capture time and needs no guard of its own."""
+    kind = type(obj)
+    if kind in PURE_TYPES or kind is slice or isinstance(obj, enum.Enum):
+        if kind is slice:
+            from framejit.values.sequences import SliceValue  # room-internal cycle
+
+            return SliceValue(*(constant_value(space, p) for p in (obj.start, obj.stop, obj.step)))
+        return ConstantValue(obj)
+    if kind is tuple or kind is torch.Size:
+        from framejit.values.sequences import TupleValue  # room-internal cycle
+
+        return TupleValue([constant_value(space, item) for item in obj], None, kind)
+    if kind is list:
+        from framejit.values.sequences import ListValue  # room-internal cycle
+
+        return ListValue([constant_value(space, item) for item in obj])
+    if kind is dict:
+        from framejit.values.mappings import DictValue  # room-internal cycle
+
+        return DictValue(
+            {k: (constant_value(space, k), constant_value(space, v)) for k, v in obj.items()}
+        )
+    if kind is frozenset:
+        return ConstantValue(obj)
+    known = space.known_value(obj)
+    if known is not None:
+        return known
+    # Anything else that code of this very process refers to: held by the entry itself.
+    return space.load(space.const_source(obj, f"const {kind.__name__}"), obj)
+
+
+def fold(
+    space: Space, function: Any, args: list[Value], kwargs: dict[str, Value], what: str
+) -> Value:
+    """Run a pure C function on constants now; its exception is raised in the program."""
+    real_args = []
+    for arg in args:
+        arg = arg.realize()
+        if not arg.is_constant:
+            raise GraphBreak(f"{what}() of a {arg.describe()}")
+        real_args.append(arg.as_python())
+    real_kwargs = {name: value.realize().as_python() for name, value in kwargs.items()}
+    try:
+        result = function(*real_args, **real_kwargs)
+    except Exception as error:
+        return space.raise_real(error)
+    return constant_value(space, result)
+
+
+def _plain_items(space: Space, value: Value) -> Value:
+    value = value.realize()
+    if value.is_constant:
+        return value
+    from framejit.values.sequences import TupleValue  # room-internal cycle
+
+    return TupleValue([item.realize() for item in space.items(value)])
+
+
+class _Rendered:
+    """Stands in ``str.format`` for a value whose text was computed symbolically."""
+
+    def __init__(self, space: Space, value: Value) -> None:
+        self.space, self.value = space, value
+
+    def __format__(self, spec: str) -> str:
+        return str(format_value(self.space, self.value, None, spec).as_python())
+
+    def __str__(self) -> str:
+        return str(format_value(self.space, self.value, "s", "").as_python())
+
+    def __repr__(self) -> str:
+        return str(format_value(self.space, self.value, "r", "").as_python())
+
+    def __getattr__(self, name: str) -> Any:
+        return _Rendered(self.space, self.space.getattr_now(self.value, name))
+
+    def __getitem__(self, key: Any) -> Any:
+        return _Rendered(self.space, self.space.now(self.space.getitem(self.value, self.space.constant(key))))
+
+
+def _format(space: Space, text: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    try:
+        result = text.format(
+            *[_Rendered(space, a) for a in args], **{k: _Rendered(space, v) for k, v in kwargs.items()}
+        )
+    except (ValueError, IndexError, KeyError) as error:
+        return space.raise_real(error)
+    return ConstantValue(result)
+
+
+def format_value(space: Space, value: Value, conversion: str | None, spec: str) -> Value:
+    """What an f-string field gives: ``conversion`` is None, "s", "r" or "a"."""
+    value = value.realize()
+    if value.is_constant:
+        obj = value.as_python()
+        try:
+            if conversion is not None:
+                obj = {"s": str, "r": repr, "a": ascii}[conversion](obj)
+            return ConstantValue(format(obj, spec))
+        except Exception as error:
+            return space.raise_real(error)
+    from framejit.values.text import render  # room-internal cycle
+
+    text = render(space, value, conversion, spec)
+    return text
+
+
+def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: str) -> Result:
+    cls = type(member)
+    if name in ("value", "name", "_value_", "_name_"):
+        # `value` may be overridden; the enum machinery's own descriptor is a DynamicClassAttribute.
+        found = space.class_attribute(cls, name)
+        if found is None or isinstance(found.raw, types.DynamicClassAttribute | enum.property):
+            return constant_value(space, getattr(member, name))
+    found = space.class_attribute(cls, name)
+    if found is not None:
+        if isinstance(found.raw, enum.property):
+            return constant_value(space, getattr(member, name))
+        return space.bind_class_attribute(found, value, cls, name)
+    if name in member.__dict__:
+        return constant_value(space, member.__dict__[name])
+    return space.generic_getattr(value, name)
+
+
+@wraps(type(None), bool, type(Ellipsis), type(NotImplemented), torch.dtype, torch.layout)
+def _wrap_singleton(space: Space, source: Source, obj: Any) -> Value:
+    space.guard(source, "ID_MATCH", obj)
+    return ConstantValue(obj, source)
+
+
+@wraps(int, float, complex, str, bytes, range, slice, torch.device, torch.finfo, torch.iinfo)
+def _wrap_literal(space: Space, source: Source, obj: Any) -> Value:
+    space.guard(source, "EQUALS_MATCH", obj)
+    if type(obj) is slice:
+        return constant_value(space, obj)
+    return ConstantValue(obj, source)
+
+
+@wraps(torch.memory_format, types.CodeType)
+def _wrap_identity(space: Space, source: Source, obj: Any) -> Value:
+    space.guard(source, "ID_MATCH", obj)
+    return ConstantValue(obj, source)
+
+
+@wraps(frozenset)
+def _wrap_frozenset(space: Space, source: Source, obj: Any) -> Value:
+    if all(type(item) in PURE_TYPES or isinstance(item, (enum.Enum, type)) for item in obj):
+        space.guard(source, "EQUALS_MATCH", obj)
+    else:
+        space.guard(source, "ID_MATCH", obj)
+    return ConstantValue(obj, source)
+
+
+@wraps(types.ModuleType)
+def _wrap_module(space: Space, source: Source, obj: Any) -> Value:
+    space.guard(source, "ID_MATCH", obj)
+    return PythonModuleValue(obj, source)
+
+
+def wrap_opaque(space: Space, source: Source, obj: Any) -> Value:
+    """Anything framejit does not look into: its class is guarded, nothing else."""
+    space.guard(source, "TYPE_MATCH", type(obj))
+    return space.remember(obj, OpaqueValue(obj, source))
+
+
+def install_fallback_rules() -> None:
+    """Called last, when every other module of the room has registered its rules."""
+    WRAP_RULES.insert(0, (lambda obj: isinstance(obj, enum.Enum), _wrap_identity))
+    WRAP_RULES.insert(1, (lambda obj: isinstance(obj, types.ModuleType), _wrap_module))
+    WRAP_RULES.append((lambda obj: True, wrap_opaque))

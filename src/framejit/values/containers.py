@@ -1,0 +1,61 @@
+"""Containers inside objects of subclasses of list, tuple, dict and set.
+
+In: an existing object with its source, or a class and the arguments of ``__new__``. Out: the value
+that holds the object's elements, for ``ObjectValue.container``; named tuples. Next: objects.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from typing import Any
+
+from framejit.source import Source
+from framejit.values.base import Value
+from framejit.values.mappings import DictValue, existing_dict
+from framejit.values.methods import ContainerValue
+from framejit.values.objects import ObjectValue
+from framejit.values.sequences import (
+    ListValue,
+    TupleValue,
+    existing_list,
+    existing_tuple,
+)
+from framejit.values.sets import SetValue, copy_as, existing_set
+from framejit.values.space import Space
+
+
+def existing_container(space: Space, source: Source, obj: Any, base: type) -> ContainerValue:
+    """The content of ``obj``, an instance of a subclass of the builtin class ``base``."""
+    if issubclass(base, dict):
+        return existing_dict(space, source, obj, _dict_kind(type(obj)))
+    if base is list:
+        return existing_list(space, source, obj)
+    if base is tuple:
+        return existing_tuple(space, source, obj)
+    return existing_set(space, source, obj, base)
+
+
+def new_container(space: Space, base: type, cls: type, args: list[Value]) -> ContainerValue:
+    """The content of a new ``cls``, as ``base.__new__(cls, *args)`` leaves it."""
+    if issubclass(base, dict):
+        return DictValue({}, None, None, _dict_kind(cls))
+    if base is list:
+        return ListValue([])
+    if base is tuple:
+        return TupleValue(space.items(args[0]) if args else [])
+    if base is frozenset:
+        return copy_as(space, args[0] if args else None, frozenset)
+    return SetValue()
+
+
+def named_tuple(space: Space, cls: type, items: list[Value]) -> Value:
+    """An instance of a named tuple's or a struct sequence's class."""
+    if not hasattr(cls, "_fields"):
+        return TupleValue(items, None, cls)
+    made = ObjectValue(cls, step=space.step)
+    made.container = TupleValue(items)
+    return made
+
+
+def _dict_kind(cls: type) -> type:
+    return next((kind for kind in (OrderedDict, defaultdict) if issubclass(cls, kind)), dict)

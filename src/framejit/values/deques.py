@@ -1,0 +1,198 @@
+"""collections.deque.
+
+In: existing deques with their sources, or new ones. Out: their operations. When one is mutated,
+codegen clears the real deque and extends it with ``items``. Next: codegen.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from framejit.source import Source
+from framejit.values.base import Value
+from framejit.values.methods import Result, container_of, index_of, method
+from framejit.values.sequences import ListValue, SliceValue
+from framejit.values.space import Space, wraps
+
+
+class DequeValue(ListValue):
+    """A deque: a list that forgets at the other end when longer than ``maxlen``."""
+
+    __slots__ = ("maxlen", "version")
+
+    def __init__(
+        self,
+        items: list[Value] | None,
+        maxlen: int | None = None,
+        source: Source | None = None,
+        obj: Any = None,
+    ) -> None:
+        super().__init__(items, source, obj)
+        self.maxlen = maxlen
+        #: Counts changes, for iterators.
+        self.version = 0
+
+    def python_type(self) -> type:
+        return deque
+
+    def as_python(self) -> Any:
+        return deque([item.realize().as_python() for item in self.items], self.maxlen)
+
+    def load_items(self, space: Space) -> list[Value]:
+        source, obj = self.source, self.obj
+        assert source is not None and obj is not None
+        space.guard(source, "LEN_MATCH", len(obj))
+        self._items = [space.load(source.child("index", i), item) for i, item in enumerate(obj)]
+        return self._items
+
+    def changed(self, space: Space) -> None:
+        self.version += 1
+        super().changed(space)
+
+    def truth(self, space: Space) -> bool:
+        return bool(self.items)
+
+    def len(self, space: Space) -> Value:
+        return space.constant(len(self.items))
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name == "maxlen":
+            return space.constant(self.maxlen)
+        return super().getattr(space, name)
+
+    def getitem(self, space: Space, key: Value) -> Value:
+        return self.items[self._position(space, key, "deque index out of range")]
+
+    def setitem(self, space: Space, key: Value, value: Value) -> None:
+        self.items[self._position(space, key, "deque index out of range")] = value
+        self.changed(space)
+
+    def delitem(self, space: Space, key: Value) -> None:
+        del self.items[self._position(space, key, "deque index out of range")]
+        self.changed(space)
+
+    def _position(self, space: Space, key: Value, complaint: str) -> int:
+        key = key.realize()
+        name = key.python_type().__name__
+        if type(key) is SliceValue:
+            space.raise_error(TypeError, "sequence index must be integer, not 'slice'")
+        index = index_of(space, key, f"sequence index must be integer, not {name!r}")
+        if not -len(self.items) <= index < len(self.items):
+            space.raise_error(IndexError, complaint)
+        return index
+
+    def iter(self, space: Space) -> Value:
+        from framejit.values.iterators import DequeIterator  # room-internal cycle
+
+        return DequeIterator(self)
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        return super().compare_op(space, op, other)
+
+    def binary_op(
+        self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
+    ) -> Result | None:
+        if op == "+":
+            if inplace:
+                self.do_extend(space, other)
+                return self
+            plain = container_of(other, DequeValue)
+            if reflected or plain is None:
+                return None
+            return self._fresh(self.items + plain.items)
+        if op == "*":
+            repeated = self.repeat(space, other)
+            if repeated is None:
+                return None
+            if inplace:
+                self._items = self._cut(repeated)
+                self.changed(space)
+                return self
+            return self._fresh(repeated)
+        return None
+
+    def _fresh(self, items: list[Value]) -> DequeValue:
+        return DequeValue(self._cut(items), self.maxlen)
+
+    def _cut(self, items: list[Value]) -> list[Value]:
+        if self.maxlen is None:
+            return items
+        return items[len(items) - self.maxlen :] if len(items) > self.maxlen else items
+
+    # -- methods -----------------------------------------------------------------------------------
+
+    @method(1)
+    def do_append(self, space: Space, item: Value) -> None:
+        self._items = self._cut([*self.items, item])
+        self.changed(space)
+
+    @method(1)
+    def do_appendleft(self, space: Space, item: Value) -> None:
+        self._items = [item, *self.items][: self.maxlen]
+        self.changed(space)
+
+    @method(1)
+    def do_extend(self, space: Space, iterable: Value) -> None:
+        self._items = self._cut(self.items + space.items(iterable))
+        self.changed(space)
+
+    @method(1)
+    def do_extendleft(self, space: Space, iterable: Value) -> None:
+        self._items = (space.items(iterable)[::-1] + self.items)[: self.maxlen]
+        self.changed(space)
+
+    @method()
+    def do_pop(self, space: Space) -> Value:  # type: ignore[override]
+        if not self.items:
+            space.raise_error(IndexError, "pop from an empty deque")
+        self.changed(space)
+        return self.items.pop()
+
+    @method()
+    def do_popleft(self, space: Space) -> Value:
+        if not self.items:
+            space.raise_error(IndexError, "pop from an empty deque")
+        self.changed(space)
+        return self.items.pop(0)
+
+    @method(0, 1)
+    def do_rotate(self, space: Space, steps: Value | None = None) -> None:
+        items = self.items
+        if items:
+            count = (1 if steps is None else index_of(space, steps)) % len(items)
+            self._items = items[len(items) - count :] + items[: len(items) - count]
+        self.changed(space)
+
+    @method(2)
+    def do_insert(self, space: Space, index: Value, item: Value) -> None:
+        if self.maxlen is not None and len(self.items) >= self.maxlen:
+            space.raise_error(IndexError, "deque already at its maximum size")
+        super().do_insert(space, index, item)
+
+    @method(1)
+    def do_remove(self, space: Space, item: Value) -> None:
+        for position, element in enumerate(self.items):
+            if space.equal(element, item):
+                del self.items[position]
+                self.changed(space)
+                return
+        space.raise_error(ValueError, "deque.remove(x): x not in deque")
+
+    @method()
+    def do_copy(self, space: Space) -> Value:
+        return self._fresh(list(self.items))
+
+    @method()
+    def do___copy__(self, space: Space) -> Value:
+        return self._fresh(list(self.items))
+
+
+@wraps(deque)
+def wrap_deque(space: Space, source: Source, obj: Any) -> Value:
+    """An existing deque: its class and ``maxlen`` are guarded."""
+    space.guard(source, "TYPE_MATCH", deque)
+    space.guard(source.child("attr", "maxlen"), "EQUALS_MATCH", obj.maxlen)
+    value = DequeValue(None, obj.maxlen, source, obj)
+    value.space = space
+    return space.remember(obj, value)

@@ -1,0 +1,117 @@
+"""The descriptor protocol: what an attribute found on a class gives for an instance.
+
+In: the raw object from a class's ``__dict__`` and the value it was asked of. Out: a bound method, a
+property's frame, a slot's content, or the object itself. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+import torch
+
+from framejit.exc import GraphBreak
+from framejit.values.base import Value
+from framejit.values.functions import BoundBuiltin, MethodValue
+from framejit.values.space import LOOKASIDES, ClassAttribute, Result, Space
+
+_C_METHODS = (
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
+)  # fmt: skip
+_C_DATA = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
+
+def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str) -> Result:
+    """``type(value).__dict__[name].__get__(value, type(value))``."""
+    raw, source = found.raw, found.source
+    kind = type(raw)
+    if kind is types.FunctionType:
+        return MethodValue(space.load(source, raw), value)
+    if kind is property:
+        if raw.fget is None:
+            return space.raise_error(AttributeError, f"property {name!r} of {cls.__name__!r} object has no getter")
+        return space.call(space.load(source.child("attr", "fget"), raw.fget), [value], {})
+    if kind is staticmethod:
+        return space.load(source.child("attr", "__func__"), raw.__func__)
+    if kind is classmethod:
+        return MethodValue(
+            space.load(source.child("attr", "__func__"), raw.__func__),
+            space.load(space.class_source(cls), cls),
+        )
+    if kind in _C_METHODS:
+        if found.owner is object:
+            from framejit.values.objects import ObjectMethodValue  # room-internal cycle
+
+            return ObjectMethodValue(value, name)
+        if kind is types.ClassMethodDescriptorType:
+            return BoundBuiltin(space.load(space.class_source(cls), cls), name)
+        return BoundBuiltin(value, name)
+    if kind in _C_DATA:
+        if name == "__dict__":
+            from framejit.values.objects import instance_dict  # room-internal cycle
+
+            return instance_dict(space, value)
+        if name == "__class__":
+            return space.load(space.class_source(cls), cls)
+        return _c_data(space, value, name)
+    if kind is functools.cached_property:
+        return _cached_property(space, found, value, name)
+    getter = type(raw).__dict__.get("__get__") if hasattr(type(raw), "__get__") else None
+    if getter is None and not hasattr(type(raw), "__get__"):
+        return space.load(source, raw)
+    if isinstance(raw, (types.BuiltinFunctionType, type)):
+        return space.load(source, raw)
+    if raw in LOOKASIDES if _hashable(raw) else False:
+        return MethodValue(space.load(source, raw), value)
+    # A user-defined descriptor: its __get__ is ordinary Python.
+    descriptor = space.load(source, raw)
+    method = space.special_method(descriptor.realize(), "__get__")
+    if method is None:
+        raise GraphBreak(f"the descriptor {name!r} of {cls.__qualname__}")
+    return space.call(method, [value, space.load(space.class_source(cls), cls)], {})
+
+
+def _hashable(obj: Any) -> bool:
+    return type(obj).__hash__ is not None
+
+
+def _c_data(space: Space, value: Value, name: str) -> Result:
+    """A slot or a C-level attribute: read from the object itself, no user code runs."""
+    slots = getattr(value, "attributes", None)
+    if slots is not None and name in slots:
+        stored = slots[name]
+        if stored is None:
+            return space.raise_error(AttributeError, name)
+        return stored
+    obj = getattr(value, "obj", None)
+    if value.source is None or obj is None:
+        if slots is not None:
+            return space.raise_error(
+                AttributeError, f"{value.python_type().__name__!r} object has no attribute {name!r}"
+            )
+        raise GraphBreak(f"attribute {name!r} of a {value.describe()}")
+    if isinstance(obj, torch.Tensor):
+        raise GraphBreak(f"attribute {name!r} of a tensor")
+    try:
+        content = getattr(obj, name)
+    except AttributeError as error:
+        space.guard(value.source.child("attr", name), "ABSENT")
+        return space.raise_real(error)
+    return space.load(value.source.child("attr", name), content)
+
+
+def _cached_property(space: Space, found: ClassAttribute, value: Value, name: str) -> Result:
+    function = space.load(found.source.child("attr", "func"), found.raw.func)
+    result = space.call_now(function, [value])
+    space.setattr(value, name, result)
+    return result
+
+
+def is_data_descriptor(raw: Any) -> bool:
+    """Does the class attribute win over the instance's ``__dict__``?"""
+    kind = type(raw)
+    if kind is types.FunctionType or kind in _C_METHODS:
+        return False
+    return kind is property or kind in _C_DATA or hasattr(kind, "__set__") or hasattr(kind, "__delete__")

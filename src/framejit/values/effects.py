@@ -1,0 +1,50 @@
+"""The log of side effects: which existing objects the captured program changed, in which order.
+
+In: notes of values that changed. Out: an ordered log that `codegen.effects` replays behind the graph.
+The new state itself lives in the values (a list's items, an object's attributes); this module keeps
+the order, and the changes of globals and of torch's global state, which no value owns.
+Next room: codegen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from framejit.values.base import Value
+
+
+class GlobalChange(NamedTuple):
+    """A global that was assigned, or deleted."""
+
+    namespace: dict[str, Any]
+    value: Value | None
+    deleted: bool
+
+
+class Effects:
+    """What must be replayed: ``changed`` values in order of their first change."""
+
+    def __init__(self) -> None:
+        self.changed: dict[Value, None] = {}
+        self.globals: dict[tuple[int, str], GlobalChange] = {}
+        #: (setter of torch's global state, what it selects) -> the value before the first call.
+        self.state: dict[tuple[Any, tuple[Any, ...]], Any] = {}
+        #: How much deeper autocast is nested than at the start.
+        self.nesting = 0
+
+    def note(self, value: Value) -> None:
+        """``value`` stands for an object that exists outside and its state has changed."""
+        self.changed.setdefault(value)
+
+    def store_global(self, namespace: dict[str, Any], name: str, value: Value | None) -> None:
+        """Assign a global, or delete it (``value`` None)."""
+        self.globals[(id(namespace), name)] = GlobalChange(namespace, value, value is None)
+
+    def globals_value(self, namespace: dict[str, Any], name: str) -> GlobalChange | None:
+        """The change of this global in this capture, if there was one."""
+        return self.globals.get((id(namespace), name))
+
+    def remember_state(self, setter: Any, selector: tuple[Any, ...], value: Any) -> None:
+        """``value`` is what the setter is about to change; the first one counts."""
+        self.state.setdefault((setter, selector), value)

@@ -1,0 +1,129 @@
+"""Exceptions of the captured program: made, raised and caught while capturing.
+
+In: exception classes and arguments. Out: `ExceptionValue`, an object whose C-level state (``args``,
+``__cause__``, ...) lives in its attributes. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values.base import Value
+from framejit.values.constants import ConstantValue
+from framejit.values.objects import ObjectValue
+from framejit.values.space import WRAP_RULES, Result, Space
+
+#: C-level attributes and what they are on a new exception.
+_STATE = ("__cause__", "__context__", "__traceback__")
+
+
+class ExceptionValue(ObjectValue):
+    """An exception instance."""
+
+    __slots__ = ()
+
+    def set_args(self, args: list[Value]) -> None:
+        """What ``BaseException.__new__`` and ``__init__`` store."""
+        from framejit.values.sequences import TupleValue  # room-internal cycle
+
+        self.attributes["args"] = TupleValue(list(args))
+        if issubclass(self.cls, StopIteration):
+            self.attributes["value"] = args[0] if args else ConstantValue(None)
+        if issubclass(self.cls, (AttributeError, NameError, ImportError)):
+            self.attributes.setdefault("name", ConstantValue(None))
+
+    def args(self, space: Space) -> list[Value]:
+        """``exception.args``."""
+        return space.items(space.now(self.getattr(space, "args")))
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        if name == "__init__":
+            if kwargs:
+                raise GraphBreak(f"keyword arguments of {self.cls.__name__}()")
+            self.set_args(args)
+            self.note(space)
+            return ConstantValue(None)
+        if name == "with_traceback":
+            return self
+        if name == "__str__":
+            from framejit.values.text import exception_text  # room-internal cycle
+
+            return exception_text(space, self)
+        if name == "add_note":
+            raise GraphBreak("BaseException.add_note()")
+        raise GraphBreak(f"calling {self.cls.__qualname__}.{name}()")
+
+    def plain_setattr(self, space: Space, name: str, value: Value) -> None:
+        if name == "__cause__":
+            self.attributes["__suppress_context__"] = ConstantValue(True)
+        super().plain_setattr(space, name, value)
+
+
+def new_exception(space: Space, cls: type[BaseException], args: list[Value]) -> ExceptionValue:
+    """An instance straight from ``BaseException.__new__``, without ``__init__``."""
+    value = ExceptionValue(cls, step=space.step)
+    value.set_args(args)
+    for name in _STATE:
+        value.attributes[name] = ConstantValue(None)
+    value.attributes["__suppress_context__"] = ConstantValue(False)
+    return value
+
+
+def make_exception(
+    space: Space, cls: type[BaseException], args: list[Value], kwargs: dict[str, Value]
+) -> Result:
+    """``cls(*args)``; a Python ``__init__`` is inlined."""
+    from framejit.values.classes import initialise  # room-internal cycle
+
+    found = space.class_attribute(cls, "__new__")
+    assert found is not None
+    if type(found.raw) in (staticmethod, types.FunctionType):
+        raise GraphBreak(f"making a {cls.__qualname__}, which has its own __new__")
+    init = space.class_attribute(cls, "__init__")
+    assert init is not None
+    if type(init.raw) is types.FunctionType:
+        return initialise(space, new_exception(space, cls, args), cls, args, kwargs)
+    if kwargs or issubclass(cls, (OSError, SyntaxError, UnicodeError, BaseExceptionGroup)):
+        raise GraphBreak(f"making a {cls.__qualname__}")
+    space.changes += 1
+    return new_exception(space, cls, args)
+
+
+def _wrap_exception(space: Space, source: Source, obj: BaseException) -> Value:
+    space.guard(source, "TYPE_MATCH", type(obj))
+    return space.remember(obj, ExceptionValue(type(obj), obj, source))
+
+
+def matches(space: Space, value: Value, classes: Value) -> bool:
+    """``except classes:`` for the exception ``value``."""
+    from framejit.values.classes import ClassValue  # room-internal cycle
+
+    classes = classes.realize()
+    if isinstance(classes, ClassValue):
+        if type(classes.cls) is not type and space.class_attribute(
+            type(classes.cls), "__subclasscheck__"
+        ):
+            pass  # CPython's except clause never asks it
+        if not issubclass(classes.cls, BaseException):
+            space.raise_error(
+                TypeError,
+                "catching classes that do not inherit from BaseException is not allowed",
+            )
+        return issubclass(value.python_type(), classes.cls)
+    items = classes.items_now(space)
+    if items is None:
+        raise GraphBreak(f"catching a {classes.describe()}")
+    return any(matches(space, value, item) for item in items)
+
+
+def is_exception_object(obj: Any) -> bool:
+    """Existing exception instances, builtin and user-defined."""
+    return isinstance(obj, BaseException)
+
+
+WRAP_RULES.insert(0, (is_exception_object, _wrap_exception))

@@ -1,0 +1,510 @@
+"""Functions, methods, closures' cells and C functions.
+
+In: function objects with their sources, or code and cells put together by the program. Out: a call
+becomes a `CallRequest` (the interpreter inlines the frame), a graph node (torch functions), a
+lookaside's answer, or a graph break. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from typing import Any
+
+from framejit import directives
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values import inline_policy
+from framejit.values.base import CallRequest, Raised, Value
+from framejit.values.constants import ConstantValue, constant_value
+from framejit.values.space import LOOKASIDES, Result, Space, wraps
+
+_GENERATOR_FLAGS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_CODE_ATTRIBUTES = ("__name__", "__qualname__", "__module__", "__doc__")
+
+
+class CellValue(Value):
+    """A closure cell; ``contents`` is None while it is empty."""
+
+    __slots__ = ("contents", "mutated", "obj")
+
+    def __init__(
+        self, contents: Value | None, source: Source | None = None, obj: Any = None
+    ) -> None:
+        self.contents = contents
+        self.source = source
+        self.obj = obj
+        self.mutated = False
+
+    def python_type(self) -> type:
+        return types.CellType
+
+    def store(self, space: Space, value: Value | None) -> None:
+        """Assign (or empty) the cell."""
+        self.contents = value
+        self.mutated = True
+        space.changes += 1
+        if self.source is not None:
+            space.effects.note(self)
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name == "cell_contents":
+            if self.contents is None:
+                return space.raise_error(ValueError, "Cell is empty")
+            return self.contents
+        return space.generic_getattr(self, name)
+
+
+@wraps(types.CellType)
+def wrap_cell(space: Space, source: Source, obj: Any) -> CellValue:
+    """The value of an existing cell; what it holds is guarded when it is looked at."""
+    try:
+        contents = obj.cell_contents
+    except ValueError:
+        space.guard(source.child("cell"), "ABSENT")
+        cell = CellValue(None, source, obj)
+    else:
+        cell = CellValue(space.load(source.child("cell"), contents), source, obj)
+    space.remember(obj, cell)
+    return cell
+
+
+class FunctionValue(Value):
+    """A Python function: an existing one (``function``) or one made by the captured program."""
+
+    __slots__ = (
+        "attributes", "closure", "code", "defaults", "function", "globals", "kwdefaults",
+        "mutated", "name", "obj",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        code: types.CodeType,
+        namespace: dict[str, Any],
+        *,
+        name: str = "",
+        defaults: Value | None = None,
+        kwdefaults: Value | None = None,
+        closure: list[CellValue] | None = None,
+        function: types.FunctionType | None = None,
+        source: Source | None = None,
+    ) -> None:
+        self.code = code
+        self.globals = namespace
+        self.name = name or code.co_qualname
+        self.defaults = defaults
+        self.kwdefaults = kwdefaults
+        self.closure = closure
+        self.function = self.obj = function
+        self.source = source
+        self.attributes: dict[str, Value] = {}
+        self.mutated = False
+
+    def python_type(self) -> type:
+        return types.FunctionType
+
+    def describe(self) -> str:
+        return f"function {self.name}"
+
+    def truth(self, space: Space) -> bool:
+        return True
+
+    # -- calling -----------------------------------------------------------------------------------
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        function = self.function
+        if function is not None:
+            handler = LOOKASIDES.get(function)
+            if handler is not None:
+                return handler(space, args, kwargs)
+            if directives.is_special(function):
+                return directives_call(space, self, function, args, kwargs)
+            from framejit.values.torch_functions import call_in_graph, is_graph_function
+
+            if is_graph_function(function):
+                return call_in_graph(space, function, args, kwargs, self)
+        reason = inline_policy.refuses(self.code, self.globals)
+        if reason is not None:
+            raise GraphBreak(f"calling {self.name}(): {reason}")
+        return self.inline(space, args, kwargs)
+
+    def inline(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        """Bind the arguments and ask for a frame, whatever the policy says."""
+        slots = self.bind(space, args, kwargs)
+        if self.code.co_flags & _GENERATOR_FLAGS:
+            if self.code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+                raise GraphBreak(f"calling the coroutine function {self.name}()")
+            from framejit.values.generators import GeneratorValue
+
+            return GeneratorValue(CallRequest(self, slots), space.step)
+        return CallRequest(self, slots)
+
+    def bind(
+        self, space: Space, args: list[Value], kwargs: dict[str, Value]
+    ) -> list[Value | None]:
+        """Arguments to slots, in localsplus order; the closure's cells are put behind."""
+        code = self.code
+        count, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        names = code.co_varnames
+        slots: list[Value | None] = [None] * (
+            code.co_nlocals + sum(c not in names for c in code.co_cellvars) + len(code.co_freevars)
+        )
+        if len(args) > count:
+            if not code.co_flags & inspect.CO_VARARGS:
+                raise GraphBreak(f"{self.name}() is called with too many arguments")
+            slots[:count] = args[:count]
+        else:
+            slots[: len(args)] = args
+        position = total
+        if code.co_flags & inspect.CO_VARARGS:
+            from framejit.values.sequences import TupleValue  # room-internal cycle
+
+            slots[position] = TupleValue(list(args[count:]))
+            position += 1
+        extra: dict[str, Value] = {}
+        for name, value in kwargs.items():
+            try:
+                index = names.index(name, code.co_posonlyargcount, total)
+            except ValueError:
+                extra[name] = value
+                continue
+            if slots[index] is not None:
+                raise GraphBreak(f"{self.name}() got multiple values for argument {name!r}")
+            slots[index] = value
+        if code.co_flags & inspect.CO_VARKEYWORDS:
+            from framejit.values.mappings import DictValue  # room-internal cycle
+
+            slots[position] = DictValue({k: (ConstantValue(k), v) for k, v in extra.items()})
+        elif extra:
+            raise GraphBreak(f"{self.name}() got an unexpected keyword argument {next(iter(extra))!r}")
+        if None in slots[:total]:
+            self._fill_defaults(space, slots, count, total)
+        closure = self.cells(space)
+        if closure:
+            slots[len(slots) - len(closure) :] = closure
+        return slots
+
+    def _fill_defaults(
+        self, space: Space, slots: list[Value | None], count: int, total: int
+    ) -> None:
+        missing = [i for i in range(count) if slots[i] is None]
+        if missing:
+            values = self.default_values(space)
+            first = count - len(values)
+            for i in missing:
+                if i < first:
+                    name = self.code.co_varnames[i]
+                    raise GraphBreak(f"{self.name}() misses the argument {name!r}")
+                slots[i] = values[i - first]
+        for i in range(count, total):
+            if slots[i] is None:
+                name = self.code.co_varnames[i]
+                value = self.keyword_default(space, name)
+                if value is None:
+                    raise GraphBreak(f"{self.name}() misses the keyword argument {name!r}")
+                slots[i] = value
+
+    def default_values(self, space: Space) -> list[Value]:
+        """The values of ``__defaults__``; guarded in number, lazy in content."""
+        if self.defaults is None and self.function is not None:
+            defaults = self.function.__defaults__
+            assert self.source is not None
+            self.defaults = space.load(self.source.child("attr", "__defaults__"), defaults)
+        if self.defaults is None:
+            return []
+        value = self.defaults.realize()
+        if value.is_constant and value.as_python() is None:
+            return []
+        return space.items(value)
+
+    def keyword_default(self, space: Space, name: str) -> Value | None:
+        """The default of a keyword-only parameter, if it has one."""
+        if self.kwdefaults is None and self.function is not None:
+            assert self.source is not None
+            self.kwdefaults = space.load(
+                self.source.child("attr", "__kwdefaults__"), self.function.__kwdefaults__
+            )
+        if self.kwdefaults is None:
+            return None
+        value = self.kwdefaults.realize()
+        key = ConstantValue(name)
+        if (value.is_constant and value.as_python() is None) or not space.contains(value, key):
+            return None
+        return space.now(space.getitem(value, key))
+
+    def cells(self, space: Space) -> list[CellValue]:
+        """The closure's cells."""
+        if self.closure is None:
+            self.closure = []
+            if self.function is not None and self.function.__closure__:
+                assert self.source is not None
+                closure = self.source.child("attr", "__closure__")
+                for i, cell in enumerate(self.function.__closure__):
+                    value = space.load(closure.child("index", i), cell).realize()
+                    assert isinstance(value, CellValue)
+                    self.closure.append(value)
+        return self.closure
+
+    # -- attributes --------------------------------------------------------------------------------
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name in self.attributes:
+            return self.attributes[name]
+        if name == "__code__":
+            return ConstantValue(self.code)
+        if self.function is None:
+            if name in _CODE_ATTRIBUTES:
+                known = {
+                    "__name__": self.name.rpartition(".")[2], "__qualname__": self.name,
+                    "__module__": self.globals.get("__name__"),
+                    "__doc__": self.code.co_consts[0] if self.code.co_consts
+                    and isinstance(self.code.co_consts[0], str) else None,
+                }  # fmt: skip
+                return constant_value(space, known[name])
+            if name in ("__defaults__", "__kwdefaults__"):
+                value = self.defaults if name == "__defaults__" else self.kwdefaults
+                return value if value is not None else ConstantValue(None)
+            if name == "__dict__":
+                from framejit.values.mappings import DictValue  # room-internal cycle
+
+                return DictValue({k: (ConstantValue(k), v) for k, v in self.attributes.items()})
+        else:
+            assert self.source is not None
+            function = self.function
+            if name in function.__dict__:
+                return space.load(self.source.child("dict").child("item", name), function.__dict__[name])
+            if name == "__dict__":
+                return space.load(self.source.child("dict"), function.__dict__)
+            if name in _CODE_ATTRIBUTES or name in (
+                "__defaults__", "__kwdefaults__", "__closure__", "__globals__", "__annotations__",
+            ):  # fmt: skip
+                return space.load(self.source.child("attr", name), getattr(function, name))
+            space.guard(self.source.child("dict").child("item", name), "ABSENT")
+        if name == "__call__":
+            return self
+        return space.generic_getattr(self, name)
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        if name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__dict__"):
+            raise GraphBreak(f"assigning {name} of {self.describe()}")
+        if name in ("__name__", "__qualname__") and self.function is None:
+            if name == "__qualname__":
+                self.name = str(value.realize().as_python())
+        self.attributes[name] = value
+        self.mutated = True
+        if self.source is not None:
+            space.effects.note(self)
+
+
+def directives_call(
+    space: Space,
+    value: FunctionValue,
+    function: Any,
+    args: list[Value],
+    kwargs: dict[str, Value],
+) -> Result:
+    """A function that the user marked (``disable``, ``allow_in_graph``, ...)."""
+    from framejit.values.torch_functions import call_in_graph
+
+    mark = directives.mark_of(function)
+    if mark == "allow_in_graph":
+        return call_in_graph(space, function, args, kwargs, None)
+    if mark == "assume_constant_result":
+        real = [a.realize().as_python() for a in args]
+        result = function(*real, **{k: v.realize().as_python() for k, v in kwargs.items()})
+        return constant_value(space, result)
+    if mark == "graph_break":
+        raise GraphBreak("framejit.graph_break() was called")
+    if mark == "skip" or mark == "disable":
+        raise GraphBreak(f"{value.name} is marked with framejit.{mark}")
+    raise GraphBreak(f"{value.name} is marked with framejit.{mark}")
+
+
+@wraps(types.FunctionType)
+def _wrap_function(space: Space, source: Source, obj: types.FunctionType) -> Value:
+    space.guard(source, "FUNCTION_MATCH", obj.__code__)
+    value = FunctionValue(
+        obj.__code__, obj.__globals__, name=obj.__qualname__, function=obj, source=source
+    )
+    return space.remember(obj, value)
+
+
+def function_value(space: Space, function: types.FunctionType) -> Value:
+    """The value of a function of framejit itself (a polyfill): never changes, needs no guard."""
+    known = space.known_value(function)
+    if known is not None:
+        return known
+    source = space.const_source(function, f"framejit.{function.__name__}")
+    value = FunctionValue(
+        function.__code__, function.__globals__, name=function.__qualname__,
+        function=function, source=source,
+    )  # fmt: skip
+    return space.remember(function, value)
+
+
+class MethodValue(Value):
+    """A bound method."""
+
+    __slots__ = ("function", "receiver")
+
+    def __init__(self, function: Value, receiver: Value, source: Source | None = None) -> None:
+        self.function = function
+        self.receiver = receiver
+        self.source = source
+
+    def python_type(self) -> type:
+        return types.MethodType
+
+    def describe(self) -> str:
+        return f"method of {self.receiver.describe()}"
+
+    def truth(self, space: Space) -> bool:
+        return True
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return self.function.realize().call(space, [self.receiver, *args], kwargs)
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name == "__func__":
+            return self.function
+        if name == "__self__":
+            return self.receiver
+        return space.getattr(self.function, name)
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        if op not in ("==", "!=") or not isinstance(other, MethodValue):
+            return None
+        same = space.is_(self.receiver, other.receiver) and space.is_(self.function, other.function)
+        return ConstantValue(same is (op == "=="))
+
+
+@wraps(types.MethodType)
+def _wrap_method(space: Space, source: Source, obj: types.MethodType) -> Value:
+    space.guard(source, "TYPE_MATCH", types.MethodType)
+    function = space.load(source.child("attr", "__func__"), obj.__func__)
+    receiver = space.load(source.child("attr", "__self__"), obj.__self__)
+    return space.remember(obj, MethodValue(function, receiver, source))
+
+
+class BoundBuiltin(Value):
+    """A C-level method bound to a symbolic value: ``[].append``, ``"a".join``, ``d.items``."""
+
+    __slots__ = ("name", "receiver")
+
+    def __init__(self, receiver: Value, name: str) -> None:
+        self.receiver = receiver
+        self.name = name
+        self.source = None
+
+    def python_type(self) -> type:
+        return types.BuiltinMethodType
+
+    def describe(self) -> str:
+        return f"method {self.receiver.python_type().__name__}.{self.name}"
+
+    def truth(self, space: Space) -> bool:
+        return True
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return call_builtin_method(space, self.receiver, self.name, args, kwargs)
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name in ("__name__", "__qualname__"):
+            return ConstantValue(self.name)
+        if name == "__self__":
+            return self.receiver
+        return space.generic_getattr(self, name)
+
+
+def call_builtin_method(
+    space: Space, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value]
+) -> Result:
+    """Run the C-level method ``name`` on a value of a builtin kind (or on its container part)."""
+    receiver = receiver.realize()
+    method = getattr(receiver, "call_method", None)
+    if method is None:
+        raise GraphBreak(f"calling {name}() of a {receiver.describe()}")
+    return method(space, name, args, kwargs)
+
+
+class BuiltinValue(Value):
+    """A C function, or an unbound C method such as ``list.append``."""
+
+    __slots__ = ("function", "obj")
+
+    def __init__(self, function: Any, source: Source | None) -> None:
+        self.function = self.obj = function
+        self.source = source
+
+    def python_type(self) -> type:
+        return type(self.function)
+
+    def describe(self) -> str:
+        module = getattr(self.function, "__module__", None) or ""
+        name = getattr(self.function, "__qualname__", repr(self.function))
+        return f"C function {module + '.' if module not in ('', 'builtins') else ''}{name}"
+
+    def truth(self, space: Space) -> bool:
+        return True
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            return constant_value(space, getattr(self.function, name, None))
+        if name == "__call__":
+            return self
+        return space.generic_getattr(self, name)
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        function = self.function
+        try:
+            handler = LOOKASIDES.get(function)
+        except TypeError:  # an unhashable callable
+            handler = None
+        if handler is not None:
+            return handler(space, args, kwargs)
+        from framejit.values.torch_functions import call_in_graph, is_graph_function
+
+        if directives.is_special(function):
+            mark = directives.mark_of(function)
+            if mark == "allow_in_graph":
+                return call_in_graph(space, function, args, kwargs, None)
+            raise GraphBreak(f"{self.describe()} is marked with framejit.{mark}")
+        if is_graph_function(function):
+            return call_in_graph(space, function, args, kwargs, None)
+        owner = getattr(function, "__objclass__", None)
+        if owner is not None:
+            if not args:
+                raise GraphBreak(f"calling {self.describe()} without a receiver")
+            name = function.__name__
+            if owner is object:
+                from framejit.values.objects import object_method
+
+                return object_method(space, name, args, kwargs)
+            return call_builtin_method(space, args[0], name, args[1:], kwargs)
+        if inline_policy.is_pure_builtin(function):
+            from framejit.values.constants import fold
+
+            return fold(space, function, args, kwargs, self.describe())
+        raise GraphBreak(f"calling the {self.describe()}")
+
+
+@wraps(
+    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType, types.MethodWrapperType,
+)  # fmt: skip
+def _wrap_builtin(space: Space, source: Source, obj: Any) -> Value:
+    receiver = getattr(obj, "__self__", None)
+    if receiver is None or isinstance(receiver, (types.ModuleType, type)) or (
+        getattr(type(receiver), "__module__", "").startswith(("torch._C", "pybind11"))
+    ):
+        space.guard(source, "ID_MATCH", obj)
+        return space.remember(obj, BuiltinValue(obj, source))
+    # A method of an existing object: [].append kept in a variable.
+    space.guard(source, "TYPE_MATCH", type(obj))
+    space.guard(source.child("attr", "__name__"), "EQUALS_MATCH", obj.__name__)
+    return BoundBuiltin(space.load(source.child("attr", "__self__"), receiver), obj.__name__)
+
+
+def catch(space: Space, error: Raised, *classes: type[BaseException]) -> bool:
+    """Did the program raise one of these?"""
+    return issubclass(error.value.python_type(), classes)

@@ -1,0 +1,119 @@
+"""Generators made by the captured program: suspended symbolic frames.
+
+In: the request that would start the generator's frame. Out: an iterator value whose ``next`` runs
+that frame to its next ``yield`` (the interpreter supplies the running). A generator that has been
+started cannot be built for real; if one is needed, its creation is not captured.
+Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from framejit.exc import GraphBreak
+from framejit.values.base import CallRequest, Raised, Value
+from framejit.values.constants import ConstantValue
+from framejit.values.space import Result, Space
+
+
+class GeneratorValue(Value):
+    """``frame`` is the interpreter's frame once started; ``finished`` when it has returned."""
+
+    __slots__ = ("finished", "frame", "request", "returned", "started", "step")
+
+    def __init__(self, request: CallRequest, step: int) -> None:
+        self.request = request
+        self.step = step
+        self.frame: Any = None
+        self.started = False
+        self.finished = False
+        self.returned: Value | None = None
+        self.source = None
+
+    def python_type(self) -> type:
+        return types.GeneratorType
+
+    def truth(self, space: Space) -> bool:
+        return True
+
+    def iter(self, space: Space) -> Value:
+        return self
+
+    def next(self, space: Space) -> Value | None:
+        return self.resume(space, ConstantValue(None), None)
+
+    def resume(self, space: Space, sent: Value, thrown: Value | None) -> Value | None:
+        """Run to the next yield: the yielded value, or None when the generator returned."""
+        if self.finished:
+            if thrown is not None:
+                raise Raised(thrown)
+            return None
+        if not self.started and thrown is not None:
+            self.finished = True
+            raise Raised(thrown)
+        self.started = True
+        space.changes += 1
+        try:
+            value = space.resume_generator(self, sent, thrown)
+        except Raised as error:
+            self.finished = True
+            if issubclass(error.value.python_type(), StopIteration):
+                space.raise_error(RuntimeError, "generator raised StopIteration")
+            raise
+        if value is None:
+            self.finished = True
+        return value
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        if name == "__iter__":
+            return self
+        if name == "close":
+            return self._close(space)
+        if name == "throw":
+            thrown: Value | None = _exception(space, args[0])
+        elif name in ("send", "__next__"):
+            thrown = None
+        else:
+            raise GraphBreak(f"generator.{name}()")
+        sent = args[0] if name == "send" else ConstantValue(None)
+        value = self.resume(space, sent, thrown)
+        if value is None:
+            returned = self.returned
+            self.returned = None
+            is_none = returned is None or (
+                returned.realize().is_constant and returned.realize().as_python() is None
+            )
+            from framejit.values.exceptions import new_exception
+
+            raise Raised(
+                new_exception(space, StopIteration, [] if is_none else [returned])  # type: ignore[list-item]
+            )
+        return value
+
+    def _close(self, space: Space) -> Value:
+        if not self.started or self.finished:
+            self.finished = True
+            return ConstantValue(None)
+        from framejit.values.exceptions import new_exception
+
+        try:
+            value = self.resume(
+                space, ConstantValue(None), new_exception(space, GeneratorExit, [])
+            )
+        except Raised as error:
+            if issubclass(error.value.python_type(), (GeneratorExit, StopIteration)):
+                return ConstantValue(None)
+            raise
+        if value is not None:
+            space.raise_error(RuntimeError, "generator ignored GeneratorExit")
+        return ConstantValue(None)
+
+
+def _exception(space: Space, value: Value) -> Value:
+    value = value.realize()
+    if issubclass(value.python_type(), type):
+        return space.call_now(value, [])
+    return value

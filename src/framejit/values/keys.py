@@ -1,0 +1,156 @@
+"""How values are hashed: the Python object that stands for a value as a key of a dict or set.
+
+In: values, or real keys of existing dicts and sets. Out: keys that are equal and hash equal exactly
+when the objects they stand for are and do. Constants are their own keys, tuples and frozensets are
+made of keys, whatever hashes by its address is an `ObjectKey`; hashes written in Python are a graph
+break. Next: mappings, sets.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from framejit.exc import GraphBreak
+from framejit.values.base import Value
+
+if TYPE_CHECKING:
+    from framejit.source import Source
+    from framejit.values.space import Space
+
+#: Immutable, hashable, with an equality that runs no user code.
+PLAIN_TYPES: frozenset[type] = frozenset({
+    int, str, bool, float, complex, bytes, type(None), type(Ellipsis), type(NotImplemented), range,
+    torch.dtype, torch.device, torch.layout, torch.memory_format,
+})  # fmt: skip
+_ENUM_MODULES = ("enum", "builtins")
+_BY_ADDRESS = (types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType)
+
+
+class ObjectKey:
+    """The key of an object that is hashed by its address: a real object, or a value made here."""
+
+    __slots__ = ("target",)
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ObjectKey and other.target is self.target
+
+    def __hash__(self) -> int:
+        return id(self.target)
+
+    def __repr__(self) -> str:
+        return f"<key of {type(self.target).__name__}>"
+
+
+_by_address: dict[type, bool] = {}
+_plain_enums: dict[type, bool] = {}
+
+
+def hashed_by_address(cls: type) -> bool:
+    """Whether objects of this class are equal only to themselves."""
+    known = _by_address.get(cls)
+    if known is None:
+        if issubclass(cls, torch.Tensor):
+            known = cls.__hash__ is torch.Tensor.__hash__
+        else:
+            known = cls.__hash__ is object.__hash__ and cls.__eq__ is object.__eq__
+        known = _by_address[cls] = known or issubclass(cls, _BY_ADDRESS)
+    return known
+
+
+def _is_enum_of_plain(cls: type) -> bool:
+    """Enum classes whose members hash and compare by C code, or by Enum's own."""
+    known = _plain_enums.get(cls)
+    if known is None:
+        own = [base.__dict__ for base in cls.__mro__ if base.__module__ not in _ENUM_MODULES]
+        custom = any("__eq__" in names or "__hash__" in names for names in own)
+        known = _plain_enums[cls] = issubclass(cls, enum.Enum) and not custom
+    return known
+
+
+def is_plain(obj: Any) -> bool:
+    """A constant, or tuples and frozensets of constants."""
+    kind = type(obj)
+    if kind in PLAIN_TYPES:
+        return True
+    if kind is tuple or kind is frozenset or kind is torch.Size:
+        return all(map(is_plain, obj))
+    return _is_enum_of_plain(kind)
+
+
+def key_of(space: Space, value: Value) -> Any:
+    """The key for ``value``; TypeError in the program when it is not hashable."""
+    value = value.realize()
+    if value.is_constant:
+        key = value.as_python()
+        try:
+            hash(key)
+        except TypeError as error:
+            space.raise_real(error)
+        return key
+    cls = value.python_type()
+    hash_key = getattr(value, "hash_key", None)  # tuples, frozensets: made of keys
+    if hash_key is not None:
+        return hash_key(space)
+    if cls.__hash__ is None:
+        space.raise_error(TypeError, f"unhashable type: {cls.__name__!r}")
+    if _is_enum_of_plain(cls) and real_object(value) is not None:
+        return real_object(value)
+    if not hashed_by_address(cls):
+        raise GraphBreak(
+            f"a {value.describe()} with its own __hash__ is used as a key of a dict or set"
+        )
+    real = real_object(value)
+    return ObjectKey(value if real is None else real)
+
+
+def real_object(value: Value) -> Any:
+    """The existing object behind a value (a class, a module, a sourced object), or None."""
+    for name in ("obj", "cls", "module"):
+        real = getattr(value, name, None)
+        if real is not None:
+            return real if name != "cls" or isinstance(value.python_type(), type) else None
+    return None
+
+
+def key_of_real(obj: Any) -> Any:
+    """The key for a key found in an existing dict or set."""
+    if is_plain(obj):
+        return obj
+    kind = type(obj)
+    if kind is tuple:
+        return tuple(map(key_of_real, obj))
+    if kind is frozenset:
+        return frozenset(map(key_of_real, obj))
+    if hashed_by_address(kind):
+        return ObjectKey(obj)
+    raise GraphBreak(f"a dict or set has a key of type {kind.__qualname__} with its own __hash__")
+
+
+def real_key(key: Any) -> tuple[bool, Any]:
+    """The real object of a key: (True, object); (False, None) when it was made while capturing."""
+    if type(key) is ObjectKey:
+        return not isinstance(key.target, Value), key.target
+    if type(key) is tuple:
+        parts = [real_key(part) for part in key]
+        return all(known for known, _ in parts), tuple(part for _, part in parts)
+    if type(key) is frozenset:
+        parts = [real_key(part) for part in key]
+        return all(known for known, _ in parts), frozenset(part for _, part in parts)
+    return True, key
+
+
+def value_of_key(space: Space, obj: Any, source: Source) -> Value:
+    """The value for a real key of the dict or set at ``source`` (whose keys are guarded)."""
+    if type(obj) in PLAIN_TYPES or (is_plain(obj) and not isinstance(obj, enum.Enum)):
+        return space.constant(obj)
+    known = space.known_value(obj)
+    if known is not None:
+        return known
+    return space.load(space.const_source(obj, f"key of {source.name}"), obj)

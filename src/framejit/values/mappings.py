@@ -1,0 +1,586 @@
+"""Dicts: dict, OrderedDict, defaultdict, mapping proxies, and the ``__dict__`` of objects.
+
+In: existing dicts with their sources, or entries put together by the captured program. Out: their
+operations and methods, in CPython's key order. An existing dict is known piece by piece: reading a
+key guards that key's presence or absence, writing one guards nothing; whatever needs all keys
+guards them, once (`DictValue.complete`). Next: mapping_views, codegen.
+"""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict, defaultdict
+from typing import Any
+
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values.base import Value
+from framejit.values.iterators import DictIterator
+from framejit.values.keys import key_of, key_of_real, real_key, value_of_key
+from framejit.values.mapping_views import DictViewValue
+from framejit.values.methods import ContainerValue, Result, container_of, method
+from framejit.values.sequences import TupleValue
+from framejit.values.space import Space, wraps
+
+Pair = tuple[Value, Value]
+
+
+class DictValue(ContainerValue):
+    """A dict. For codegen, when ``mutated``: if ``rewritten``, clear the real one and store all
+    ``items`` in order; else apply ``written`` in order (None: delete the key)."""
+
+    __slots__ = (
+        "blind", "cls", "complete", "default_factory", "delta", "mutated", "obj", "pairs",
+        "removed", "rewritten", "space", "version", "written",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        items: dict[Any, Pair],
+        source: Source | None = None,
+        obj: Any = None,
+        cls: type = dict,
+    ) -> None:
+        #: Key -> (key, value): everything when ``complete``, else what is known to be there.
+        self.pairs = items
+        self.source = source
+        self.obj = obj
+        self.cls = cls
+        self.complete = True
+        self.default_factory: Value | None = None
+        self.mutated = False
+        self.rewritten = False
+        self.written: dict[Any, Pair | None] = {}
+        #: Counts changes of the set of keys, for iterators.
+        self.version = 0
+        #: While incomplete: keys stored without looking, keys known to be gone, change in size.
+        self.blind: set[Any] = set()
+        self.removed: set[Any] = set()
+        self.delta = 0
+        self.space: Space | None = None
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def as_python(self) -> Any:
+        pairs = self.items.values()
+        plain = {k.realize().as_python(): v.realize().as_python() for k, v in pairs}
+        if self.cls is defaultdict:
+            raise GraphBreak("a defaultdict is not a constant")
+        return plain if self.cls is dict else self.cls(plain)
+
+    @property
+    def items(self) -> dict[Any, Pair]:
+        """All entries in order: key -> (key value, value)."""
+        if not self.complete:
+            assert self.space is not None
+            self.look_at_all(self.space)
+        return self.pairs
+
+    # -- knowledge ---------------------------------------------------------------------------------
+
+    def look_at_all(self, space: Space) -> None:
+        """Know every key, in order; guards them. Afterwards the dict is complete."""
+        if self.complete:
+            return
+        source, obj = self.source, self.obj
+        assert source is not None
+        reals = tuple(_iterate(obj))
+        space.guard(source, "DICT_KEYS", reals)
+        out: dict[Any, Pair] = {}
+        for real in reals:
+            key = key_of_real(real)
+            if key in self.removed:
+                continue
+            known = self.pairs.get(key)
+            if known is None:
+                content = space.load(source.child("item", real), _read(obj, real))
+            else:
+                content = known[1]
+            out[key] = (value_of_key(space, real, source), content)
+        for key, pair in self.pairs.items():
+            out.setdefault(key, pair)
+        self.pairs = out
+        self.complete = True
+        self.blind.clear()
+        self.removed.clear()
+
+    def lookup(self, space: Space, key: Any) -> Pair | None:
+        """The entry for ``key``; in an incomplete dict its presence or absence is guarded."""
+        pair = self.pairs.get(key)
+        if pair is not None or self.complete:
+            return pair
+        if key in self.removed:
+            return None
+        known, real = real_key(key)
+        if not known:
+            if type(key) is tuple or type(key) is frozenset:
+                self.look_at_all(space)
+                return self.pairs.get(key)
+            return None  # an object made while capturing cannot be a key of an existing dict
+        assert self.source is not None
+        child = self.source.child("item", real)
+        if not _has(self.obj, real):
+            space.guard(child, "ABSENT")
+            return None
+        space.guard(child, "PRESENT")
+        pair = (value_of_key(space, real, self.source), space.load(child, _read(self.obj, real)))
+        self.pairs[key] = pair
+        return pair
+
+    def store(self, space: Space, key: Any, key_value: Value, value: Value) -> None:
+        """``self[key] = value``; an equal key that is there already stays."""
+        if self.written.get(key, self) is None:  # deleted before: it moves to the end
+            self.look_at_all(space)
+            self.rewritten = True
+        old = self.pairs.get(key)
+        if old is not None:
+            self.pairs[key] = (old[0], value)
+        else:
+            if not self.complete:
+                self.blind.add(key)
+            self.pairs[key] = (key_value, value)
+            self.version += 1
+        if self.source is not None:
+            self.written[key] = self.pairs[key]
+        self.changed(space)
+
+    def remove(self, space: Space, key: Any) -> None:
+        """Delete an entry that is there."""
+        if self.source is not None:
+            known, real = real_key(key)
+            was_there = known and self.obj is not None and _has(self.obj, real)
+            if not self.complete:
+                if key in self.blind:  # stored without looking; now it matters
+                    kind = "PRESENT" if was_there else "ABSENT"
+                    space.guard(self.source.child("item", real) if known else None, kind)
+                    self.blind.discard(key)
+                    self.delta += 0 if was_there else 1
+                self.delta -= 1
+                self.removed.add(key)
+            if was_there:
+                self.written.pop(key, None)
+                self.written[key] = None
+            else:
+                self.written.pop(key, None)
+        del self.pairs[key]
+        self.version += 1
+        self.changed(space)
+
+    def changed(self, space: Space) -> None:
+        """The dict has been changed."""
+        space.changes += 1
+        if self.source is not None:
+            self.mutated = True
+            space.effects.note(self)
+
+    def replace(self, space: Space, pairs: dict[Any, Pair]) -> None:
+        """Take over a new content, whatever was there."""
+        self.pairs = pairs
+        self.complete = True
+        self.blind.clear()
+        self.removed.clear()
+        self.written.clear()
+        self.rewritten = self.source is not None
+        self.version += 1
+        self.changed(space)
+
+    def keys_in_order(self, space: Space) -> list[Any]:
+        """All keys."""
+        self.look_at_all(space)
+        return list(self.pairs)
+
+    def size(self, space: Space) -> int:
+        """The number of entries; guards the size of an existing dict only."""
+        if self.complete:
+            return len(self.pairs)
+        if self.blind:
+            self.look_at_all(space)
+            return len(self.pairs)
+        length = _size(self.obj)
+        space.guard(self.source, "LEN_MATCH", length)
+        return length + self.delta
+
+    def entry(self, space: Space, key: Any, what: str) -> Value:
+        """What a view shows of an entry: ``what`` is "keys", "values" or "items"."""
+        pair = self.lookup(space, key)
+        assert pair is not None
+        if what == "keys":
+            return pair[0]
+        return pair[1] if what == "values" else TupleValue(list(pair))
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def truth(self, space: Space) -> bool:
+        if self.complete:
+            return bool(self.pairs)
+        if self.blind:
+            return True
+        if self.delta:
+            return self.size(space) > 0
+        answer = _size(self.obj) > 0
+        space.guard(self.source, "BOOL_MATCH", answer)
+        return answer
+
+    def len(self, space: Space) -> Value:
+        return space.constant(self.size(space))
+
+    def iter(self, space: Space) -> Value:
+        return DictIterator(space, self, "keys")
+
+    def items_now(self, space: Space) -> list[Value] | None:
+        return [self.entry(space, key, "keys") for key in self.keys_in_order(space)]
+
+    def contains(self, space: Space, item: Value) -> Value:
+        return space.constant(self.lookup(space, key_of(space, item)) is not None)
+
+    def getitem(self, space: Space, key: Value) -> Result:
+        pair = self.lookup(space, key_of(space, key))
+        if pair is not None:
+            return pair[1]
+        if self.cls is defaultdict:
+            return self.do___missing__(space, key)
+        return self._missing(space, key)
+
+    def setitem(self, space: Space, key: Value, value: Value) -> None:
+        if self.cls is types.MappingProxyType:
+            space.raise_error(TypeError, "'mappingproxy' object does not support item assignment")
+        self.store(space, key_of(space, key), key, value)
+
+    def delitem(self, space: Space, key: Value) -> None:
+        if self.cls is types.MappingProxyType:
+            space.raise_error(TypeError, "'mappingproxy' object does not support item deletion")
+        made = key_of(space, key)
+        if self.lookup(space, made) is None:
+            self._missing(space, key)
+        self.remove(space, made)
+
+    def _missing(self, space: Space, key: Value) -> Value:
+        from framejit.values.base import Raised
+        from framejit.values.exceptions import new_exception  # room-internal cycle
+
+        raise Raised(new_exception(space, KeyError, [key]))
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name == "default_factory" and self.cls is defaultdict:
+            return self.factory(space)
+        return super().getattr(space, name)
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        if name == "default_factory" and self.cls is defaultdict and self.source is None:
+            self.default_factory = value
+            return
+        super().setattr(space, name, value)
+
+    def factory(self, space: Space) -> Value:
+        """The defaultdict's ``default_factory``."""
+        if self.default_factory is None:
+            if self.source is not None and isinstance(self.obj, defaultdict):
+                self.default_factory = space.load(
+                    self.source.child("attr", "default_factory"), self.obj.default_factory
+                )
+            else:
+                self.default_factory = space.constant(None)
+        return self.default_factory
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        plain = container_of(other, DictValue)
+        if plain is None or op not in ("==", "!="):
+            return None
+        ordered = self.cls is OrderedDict and plain.cls is OrderedDict
+        return space.constant(self._same(space, plain, ordered) is (op == "=="))
+
+    def _same(self, space: Space, other: DictValue, ordered: bool) -> bool:
+        if self is other:
+            return True
+        if self.size(space) != other.size(space):
+            return False
+        mine, theirs = self.items, other.items
+        if ordered and list(mine) != list(theirs):
+            return False
+        for key, (_, value) in mine.items():
+            pair = theirs.get(key)
+            if pair is None or not space.equal(value, pair[1]):
+                return False
+        return True
+
+    def binary_op(
+        self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
+    ) -> Result | None:
+        if op != "|":
+            return None
+        if inplace:
+            self.do_update(space, other, kwargs={})
+            return self
+        plain = container_of(other, DictValue)
+        if plain is None:
+            return None
+        left, right = (plain, self) if reflected else (self, plain)
+        result = left.fresh_copy(space)
+        if reflected:
+            result.cls = self.cls
+            result.default_factory = self.default_factory
+        result.merge(space, right)
+        return result
+
+    def fresh_copy(self, space: Space) -> DictValue:
+        """A new dict of the same kind with the same entries."""
+        cls = dict if self.cls is types.MappingProxyType else self.cls
+        keys = self.keys_in_order(space)
+        pairs = {key: self.lookup(space, key) for key in keys}
+        copy = DictValue(pairs, None, None, cls)  # type: ignore[arg-type]
+        if cls is defaultdict:
+            copy.default_factory = self.factory(space)
+        return copy
+
+    def merge(self, space: Space, other: DictValue) -> None:
+        """Store all entries of ``other``."""
+        for key in other.keys_in_order(space):
+            pair = other.lookup(space, key)
+            assert pair is not None
+            self.store(space, key, *pair)
+
+    # -- methods -----------------------------------------------------------------------------------
+
+    @method(1, 2)
+    def do_get(self, space: Space, key: Value, default: Value | None = None) -> Value | None:
+        pair = self.lookup(space, key_of(space, key))
+        return default if pair is None else pair[1]
+
+    @method(1, 2)
+    def do_setdefault(self, space: Space, key: Value, default: Value | None = None) -> Value:
+        made = key_of(space, key)
+        pair = self.lookup(space, made)
+        if pair is not None:
+            return pair[1]
+        value = space.constant(None) if default is None else default
+        self.store(space, made, key, value)
+        return value
+
+    @method(1, 2, "default")
+    def do_pop(self, space: Space, key: Value, default: Value | None = None) -> Value:
+        made = key_of(space, key)
+        pair = self.lookup(space, made)
+        if pair is None:
+            return self._missing(space, key) if default is None else default
+        self.remove(space, made)
+        return pair[1]
+
+    @method(0, 1, "last")
+    def do_popitem(self, space: Space, last: Value | None = None) -> Value:
+        keys = self.keys_in_order(space)
+        if not keys:
+            message = "popitem(): dictionary is empty"
+            space.raise_error(KeyError, "dictionary is empty" if self._ordered() else message)
+        key = keys[-1 if last is None or space.truth(last) else 0]
+        pair = self.lookup(space, key)
+        assert pair is not None
+        self.remove(space, key)
+        return TupleValue(list(pair))
+
+    def _ordered(self) -> bool:
+        return self.cls is OrderedDict
+
+    @method(1, 2, "last")
+    def do_move_to_end(self, space: Space, key: Value, last: Value | None = None) -> None:
+        pairs, made = self.items, key_of(space, key)
+        pair = pairs.get(made)
+        if pair is None:
+            self._missing(space, key)
+            return
+        rest = {k: p for k, p in pairs.items() if k != made}
+        if last is None or space.truth(last):
+            self.replace(space, {**rest, made: pair})
+        else:
+            self.replace(space, {made: pair, **rest})
+
+    @method(0, 1, "**")
+    def do_update(
+        self,
+        space: Space,
+        other: Value | None = None,
+        kwargs: dict[str, Value] | None = None,
+    ) -> None:
+        if other is not None:
+            self._update_from(space, other.realize())
+        for name, value in (kwargs or {}).items():
+            self.store(space, name, space.constant(name), value)
+
+    def _update_from(self, space: Space, other: Value) -> None:
+        plain = container_of(other, DictValue)
+        if plain is not None and not _own_iteration(space, other):
+            self.merge(space, plain)
+        elif space.class_attribute(other.python_type(), "keys") is not None:
+            keys = space.call_now(space.getattr_now(other, "keys"), [])
+            for key in space.items(keys):
+                value = space.now(space.getitem(other, key))
+                self.store(space, key_of(space, key), key, value)
+        else:
+            for position, element in enumerate(space.items(other)):
+                pair = self._pair(space, element, position)
+                self.store(space, key_of(space, pair[0]), pair[0], pair[1])
+
+    def _pair(self, space: Space, element: Value, position: int) -> list[Value]:
+        if not hasattr(element.python_type(), "__iter__"):
+            space.raise_error(
+                TypeError,
+                f"cannot convert dictionary update sequence element #{position} to a sequence",
+            )
+        pair = space.items(element)
+        if len(pair) != 2:
+            space.raise_error(
+                ValueError,
+                f"dictionary update sequence element #{position} has length {len(pair)}; "
+                "2 is required",
+            )
+        return pair
+
+    @method(0, -1, "**")
+    def do___init__(
+        self, space: Space, *args: Value, kwargs: dict[str, Value] | None = None
+    ) -> None:
+        if self.cls is defaultdict and args:
+            self.default_factory, args = args[0], args[1:]
+        if len(args) > 1:
+            name = self.cls.__name__
+            space.raise_error(TypeError, f"{name} expected at most 1 argument, got {len(args)}")
+        self.do_update(space, args[0] if args else None, kwargs)
+
+    @method()
+    def do_clear(self, space: Space) -> None:
+        self.replace(space, {})
+
+    @method()
+    def do_copy(self, space: Space) -> Value:
+        return self.fresh_copy(space)
+
+    @method()
+    def do___copy__(self, space: Space) -> Value:
+        return self.fresh_copy(space)
+
+    @method()
+    def do_keys(self, space: Space) -> Value:
+        return DictViewValue(self, "keys")
+
+    @method()
+    def do_values(self, space: Space) -> Value:
+        return DictViewValue(self, "values")
+
+    @method()
+    def do_items(self, space: Space) -> Value:
+        return DictViewValue(self, "items")
+
+    @method()
+    def do___reversed__(self, space: Space) -> Value:
+        return DictIterator(space, self, "keys", reverse=True)
+
+    @method(1)
+    def do___missing__(self, space: Space, key: Value) -> Value:
+        factory = self.factory(space).realize()
+        if self.cls is not defaultdict or (factory.is_constant and factory.as_python() is None):
+            return self._missing(space, key)
+        value = space.call_now(factory, [])
+        self.store(space, key_of(space, key), key, value)
+        return value
+
+
+class InstanceDictValue(DictValue):
+    """``obj.__dict__``: reads and writes go through to the object's attributes (``owner``)."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: Any) -> None:
+        super().__init__({})
+        self.owner = owner
+
+    @property
+    def items(self) -> dict[Any, Pair]:
+        raise GraphBreak("the whole __dict__ of an object is needed at once")
+
+    def look_at_all(self, space: Space) -> None:
+        return
+
+    def lookup(self, space: Space, key: Any) -> Pair | None:
+        if not isinstance(key, str):
+            return None
+        value = self.owner.instance_attribute(space, key)
+        return None if value is None else (space.constant(key), value)
+
+    def store(self, space: Space, key: Any, key_value: Value, value: Value) -> None:
+        if not isinstance(key, str):
+            raise GraphBreak("storing a key that is not a string in an object's __dict__")
+        if self.owner.instance_attribute(space, key) is None:
+            self.version += 1
+        self.owner.store(space, key, value)
+
+    def remove(self, space: Space, key: Any) -> None:
+        self.version += 1
+        self.owner.store(space, key, None)
+
+    def replace(self, space: Space, pairs: dict[Any, Pair]) -> None:
+        for key in self.keys_in_order(space):
+            if key not in pairs:
+                self.remove(space, key)
+        for key, pair in pairs.items():
+            self.store(space, key, *pair)
+
+    def keys_in_order(self, space: Space) -> list[Any]:
+        return list(self.owner.attribute_names(space))
+
+    def size(self, space: Space) -> int:
+        return len(self.keys_in_order(space))
+
+    def truth(self, space: Space) -> bool:
+        return self.size(space) > 0
+
+    def _same(self, space: Space, other: DictValue, ordered: bool) -> bool:
+        return self.fresh_copy(space)._same(space, other.fresh_copy(space), ordered)
+
+
+# -- existing dicts, read without running user code ------------------------------------------------
+
+
+def _iterate(obj: Any) -> Any:
+    if isinstance(obj, OrderedDict):
+        return OrderedDict.__iter__(obj)
+    return dict.__iter__(obj) if isinstance(obj, dict) else iter(obj)
+
+
+def _read(obj: Any, key: Any) -> Any:
+    return dict.__getitem__(obj, key) if isinstance(obj, dict) else obj[key]
+
+
+def _has(obj: Any, key: Any) -> bool:
+    return dict.__contains__(obj, key) if isinstance(obj, dict) else key in obj
+
+
+def _size(obj: Any) -> int:
+    return dict.__len__(obj) if isinstance(obj, dict) else len(obj)
+
+
+def _own_iteration(space: Space, value: Value) -> bool:
+    """Whether ``dict.update(value)`` must ask the object: a dict subclass with own ``__iter__``."""
+    if isinstance(value, DictValue):
+        return False
+    found = space.class_attribute(value.python_type(), "__iter__")
+    return found is not None and isinstance(found.raw, types.FunctionType)
+
+
+@wraps(dict, OrderedDict, defaultdict, types.MappingProxyType)
+def wrap_dict(space: Space, source: Source, obj: Any) -> Value:
+    """An existing dict: nothing but its class is guarded yet."""
+    space.guard(source, "TYPE_MATCH", type(obj))
+    return space.remember(obj, existing_dict(space, source, obj, type(obj)))
+
+
+def existing_dict(space: Space, source: Source, obj: Any, cls: type = dict) -> DictValue:
+    """The content of an existing dict (or of an object of a subclass)."""
+    value = DictValue({}, source, obj, cls)
+    value.complete = False
+    value.space = space
+    return value
+
+
+def new_dict(space: Space, entries: dict[str, Value]) -> DictValue:
+    """A dict with string keys, as made for ``**kwargs``."""
+    return DictValue({name: (space.constant(name), value) for name, value in entries.items()})

@@ -1,0 +1,70 @@
+"""The structural pattern matching of ``match`` statements.
+
+In: a subject and a pattern's parts. Out: what the MATCH_* instructions push. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from framejit.exc import GraphBreak
+from framejit.values.base import Raised, Value
+from framejit.values.classes import ClassValue
+from framejit.values.space import Space
+
+_NOT_SEQUENCES = (str, bytes, bytearray)
+_SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
+
+
+def match_sequence(value: Value) -> bool:
+    """Does a sequence pattern look into this value?"""
+    cls = value.python_type()
+    return issubclass(cls, Sequence) and not issubclass(cls, _NOT_SEQUENCES)
+
+
+def match_mapping(value: Value) -> bool:
+    """Does a mapping pattern look into this value?"""
+    return issubclass(value.python_type(), Mapping)
+
+
+def match_keys(space: Space, subject: Value, keys: Value) -> list[Value] | None:
+    """The values under ``keys``, or None if one is missing."""
+    found = []
+    for key in space.items(keys):
+        if not space.contains(subject, key):
+            return None
+        found.append(space.now(space.getitem(subject, key)))
+    return found
+
+
+def match_class(
+    space: Space, subject: Value, cls: Value, positional: int, names: Value
+) -> list[Value] | None:
+    """The attributes that a class pattern binds, or None if the subject does not match."""
+    subject, cls = subject.realize(), cls.realize()
+    if not isinstance(cls, ClassValue):
+        raise GraphBreak("a class pattern with something that is not a class")
+    if not issubclass(subject.python_type(), cls.cls):
+        return None
+    found: list[Value] = []
+    wanted = [str(n.realize().as_python()) for n in space.items(names)]
+    if positional:
+        args = space.class_attribute(cls.cls, "__match_args__")
+        if args is None:
+            if positional == 1 and cls.cls in _SELF_MATCHING:
+                found.append(subject)
+                positional = 0
+            else:
+                raise GraphBreak(f"{cls.cls.__qualname__}() accepts no positional sub-patterns")
+        else:
+            if len(args.raw) < positional:
+                raise GraphBreak(f"{cls.cls.__qualname__}() accepts fewer sub-patterns")
+            wanted = [*args.raw[:positional], *wanted]
+    for name in wanted:
+        try:
+            found.append(space.getattr_now(subject, name))
+        except Raised as error:
+            if issubclass(error.value.python_type(), AttributeError):
+                return None
+            raise
+    return found

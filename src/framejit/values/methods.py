@@ -1,0 +1,198 @@
+"""What lists, tuples, dicts, sets and deques have in common: tables of C-level methods.
+
+In: a call of a method of a builtin type on a symbolic container. Out: the handler's answer. The
+number of arguments is checked against the table; when it does not fit, the real method is called on
+an empty object with as many ``None``s, so that the complaint is CPython's own. Also here: the
+conversions that every container needs (an index, a container inside an object of a subclass).
+Next: sequences, mappings, sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+
+import torch
+
+from framejit.exc import GraphBreak
+from framejit.values.base import CallRequest, Raised, Value
+
+if TYPE_CHECKING:
+    from framejit.values.space import Space
+
+Result = Value | CallRequest
+Container = TypeVar("Container", bound=Value)
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+#: special method -> (operator, reflected, in place)
+_BINARY_METHODS: dict[str, tuple[str, bool, bool]] = {}
+for _op, _name in {"+": "add", "*": "mul", "|": "or", "&": "and", "^": "xor", "-": "sub"}.items():
+    _BINARY_METHODS[f"__{_name}__"] = (_op, False, False)
+    _BINARY_METHODS[f"__r{_name}__"] = (_op, True, False)
+    _BINARY_METHODS[f"__i{_name}__"] = (_op, False, True)
+_COMPARE_METHODS = {
+    "__eq__": "==", "__ne__": "!=", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">=",
+}  # fmt: skip
+
+
+class Method(NamedTuple):
+    """A C-level method: the handler, its range of positional arguments, its keywords."""
+
+    run: Callable[..., Any]
+    low: int
+    high: int
+    keywords: frozenset[str]
+
+
+def method(low: int = 0, high: int | None = None, *keywords: str) -> Callable[[Handler], Handler]:
+    """Mark ``do_NAME(self, space, *args)`` as the method ``NAME``; ``high`` -1 means any number.
+
+    A handler returns None for Python's None. Keyword arguments are passed under their own names;
+    with "**" among ``keywords`` any are accepted.
+    """
+
+    def mark(handler: Handler) -> Handler:
+        top = low if high is None else (1 << 30 if high < 0 else high)
+        handler.__dict__["method"] = Method(handler, low, top, frozenset(keywords))
+        return handler
+
+    return mark
+
+
+class ContainerValue(Value):
+    """A value of a builtin type with C-level methods, given as ``do_NAME`` handlers."""
+
+    __slots__ = ()
+    methods: ClassVar[dict[str, Method]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        table = dict(cls.methods)
+        for name, handler in vars(cls).items():
+            entry = getattr(handler, "method", None)
+            if isinstance(entry, Method):
+                table[name.removeprefix("do_")] = entry
+        cls.methods = table
+
+    def sample(self) -> Any:
+        """An empty real object of this type, to get CPython's complaints from."""
+        return self.python_type()()
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        """The C-level method ``name`` of this builtin type, called on this value."""
+        entry = self.methods.get(name)
+        if entry is None:
+            return self.call_special_method(space, name, args, kwargs)
+        run, low, high, keywords = entry
+        if not low <= len(args) <= high or (
+            kwargs and "**" not in keywords and not keywords.issuperset(kwargs)
+        ):
+            count_error(space, lambda: getattr(self.sample(), name), args, kwargs)
+        if kwargs and "**" not in keywords:
+            names = entry.run.__code__.co_varnames[2 : 2 + len(args)]
+            if not kwargs.keys().isdisjoint(names):
+                count_error(space, lambda: getattr(self.sample(), name), args, kwargs)
+        if not kwargs:
+            result = run(self, space, *args)
+        elif "**" in keywords:
+            result = run(self, space, *args, kwargs=kwargs)
+        else:
+            result = run(self, space, *args, **kwargs)
+        return space.constant(None) if result is None else result
+
+    def call_special_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        """``x.__add__(y)`` and the like, written out or reached through ``super()``."""
+        if name in _BINARY_METHODS and len(args) == 1:
+            op, reflected, inplace = _BINARY_METHODS[name]
+            result = self.binary_op(space, op, args[0].realize(), reflected, inplace)
+            return space.constant(NotImplemented) if result is None else result
+        if name in _COMPARE_METHODS and len(args) == 1:
+            answer = self.compare_op(space, _COMPARE_METHODS[name], args[0].realize())
+            return space.constant(NotImplemented) if answer is None else answer
+        if name == "__len__" and not args:
+            return self.len(space)
+        if name == "__iter__" and not args:
+            return self.iter(space)
+        if name == "__contains__" and len(args) == 1:
+            return self.contains(space, args[0])
+        if name == "__getitem__" and len(args) == 1:
+            return self.getitem(space, args[0])
+        if name == "__setitem__" and len(args) == 2:
+            self.setitem(space, args[0], args[1])
+            return space.constant(None)
+        if name == "__delitem__" and len(args) == 1:
+            self.delitem(space, args[0])
+            return space.constant(None)
+        if name in ("__repr__", "__str__") and not args:
+            return space.constant(repr(self.as_python()))
+        if name == "__format__" and len(args) == 1:
+            return space.constant(format(self.as_python(), args[0].realize().as_python()))
+        raise GraphBreak(f"{self.python_type().__name__}.{name}() is not known to framejit")
+
+    def binary_op(
+        self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
+    ) -> Result | None:
+        """``self op other`` (or ``other op self``); None is NotImplemented."""
+        return None
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        """``self op other``; None is NotImplemented."""
+        return None
+
+
+def count_error(
+    space: Space, find: Callable[[], Any], args: list[Value], kwargs: dict[str, Value]
+) -> None:
+    """The arguments do not fit: raise what CPython says to as many of them."""
+    try:
+        find()(*[None] * len(args), **dict.fromkeys(kwargs))
+    except TypeError as error:
+        space.raise_real(error)
+    raise GraphBreak("arguments in a form that framejit does not know for this method")
+
+
+def container_of(value: Value, kind: type[Container]) -> Container | None:
+    """``value`` as a container of this kind: itself, or the one inside an object of a subclass."""
+    if isinstance(value, kind):
+        return value
+    inner = getattr(value, "container", None)
+    return inner if isinstance(inner, kind) else None
+
+
+def is_tensor(value: Value) -> bool:
+    """Whether ``value`` stands for a tensor."""
+    return issubclass(value.python_type(), torch.Tensor)
+
+
+def raised_is(signal: Raised, *classes: type[BaseException]) -> bool:
+    """Whether the program raised an exception of one of these classes."""
+    return issubclass(signal.value.python_type(), classes)
+
+
+def index_of(space: Space, value: Value, complaint: str = "") -> int:
+    """``operator.index(value)``; TypeError in the program with ``complaint``."""
+    value = value.realize()
+    if value.is_constant:
+        constant = value.as_python()
+        if isinstance(constant, int):
+            return constant
+    elif issubclass(value.python_type(), int):
+        return value.as_python()
+    elif is_tensor(value):
+        raise GraphBreak(
+            "a tensor is used as an index, which depends on its data",
+            "index with a Python number, or use tensor indexing",
+        )
+    else:
+        special = space.special_method(value, "__index__")
+        if special is not None:
+            return index_of(space, space.call_now(special, []))
+    name = value.python_type().__name__
+    space.raise_error(
+        TypeError, complaint or f"{name!r} object cannot be interpreted as an integer"
+    )
+    raise AssertionError

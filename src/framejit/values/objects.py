@@ -1,0 +1,445 @@
+"""Instances of user-defined classes: attributes, special methods, containers with extra behaviour.
+
+In: existing objects with their sources, or new ones made by the captured program. Out: attribute
+reads and writes by Python's own rules; writes go to an overlay that is replayed later. Instances of
+``list``/``dict``/``tuple``/``set`` subclasses carry their content as ``container``, which only the
+base class's own methods touch. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
+
+import torch
+
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values import operators
+from framejit.values.base import NULL, Value
+from framejit.values.constants import ConstantValue
+from framejit.values.descriptors import is_data_descriptor
+from framejit.values.functions import MethodValue
+from framejit.values.space import LOOKASIDES, WRAP_RULES, Result, Space
+
+_MISSING = object()
+
+
+class ObjectValue(Value):
+    """An instance. ``attributes`` holds what the program assigned (None: deleted)."""
+
+    __slots__ = ("attributes", "cls", "container", "mutated", "obj", "step")
+
+    def __init__(
+        self, cls: type, obj: Any = None, source: Source | None = None, step: int = 0
+    ) -> None:
+        self.cls = cls
+        self.obj = obj
+        self.source = source
+        self.attributes: dict[str, Value | None] = {}
+        self.container: Any = None
+        self.mutated = False
+        self.step = step
+
+    def python_type(self) -> type:
+        return self.cls
+
+    # -- attributes --------------------------------------------------------------------------------
+
+    def getattr(self, space: Space, name: str) -> Result:
+        cls = self.cls
+        custom = space.class_attribute(cls, "__getattribute__")
+        if custom is not None and type(custom.raw) is types.FunctionType:
+            handler = LOOKASIDES.get(custom.raw)
+            method = MethodValue(space.load(custom.source, custom.raw), self)
+            if handler is None:
+                return space.call(method, [ConstantValue(name)], {})
+        return self.plain_getattr(space, name)
+
+    def plain_getattr(self, space: Space, name: str) -> Result:
+        """``object.__getattribute__`` with ``__getattr__`` behind it."""
+        cls = self.cls
+        found = space.class_attribute(cls, name)
+        if found is not None and is_data_descriptor(found.raw):
+            return space.bind_class_attribute(found, self, cls, name)
+        own = self.instance_attribute(space, name)
+        if own is not None:
+            return own
+        if found is not None:
+            return space.bind_class_attribute(found, self, cls, name)
+        if isinstance(self.obj, torch.nn.Module):
+            from framejit.values.nn_modules import module_member  # room-internal cycle
+
+            member = module_member(space, self, name)
+            if member is not None:
+                return member
+        hook = space.class_attribute(cls, "__getattr__")
+        if hook is not None and type(hook.raw) is types.FunctionType:
+            if hook.raw is not torch.nn.Module.__getattr__ or self.obj is None:
+                return space.call(
+                    MethodValue(space.load(hook.source, hook.raw), self), [ConstantValue(name)], {}
+                )
+        return space.raise_error(
+            AttributeError, f"{cls.__name__!r} object has no attribute {name!r}"
+        )
+
+    def instance_attribute(self, space: Space, name: str) -> Value | None:
+        """The entry ``name`` of the instance's ``__dict__``; absence is guarded."""
+        stored = self.attributes.get(name, _MISSING)
+        if stored is not _MISSING:
+            return stored  # type: ignore[return-value]
+        if self.obj is None or self.source is None:
+            return None
+        namespace = instance_namespace(self.obj)
+        if namespace is None:
+            return None
+        source = self.source.child("dict").child("item", name)
+        if name in namespace:
+            return space.load(source, namespace[name])
+        space.guard(source, "ABSENT")
+        return None
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        cls = self.cls
+        custom = space.class_attribute(cls, "__setattr__")
+        if custom is not None and type(custom.raw) is types.FunctionType:
+            if custom.raw is torch.nn.Module.__setattr__:
+                from framejit.values.nn_modules import module_setattr  # room-internal cycle
+
+                if module_setattr(space, self, name, value):
+                    return
+            method = MethodValue(space.load(custom.source, custom.raw), self)
+            space.call_now(method, [ConstantValue(name), value])
+            return
+        self.plain_setattr(space, name, value)
+
+    def plain_setattr(self, space: Space, name: str, value: Value) -> None:
+        """``object.__setattr__``."""
+        cls = self.cls
+        found = space.class_attribute(cls, name)
+        if found is not None and is_data_descriptor(found.raw):
+            raw = found.raw
+            if type(raw) is property:
+                if raw.fset is None:
+                    space.raise_error(
+                        AttributeError,
+                        f"property {name!r} of {cls.__name__!r} object has no setter",
+                    )
+                setter = space.load(found.source.child("attr", "fset"), raw.fset)
+                space.call_now(setter, [self, value])
+                return
+            if type(raw) not in (types.MemberDescriptorType, types.GetSetDescriptorType):
+                descriptor = space.load(found.source, raw).realize()
+                method = space.special_method(descriptor, "__set__")
+                if method is not None:
+                    space.call_now(method, [self, value])
+                    return
+            if name in ("__class__", "__dict__"):
+                raise GraphBreak(f"assigning {name} of a {self.describe()}")
+        elif self.obj is None and not _has_dict(cls):
+            space.raise_error(
+                AttributeError, f"{cls.__name__!r} object has no attribute {name!r}"
+            )
+        self.store(space, name, value)
+
+    def store(self, space: Space, name: str, value: Value | None) -> None:
+        """Write (or delete) an instance attribute in the overlay."""
+        self.attributes.pop(name, None)  # assignment order is the order of a new __dict__
+        self.attributes[name] = value
+        self.note(space)
+
+    def note(self, space: Space) -> None:
+        """The object has changed."""
+        self.mutated = True
+        space.changes += 1
+        if self.source is not None:
+            space.effects.note(self)
+
+    def delattr(self, space: Space, name: str) -> None:
+        custom = space.class_attribute(self.cls, "__delattr__")
+        if custom is not None and type(custom.raw) is types.FunctionType:
+            method = MethodValue(space.load(custom.source, custom.raw), self)
+            space.call_now(method, [ConstantValue(name)])
+            return
+        found = space.class_attribute(self.cls, name)
+        if found is not None and isinstance(found.raw, property):
+            raise GraphBreak(f"deleting the property {name!r}")
+        slot = found is not None and isinstance(found.raw, types.MemberDescriptorType)
+        if not slot and self.instance_attribute(space, name) is None:
+            space.raise_error(
+                AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
+            )
+        self.store(space, name, None)
+
+    def attribute_names(self, space: Space) -> list[str]:
+        """The keys of the instance's ``__dict__`` in order; guarded for existing objects."""
+        names: dict[str, None] = {}
+        if self.obj is not None and self.source is not None:
+            namespace = instance_namespace(self.obj)
+            if namespace is not None:
+                space.guard(self.source.child("dict"), "DICT_KEYS", tuple(namespace))
+                names.update(dict.fromkeys(namespace))
+        for name, value in self.attributes.items():
+            if value is None:
+                names.pop(name, None)
+            else:
+                found = space.class_attribute(self.cls, name)
+                if found is None or not isinstance(found.raw, types.MemberDescriptorType):
+                    names.setdefault(name)
+        return list(names)
+
+    # -- operations through special methods ---------------------------------------------------------
+
+    def _special(self, space: Space, name: str) -> Value | None:
+        return space.special_method(self, name)
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        method = self._special(space, "__call__")
+        if method is None:
+            return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not callable")
+        return space.call(method, args, kwargs)
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        """A C-level method of the builtin base class."""
+        if self.container is None:
+            raise GraphBreak(f"calling {self.cls.__qualname__}.{name}()")
+        if name == "__init__":
+            return self._container_init(space, args, kwargs)
+        before = self.container.mutated if hasattr(self.container, "mutated") else False
+        changes = space.changes
+        if name == "__getitem__" and space.class_attribute(self.cls, "__missing__"):
+            key = args[0]
+            if not space.truth(self.container.contains(space, key)):
+                missing = self._special(space, "__missing__")
+                if missing is not None:
+                    return space.call(missing, [key], {})
+        args = [getattr(a.realize(), "container", None) or a for a in args] if name in (
+            "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__add__", "extend", "update",
+            "__or__", "__ior__", "__and__", "__sub__", "union", "intersection", "difference",
+        ) else args  # fmt: skip
+        result = self.container.call_method(space, name, args, kwargs)
+        if space.changes != changes and getattr(self.container, "mutated", False):
+            self.note(space)
+        del before
+        if result is self.container:
+            return self
+        return result
+
+    def _container_init(
+        self, space: Space, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        container = self.container
+        base = container.python_type()
+        if base in (tuple, frozenset):
+            return ConstantValue(None)
+        if args or kwargs:
+            if issubclass(base, dict):
+                container.call_method(space, "update", args, kwargs)
+            elif base is list:
+                container.call_method(space, "extend", args, {})
+            else:
+                container.call_method(space, "update", args, {})
+            self.note(space)
+        return ConstantValue(None)
+
+    def getitem(self, space: Space, key: Value) -> Result:
+        if self.cls is type:
+            raise GraphBreak("subscripting a class")
+        return super().getitem(space, key)
+
+    def contains(self, space: Space, item: Value) -> Value:
+        method = self._special(space, "__contains__")
+        if method is not None:
+            return ConstantValue(space.truth(space.call_now(method, [item])))
+        for element in space.items(self):
+            if space.equal(element, item):
+                return ConstantValue(True)
+        return ConstantValue(False)
+
+    def iter(self, space: Space) -> Value:
+        method = self._special(space, "__iter__")
+        if method is not None:
+            return space.call_now(method, [])
+        if self._special(space, "__getitem__") is None:
+            return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not iterable")
+        from framejit.values.functions import function_value
+        from framejit.values.polyfills import iter_by_index
+
+        return space.call_now(function_value(space, iter_by_index), [self])
+
+    def items_now(self, space: Space) -> list[Value] | None:
+        if self.container is not None:
+            found = space.class_attribute(self.cls, "__iter__")
+            if found is not None and not operators.is_user_class(found.owner):
+                return self.container.items_now(space)
+        return None
+
+    def next(self, space: Space) -> Value | None:
+        from framejit.values.base import Raised
+
+        method = self._special(space, "__next__")
+        if method is None:
+            return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not an iterator")
+        try:
+            return space.call_now(method, [])
+        except Raised as error:
+            if issubclass(error.value.python_type(), StopIteration):
+                return None
+            raise
+
+    def len(self, space: Space) -> Value:
+        method = self._special(space, "__len__")
+        if method is None:
+            return space.raise_error(
+                TypeError, f"object of type {self.cls.__name__!r} has no len()"
+            )
+        return space.call_now(method, [])
+
+    def truth(self, space: Space) -> bool:
+        method = self._special(space, "__bool__")
+        if method is not None:
+            answer = space.call_now(method, [])
+            if answer.python_type() is not bool:
+                space.raise_error(
+                    TypeError,
+                    f"__bool__ should return bool, returned {answer.python_type().__name__}",
+                )
+            return space.truth(answer)
+        if self.container is not None and not operators.is_user_class(
+            space.class_attribute(self.cls, "__len__").owner  # type: ignore[union-attr]
+        ):
+            return bool(self.container.truth(space))
+        if space.class_attribute(self.cls, "__len__") is not None:
+            return space.truth(self.len(space))
+        return True
+
+
+def instance_namespace(obj: Any) -> dict[str, Any] | None:
+    """The instance's ``__dict__`` without running user code."""
+    try:
+        namespace = object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        return None
+    return namespace if type(namespace) is dict else None
+
+
+def _has_dict(cls: type) -> bool:
+    return cls.__dictoffset__ != 0
+
+
+def instance_dict(space: Space, value: Value) -> Value:
+    """``obj.__dict__`` as a mapping value."""
+    if isinstance(value, ObjectValue):
+        if value.obj is not None and value.source is not None and not value.attributes:
+            namespace = instance_namespace(value.obj)
+            if namespace is not None:
+                return space.load(value.source.child("dict"), namespace)
+        from framejit.values.mappings import InstanceDictValue  # room-internal cycle
+
+        return InstanceDictValue(value)
+    raise GraphBreak(f"__dict__ of a {value.describe()}")
+
+
+class ObjectMethodValue(Value):
+    """A method of ``object`` bound to a value: ``obj.__setattr__`` when nothing overrides it."""
+
+    __slots__ = ("name", "receiver")
+
+    def __init__(self, receiver: Value, name: str) -> None:
+        self.receiver = receiver
+        self.name = name
+        self.source = None
+
+    def python_type(self) -> type:
+        return types.MethodWrapperType
+
+    def truth(self, space: Space) -> bool:
+        return True
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return object_method(space, self.name, [self.receiver, *args], kwargs)
+
+
+def object_method(
+    space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+) -> Result:
+    """``object.<name>(*args)``."""
+    value = args[0].realize()
+    rest = args[1:]
+    if name == "__init__":
+        return ConstantValue(None)
+    if name == "__new__":
+        from framejit.values.classes import ClassValue, new_instance
+
+        assert isinstance(value, ClassValue)
+        return new_instance(space, value.cls, rest, kwargs)
+    if name in ("__getattribute__", "__setattr__", "__delattr__"):
+        text = str(rest[0].realize().as_python())
+        if not isinstance(value, ObjectValue):
+            if name == "__getattribute__":
+                return space.getattr(value, text)
+            raise GraphBreak(f"object.{name} on a {value.describe()}")
+        if name == "__getattribute__":
+            return value.plain_getattr(space, text)
+        if name == "__setattr__":
+            value.plain_setattr(space, text, rest[1])
+        else:
+            value.store(space, text, None)
+        return ConstantValue(None)
+    if name in ("__eq__", "__ne__"):
+        if operators.identical(space, value, rest[0]):
+            return ConstantValue(name == "__eq__")
+        return ConstantValue(NotImplemented)
+    if name == "__hash__" and value.is_constant:
+        return ConstantValue(hash(value.as_python()))
+    if name in ("__init_subclass__", "__subclasshook__"):
+        return ConstantValue(None if name == "__init_subclass__" else NotImplemented)
+    if name == "__str__":
+        return space.call(space.special_method(value, "__repr__") or NULL, [], {})
+    if name == "__format__":
+        from framejit.values.constants import format_value
+
+        return format_value(space, value, "s", str(rest[0].realize().as_python()))
+    raise GraphBreak(f"object.{name} of a {value.describe()}")
+
+
+# -- wrapping --------------------------------------------------------------------------------------
+
+
+def _wrap_instance(space: Space, source: Source, obj: Any) -> Value:
+    cls = type(obj)
+    space.guard(source, "TYPE_MATCH", cls)
+    value = ObjectValue(cls, obj, source)
+    space.remember(obj, value)
+    for base in (dict, list, tuple, set, frozenset, deque):
+        if isinstance(obj, base):
+            from framejit.values.containers import existing_container
+
+            value.container = existing_container(space, source, obj, base)
+            break
+    return value
+
+
+def _is_instance_of_user_class(obj: Any) -> bool:
+    cls = type(obj)
+    if not operators.is_user_class(cls) or isinstance(obj, (torch.Tensor, type)):
+        return False
+    # Instances of C classes with state of their own (arrays, compiled objects) stay opaque.
+    return solid_base(cls) in _SOLID
+
+
+_SOLID = (object, dict, list, tuple, set, frozenset, OrderedDict, defaultdict, deque)
+
+
+def solid_base(cls: type) -> type:
+    """The builtin class that determines the instance's memory layout."""
+    for base in cls.__mro__:
+        if not operators.is_user_class(base):
+            return base
+    return object
+
+
+WRAP_RULES.append((_is_instance_of_user_class, _wrap_instance))

@@ -1,0 +1,276 @@
+"""Binary, unary and comparison operators: Python's rules for who answers, reflected forms included.
+
+In: two realized values and the names of the special methods. Out: a `Result`. Values of builtin
+kinds answer through ``binary_op`` / ``compare_op``; user-defined classes through their special
+methods, whose frames are pushed so that a graph break inside them can be continued.
+Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from framejit.values.base import NULL, CallRequest, Value
+from framejit.values.constants import ConstantValue, constant_value
+from framejit.values.space import LazyValue, Result, Space
+from framejit.values.tensors import TensorValue, tensor_operator
+
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "@": operator.matmul,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
+    ">>": operator.rshift,
+}  # fmt: skip
+INPLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.iadd, "-": operator.isub, "*": operator.imul, "/": operator.itruediv,
+    "//": operator.ifloordiv, "%": operator.imod, "**": operator.ipow, "@": operator.imatmul,
+    "&": operator.iand, "|": operator.ior, "^": operator.ixor, "<<": operator.ilshift,
+    ">>": operator.irshift,
+}  # fmt: skip
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
+    ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg, "+": operator.pos, "~": operator.invert,
+}  # fmt: skip
+
+
+def binary(
+    space: Space, op: str, left: Value, right: Value, inplace: bool, names: tuple[str, str, str]
+) -> Result:
+    """``left op right``; ``names`` are the plain, reflected and in-place special methods."""
+    if type(left) is ConstantValue and type(right) is ConstantValue:
+        try:
+            return constant_value(space, BINARY[op](left.value, right.value))
+        except Exception as error:
+            return space.raise_real(error)
+    if type(left) is TensorValue or type(right) is TensorValue:
+        if _plain_operand(left) and _plain_operand(right):
+            if type(left) is ConstantValue and type(left.value) is str and op == "%":
+                pass  # string formatting
+            else:
+                function = (INPLACE if inplace and type(left) is TensorValue else BINARY)[op]
+                return tensor_operator(space, function, left, right)
+    if op == "%" and left.python_type() is str:
+        from framejit.values.text import percent_format  # room-internal cycle
+
+        return percent_format(space, left, right)
+    if inplace:
+        result = _attempt(space, left, names[2], op, right, False, True)
+        if result is not None:
+            return result
+    left_type, right_type = left.python_type(), right.python_type()
+    reflected_first = (
+        right_type is not left_type
+        and issubclass(right_type, left_type)
+        and _overrides(space, right_type, left_type, names[1])
+    )
+    if reflected_first:
+        result = _attempt(space, right, names[1], op, left, True, False)
+        if result is not None:
+            return result
+    result = _attempt(space, left, names[0], op, right, False, False)
+    if result is not None:
+        return result
+    if not reflected_first and right_type is not left_type:
+        result = _attempt(space, right, names[1], op, left, True, False)
+        if result is not None:
+            return result
+    shown = "** or pow()" if op == "**" else op + ("=" if inplace else "")
+    return space.raise_error(
+        TypeError,
+        f"unsupported operand type(s) for {shown}: "
+        f"{left_type.__name__!r} and {right_type.__name__!r}",
+    )
+
+
+def _plain_operand(value: Value) -> bool:
+    if type(value) is TensorValue:
+        return True
+    return value.is_constant and not isinstance(value.as_python(), (str, bytes, tuple))
+
+
+def _overrides(space: Space, cls: type, base: type, name: str) -> bool:
+    own, inherited = space.class_attribute(cls, name), space.class_attribute(base, name)
+    return own is not None and (inherited is None or own.raw is not inherited.raw)
+
+
+def _attempt(
+    space: Space, value: Value, name: str, op: str, other: Value, reflected: bool, inplace: bool
+) -> Result | None:
+    """Ask ``value`` for the operation; None means NotImplemented."""
+    if value.is_constant and other.is_constant:
+        function = getattr(value.as_python(), name, None)
+        if function is None:
+            return None
+        try:
+            result = function(other.as_python())
+        except Exception as error:
+            return space.raise_real(error)
+        return None if result is NotImplemented else constant_value(space, result)
+    if not is_user_class(value.python_type()) or type(value) is TensorValue:
+        method = getattr(value, "binary_op", None)
+        return None if method is None else method(space, op, other, reflected, inplace)
+    bound = space.special_method(value, name)
+    if bound is None:
+        return None
+    return not_implemented(space, space.call(bound, [other], {}))
+
+
+def not_implemented(space: Space, result: Result) -> Result | None:
+    """None when the method answered NotImplemented. A pending frame must run to know that, unless
+    it cannot answer so: its code never mentions the name."""
+    if type(result) is CallRequest:
+        if "NotImplemented" not in result.function.code.co_names:
+            return result
+        result = space.now(result)
+    assert isinstance(result, Value)
+    if type(result.realize()) is ConstantValue and result.realize().as_python() is NotImplemented:
+        return None
+    return result
+
+
+def is_user_class(cls: type) -> bool:
+    """A class made by a ``class`` statement (its special methods are found by lookup)."""
+    known = _user_classes.get(cls)
+    if known is None:
+        known = bool(cls.__flags__ & 0x200)  # Py_TPFLAGS_HEAPTYPE
+        if known:  # C types may live on the heap too; theirs bring a C-level __new__ along
+            new = type.__getattribute__(cls, "__dict__").get("__new__")
+            known = type(new) is not types.BuiltinFunctionType
+        _user_classes[cls] = known
+    return known
+
+
+_user_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+
+
+def unary(space: Space, op: str, value: Value, name: str) -> Result:
+    """``-x``, ``+x``, ``~x``."""
+    if value.is_constant:
+        try:
+            return constant_value(space, UNARY[op](value.as_python()))
+        except Exception as error:
+            return space.raise_real(error)
+    if type(value) is TensorValue:
+        return tensor_operator(space, UNARY[op], value)
+    method = space.special_method(value, name)
+    if method is None:
+        cls = value.python_type().__name__
+        return space.raise_error(TypeError, f"bad operand type for unary {op}: {cls!r}")
+    return space.call(method, [], {})
+
+
+def compare(space: Space, op: str, left: Value, right: Value, names: tuple[str, str]) -> Result:
+    """Rich comparison; ``names`` are the method and its mirror image."""
+    if left.is_constant and right.is_constant:
+        try:
+            return constant_value(space, COMPARE[op](left.as_python(), right.as_python()))
+        except Exception as error:
+            return space.raise_real(error)
+    if type(left) is TensorValue or type(right) is TensorValue:
+        if _plain_operand(left) and _plain_operand(right):
+            if op in ("==", "!=") and (_is_none(left) or _is_none(right)):
+                return ConstantValue(op == "!=")
+            return tensor_operator(space, COMPARE[op], left, right)
+    left_type, right_type = left.python_type(), right.python_type()
+    order = [(left, names[0], right, op), (right, names[1], left, _MIRROR[op])]
+    if right_type is not left_type and issubclass(right_type, left_type):
+        order.reverse()
+    for value, name, other, direction in order:
+        result = _attempt_compare(space, value, name, direction, other)
+        if result is not None:
+            return result
+    if op in ("==", "!="):
+        return ConstantValue(identical(space, left, right) is (op == "=="))
+    return space.raise_error(
+        TypeError,
+        f"{op!r} not supported between instances of "
+        f"{left_type.__name__!r} and {right_type.__name__!r}",
+    )
+
+
+_MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
+
+
+def _is_none(value: Value) -> bool:
+    return type(value) is ConstantValue and value.value is None
+
+
+def _attempt_compare(
+    space: Space, value: Value, name: str, op: str, other: Value
+) -> Result | None:
+    cls = value.python_type()
+    if not is_user_class(cls) or type(value) is TensorValue:
+        method = getattr(value, "compare_op", None)
+        return None if method is None else method(space, op, other)
+    found = space.class_attribute(cls, name)
+    if found is None:
+        return None
+    if found.owner is object:
+        if name == "__ne__":  # object.__ne__ inverts __eq__
+            equal = _attempt_compare(space, value, "__eq__", "==", other)
+            if equal is None:
+                return None
+            return ConstantValue(not space.truth(space.now(equal)))
+        return None  # object.__eq__: identity, decided by the caller
+    container = getattr(value, "container", None)
+    if container is not None and not is_user_class(found.owner):
+        plain = getattr(other, "container", None) or other
+        return container.compare_op(space, op, plain)
+    bound = space.now(space.bind_class_attribute(found, value, cls, name))
+    return not_implemented(space, space.call(bound, [other], {}))
+
+
+def identical(space: Space, left: Value, right: Value) -> bool:
+    """``left is right``. Two lazy values are compared without looking at either when possible."""
+    if left is right:
+        return True
+    if type(left) is LazyValue and type(right) is LazyValue and left.obj is right.obj:
+        left, right = left.realize(), right.realize()  # pins both
+        if left is right:
+            return True
+    left, right = left.realize(), right.realize()
+    if left is right:
+        return True
+    if left is NULL or right is NULL:
+        return False
+    if left.is_constant and right.is_constant:
+        one, two = left.as_python(), right.as_python()
+        if one is two:
+            return True
+        if type(one) is not type(two):
+            return False
+        if isinstance(one, (bool, type(None), torch.dtype)):
+            return False
+        if isinstance(one, (int, str)):  # small ints and interned names are shared by CPython
+            return bool(one == two)
+        return False
+    if left.is_constant is not right.is_constant:
+        return False
+    one_object, two_object = _real(left), _real(right)
+    if one_object is not None and two_object is not None:
+        if one_object is two_object:
+            return True
+        if left.source is not None and right.source is not None:
+            space.guard(right.source, "DISTINCT", (left.source,))
+        return False
+    if (one_object is None) is not (two_object is None):
+        return False
+    if isinstance(left, TensorValue) and isinstance(right, TensorValue):
+        return left.node is right.node
+    return False
+
+
+def _real(value: Value) -> Any:
+    return getattr(value, "obj", None)
+
+
+

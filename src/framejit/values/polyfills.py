@@ -1,0 +1,399 @@
+"""Builtin and library functions written in Python, traced through like the user's own code.
+
+In: a call of a C function that itself calls user code, or that makes a lazy iterator. Out: frames
+that the interpreter inlines, so that a graph break inside a user's callback can be continued.
+Everything here also runs as plain Python, with the semantics of the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+_MISSING = object()
+
+
+class iter_by_index:
+    """``iter(x)`` of an object that has only ``__getitem__``."""
+
+    def __init__(self, sequence: Any) -> None:
+        self.sequence = sequence
+        self.index = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            item = self.sequence[self.index]
+        except (IndexError, StopIteration):
+            raise StopIteration from None
+        self.index += 1
+        return item
+
+
+# -- sorting and choosing --------------------------------------------------------------------------
+
+
+def native_order(keys: list[Any], reverse: bool) -> Any:
+    """The order in which ``keys`` sort; while capturing, None when they are not constants."""
+    return sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
+
+
+def sorted_by_key(items: list[Any], key: Callable[[Any], Any] | None, reverse: bool) -> list[Any]:
+    """``sorted(items, key=key, reverse=reverse)``; ``items`` is a list of our own."""
+    keys = items if key is None else [key(item) for item in items]
+    order = native_order(keys, reverse)
+    if order is None:
+        order = merge_order(keys, reverse)
+    return [items[i] for i in order]
+
+
+def sort_list(items: list[Any], key: Callable[[Any], Any] | None, reverse: bool) -> None:
+    """``items.sort(key=key, reverse=reverse)``."""
+    items[:] = sorted_by_key(items, key, reverse)
+
+
+def merge_order(keys: list[Any], reverse: bool) -> list[int]:
+    """A stable order found with ``<`` alone."""
+    runs = [[i] for i in range(len(keys))]
+    if reverse:
+        runs.reverse()
+    while len(runs) > 1:
+        merged = []
+        for position in range(0, len(runs) - 1, 2):
+            left, right = runs[position], runs[position + 1]
+            out = []
+            i = j = 0
+            while i < len(left) and j < len(right):
+                if keys[right[j]] < keys[left[i]]:
+                    out.append(right[j])
+                    j += 1
+                else:
+                    out.append(left[i])
+                    i += 1
+            merged.append(out + left[i:] + right[j:])
+        if len(runs) % 2:
+            merged.append(runs[-1])
+        runs = merged
+    order = runs[0] if runs else []
+    if reverse:
+        order.reverse()
+    return order
+
+
+def min_by_key(items: list[Any], key: Callable[[Any], Any]) -> Any:
+    """``min(items, key=key)``."""
+    best = items[0]
+    least = key(best)
+    for item in items[1:]:
+        value = key(item)
+        if value < least:
+            best, least = item, value
+    return best
+
+
+def max_by_key(items: list[Any], key: Callable[[Any], Any]) -> Any:
+    """``max(items, key=key)``."""
+    best = items[0]
+    most = key(best)
+    for item in items[1:]:
+        value = key(item)
+        if value > most:
+            best, most = item, value
+    return best
+
+
+# -- functools -------------------------------------------------------------------------------------
+
+
+def reduce(
+    function: Callable[[Any, Any], Any], iterable: Iterable[Any], initial: Any = _MISSING, /
+) -> Any:
+    """``functools.reduce``."""
+    iterator = iter(iterable)
+    if initial is _MISSING:
+        total = next(iterator, _MISSING)
+        if total is _MISSING:
+            raise TypeError("reduce() of empty iterable with no initial value")
+    else:
+        total = initial
+    for item in iterator:
+        total = function(total, item)
+    return total
+
+
+class CompareKey:
+    """What ``functools.cmp_to_key(compare)`` makes of each element."""
+
+    def __init__(self, compare: Callable[[Any, Any], Any], obj: Any) -> None:
+        self.compare = compare
+        self.obj = obj
+
+    def __lt__(self, other: Any) -> bool:
+        return self.compare(self.obj, other.obj) < 0
+
+    def __gt__(self, other: Any) -> bool:
+        return self.compare(self.obj, other.obj) > 0
+
+    def __le__(self, other: Any) -> bool:
+        return self.compare(self.obj, other.obj) <= 0
+
+    def __ge__(self, other: Any) -> bool:
+        return self.compare(self.obj, other.obj) >= 0
+
+    def __eq__(self, other: Any) -> bool:
+        return self.compare(self.obj, other.obj) == 0
+
+
+def cmp_to_key(mycmp: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """``functools.cmp_to_key``."""
+
+    def make(obj: Any) -> CompareKey:
+        return CompareKey(mycmp, obj)
+
+    return make
+
+
+# -- itertools -------------------------------------------------------------------------------------
+
+
+class accumulate:
+    """``itertools.accumulate``."""
+
+    def __init__(self, iterable: Iterable[Any], func: Any = None, *, initial: Any = None) -> None:
+        self.iterator = iter(iterable)
+        self.function = func
+        self.started = False
+        self.initial = initial
+        self.total: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if not self.started:
+            self.started = True
+            self.total = next(self.iterator) if self.initial is None else self.initial
+            return self.total
+        item = next(self.iterator)
+        if self.function is None:
+            self.total = self.total + item
+        else:
+            self.total = self.function(self.total, item)
+        return self.total
+
+
+class compress:
+    """``itertools.compress``."""
+
+    def __init__(self, data: Iterable[Any], selectors: Iterable[Any]) -> None:
+        self.data = iter(data)
+        self.selectors = iter(selectors)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        while True:
+            item = next(self.data)
+            if next(self.selectors):
+                return item
+
+
+class cycle:
+    """``itertools.cycle``."""
+
+    def __init__(self, iterable: Iterable[Any], /) -> None:
+        self.iterator: Any = iter(iterable)
+        self.saved: list[Any] = []
+        self.index = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self.iterator is not None:
+            item = next(self.iterator, _MISSING)
+            if item is not _MISSING:
+                self.saved.append(item)
+                return item
+            self.iterator = None
+        if not self.saved:
+            raise StopIteration
+        item = self.saved[self.index]
+        self.index = (self.index + 1) % len(self.saved)
+        return item
+
+
+class dropwhile:
+    """``itertools.dropwhile``."""
+
+    def __init__(self, predicate: Callable[[Any], Any], iterable: Iterable[Any], /) -> None:
+        self.predicate = predicate
+        self.iterator = iter(iterable)
+        self.dropping = True
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        item = next(self.iterator)
+        while self.dropping:
+            if not self.predicate(item):
+                self.dropping = False
+                break
+            item = next(self.iterator)
+        return item
+
+
+class takewhile:
+    """``itertools.takewhile``."""
+
+    def __init__(self, predicate: Callable[[Any], Any], iterable: Iterable[Any], /) -> None:
+        self.predicate = predicate
+        self.iterator = iter(iterable)
+        self.stopped = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self.stopped:
+            raise StopIteration
+        item = next(self.iterator)
+        if self.predicate(item):
+            return item
+        self.stopped = True
+        raise StopIteration
+
+
+class starmap:
+    """``itertools.starmap``."""
+
+    def __init__(self, function: Callable[..., Any], iterable: Iterable[Any], /) -> None:
+        self.function = function
+        self.iterator = iter(iterable)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self.function(*next(self.iterator))
+
+
+class pairwise:
+    """``itertools.pairwise``."""
+
+    def __init__(self, iterable: Iterable[Any], /) -> None:
+        self.iterator = iter(iterable)
+        self.last: Any = _MISSING
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self.last is _MISSING:
+            self.last = next(self.iterator)
+        previous = self.last
+        self.last = next(self.iterator)
+        return (previous, self.last)
+
+
+class zip_longest:
+    """``itertools.zip_longest``."""
+
+    def __init__(self, *iterables: Iterable[Any], fillvalue: Any = None) -> None:
+        self.iterators: list[Any] = [iter(iterable) for iterable in iterables]
+        self.left = len(self.iterators)
+        self.fillvalue = fillvalue
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if not self.left:
+            raise StopIteration
+        out = []
+        for position, iterator in enumerate(self.iterators):
+            item = self.fillvalue
+            if iterator is not None:
+                item = next(iterator, _MISSING)
+                if item is _MISSING:
+                    self.left -= 1
+                    self.iterators[position] = None
+                    item = self.fillvalue
+                    if not self.left:
+                        raise StopIteration
+            out.append(item)
+        return tuple(out)
+
+
+class groupby:
+    """``itertools.groupby``."""
+
+    def __init__(self, iterable: Iterable[Any], key: Any = None) -> None:
+        self.iterator = iter(iterable)
+        self.function = key
+        self.target: Any = _MISSING
+        self.current: Any = _MISSING
+        self.value: Any = _MISSING
+        self.group: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def advance(self) -> None:
+        """Read one more element."""
+        item = next(self.iterator)
+        self.current = item if self.function is None else self.function(item)
+        self.value = item
+
+    def __next__(self) -> Any:
+        self.group = None
+        if self.current is _MISSING:
+            self.advance()
+        while self.target is not _MISSING and self.target == self.current:
+            self.advance()
+        self.target = self.current
+        self.group = grouper(self, self.target)
+        return (self.current, self.group)
+
+
+class grouper:
+    """The iterator over one group of `groupby`."""
+
+    def __init__(self, parent: groupby, target: Any) -> None:
+        self.parent = parent
+        self.target = target
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        parent = self.parent
+        if parent.group is not self:
+            raise StopIteration
+        if parent.value is _MISSING:
+            parent.advance()
+        if not (self.target == parent.current):
+            raise StopIteration
+        item = parent.value
+        parent.value = _MISSING
+        return item
+
+
+# -- operator --------------------------------------------------------------------------------------
+
+
+def get_items(obj: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``operator.itemgetter(*keys)(obj)`` with more than one key."""
+    return tuple([obj[key] for key in keys])
+
+
+def copy_object(obj: Any) -> Any:
+    """``copy.copy`` of an instance of an ordinary class."""
+    cls = type(obj)
+    new = object.__new__(cls)
+    new.__dict__.update(obj.__dict__)
+    return new

@@ -1,0 +1,422 @@
+"""Sets and frozensets.
+
+In: existing sets with their sources, or elements put together by the captured program. Out: their
+operations and methods. A real set of keys is kept alongside and changed as CPython would, so that
+constants come out in the order in which CPython would give them. Where that order is not known
+(objects hashed by address; copies of existing sets) iterating is a graph break. Next: codegen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values.base import Raised, Value
+from framejit.values.iterators import SetIterator
+from framejit.values.keys import ObjectKey, key_of, key_of_real, real_key, value_of_key
+from framejit.values.methods import ContainerValue, Result, container_of, method
+from framejit.values.space import Space, wraps
+
+_OPERATIONS = {"|": "union", "&": "intersection", "-": "difference", "^": "symmetric_difference"}
+_COMPARE = {"<=": set.issubset, ">=": set.issuperset, "==": set.__eq__, "!=": set.__ne__}
+
+
+class SetValue(ContainerValue):
+    """A set or frozenset (``cls``): ``keys`` in CPython's order, and the value of each key.
+
+    ``ordered`` tells whether the order of ``keys`` is the one CPython would iterate in.
+    """
+
+    __slots__ = ("_keys", "cls", "mutated", "obj", "ordered", "space", "values")
+
+    def __init__(
+        self,
+        items: Iterable[tuple[Any, Value]] = (),
+        source: Source | None = None,
+        obj: Any = None,
+        cls: type = set,
+    ) -> None:
+        #: Key -> value; keys are added to the real set one by one, as ``set(iterable)`` does.
+        self.values: dict[Any, Value] = {}
+        self._keys: set[Any] | None = set()
+        for key, value in items:
+            self._keys.add(key)
+            self.values.setdefault(key, value)
+        self.source = source
+        self.obj = obj
+        self.cls = cls
+        self.mutated = False
+        self.ordered = True
+        self.space: Space | None = None
+
+    def python_type(self) -> type:
+        return self.cls
+
+    @property
+    def is_constant(self) -> bool:  # type: ignore[override]
+        if self.cls is not frozenset or self._keys is None:
+            return False
+        return all(value.realize().is_constant for value in self.values.values())
+
+    def as_python(self) -> Any:
+        values = self.entries(self.space)
+        return self.cls([value.realize().as_python() for _, value in values])
+
+    def hash_key(self, space: Space) -> Any:
+        """The key that this frozenset is in another set or dict."""
+        if self.cls is not frozenset:
+            return space.raise_error(TypeError, f"unhashable type: {self.cls.__name__!r}")
+        return frozenset(self.keys(space))
+
+    def keys(self, space: Space | None) -> set[Any]:
+        """The keys of all elements; looking at an existing set guards its whole content."""
+        keys = self._keys
+        if keys is None:
+            assert self.space is not None and self.source is not None
+            elements = list(_iterate(self.obj))
+            copy = (frozenset if self.cls is frozenset else set)(elements)
+            self.space.guard(self.source, "EQUALS_MATCH", copy)
+            keys = self._keys = set()
+            for element in elements:
+                key = key_of_real(element)
+                keys.add(key)
+                self.values[key] = value_of_key(self.space, element, self.source)
+        return keys
+
+    def entries(self, space: Space | None) -> list[tuple[Any, Value]]:
+        """(key, value) of every element, in the order of ``keys``."""
+        keys = self.keys(space)
+        return [(key, self.values[key]) for key in keys]
+
+    @property
+    def items(self) -> list[Value]:
+        """The elements, in an order that means nothing unless ``ordered``."""
+        return [value for _, value in self.entries(self.space)]
+
+    def elements_in_order(self, space: Space) -> list[Value]:
+        """The elements in CPython's order; a graph break when that is not known."""
+        keys = self.keys(space)
+        if len(keys) > 1:
+            if self.source is not None and not self.mutated:
+                order = tuple(_iterate(self.obj))
+                space.guard(self.source.child("call", tuple), "EQUALS_MATCH", order)
+                return [self.values[key_of_real(element)] for element in order]
+            if not self.ordered:
+                raise GraphBreak(
+                    "the order of a set depends on more than its elements", "sort the set"
+                )
+            if any(_has_address(key) for key in keys):
+                raise GraphBreak(
+                    "the order of a set of objects depends on their addresses",
+                    "use a dict or a list instead of a set",
+                )
+        return [self.values[key] for key in keys]
+
+    def changed(self, space: Space) -> None:
+        """The set has been changed."""
+        space.changes += 1
+        if self.source is not None:
+            self.mutated = True
+            self.ordered = False
+            space.effects.note(self)
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def truth(self, space: Space) -> bool:
+        if self._keys is not None:
+            return bool(self._keys)
+        answer = _size(self.obj) > 0
+        space.guard(self.source, "BOOL_MATCH", answer)
+        return answer
+
+    def len(self, space: Space) -> Value:
+        if self._keys is not None:
+            return space.constant(len(self._keys))
+        space.guard(self.source, "LEN_MATCH", _size(self.obj))
+        return space.constant(_size(self.obj))
+
+    def iter(self, space: Space) -> Value:
+        return SetIterator(self, self.elements_in_order(space))
+
+    def items_now(self, space: Space) -> list[Value] | None:
+        return self.elements_in_order(space)
+
+    def contains(self, space: Space, item: Value) -> Value:
+        item = item.realize()
+        inner = container_of(item, SetValue)
+        if inner is not None and inner.cls is set:  # `{1} in s` looks for frozenset({1})
+            return space.constant(frozenset(inner.keys(space)) in self.keys(space))
+        return space.constant(key_of(space, item) in self.keys(space))
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        plain = _as_set(space, other)
+        if plain is None:
+            return None
+        left, right = self.keys(space), plain.keys(space)
+        if op == "<":
+            return space.constant(left < right)
+        if op == ">":
+            return space.constant(left > right)
+        return space.constant(_COMPARE[op](left, right))
+
+    def binary_op(
+        self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
+    ) -> Result | None:
+        if op not in _OPERATIONS:
+            return None
+        plain = _as_set(space, other)
+        if plain is None:
+            return None
+        if inplace and self.cls is set:
+            self._update(space, op, plain)
+            return self
+        if reflected:
+            return plain.combine(space, op, self)
+        return self.combine(space, op, plain)
+
+    def combine(self, space: Space, op: str, other: Value) -> SetValue:
+        """A new set of the kind of ``self``; made by CPython from the sets of keys."""
+        operand = _operand(space, other)
+        left = self.keys(space)
+        result = SetValue((), None, None, frozenset if self.cls is frozenset else set)
+        result._keys = getattr(left, _OPERATIONS[op])(operand.keys)
+        result._adopt(self.values, operand.values)
+        result.ordered = self._order_known() and operand.ordered
+        return result
+
+    def _order_known(self) -> bool:
+        return self.ordered and self.source is None
+
+    def _adopt(self, *values: dict[Any, Value]) -> None:
+        """Find the value of each key: the earlier dicts win, as the elements kept by CPython."""
+        out: dict[Any, Value] = {}
+        assert self._keys is not None
+        for key in self._keys:
+            for known in values:
+                if key in known:
+                    out[key] = known[key]
+                    break
+        self.values = out
+
+    def _update(self, space: Space, op: str, other: Value) -> None:
+        keys, operand = self.keys(space), _operand(space, other)
+        self.ordered = self.ordered and (op == "-" or operand.ordered)
+        if op == "|":
+            keys.update(operand.keys)
+        elif op == "&":
+            keys.intersection_update(operand.keys)
+        elif op == "-":
+            keys.difference_update(operand.keys)
+        else:
+            keys.symmetric_difference_update(operand.keys)
+        self._adopt(self.values, operand.values)
+        self.changed(space)
+
+    # -- methods -----------------------------------------------------------------------------------
+
+    @method(1)
+    def do_add(self, space: Space, item: Value) -> None:
+        key = key_of(space, item)
+        self.keys(space).add(key)
+        self.values.setdefault(key, item)
+        self.changed(space)
+
+    @method(1)
+    def do_discard(self, space: Space, item: Value) -> None:
+        key = key_of(space, item)
+        self.keys(space).discard(key)
+        self.values.pop(key, None)
+        self.changed(space)
+
+    @method(1)
+    def do_remove(self, space: Space, item: Value) -> None:
+        key = key_of(space, item)
+        if key not in self.keys(space):
+            from framejit.values.exceptions import new_exception  # room-internal cycle
+
+            raise Raised(new_exception(space, KeyError, [item]))
+        self.do_discard(space, item)
+
+    @method()
+    def do_pop(self, space: Space) -> Value:
+        keys = self.keys(space)
+        if not keys:
+            space.raise_error(KeyError, "pop from an empty set")
+        if len(keys) > 1 and not self._order_known():
+            raise GraphBreak("set.pop() of a set whose order is not known")
+        self.elements_in_order(space)
+        key = keys.pop()
+        value = self.values.pop(key)
+        self.changed(space)
+        return value
+
+    @method()
+    def do_clear(self, space: Space) -> None:
+        self._keys, self.values, self.ordered = set(), {}, True
+        self.changed(space)
+
+    @method()
+    def do_copy(self, space: Space) -> Value:
+        if self.cls is frozenset:
+            return self
+        return self._fresh(space)
+
+    def _fresh(self, space: Space) -> SetValue:
+        result = SetValue((), None, None, self.cls)
+        result._keys = self.keys(space).copy()
+        result.values = dict(self.values)
+        result.ordered = self._order_known()
+        return result
+
+    @method(0, -1)
+    def do_union(self, space: Space, *others: Value) -> Value:
+        result = self._fresh(space)
+        for other in others:
+            result._update(space, "|", other)
+        return result
+
+    @method(0, -1)
+    def do_update(self, space: Space, *others: Value) -> None:
+        for other in others:
+            self._update(space, "|", other)
+
+    @method(0, -1)
+    def do_intersection(self, space: Space, *others: Value) -> Value:
+        result = self if others else self._fresh(space)
+        for other in others:
+            result = result.combine(space, "&", other)
+        return result
+
+    @method(0, -1)
+    def do_intersection_update(self, space: Space, *others: Value) -> None:
+        for other in others:
+            self._update(space, "&", other)
+
+    @method(0, -1)
+    def do_difference(self, space: Space, *others: Value) -> Value:
+        result = self if others else self._fresh(space)
+        for other in others:
+            result = result.combine(space, "-", other)
+        return result
+
+    @method(0, -1)
+    def do_difference_update(self, space: Space, *others: Value) -> None:
+        for other in others:
+            self._update(space, "-", other)
+
+    @method(1)
+    def do_symmetric_difference(self, space: Space, other: Value) -> Value:
+        return self.combine(space, "^", other)
+
+    @method(1)
+    def do_symmetric_difference_update(self, space: Space, other: Value) -> None:
+        self._update(space, "^", other)
+
+    @method(1)
+    def do_issubset(self, space: Space, other: Value) -> Value:
+        return space.constant(self.keys(space).issubset(_operand(space, other).keys))
+
+    @method(1)
+    def do_issuperset(self, space: Space, other: Value) -> Value:
+        return space.constant(self.keys(space).issuperset(_operand(space, other).keys))
+
+    @method(1)
+    def do_isdisjoint(self, space: Space, other: Value) -> Value:
+        return space.constant(self.keys(space).isdisjoint(_operand(space, other).keys))
+
+    @method(0, 1)
+    def do___init__(self, space: Space, iterable: Value | None = None) -> None:
+        if self.cls is set:
+            self.do_clear(space)
+            if iterable is not None:
+                self.do_update(space, iterable)
+
+
+def _has_address(key: Any) -> bool:
+    if type(key) in (tuple, frozenset):
+        return any(map(_has_address, key))
+    return type(key) is ObjectKey or not real_key(key)[0]
+
+
+def set_of(space: Space, items: list[Value], cls: type = set) -> SetValue:
+    """``set(items)``."""
+    return SetValue([(key_of(space, item), item) for item in items], None, None, cls)
+
+
+def _as_set(space: Space, value: Value) -> SetValue | None:
+    """A set operand: a set, a frozenset (also a constant one), or None."""
+    plain = container_of(value, SetValue)
+    if plain is not None:
+        return plain
+    if value.is_constant and value.python_type() is frozenset:
+        elements = [(element, space.constant(element)) for element in value.as_python()]
+        return SetValue(elements, None, None, frozenset)
+    if hasattr(value, "as_set") and getattr(value, "what", "values") != "values":
+        result = value.as_set(space)
+        assert isinstance(result, SetValue)
+        return result
+    return None
+
+
+class _Operand(NamedTuple):
+    """Keys in the kind of container that CPython would walk, and their values."""
+
+    keys: Any
+    values: dict[Any, Value]
+    ordered: bool
+
+
+def _operand(space: Space, value: Value) -> _Operand:
+    """Any iterable as the argument of a set operation."""
+    value = value.realize()
+    plain = container_of(value, SetValue)
+    if plain is not None:
+        return _Operand(plain.keys(space), plain.values, plain._order_known())
+    values: dict[Any, Value] = {}
+    keys = []
+    for item in space.items(value):
+        keys.append(key_of(space, item))
+        values.setdefault(keys[-1], item)
+    walked = dict.fromkeys(keys) if value.python_type() is dict else keys
+    return _Operand(walked, values, True)
+
+
+def copy_as(space: Space, value: Value | None, cls: type) -> SetValue:
+    """``cls(value)`` for set and frozenset."""
+    if value is None:
+        return SetValue((), None, None, cls)
+    value = value.realize()
+    plain = container_of(value, SetValue)
+    if plain is not None and cls is frozenset and plain.cls is frozenset and value is plain:
+        return plain
+    operand = _operand(space, value)
+    result = SetValue((), None, None, cls)
+    result._keys = set(operand.keys)
+    result.values = dict(operand.values)
+    result.ordered = operand.ordered
+    return result
+
+
+def _iterate(obj: Any) -> Any:
+    return set.__iter__(obj) if isinstance(obj, set) else frozenset.__iter__(obj)
+
+
+def _size(obj: Any) -> int:
+    return set.__len__(obj) if isinstance(obj, set) else frozenset.__len__(obj)
+
+
+@wraps(set)
+def wrap_set(space: Space, source: Source, obj: set[Any]) -> Value:
+    """An existing set: nothing but its class is guarded yet."""
+    space.guard(source, "TYPE_MATCH", set)
+    return space.remember(obj, existing_set(space, source, obj, set))
+
+
+def existing_set(space: Space, source: Source, obj: Any, cls: type = set) -> SetValue:
+    """The content of an existing set or frozenset (or of an object of a subclass)."""
+    value = SetValue((), source, obj, cls)
+    value._keys = None
+    value.space = space
+    return value

@@ -1,0 +1,449 @@
+"""The object space: everything the interpreter may ask of values, and what one capture knows.
+
+In: Python objects with their sources (`load`, `wrap`) and operations on values. Out: values, graph
+nodes in ``builder``, facts on sources, effects to replay. The interpreter sees only the operations
+in `OPERATIONS`; a `Result` is a value, or a `CallRequest` when a Python frame must run first.
+Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from framejit.exc import GraphBreak
+from framejit.graph.builder import GraphBuilder
+from framejit.source import Source
+from framejit.values.base import CallRequest, Raised, Value
+from framejit.values.effects import Effects
+
+Result = Value | CallRequest
+
+#: The operations the interpreter asks for: name -> (operands, what it may answer).
+OPERATIONS: dict[str, tuple[int, str]] = {
+    "getattr": (2, "Result; raises AttributeError"),
+    "setattr": (3, "None; raises AttributeError"),
+    "delattr": (2, "None; raises AttributeError"),
+    "binary": (3, "Result; raises TypeError and what the operation raises"),
+    "unary": (2, "Result; raises TypeError"),
+    "compare": (3, "Result; raises TypeError"),
+    "is_": (2, "bool"),
+    "contains": (2, "bool; raises TypeError"),
+    "truth": (1, "bool; a graph break for tensors"),
+    "getitem": (2, "Result; raises IndexError, KeyError, TypeError"),
+    "setitem": (3, "None; raises IndexError, KeyError, TypeError"),
+    "delitem": (2, "None; raises IndexError, KeyError, TypeError"),
+    "len": (1, "Value; raises TypeError"),
+    "iter": (1, "Value; raises TypeError"),
+    "next": (1, "Value, or None when exhausted"),
+    "unpack": (2, "list of values; raises ValueError, TypeError"),
+    "call": (3, "Result; raises what the callee raises"),
+}
+
+_REFLECTED = {
+    "+": ("__add__", "__radd__", "__iadd__"),
+    "-": ("__sub__", "__rsub__", "__isub__"),
+    "*": ("__mul__", "__rmul__", "__imul__"),
+    "/": ("__truediv__", "__rtruediv__", "__itruediv__"),
+    "//": ("__floordiv__", "__rfloordiv__", "__ifloordiv__"),
+    "%": ("__mod__", "__rmod__", "__imod__"),
+    "**": ("__pow__", "__rpow__", "__ipow__"),
+    "@": ("__matmul__", "__rmatmul__", "__imatmul__"),
+    "&": ("__and__", "__rand__", "__iand__"),
+    "|": ("__or__", "__ror__", "__ior__"),
+    "^": ("__xor__", "__rxor__", "__ixor__"),
+    "<<": ("__lshift__", "__rlshift__", "__ilshift__"),
+    ">>": ("__rshift__", "__rrshift__", "__irshift__"),
+}
+_COMPARISONS = {
+    "<": ("__lt__", "__gt__"),
+    ">": ("__gt__", "__lt__"),
+    "<=": ("__le__", "__ge__"),
+    ">=": ("__ge__", "__le__"),
+    "==": ("__eq__", "__eq__"),
+    "!=": ("__ne__", "__ne__"),
+}
+_UNARY = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}
+
+#: exact type -> maker(space, source, obj); filled by the modules of this room (`wraps`).
+WRAPPERS: dict[type, Callable[[Space, Source, Any], Value]] = {}
+#: (predicate, maker) pairs tried in order for other types.
+WRAP_RULES: list[tuple[Callable[[Any], bool], Callable[[Space, Source, Any], Value]]] = []
+#: Python callables that framejit answers itself: callable -> handler(space, args, kwargs).
+LOOKASIDES: dict[Any, Callable[[Space, list[Value], dict[str, Value]], Result]] = {}
+
+
+def wraps(*kinds: type) -> Callable[[Any], Any]:
+    """Register the maker of the values that stand for objects of exactly these types."""
+
+    def register(maker: Any) -> Any:
+        for kind in kinds:
+            WRAPPERS[kind] = maker
+        return maker
+
+    return register
+
+
+def lookaside(*functions: Any) -> Callable[[Any], Any]:
+    """Register a handler that runs instead of these functions when captured code calls them."""
+
+    def register(handler: Any) -> Any:
+        for function in functions:
+            LOOKASIDES[function] = handler
+        return handler
+
+    return register
+
+
+class ClassAttribute(NamedTuple):
+    """What a raw lookup along the MRO found: the object in the class's ``__dict__``."""
+
+    raw: Any
+    source: Source
+    owner: type
+
+
+class LazyValue(Value):
+    """A value that nobody has looked at yet: carried through, it costs no guard."""
+
+    __slots__ = ("obj", "space", "value")
+
+    def __init__(self, space: Space, source: Source, obj: Any) -> None:
+        self.space = space
+        self.source: Source = source
+        self.obj = obj
+        self.value: Value | None = None
+
+    def realize(self) -> Value:
+        if self.value is None:
+            self.value = self.space.wrap(self.source, self.obj)
+        return self.value
+
+    def python_type(self) -> type:
+        return self.realize().python_type()
+
+
+class Space:
+    """One capture's world. ``run_frame`` is set by the interpreter: it runs a `CallRequest`."""
+
+    def __init__(self, builder: GraphBuilder) -> None:
+        self.builder = builder
+        self.effects = Effects()
+        #: Counts everything that happened; an instruction that broke without raising it left no trace.
+        self.changes = 0
+        #: The number of the instruction being executed, for values that may be unmaterialisable.
+        self.step = 0
+        self.run_frame: Callable[[CallRequest], Value] = _no_interpreter
+        #: Runs a suspended generator frame: (generator, sent, thrown) -> yielded value or None.
+        self.resume_generator: Callable[[Any, Value, Value | None], Value | None] = _no_generator
+        #: The existing tensors that became graph inputs, in order.
+        self.graph_inputs: list[Any] = []
+        #: The user's (file, line) being executed, for facts.
+        self.line: Callable[[], tuple[str, int] | None] = lambda: None
+        self.slot_roots: list[Source] = []
+        self.const_roots: dict[int, Source] = {}
+        self._loaded: dict[Source, Value] = {}
+        self._known: dict[int, tuple[Any, Value]] = {}
+        self._class_attributes: dict[tuple[type, str], ClassAttribute | None] = {}
+        self._globals: dict[tuple[int, str], Value] = {}
+
+    # -- sources and wrapping --------------------------------------------------------------------
+
+    def slot_source(self, index: int, name: str) -> Source:
+        """The root source of one argument slot or closure cell of the captured frame."""
+        source = Source(None, "slot", index, f"L[{name!r}]")
+        self.slot_roots.append(source)
+        return source
+
+    def const_source(self, obj: Any, label: str) -> Source:
+        """The root source of an object that the entry itself holds (a class, a globals dict)."""
+        source = self.const_roots.get(id(obj))
+        if source is None:
+            source = self.const_roots[id(obj)] = Source(None, "const", obj, label)
+        return source
+
+    def class_source(self, cls: type) -> Source:
+        """The source of a class that a type guard has already pinned down."""
+        return self.const_source(cls, f"class {cls.__module__}.{cls.__qualname__}")
+
+    def guard(self, source: Source | None, kind: str, payload: Any = None) -> None:
+        """Note an assumption about ``source`` together with the user's line."""
+        if source is not None:
+            source.add_fact(kind, payload, self.line())
+
+    def load(self, source: Source, obj: Any) -> Value:
+        """The value at ``source``, not yet looked at."""
+        value = self._loaded.get(source)
+        if value is None:
+            value = self._loaded[source] = LazyValue(self, source, obj)
+        return value
+
+    def wrap(self, source: Source, obj: Any) -> Value:
+        """The value that stands for ``obj``; its kind is guarded. One object, one value."""
+        known = self._known.get(id(obj))
+        if known is not None:
+            value = known[1]
+            if value.source is not None and value.source is not source:
+                self.guard(source, "SAME_OBJECT", value.source)
+            return value
+        maker = WRAPPERS.get(type(obj))
+        if maker is None:
+            for predicate, rule_maker in WRAP_RULES:
+                if predicate(obj):
+                    maker = rule_maker
+                    break
+            else:  # the last rule accepts everything
+                raise AssertionError(f"no wrap rule for {type(obj)}")
+        return maker(self, source, obj)
+
+    def remember(self, obj: Any, value: Value) -> Value:
+        """From now on ``obj`` is ``value``, whatever path it is reached by."""
+        self._known[id(obj)] = (obj, value)
+        return value
+
+    def known_value(self, obj: Any) -> Value | None:
+        """The value already made for this very object, if any."""
+        known = self._known.get(id(obj))
+        return None if known is None else known[1]
+
+    def constant(self, obj: Any) -> Value:
+        """A value for a Python constant that needs no guard (made by the program or by us)."""
+        from framejit.values.constants import constant_value  # room-internal cycle
+
+        return constant_value(self, obj)
+
+    # -- globals -----------------------------------------------------------------------------------
+
+    def load_global(self, namespace: dict[str, Any], name: str) -> Value:
+        """A global of ``namespace``, else a builtin; raises NameError into the program."""
+        key = (id(namespace), name)
+        changed = self.effects.globals_value(namespace, name)
+        if changed is not None:
+            if changed.deleted:
+                self._globals.pop(key, None)
+            else:
+                assert changed.value is not None
+                return changed.value
+        value = self._globals.get(key)
+        if value is not None:
+            return value
+        root = self.const_source(namespace, f"globals of {namespace.get('__name__')}")
+        source = root.child("item", name)
+        if name in namespace and changed is None:
+            value = self.load(source, namespace[name])
+        else:
+            if changed is None:
+                self.guard(source, "ABSENT")
+            scope = namespace.get("__builtins__", builtins)
+            scope = scope.__dict__ if isinstance(scope, types.ModuleType) else scope
+            if name not in scope:
+                self.raise_error(NameError, f"name {name!r} is not defined")
+            source = self.const_source(scope, "globals of builtins").child("item", name)
+            value = self.load(source, scope[name])
+        if changed is None:
+            self._globals[key] = value
+        return value
+
+    # -- raising into the program ------------------------------------------------------------------
+
+    def raise_error(self, cls: type[BaseException], *args: Any) -> Any:
+        """Raise an exception in the captured program."""
+        from framejit.values.exceptions import new_exception  # room-internal cycle
+
+        raise Raised(new_exception(self, cls, [self.constant(a) for a in args]))
+
+    def raise_real(self, error: BaseException) -> Any:
+        """Raise a real exception (from folding constants) in the captured program."""
+        try:
+            args = [self.constant(a) for a in error.args]
+        except GraphBreak:
+            raise GraphBreak(f"{type(error).__name__}: {error}")
+        from framejit.values.exceptions import new_exception  # room-internal cycle
+
+        raise Raised(new_exception(self, type(error), args))
+
+    def now(self, result: Result) -> Value:
+        """Run a pending frame at once (the caller needs the value in the middle of an operation)."""
+        if type(result) is CallRequest:
+            return self.run_frame(result)
+        return result  # type: ignore[return-value]
+
+    # -- classes -----------------------------------------------------------------------------------
+
+    def class_attribute(self, cls: type, name: str) -> ClassAttribute | None:
+        """Raw lookup of ``name`` along the MRO of ``cls``; found or not, it is guarded."""
+        key = (cls, name)
+        if key in self._class_attributes:
+            return self._class_attributes[key]
+        found: ClassAttribute | None = None
+        source = self.class_source(cls).child("type_attr", name)
+        for owner in type.__getattribute__(cls, "__mro__"):
+            namespace = type.__getattribute__(owner, "__dict__")
+            if name in namespace:
+                found = ClassAttribute(namespace[name], source, owner)
+                break
+        if cls.__flags__ & 0x200 or found is None:  # Py_TPFLAGS_HEAPTYPE: can be patched
+            if found is None:
+                if cls.__flags__ & 0x200:
+                    self.guard(source, "ABSENT")
+            else:
+                self.guard(source, "ID_MATCH", found.raw)
+        self._class_attributes[key] = found
+        return found
+
+    def forget_class_attribute(self, cls: type, name: str) -> None:
+        """The program changed a class while being captured: look again (and see the effects)."""
+        self._class_attributes.pop((cls, name), None)
+
+    def generic_getattr(self, value: Value, name: str) -> Result:
+        """``object.__getattribute__`` for values whose kind has no instance attributes."""
+        cls = value.python_type()
+        found = self.class_attribute(cls, name)
+        if found is not None:
+            return self.bind_class_attribute(found, value, cls, name)
+        if name == "__class__":
+            return self.load(self.class_source(cls), cls)
+        return self.raise_error(
+            AttributeError, f"{cls.__name__!r} object has no attribute {name!r}"
+        )
+
+    def bind_class_attribute(
+        self, found: ClassAttribute, value: Value, cls: type, name: str
+    ) -> Result:
+        """Apply the descriptor protocol to what a class lookup found."""
+        from framejit.values.descriptors import bind  # room-internal cycle
+
+        return bind(self, found, value, cls, name)
+
+    def special_method(self, value: Value, name: str) -> Value | None:
+        """The special method ``name`` as Python looks it up (on the class, never the instance)."""
+        cls = value.python_type()
+        found = self.class_attribute(cls, name)
+        if found is None or found.raw is None:
+            return None
+        return self.now(self.bind_class_attribute(found, value, cls, name))
+
+    def call_special(
+        self, value: Value, name: str, args: list[Value], complaint: str
+    ) -> Any:
+        """Call a special method; TypeError in the program when the class does not have it."""
+        method = self.special_method(value, name)
+        if method is None:
+            cls = value.python_type()
+            return self.raise_error(TypeError, f"{cls.__name__!r} object {complaint}")
+        return self.call(method, args, {})
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def getattr(self, value: Value, name: str) -> Result:
+        return value.realize().getattr(self, name)
+
+    def getattr_now(self, value: Value, name: str) -> Value:
+        """`getattr` with a property's or ``__getattr__``'s frame run at once."""
+        return self.now(value.realize().getattr(self, name))
+
+    def setattr(self, value: Value, name: str, new: Value) -> None:
+        value.realize().setattr(self, name, new)
+        self.changes += 1
+
+    def delattr(self, value: Value, name: str) -> None:
+        value.realize().delattr(self, name)
+        self.changes += 1
+
+    def call(self, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return function.realize().call(self, args, kwargs)
+
+    def call_now(
+        self, function: Value, args: list[Value], kwargs: dict[str, Value] | None = None
+    ) -> Value:
+        """Call, and run the callee's frame to its end."""
+        return self.now(function.realize().call(self, args, kwargs or {}))
+
+    def binary(self, op: str, left: Value, right: Value, inplace: bool = False) -> Result:
+        """``left op right`` (``op`` as in the source text, without the ``=`` of in-place forms)."""
+        from framejit.values.operators import binary  # room-internal cycle
+
+        return binary(self, op, left.realize(), right.realize(), inplace, _REFLECTED[op])
+
+    def unary(self, op: str, value: Value) -> Result:
+        from framejit.values.operators import unary  # room-internal cycle
+
+        return unary(self, op, value.realize(), _UNARY[op])
+
+    def compare(self, op: str, left: Value, right: Value) -> Result:
+        from framejit.values.operators import compare  # room-internal cycle
+
+        return compare(self, op, left.realize(), right.realize(), _COMPARISONS[op])
+
+    def is_(self, left: Value, right: Value) -> bool:
+        from framejit.values.operators import identical  # room-internal cycle
+
+        return identical(self, left, right)
+
+    def equal(self, left: Value, right: Value) -> bool:
+        """``left is right or left == right``, as containers compare their elements."""
+        left, right = left.realize(), right.realize()
+        if left is right:
+            return True
+        if left.is_constant and right.is_constant:
+            return bool(left.as_python() == right.as_python())
+        return self.truth(self.now(self.compare("==", left, right)))
+
+    def contains(self, container: Value, item: Value) -> bool:
+        return self.truth(container.realize().contains(self, item))
+
+    def truth(self, value: Value) -> bool:
+        return value.realize().truth(self)
+
+    def getitem(self, value: Value, key: Value) -> Result:
+        return value.realize().getitem(self, key)
+
+    def setitem(self, value: Value, key: Value, new: Value) -> None:
+        value.realize().setitem(self, key, new)
+        self.changes += 1
+
+    def delitem(self, value: Value, key: Value) -> None:
+        value.realize().delitem(self, key)
+        self.changes += 1
+
+    def len(self, value: Value) -> Value:
+        return value.realize().len(self)
+
+    def iter(self, value: Value) -> Value:
+        return value.realize().iter(self)
+
+    def next(self, iterator: Value) -> Value | None:
+        self.changes += 1
+        return iterator.realize().next(self)
+
+    def items(self, value: Value) -> list[Value]:
+        """All elements of an iterable, in order."""
+        value = value.realize()
+        known = value.items_now(self)
+        if known is not None:
+            return list(known)
+        iterator, out = self.iter(value), []
+        while (item := self.next(iterator)) is not None:
+            out.append(item)
+        return out
+
+    def unpack(self, value: Value, count: int) -> list[Value]:
+        """The elements of ``value``, which must be exactly ``count``."""
+        items = self.items(value)
+        if len(items) < count:
+            self.raise_error(
+                ValueError, f"not enough values to unpack (expected {count}, got {len(items)})"
+            )
+        if len(items) > count:
+            self.raise_error(ValueError, f"too many values to unpack (expected {count})")
+        return items
+
+
+def _no_generator(generator: Any, sent: Value, thrown: Value | None) -> Value | None:
+    raise GraphBreak("a generator must run and no interpreter is attached")
+
+
+def _no_interpreter(request: CallRequest) -> Value:
+    raise GraphBreak("a Python function must run and no interpreter is attached")

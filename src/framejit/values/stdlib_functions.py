@@ -1,0 +1,304 @@
+"""functools, math and copy: what runs instead when captured code calls their C functions.
+
+In: calls with symbolic arguments, existing ``functools.partial`` and ``lru_cache`` objects. Out:
+values, or frames of `polyfills`. What is written in Python in those modules is traced through.
+Next: interpreter.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import types
+from collections import defaultdict
+from typing import Any
+
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values import polyfills
+from framejit.values.base import Value
+from framejit.values.builtin_classes import unpack_keywords
+from framejit.values.builtin_functions import builtin, call_polyfill
+from framejit.values.deques import DequeValue
+from framejit.values.folding import fold
+from framejit.values.mappings import DictValue, InstanceDictValue, new_dict
+from framejit.values.methods import Result
+from framejit.values.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.sets import SetValue, copy_as
+from framejit.values.space import LOOKASIDES, Space, lookaside, wraps
+
+# -- functools -------------------------------------------------------------------------------------
+
+
+class PartialValue(Value):
+    """``functools.partial(function, *args, **kwargs)``."""
+
+    __slots__ = ("args", "attributes", "function", "kwargs", "obj")
+
+    def __init__(
+        self,
+        function: Value,
+        args: list[Value],
+        kwargs: dict[str, Value],
+        source: Source | None = None,
+        obj: Any = None,
+    ) -> None:
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.source = source
+        self.obj = obj
+        #: What the program stored in the instance's ``__dict__`` (functools.update_wrapper does).
+        self.attributes: dict[str, Value | None] = {}
+
+    def python_type(self) -> type:
+        return functools.partial
+
+    def truth(self, space: Space) -> bool:
+        return True
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return space.call(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name == "func":
+            return self.function
+        if name == "args":
+            return TupleValue(list(self.args))
+        if name == "keywords":
+            return new_dict(space, self.kwargs)
+        stored = self.attributes.get(name)
+        if stored is not None:
+            return stored
+        if self.source is not None and self.obj is not None:
+            source = self.source.child("dict").child("item", name)
+            if name in self.obj.__dict__:
+                return space.load(source, self.obj.__dict__[name])
+            space.guard(source, "ABSENT")
+        return space.generic_getattr(self, name)
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        if self.source is not None:
+            raise GraphBreak("setting an attribute of an existing functools.partial")
+        self.attributes[name] = value
+
+
+@wraps(functools.partial)
+def _wrap_partial(space: Space, source: Source, obj: functools.partial[Any]) -> Value:
+    """An existing partial: its shape is guarded, its parts when they are looked at."""
+    space.guard(source, "TYPE_MATCH", functools.partial)
+    arguments, keywords = source.child("attr", "args"), source.child("attr", "keywords")
+    space.guard(arguments, "LEN_MATCH", len(obj.args))
+    space.guard(keywords, "DICT_KEYS", tuple(obj.keywords))
+    value = PartialValue(
+        space.load(source.child("attr", "func"), obj.func),
+        [space.load(arguments.child("index", i), arg) for i, arg in enumerate(obj.args)],
+        {k: space.load(keywords.child("item", k), v) for k, v in obj.keywords.items()},
+        source,
+        obj,
+    )
+    return space.remember(obj, value)
+
+
+@lookaside(functools.partial)
+def _partial(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if not args:
+        space.raise_error(TypeError, "type 'partial' takes at least one argument")
+    function = args[0].realize()
+    if isinstance(function, PartialValue):  # nested ones are flattened by CPython
+        if not function.attributes and (function.obj is None or not function.obj.__dict__):
+            merged = {**function.kwargs, **kwargs}
+            return PartialValue(function.function, [*function.args, *args[1:]], merged)
+    if function.is_constant:
+        space.raise_error(TypeError, "the first argument must be callable")
+    return PartialValue(function, args[1:], dict(kwargs))
+
+
+class CachedFunctionValue(Value):
+    """A function under ``functools.lru_cache``: traced through, as if nothing were cached."""
+
+    __slots__ = ("obj",)
+
+    def __init__(self, obj: Any, source: Source) -> None:
+        self.obj = obj
+        self.source: Source = source
+
+    def python_type(self) -> type:
+        return type(self.obj)
+
+    def truth(self, space: Space) -> bool:
+        return True
+
+    def wrapped(self, space: Space) -> Value:
+        """The function below the cache."""
+        return space.load(self.source.child("attr", "__wrapped__"), self.obj.__wrapped__)
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return space.call(self.wrapped(space), args, kwargs)
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name in self.obj.__dict__:
+            source = self.source.child("dict").child("item", name)
+            return space.load(source, self.obj.__dict__[name])
+        if name in ("cache_clear", "cache_info", "cache_parameters"):
+            raise GraphBreak(f"{name}() of a functools.lru_cache")
+        return space.generic_getattr(self, name)
+
+
+@wraps(functools._lru_cache_wrapper)
+def _wrap_cached(space: Space, source: Source, obj: Any) -> Value:
+    """An existing cached function, known by identity."""
+    space.guard(source, "ID_MATCH", obj)
+    return space.remember(obj, CachedFunctionValue(obj, source))
+
+
+@lookaside(functools.reduce)
+def _reduce(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if not 2 <= len(args) <= 3 or kwargs:
+        raise GraphBreak("functools.reduce() with arguments that do not fit")
+    return call_polyfill(space, polyfills.reduce, args)
+
+
+@builtin(functools.cmp_to_key, 1, 1, "mycmp")
+def _cmp_to_key(space: Space, mycmp: Value) -> Result:
+    return call_polyfill(space, polyfills.cmp_to_key, [mycmp])
+
+
+# -- math ------------------------------------------------------------------------------------------
+
+
+def _register_math(function: Any) -> None:
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return fold(space, function, args, kwargs)
+
+    LOOKASIDES[function] = handler
+
+
+for _function in vars(math).values():
+    if isinstance(_function, types.BuiltinFunctionType):
+        _register_math(_function)
+
+
+@builtin(math.prod, 1, 1, "start")
+def _prod(space: Space, iterable: Value, start: Value | None = None) -> Value:
+    total = space.constant(1) if start is None else start
+    for item in space.items(iterable):
+        total = space.now(space.binary("*", total, item))
+    return total
+
+
+@builtin(math.fsum, 1)
+def _fsum(space: Space, iterable: Value) -> Value:
+    return fold(space, math.fsum, [TupleValue(space.items(iterable))], {})
+
+
+# -- copy ------------------------------------------------------------------------------------------
+
+
+def _is_immutable(value: Value) -> bool:
+    """Values that copy and deepcopy hand back as they are: constants, functions, classes."""
+    if value.is_constant or isinstance(value, CachedFunctionValue):
+        return True
+    kind = value.python_type()
+    return issubclass(kind, type) or kind in (types.FunctionType, types.BuiltinFunctionType)
+
+
+@builtin(copy.copy, 1, 1, "x")
+def _copy(space: Space, x: Value) -> Result:
+    value = x.realize()
+    if _is_immutable(value) or isinstance(value, (TupleValue, SliceValue)):
+        return value
+    if isinstance(value, DequeValue):
+        return value.do_copy(space)
+    if isinstance(value, ListValue):
+        return ListValue(list(value.items))
+    if isinstance(value, DictValue):
+        return value.fresh_copy(space)
+    if isinstance(value, SetValue):
+        return copy_as(space, value, value.cls)
+    if isinstance(value, PartialValue):
+        return PartialValue(value.function, list(value.args), dict(value.kwargs))
+    cls = value.python_type()
+    found = space.class_attribute(cls, "__copy__")
+    if found is not None:
+        return space.call_special(value, "__copy__", [], "cannot be copied")
+    if not _copies_plainly(space, value, cls):
+        raise GraphBreak(f"copy.copy() of a {value.describe()}")
+    return call_polyfill(space, polyfills.copy_object, [value])
+
+
+def _copies_plainly(space: Space, value: Value, cls: type) -> bool:
+    """An ordinary instance whose ``__dict__`` is all its state."""
+    if getattr(value, "attributes", None) is None or getattr(value, "container", None) is not None:
+        return False
+    for name in ("__reduce_ex__", "__reduce__", "__getstate__", "__new__"):
+        found = space.class_attribute(cls, name)
+        if found is None or found.owner is not object:
+            return False
+    for name in ("__setstate__", "__slots__", "__getnewargs__", "__getnewargs_ex__"):
+        if space.class_attribute(cls, name) is not None:
+            return False
+    return True
+
+
+@builtin(copy.deepcopy, 1, 2, "x", "memo")
+def _deepcopy(space: Space, x: Value, memo: Value | None = None) -> Value:
+    if memo is not None and not (
+        memo.realize().is_constant and memo.realize().truth(space) is False
+    ):
+        raise GraphBreak("copy.deepcopy() with a memo")
+    return _deep(space, x.realize(), {})
+
+
+def _deep(space: Space, value: Value, memo: dict[Value, Value]) -> Value:
+    """A deep copy; ``memo`` keeps shared parts shared."""
+    if _is_immutable(value):
+        return value
+    known = memo.get(value)
+    if known is not None:
+        return known
+    if isinstance(value, TupleValue):
+        items = [_deep(space, item.realize(), memo) for item in value.items]
+        if all(new is old.realize() for new, old in zip(items, value.items, strict=True)):
+            return value
+        made: Value = TupleValue(items, None, value.cls)
+        return memo.setdefault(value, made)
+    if isinstance(value, ListValue):
+        copied = DequeValue([], value.maxlen) if isinstance(value, DequeValue) else ListValue([])
+        memo[value] = copied
+        copied.items.extend(_deep(space, item.realize(), memo) for item in value.items)
+        return copied
+    if isinstance(value, DictValue) and not isinstance(value, InstanceDictValue):
+        if value.cls not in (types.MappingProxyType,):
+            return _deep_dict(space, value, memo)
+    if isinstance(value, SetValue):
+        plain = all(item.realize().is_constant for item in value.items)
+        if plain:
+            return memo.setdefault(value, copy_as(space, value, value.cls))
+    if isinstance(value, PartialValue):
+        return PartialValue(
+            _deep(space, value.function.realize(), memo),
+            [_deep(space, arg.realize(), memo) for arg in value.args],
+            {name: _deep(space, arg.realize(), memo) for name, arg in value.kwargs.items()},
+        )
+    raise GraphBreak(f"copy.deepcopy() of a {value.describe()}")
+
+
+def _deep_dict(space: Space, value: DictValue, memo: dict[Value, Value]) -> Value:
+    made = DictValue({}, None, None, value.cls)
+    if value.cls is defaultdict:
+        made.default_factory = value.factory(space)
+    memo[value] = made
+    for key in value.keys_in_order(space):
+        pair = value.lookup(space, key)
+        assert pair is not None
+        copied = _deep(space, pair[0].realize(), memo)
+        made.store(space, key, copied, _deep(space, pair[1].realize(), memo))
+    return made
+
+
+def spread(space: Space, positional: Value, keywords: Value | None) -> Any:
+    """The arguments of ``f(*positional, **keywords)``: a list and a dict."""
+    named = {} if keywords is None else unpack_keywords(space, keywords)
+    return space.items(positional), named

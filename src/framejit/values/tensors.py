@@ -1,0 +1,351 @@
+"""Tensors: every operation on one becomes a node of the graph.
+
+In: existing tensors with their sources, or results of graph nodes. Out: graph nodes through
+``space.builder``; metadata (shape, dtype, ...) is answered as constants. What depends on the data is a
+graph break. An existing tensor becomes a graph input when an operation first needs it.
+Next room: graph.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+from framejit.exc import GraphBreak
+from framejit.graph.metadata import Example
+from framejit.source import Source
+from framejit.values.base import Value
+from framejit.values.constants import ConstantValue, constant_value
+from framejit.values.functions import BoundBuiltin
+from framejit.values.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.space import Result, Space, wraps
+
+#: Methods and attributes whose answer follows from the metadata alone.
+_METADATA_ATTRIBUTES = frozenset(
+    [
+        "dtype", "device", "layout", "ndim", "is_cuda", "is_cpu", "is_mps", "is_meta", "is_sparse",
+        "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested", "is_xpu", "is_vulkan", "is_mtia",
+        "is_maia", "is_ipu", "is_xla", "itemsize", "nbytes", "names", "is_sparse_csc",
+    ]
+)
+_METADATA_METHODS = frozenset(
+    [
+        "size", "stride", "dim", "ndimension", "numel", "nelement", "is_floating_point",
+        "is_complex", "is_signed", "is_contiguous", "is_inference", "element_size",
+        "storage_offset", "get_device", "type_as_name", "is_same_size", "is_conj", "is_neg",
+        "has_names", "is_shared", "dim_order",
+    ]
+)
+_VIEW_ATTRIBUTES = frozenset(["T", "mT", "H", "mH", "real", "imag", "data"])
+_DATA_DEPENDENT = frozenset(
+    [
+        "item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__",
+        "__nonzero__", "__contains__", "__array__", "equal", "allclose",
+    ]
+)
+_EAGER_ONLY = frozenset(
+    [
+        "backward", "register_hook", "retain_grad", "requires_grad_",
+        "register_post_accumulate_grad_hook", "share_memory_", "pin_memory", "untyped_storage",
+        "storage", "data_ptr", "set_", "__setstate__", "__reduce_ex__", "__deepcopy__",
+        "__dlpack__", "__repr__", "__str__", "__format__", "_make_subclass", "as_subclass",
+        "apply_", "map_", "map2_", "resize_", "resize_as_", "rename", "rename_", "to_sparse",
+        "__hash__", "_is_view", "record_stream", "module_load",
+    ]
+)
+
+
+class TensorValue(Value):
+    """A tensor. ``node`` is its graph node (None for an existing tensor not yet used);
+    ``example`` its metadata; ``obj`` the existing tensor."""
+
+    __slots__ = ("cls", "example", "node", "obj")
+
+    def __init__(
+        self, node: Any, example: Any, cls: type = torch.Tensor, obj: Any = None,
+        source: Source | None = None,
+    ) -> None:  # fmt: skip
+        self.node = node
+        self.example = example
+        self.cls = cls
+        self.obj = obj
+        self.source = source
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def describe(self) -> str:
+        return "tensor"
+
+    def proxy(self, space: Space) -> Any:
+        """The graph node; an existing tensor becomes an input now."""
+        if self.node is None:
+            assert self.source is not None
+            self.node, self.example = space.builder.add_input(self.source.name, self.obj)
+            self.source.captured = self.source.base is not None
+            space.graph_inputs.append(self)
+        return self.node
+
+    def metadata(self) -> Any:
+        """An object with shape, dtype, device, requires_grad: the real tensor's or the fake's."""
+        return self.obj if self.node is None else self.example
+
+    def fake(self, space: Space) -> torch.Tensor:
+        """A fake tensor with exactly this metadata."""
+        return space.builder.fake(self.proxy(space))
+
+    # -- attributes --------------------------------------------------------------------------------
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name == "shape":
+            return constant_value(space, torch.Size(self.metadata().shape))
+        if name == "requires_grad":
+            return ConstantValue(bool(self.metadata().requires_grad))
+        if name in _METADATA_ATTRIBUTES:
+            if name in ("dtype", "device"):
+                return ConstantValue(getattr(self.metadata(), name))
+            if name == "ndim":
+                return ConstantValue(len(self.metadata().shape))
+            return constant_value(space, getattr(self.fake(space), name))
+        if name in _VIEW_ATTRIBUTES:
+            return graph_call(space, getattr, [self, ConstantValue(name)], {})
+        if name == "is_leaf":
+            if self.node is None:
+                return ConstantValue(self.obj.is_leaf)
+            return ConstantValue(bool(self.fake(space).is_leaf))
+        if name == "grad":
+            if self.obj is not None and self.source is not None:
+                return space.load(self.source.child("attr", "grad"), self.obj.grad)
+            if bool(self.fake(space).is_leaf):
+                return ConstantValue(None)
+        if name in ("grad_fn", "_version", "_base", "output_nr", "_backward_hooks", "retains_grad"):
+            raise GraphBreak(f"attribute {name!r} of a tensor")
+        if name == "__class__":
+            return space.load(space.class_source(self.cls), self.cls)
+        if self.obj is not None and self.source is not None and name in self.obj.__dict__:
+            source = self.source.child("dict").child("item", name)
+            return space.load(source, self.obj.__dict__[name])
+        attribute = getattr(torch.Tensor, name, None)
+        if attribute is None:
+            found = space.class_attribute(self.cls, name)
+            if found is not None:
+                return space.bind_class_attribute(found, self, self.cls, name)
+            if self.obj is not None and self.source is not None:
+                space.guard(self.source.child("dict").child("item", name), "ABSENT")
+            return space.raise_error(
+                AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
+            )
+        if callable(attribute):
+            return BoundBuiltin(self, name)
+        raise GraphBreak(f"attribute {name!r} of a tensor")
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        raise GraphBreak(f"assigning attribute {name!r} of a tensor")
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        if name in _METADATA_METHODS:
+            return self._metadata_method(space, name, args, kwargs)
+        if name in _DATA_DEPENDENT:
+            raise GraphBreak(
+                f"Tensor.{name}() needs the tensor's data",
+                "Keep the value a tensor, or move this line out of the compiled function.",
+            )
+        if name in _EAGER_ONLY:
+            raise GraphBreak(f"Tensor.{name}()")
+        if name == "__len__":
+            return self.len(space)
+        if name == "__iter__":
+            return self.iter(space)
+        if name == "__getitem__":
+            return self.getitem(space, args[0])
+        if name == "__setitem__":
+            self.setitem(space, args[0], args[1])
+            return ConstantValue(None)
+        if name == "type" and not args and not kwargs:
+            return _type_name(space, self)
+        if name in ("new_tensor", "new"):
+            raise GraphBreak(f"Tensor.{name}()")
+        result = graph_call_method(space, name, [self, *args], kwargs)
+        if name.endswith("_") and not name.endswith("__"):
+            return self  # in-place methods answer the tensor itself
+        return result
+
+    def _metadata_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        if name == "size":
+            shape = torch.Size(self.metadata().shape)
+            if not args and not kwargs:
+                return constant_value(space, shape)
+            index = (args or list(kwargs.values()))[0].realize().as_python()
+            try:
+                return ConstantValue(shape[index])
+            except (IndexError, TypeError):
+                raise GraphBreak("Tensor.size() with a dimension out of range")
+        if name in ("dim", "ndimension"):
+            return ConstantValue(len(self.metadata().shape))
+        real = [a.realize().as_python() if not isinstance(a.realize(), TensorValue)
+                else a.realize().fake(space) for a in args]  # type: ignore[attr-defined]  # fmt: skip
+        named = {k: v.realize().as_python() for k, v in kwargs.items()}
+        try:
+            return constant_value(space, getattr(self.fake(space), name)(*real, **named))
+        except (RuntimeError, TypeError, IndexError) as error:
+            raise GraphBreak(f"Tensor.{name}(): {error}")
+
+    def getitem(self, space: Space, key: Value) -> Result:
+        return graph_call(space, operator.getitem, [self, key], {})
+
+    def setitem(self, space: Space, key: Value, value: Value) -> None:
+        graph_call(space, operator.setitem, [self, key, value], {})
+
+    def len(self, space: Space) -> Value:
+        shape = self.metadata().shape
+        if len(shape) == 0:
+            return space.raise_error(TypeError, "len() of a 0-d tensor")
+        return ConstantValue(int(shape[0]))
+
+    def items_now(self, space: Space) -> list[Value] | None:
+        if len(self.metadata().shape) == 0:
+            space.raise_error(TypeError, "iteration over a 0-d tensor")
+        parts = graph_call_method(space, "unbind", [self, ConstantValue(0)], {})
+        return space.items(parts)
+
+    def iter(self, space: Space) -> Value:
+        return space.iter(TupleValue(self.items_now(space) or []))
+
+    def contains(self, space: Space, item: Value) -> Value:
+        raise GraphBreak("`in` on a tensor needs its data")
+
+    def truth(self, space: Space) -> bool:
+        raise GraphBreak(
+            "the truth value of a tensor depends on its data",
+            "Use torch.where or torch.cond, or accept the break.",
+        )
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not callable")
+
+
+def _type_name(space: Space, value: TensorValue) -> Value:
+    metadata = value.metadata()
+    if metadata.device.type != "cpu":
+        raise GraphBreak("Tensor.type() of a tensor that is not on the CPU")
+    return ConstantValue(torch.empty(0, dtype=metadata.dtype).type())
+
+
+@wraps(torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+def _wrap_tensor(space: Space, source: Source, obj: torch.Tensor) -> Value:
+    return wrap_tensor(space, source, obj)
+
+
+def wrap_tensor(space: Space, source: Source, obj: torch.Tensor) -> Value:
+    """An existing tensor; everything the graph may depend on is guarded."""
+    if obj.layout is not torch.strided or obj.is_quantized or obj.is_nested:
+        from framejit.values.constants import wrap_opaque
+
+        return wrap_opaque(space, source, obj)
+    space.guard(source, "TENSOR_MATCH", obj)
+    return space.remember(obj, TensorValue(None, None, type(obj), obj, source))
+
+
+# -- graph calls -----------------------------------------------------------------------------------
+
+
+def to_fx(space: Space, value: Value) -> Any:
+    """The fx argument for a value: a node, a constant, or a nest of them."""
+    value = value.realize()
+    if isinstance(value, TensorValue):
+        return value.proxy(space)
+    if value.is_constant:
+        return value.as_python()
+    if isinstance(value, ListValue):
+        return [to_fx(space, item) for item in value.items]
+    if isinstance(value, TupleValue):
+        return tuple(to_fx(space, item) for item in value.items)
+    if isinstance(value, SliceValue):
+        return slice(*(to_fx(space, part) for part in (value.start, value.stop, value.step)))
+    convert = getattr(value, "to_fx", None)
+    if convert is not None:
+        return convert(space)
+    container = getattr(value, "container", None)
+    if container is not None and isinstance(container, (ListValue, TupleValue)):
+        return to_fx(space, container)
+    real = getattr(value, "cls", None)
+    if isinstance(real, type) and type(value).__name__ == "ClassValue":
+        return real
+    raise GraphBreak(f"a {value.describe()} is passed to a torch operation")
+
+
+def from_fx(space: Space, node: Any, example: Any) -> Value:
+    """The value of a graph node's result."""
+    if is_tensor_example(example):
+        return TensorValue(node, example)
+    if isinstance(example, (tuple, list)) and type(example) is not torch.Size:
+        items: list[Value] = []
+        for i, part in enumerate(example):
+            if is_tensor_example(part) or isinstance(part, (tuple, list)):
+                items.append(from_fx(space, *space.builder.unpack(node, example, i)))
+            else:
+                items.append(constant_value(space, part))
+        if type(example) is list:
+            return ListValue(items)
+        if type(example) is not tuple and hasattr(example, "_fields"):
+            from framejit.values.containers import named_tuple
+
+            return named_tuple(space, type(example), items)
+        return TupleValue(items, None, type(example))
+    if isinstance(example, (torch.SymInt, torch.SymBool, torch.SymFloat)):
+        raise GraphBreak("the operation's result depends on the data")
+    return constant_value(space, example)
+
+
+def is_tensor_example(example: Any) -> bool:
+    """Tensor metadata in either of the builder's forms."""
+    return isinstance(example, (Example, torch.Tensor))
+
+
+def graph_call(
+    space: Space, target: Any, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    """Add a ``call_function`` node."""
+    fx_args = tuple(to_fx(space, a) for a in args)
+    fx_kwargs = {name: to_fx(space, v) for name, v in kwargs.items()}
+    node, example = space.builder.call_function(target, fx_args, fx_kwargs)
+    space.changes += 1
+    if "out" in kwargs:
+        out = kwargs["out"].realize()
+        if isinstance(out, TensorValue):
+            return out
+    return from_fx(space, node, example)
+
+
+def graph_call_method(
+    space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    """Add a ``call_method`` node; ``args[0]`` is the receiver."""
+    fx_args = tuple(to_fx(space, a) for a in args)
+    fx_kwargs = {key: to_fx(space, v) for key, v in kwargs.items()}
+    node, example = space.builder.call_method(name, fx_args, fx_kwargs)
+    space.changes += 1
+    return from_fx(space, node, example)
+
+
+_INPLACE_OPERATORS = frozenset(
+    [operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv,
+     operator.imod, operator.ipow, operator.iand, operator.ior, operator.ixor, operator.ilshift,
+     operator.irshift]
+)  # fmt: skip
+
+
+def tensor_operator(space: Space, function: Any, *operands: Value) -> Value:
+    """An operator with at least one tensor operand."""
+    if function is operator.imatmul:  # tensors have no in-place matmul
+        function = operator.matmul
+    result = graph_call(space, function, list(operands), {})
+    return operands[0] if function in _INPLACE_OPERATORS else result

@@ -1,0 +1,250 @@
+"""Functions of torch: which become graph nodes, and the few that framejit answers itself.
+
+In: calls of torch's functions on values. Out: graph nodes (D8: C functions, `torch.functional`,
+`torch.nn.functional`, operators), constants for questions about global state (which is guarded as a
+whole), and recorded changes of that state. Next room: graph.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.overrides
+from torch._ops import OpOverload, OpOverloadPacket
+
+from framejit.exc import GraphBreak
+from framejit.values.base import Value
+from framejit.values.constants import ConstantValue, constant_value
+from framejit.values.functions import BuiltinValue
+from framejit.values.space import LOOKASIDES, WRAPPERS, Result, Space, lookaside
+from framejit.values.tensors import TensorValue, graph_call
+
+_GRAPH_MODULES = frozenset({"torch.functional", "torch.nn.functional", "torch._lowrank"})
+_C_MODULES = frozenset(
+    {"torch._C._nn", "torch._C._linalg", "torch._C._fft", "torch._C._special", "torch._C._sparse",
+     "torch._C._nested", "torch._C._VariableFunctions"}
+)  # fmt: skip
+_TENSOR_METHODS_MODULE = "torch._tensor"
+#: C functions found beside the operators that need the data, or that only make sense eagerly.
+_NOT_IN_GRAPH: set[Any] = {
+    torch.equal, torch.allclose, torch.from_numpy, torch.frombuffer, torch.tensor, torch.as_tensor,
+    torch.asarray, torch.is_nonzero,
+}  # fmt: skip
+
+_known: dict[int, tuple[Any, bool]] = {}
+
+
+def is_graph_function(function: Any) -> bool:
+    """Does a call of this callable become a graph node?"""
+    found = _known.get(id(function))
+    if found is None or found[0] is not function:
+        found = _known[id(function)] = (function, _is_graph_function(function))
+    return found[1]
+
+
+def _is_graph_function(function: Any) -> bool:
+    if isinstance(function, (OpOverload, OpOverloadPacket)):
+        return True
+    if isinstance(function, types.BuiltinFunctionType):
+        owner = function.__self__
+        if function in _NOT_IN_GRAPH:
+            return False
+        if function.__qualname__.startswith("_VariableFunctions"):
+            return True
+        name = owner.__name__ if isinstance(owner, types.ModuleType) else ""
+        return name in _C_MODULES or (function.__module__ or "") in _C_MODULES
+    if isinstance(function, types.FunctionType):
+        if function.__module__ == _TENSOR_METHODS_MODULE:
+            return getattr(torch.Tensor, function.__name__, None) is function
+        return function.__module__ in _GRAPH_MODULES and not function.__name__.startswith("_verify")
+    return False
+
+
+def is_graph_class(cls: type) -> bool:
+    """Classes whose construction is a graph operation."""
+    return False
+
+
+def call_in_graph(
+    space: Space, function: Any, args: list[Value], kwargs: dict[str, Value], value: Any
+) -> Result:
+    """Make the node. A Python function with an argument that no graph can hold is traced through."""
+    if isinstance(function, types.FunctionType) and function.__module__ == _TENSOR_METHODS_MODULE:
+        receiver = args[0].realize()
+        if isinstance(receiver, TensorValue):
+            return receiver.call_method(space, function.__name__, args[1:], kwargs)
+    try:
+        return graph_call(space, function, args, kwargs)
+    except GraphBreak as broken:
+        if value is not None and "is passed to a torch operation" in broken.reason:
+            return value.inline(space, args, kwargs)
+        raise
+
+
+def _wrap_operator(space: Space, source: Any, obj: Any) -> Value:
+    space.guard(source, "ID_MATCH", obj)
+    return space.remember(obj, BuiltinValue(obj, source))
+
+
+WRAPPERS[OpOverload] = _wrap_operator
+WRAPPERS[OpOverloadPacket] = _wrap_operator
+
+# -- questions about types and modes ---------------------------------------------------------------
+
+
+def _answer(result: Any) -> Callable[..., Value]:
+    return lambda space, args, kwargs: ConstantValue(result)
+
+
+for _function, _result in {
+    torch.jit.is_scripting: False,
+    torch.jit.is_tracing: False,
+    torch._C._get_tracing_state: None,
+    torch._C._log_api_usage_once: None,
+    torch.compiler.is_compiling: True,
+    torch.compiler.is_dynamo_compiling: True,
+    torch.compiler.is_exporting: False,
+    torch._C._functorch.peek_interpreter_stack: None,
+    torch._C._are_functorch_transforms_active: False,
+    torch.onnx.is_in_onnx_export: False,
+}.items():
+    LOOKASIDES[_function] = _answer(_result)
+
+
+def _current(function: Any) -> None:
+    """A question about global state that the entry guards as a whole."""
+
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        real = [a.realize().as_python() for a in args]
+        named = {k: v.realize().as_python() for k, v in kwargs.items()}
+        return constant_value(space, function(*real, **named))
+
+    LOOKASIDES[function] = handler
+
+
+for _function in (
+    torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype,
+    torch.is_autocast_enabled, torch.get_autocast_dtype, torch.is_autocast_cache_enabled,
+    torch.get_autocast_cpu_dtype, torch.get_autocast_gpu_dtype, torch.is_autocast_cpu_enabled,
+    torch.are_deterministic_algorithms_enabled, torch.is_anomaly_enabled,
+    torch.amp.autocast_mode.is_autocast_available, torch._C._is_autocast_available,
+    torch._C._is_torch_function_enabled, torch._C._len_torch_function_stack,
+    torch.cuda.is_available, torch._C._get_privateuse1_backend_name,
+    torch._C._get_cudnn_enabled, torch.get_num_threads,
+    torch.backends.mha.get_fastpath_enabled, torch._C._get_mkldnn_enabled,
+    torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.broadcast_shapes,
+    torch._C._get_deterministic_algorithms, torch.device,
+    torch._C._get_accelerator, torch.cuda.is_current_stream_capturing,
+):  # fmt: skip
+    _current(_function)
+
+
+@lookaside(
+    torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary,
+    torch.overrides.has_torch_function_variadic, torch._C._has_torch_function,
+    torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic,
+)  # fmt: skip
+def _has_torch_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    return ConstantValue(False)  # tensor subclasses that override are never traced into
+
+
+@lookaside(torch.is_tensor)
+def _is_tensor(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    return ConstantValue(issubclass(args[0].realize().python_type(), torch.Tensor))
+
+
+def _metadata_function(function: Any, method: str) -> None:
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        receiver = args[0].realize() if args else kwargs.get("input", ConstantValue(None)).realize()
+        if not isinstance(receiver, TensorValue):
+            raise GraphBreak(f"torch.{method}() of a {receiver.describe()}")
+        return receiver.call_method(space, method, args[1:], {})
+
+    LOOKASIDES[function] = handler
+
+
+for _name in ("is_floating_point", "is_complex", "numel", "is_signed", "is_conj", "is_inference"):
+    _metadata_function(getattr(torch, _name), _name)
+
+
+@lookaside(torch.tensor, torch.as_tensor, torch.asarray)
+def _make_tensor(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    data = args[0].realize() if args else None
+    if isinstance(data, TensorValue) or data is None:
+        raise GraphBreak("torch.tensor() of a tensor")
+    if not _constant_data(space, data):
+        raise GraphBreak("torch.tensor() of data that is not constant")
+    return graph_call(space, torch.tensor, args, kwargs)
+
+
+def _constant_data(space: Space, value: Value) -> bool:
+    value = value.realize()
+    if value.is_constant:
+        return True
+    if isinstance(value, TensorValue):
+        return False
+    items = value.items_now(space) if value.python_type() in (list, tuple) else None
+    return items is not None and all(_constant_data(space, item) for item in items)
+
+
+# -- changes of global state -------------------------------------------------------------------------
+
+#: setter -> (getter, number of leading arguments that select what is set).
+STATE: dict[Any, tuple[Callable[..., Any], int]] = {
+    torch._C._set_grad_enabled: (torch.is_grad_enabled, 0),
+    torch.set_autocast_enabled: (torch.is_autocast_enabled, 1),
+    torch.set_autocast_dtype: (torch.get_autocast_dtype, 1),
+    torch.set_autocast_cache_enabled: (torch.is_autocast_cache_enabled, 0),
+    torch._C._set_deterministic_algorithms: (torch.are_deterministic_algorithms_enabled, 0),
+}
+
+
+def _set_state(setter: Any) -> None:
+    getter, selectors = STATE[setter]
+
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        real = [a.realize().as_python() for a in args]
+        if kwargs:
+            raise GraphBreak(f"{setter.__name__}() with keyword arguments")
+        if selectors and len(real) == selectors:  # the old form without a device type
+            raise GraphBreak(f"{setter.__name__}() without a device type")
+        selector = tuple(real[:selectors])
+        space.effects.remember_state(setter, selector, getter(*selector))
+        setter(*real)
+        space.builder.call_effect(setter, tuple(real), {})
+        space.changes += 1
+        return ConstantValue(None)
+
+    LOOKASIDES[setter] = handler
+
+
+for _setter in STATE:
+    _set_state(_setter)
+
+
+@lookaside(torch.autocast_increment_nesting)
+def _enter_nesting(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    space.effects.nesting += 1
+    space.changes += 1
+    space.builder.call_effect(torch.autocast_increment_nesting, (), {})
+    return ConstantValue(torch.autocast_increment_nesting())
+
+
+@lookaside(torch.autocast_decrement_nesting)
+def _leave_nesting(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    space.effects.nesting -= 1
+    space.changes += 1
+    space.builder.call_effect(torch.autocast_decrement_nesting, (), {})
+    return ConstantValue(torch.autocast_decrement_nesting())
+
+
+@lookaside(torch.clear_autocast_cache)
+def _clear_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    space.builder.call_effect(torch.clear_autocast_cache, (), {})
+    space.changes += 1
+    return ConstantValue(None)
+
+

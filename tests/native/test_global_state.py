@@ -1,0 +1,99 @@
+"""Every part of the global state is noticed, named in words, and found again when put back."""
+
+import contextlib
+
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from framejit.native import GlobalState, GuardTree
+
+
+class FunctionMode(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+class DispatchMode(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def setting(set_value, new, old):
+    set_value(new)
+    try:
+        yield
+    finally:
+        set_value(old)
+
+
+CHANGES = {
+    "grad mode": torch.no_grad,
+    "inference mode": torch.inference_mode,
+    "forward-mode AD": lambda: torch.autograd.forward_ad._set_fwd_grad_enabled(False),
+    "autocast on the CPU": lambda: torch.autocast("cpu"),
+    "autocast dtype on the CPU": lambda: setting(lambda v: torch.set_autocast_dtype("cpu", v), torch.float16, torch.bfloat16),
+    "autocast dtype on CUDA": lambda: setting(lambda v: torch.set_autocast_dtype("cuda", v), torch.bfloat16, torch.float16),
+    "autocast cache": lambda: setting(torch.set_autocast_cache_enabled, False, True),
+    "deterministic algorithms": lambda: setting(torch.use_deterministic_algorithms, True, False),
+    "default dtype": lambda: setting(torch.set_default_dtype, torch.float64, torch.float32),
+    "__torch_function__ enabled state": torch._C.DisableTorchFunctionSubclass,
+    "stack of __torch_function__ modes": FunctionMode,
+    "number of __torch_dispatch__ modes": DispatchMode,
+    "dispatch keys excluded": lambda: torch._C._AutoDispatchBelowAutograd(),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_change(name):
+    state = GlobalState()
+    tree = GuardTree([(-1, "slot", 0, [], -1)], state)
+    assert state.check() and state.diff() == "" and tree.check((1,)) == ()
+    with CHANGES[name]():
+        assert not state.check()
+        assert name in state.diff()
+        assert tree.check((1,)) is None and tree.explain((1,)) == (-1, -2)
+        inside = GlobalState()
+        assert inside.check() and inside.diff() == ""
+    assert state.check() and state.diff() == "" and tree.check((1,)) == ()
+    assert not inside.check()
+
+
+def test_warn_only():
+    state = GlobalState()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        assert "warn only" in state.diff()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_modes_are_compared_by_identity():
+    first, second = FunctionMode(), FunctionMode()
+    with first:
+        state = GlobalState()
+        assert state.check()
+        with second:
+            assert not state.check()
+    with second:
+        assert not state.check() and "modes" in state.diff()
+    with first:
+        assert state.check()
+
+
+def test_device_contexts_are_compared_by_device():
+    with torch.device("meta"):
+        state = GlobalState()
+    with torch.device("meta"):
+        assert state.check()
+    with torch.device("cpu"):
+        assert not state.check()
+
+
+def test_form():
+    with pytest.raises(TypeError):
+        GlobalState(1)
+    with pytest.raises(TypeError):
+        GuardTree([], 3)
