@@ -7,7 +7,15 @@ from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension
 
 ROOM = "src/framejit/native"
-HEADERS = ["cpython_compat", "dispatch", "global_state", "guard_checks", "guard_tree", "hook", "ref"]
+HEADERS = [
+    "cpython_compat",
+    "dispatch",
+    "global_state",
+    "guard_checks",
+    "guard_tree",
+    "hook",
+    "ref",
+]
 
 setup(
     ext_modules=[

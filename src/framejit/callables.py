@@ -49,7 +49,7 @@ def new_compiler(settings: Settings) -> Compiler:
     """A compiler of its own: two ``compile`` calls never share an entry or a limit (D10)."""
     compiler = Compiler(
         settings.compiler_function(),
-        settings.backend_name,
+        settings.name,
         fullgraph=settings.fullgraph,
         dynamic=settings.dynamic,
     )

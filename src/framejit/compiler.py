@@ -219,11 +219,18 @@ class Compiler:
         if compiled.hooked and not isinstance(made.outcome, Broken) and not made.operations:
             compiled.skip("it runs no PyTorch operation")
             return None
-        return self._add_entry(compiled, made)
+        problem = self._add_entry(compiled, made, slots)
+        if isinstance(problem, InternalError):
+            return self._internal_error(compiled, problem, started)
+        return problem
 
-    def _add_entry(self, compiled: CompiledFrame, made: Capture) -> Any:
+    def _add_entry(self, compiled: CompiledFrame, made: Capture, slots: tuple[Any, ...]) -> Any:
         target = compiled.target
         tree = native.GuardTree(made.plan.nodes, made.state)
+        if tree.check(slots) is None:  # it would never be used: a bug, not a recompile
+            return InternalError(
+                f"a guard fails right behind the capture: {made.plan.explain(tree, slots)}"
+            )
         entry = native.Entry(tree, made.function)
         printouts.show_bytecode(target.code)
         if made.graph is not None:

@@ -1,27 +1,28 @@
 """The arguments of `compile` and `optimize`, checked once, each with one clear error.
 
-In: what the user passed. Out: a `Settings` record with the backend resolved to a callable. Nothing
-is imported of a backend before it compiles its first graph. Next room: api.
+In: what the user passed. Out: a `Settings` record that gives the backend as a callable. Nothing of
+a backend is imported before it compiles its first graph. Next room: api.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from framejit.backends import lookup_backend
-
-#: Modes of the inductor backend, as in ``torch.compile``.
-MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+from framejit.backends import configured_backend, lookup_backend
+from framejit.backends.inductor import MODES
+from framejit.backends.registry import backend_name
 
 Backend = Callable[..., Callable[..., Any]]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to compile: everything that `compile` takes besides the thing to compile."""
+    """How to compile: everything that `compile` takes besides the thing to compile.
+
+    Raises TypeError, ValueError or exc.UnknownBackend for a bad argument, and names it.
+    """
 
     backend: str | Backend = "inductor"
     fullgraph: bool = False
@@ -30,43 +31,34 @@ class Settings:
     options: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.backend, str) and not callable(self.backend):
+        if isinstance(self.backend, str):
+            lookup_backend(self.backend)  # raises UnknownBackend
+        elif not callable(self.backend):
             raise TypeError(
                 "backend must be the name of a backend or a callable f(gm, example_inputs), "
                 f"not {_a(self.backend)}"
             )
-        if isinstance(self.backend, str):
-            lookup_backend(self.backend)  # raises UnknownBackend
         if not isinstance(self.fullgraph, bool):
-            raise TypeError(f"fullgraph must be True or False, not {self.fullgraph!r}")
+            raise TypeError(f"fullgraph must be True or False, not {_a(self.fullgraph)}")
         if self.dynamic is not None and not isinstance(self.dynamic, bool):
-            raise TypeError(f"dynamic must be True, False or None, not {self.dynamic!r}")
-        if self.mode is not None and self.options is not None:
-            raise ValueError("mode and options cannot both be given")
-        if self.mode is not None and self.mode not in MODES:
-            names = ", ".join(map(repr, MODES))
-            raise ValueError(f"mode must be one of {names}, not {self.mode!r}")
+            raise TypeError(f"dynamic must be True, False or None, not {_a(self.dynamic)}")
         if self.options is not None and not isinstance(self.options, Mapping):
             raise TypeError(f"options must be a dict, not {_a(self.options)}")
+        if self.mode is not None and self.options is not None:
+            raise ValueError("mode and options cannot both be given")
+        if self.mode is not None and self.backend == "inductor" and self.mode not in MODES:
+            names = ", ".join(map(repr, MODES))
+            raise ValueError(f"mode must be one of {names}, not {self.mode!r}")
 
     @property
-    def backend_name(self) -> str:
-        """The name that messages and events use."""
-        if isinstance(self.backend, str):
-            return self.backend
-        return getattr(self.backend, "__name__", type(self.backend).__name__)
+    def name(self) -> str:
+        """The backend's name for messages and events."""
+        return backend_name(self.backend)
 
     def compiler_function(self) -> Backend:
         """The backend as a callable ``f(gm, example_inputs)``, with mode and options bound."""
-        function = self.backend
-        if isinstance(function, str):
-            function = lookup_backend(function)
-        extra: dict[str, Any] = {}
-        if self.mode is not None and self.mode != "default":
-            extra["mode"] = self.mode
-        if self.options is not None:
-            extra["options"] = dict(self.options)
-        return functools.partial(function, **extra) if extra else function
+        options = None if self.options is None else dict(self.options)
+        return configured_backend(self.backend, self.mode, options)
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -79,8 +71,6 @@ class Settings:
 
 
 def _a(value: object) -> str:
-    return (
-        f"{type(value).__name__} {value!r}"
-        if isinstance(value, (int, str))
-        else (f"an instance of {type(value).__name__}")
-    )
+    if isinstance(value, (int, str)):
+        return f"{type(value).__name__} {value!r}"
+    return f"an instance of {type(value).__name__}"

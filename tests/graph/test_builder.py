@@ -162,7 +162,7 @@ def test_example_values_in_any_state():
     builder = GraphBuilder()
     with torch.no_grad():
         w, _ = builder.add_input("w", torch.nn.Parameter(torch.randn(3, 4)))
-        v, _ = builder.call_method("t", (w,), {})
+        v, _ = builder.call_method("abs", (w,), {})
     x, _ = builder.call_function(torch.mul, (w, 2), {})
     y, _ = builder.call_method("view", (x, 12), {})
     builder.outputs([v, x, y])

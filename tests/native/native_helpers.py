@@ -55,7 +55,13 @@ def module_tree(module, *, root="slot"):
 def single(accessor_chain, *checks, capture=True):
     """A tree of one path: slot 0, then each (accessor, key)."""
     tree = Tree()
-    node = tree.node(-1, "slot", 0, *(checks if not accessor_chain else ()), capture=capture and not accessor_chain)
+    node = tree.node(
+        -1,
+        "slot",
+        0,
+        *(checks if not accessor_chain else ()),
+        capture=capture and not accessor_chain,
+    )
     for i, (accessor, key) in enumerate(accessor_chain):
         last = i == len(accessor_chain) - 1
         node = tree.node(node, accessor, key, *(checks if last else ()), capture=capture and last)
@@ -63,7 +69,7 @@ def single(accessor_chain, *checks, capture=True):
 
 
 def holds(tree, *slots):
-    """Checks three times, so that the record of the first check is used and made again; all must agree."""
+    """Checks three times, so that the record of the first check is used; all must agree."""
     results = [tree.check(slots) for _ in range(3)]
     by_value = tree.explain(slots) is None
     for result in results:
@@ -88,4 +94,14 @@ def resident_kib():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
-__all__ = ["GlobalState", "GuardTree", "Tree", "compiled_of", "holds", "module_tree", "resident_kib", "single", "torch"]
+__all__ = [
+    "GlobalState",
+    "GuardTree",
+    "Tree",
+    "compiled_of",
+    "holds",
+    "module_tree",
+    "resident_kib",
+    "single",
+    "torch",
+]

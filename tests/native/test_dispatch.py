@@ -37,23 +37,52 @@ def open_tree(slots):
 def make_functions():
     cell = "cell"
 
-    def plain(a, b): return locals()
-    def defaults(a, b=2, *, c, d=4): return locals()
-    def everything(a, /, b, c=3, *args, d, e=5, **kwargs): return locals()
-    def only_kwargs(**kwargs): return locals()
-    def only_args(*args): return locals()
-    def none(): return locals()
-    def closure(a, *args, b=1): return {**locals(), "x": cell}
-    def posonly(a, b=2, /, **kwargs): return locals()
-    def kwonly(*, a, b): return locals()
+    def plain(a, b):
+        return locals()
+
+    def defaults(a, b=2, *, c, d=4):
+        return locals()
+
+    def everything(a, /, b, c=3, *args, d, e=5, **kwargs):
+        return locals()
+
+    def only_kwargs(**kwargs):
+        return locals()
+
+    def only_args(*args):
+        return locals()
+
+    def none():
+        return locals()
+
+    def closure(a, *args, b=1):
+        return {**locals(), "x": cell}
+
+    def posonly(a, b=2, /, **kwargs):
+        return locals()
+
+    def kwonly(*, a, b):
+        return locals()
 
     return [plain, defaults, everything, only_kwargs, only_args, none, closure, posonly, kwonly]
 
 
 CALLS = [
-    ((), {}), ((1,), {}), ((1, 2), {}), ((1, 2, 3), {}), ((1, 2, 3, 4, 5), {}),
-    ((), {"a": 1, "b": 2}), ((1,), {"b": 5}), ((1,), {"c": 5}), ((1, 2), {"c": 3, "d": 9}), ((1, 2), {"d": 9, "z": 8}),
-    ((1, 2), {"a": 3, "d": 1}), ((1,), {"a": 1}), ((), {"z": 1}), ((1, 2, 3, 4), {"d": 1, "e": 2, "f": 3}), ((1,), {"c": 1, "d": 2}),
+    ((), {}),
+    ((1,), {}),
+    ((1, 2), {}),
+    ((1, 2, 3), {}),
+    ((1, 2, 3, 4, 5), {}),
+    ((), {"a": 1, "b": 2}),
+    ((1,), {"b": 5}),
+    ((1,), {"c": 5}),
+    ((1, 2), {"c": 3, "d": 9}),
+    ((1, 2), {"d": 9, "z": 8}),
+    ((1, 2), {"a": 3, "d": 1}),
+    ((1,), {"a": 1}),
+    ((), {"z": 1}),
+    ((1, 2, 3, 4), {"d": 1, "e": 2, "f": 3}),
+    ((1,), {"c": 1, "d": 2}),
 ]
 
 
@@ -62,7 +91,9 @@ CALLS = [
 def test_binding_is_that_of_python(function, call):
     args, kwargs = call
     slots = []
-    compiled = CompiledFunction(function, lambda self, s: slots.append(s) or Entry(open_tree(len(s)), echo))
+    compiled = CompiledFunction(
+        function, lambda self, s: slots.append(s) or Entry(open_tree(len(s)), echo)
+    )
     try:
         bound = function(*args, **kwargs)
     except TypeError as error:
@@ -72,7 +103,12 @@ def test_binding_is_that_of_python(function, call):
         assert not slots
         return
     code = function.__code__
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)]
+    names = code.co_varnames[
+        : code.co_argcount
+        + code.co_kwonlyargcount
+        + bool(code.co_flags & 4)
+        + bool(code.co_flags & 8)
+    ]
     expected = tuple(bound[name] for name in names) + (function.__closure__ or ())
     assert compiled(*args, **kwargs) == expected
     assert slots == [expected]
@@ -203,7 +239,9 @@ def test_miss_adds_entries_and_clears_during_dispatch():
         return True
 
     compiled.clear_entries()
-    compiled.add_entry(Entry(GuardTree([(-1, "slot", 0, [("truth", clearing)], -1)]), lambda a: "ran"))
+    compiled.add_entry(
+        Entry(GuardTree([(-1, "slot", 0, [("truth", clearing)], -1)]), lambda a: "ran")
+    )
     assert compiled(3) == "ran"
 
 
@@ -218,7 +256,12 @@ def test_raw_mode():
         compiled(1, b=2)
     compiled.fallback = lambda a, b: ("fallback", a, b)
     assert compiled(1, 2) == ("fallback", 1, 2)
-    compiled.add_entry(Entry(GuardTree([(-1, "slot", 1, [("equals", 2)], 0)]), lambda a, b, captured: (a, b, captured)))
+    compiled.add_entry(
+        Entry(
+            GuardTree([(-1, "slot", 1, [("equals", 2)], 0)]),
+            lambda a, b, captured: (a, b, captured),
+        )
+    )
     assert compiled(1, 2) == (1, 2, 2) and compiled(1, 3) == ("fallback", 1, 3)
     compiled.fallback = None
     with pytest.raises(RuntimeError):
@@ -289,7 +332,11 @@ def test_subclass_with_attributes_and_weakrefs():
     compiled = Sub(lambda a: a, "x")
     reference = weakref.ref(compiled)
     compiled.__name__ = "name"
-    assert compiled(3) == 3 and compiled.extra == "x" and vars(compiled) == {"extra": "x", "__name__": "name"}
+    assert (
+        compiled(3) == 3
+        and compiled.extra == "x"
+        and vars(compiled) == {"extra": "x", "__name__": "name"}
+    )
     assert tail(compiled, 4)() == 4
     compiled.me = compiled
     del compiled
@@ -307,7 +354,7 @@ def test_subclass_with_attributes_and_weakrefs():
 
 
 def test_tail_calls_run_in_a_loop():
-    """1e5 deep between compiled functions, break functions and thunks, without any stack growing."""
+    """1e5 deep between compiled functions and break functions, without any stack growing."""
     depths = []
 
     def step(n, total):
@@ -419,7 +466,9 @@ def paths():
     tree.node(tree.node(tree.node(-1, "const", holder), "dict"), "item", "value", capture=True)
     tree.node(-1, "slot", 1, ("present",), capture=True)
     late = Tree()
-    late.node(late.node(-1, "const", holder), "attr", "value", ("truth", lambda v: True), capture=True)
+    late.node(
+        late.node(-1, "const", holder), "attr", "value", ("truth", lambda v: True), capture=True
+    )
     raising = lambda *a: (_ for _ in ()).throw(ValueError)
     assert root == 0
 
@@ -439,19 +488,31 @@ def paths():
     context = HookContext(lambda f: None)
     return token, {
         "captures": lambda c=guarded(echo, tree.build()): c(token, token),
-        "captures to a C function": lambda c=guarded(max, GuardTree([(-1, "slot", 0, [], 0)]), 1): c(1),
+        "captures to a C function": lambda c=guarded(max, GuardTree([(-1, "slot", 0, [], 0)]), 1): (
+            c(1)
+        ),
         "late captures": lambda c=guarded(echo, late.build()): c(token, token),
-        "guard fails": lambda c=guarded(echo, GuardTree([(-1, "slot", 0, [("equals", 0)], 0)])): pytest.raises(RuntimeError, c, token, token),
+        "guard fails": lambda c=guarded(echo, GuardTree([(-1, "slot", 0, [("equals", 0)], 0)])): (
+            pytest.raises(RuntimeError, c, token, token)
+        ),
         "binding": lambda c=CompiledFunction(f, entry_miss): c(token, token, token, token, x=token),
         "defaults": lambda c=CompiledFunction(f, entry_miss): c(a=token),
         "not bound": lambda c=CompiledFunction(f, None): pytest.raises(TypeError, c),
-        "fallback": lambda c=CompiledFunction(f, lambda s, t: None, context=context): c(token, x=token),
+        "fallback": lambda c=CompiledFunction(f, lambda s, t: None, context=context): c(
+            token, x=token
+        ),
         "raw fallback": lambda: raw_fallback(token),
-        "raises": lambda c=guarded(raising, tree.build()): pytest.raises(ValueError, c, token, token),
+        "raises": lambda c=guarded(raising, tree.build()): pytest.raises(
+            ValueError, c, token, token
+        ),
         "tail": lambda c=guarded(lambda a, b: tail(echo, a, b), open_tree(2)): c(token, token),
-        "long tail": lambda c=guarded(lambda a, b: tail(echo, *([a] * 20)), open_tree(2)): c(token, token),
+        "long tail": lambda c=guarded(lambda a, b: tail(echo, *([a] * 20)), open_tree(2)): c(
+            token, token
+        ),
         "dropped tail": lambda: tail(echo, token) and None,
-        "tail raises": lambda c=guarded(lambda a, b: tail(raising, a), open_tree(2)): pytest.raises(ValueError, c, token, token),
+        "tail raises": lambda c=guarded(lambda a, b: tail(raising, a), open_tree(2)): pytest.raises(
+            ValueError, c, token, token
+        ),
     }
 
 
@@ -504,7 +565,15 @@ def test_threads():
 
     def miss(self, slots):
         misses.append(slots[1])
-        entry = Entry(GuardTree([(-1, "slot", 0, [("tensor", x, 0)], 0), (-1, "slot", 1, [("equals", slots[1])], -1)]), lambda a, k, c: k)
+        entry = Entry(
+            GuardTree(
+                [
+                    (-1, "slot", 0, [("tensor", x, 0)], 0),
+                    (-1, "slot", 1, [("equals", slots[1])], -1),
+                ]
+            ),
+            lambda a, k, c: k,
+        )
         self.add_entry(entry)
         return entry
 

@@ -34,8 +34,12 @@ CHANGES = {
     "inference mode": torch.inference_mode,
     "forward-mode AD": lambda: torch.autograd.forward_ad._set_fwd_grad_enabled(False),
     "autocast on the CPU": lambda: torch.autocast("cpu"),
-    "autocast dtype on the CPU": lambda: setting(lambda v: torch.set_autocast_dtype("cpu", v), torch.float16, torch.bfloat16),
-    "autocast dtype on CUDA": lambda: setting(lambda v: torch.set_autocast_dtype("cuda", v), torch.bfloat16, torch.float16),
+    "autocast dtype on the CPU": lambda: setting(
+        lambda v: torch.set_autocast_dtype("cpu", v), torch.float16, torch.bfloat16
+    ),
+    "autocast dtype on CUDA": lambda: setting(
+        lambda v: torch.set_autocast_dtype("cuda", v), torch.bfloat16, torch.float16
+    ),
     "autocast cache": lambda: setting(torch.set_autocast_cache_enabled, False, True),
     "deterministic algorithms": lambda: setting(torch.use_deterministic_algorithms, True, False),
     "default dtype": lambda: setting(torch.set_default_dtype, torch.float64, torch.float32),

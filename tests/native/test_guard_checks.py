@@ -1,4 +1,4 @@
-"""Each accessor and each kind of check: passes on what it was made for, fails on everything near it."""
+"""Each accessor and each kind of check: passes on its own values, fails on those near them."""
 
 import collections
 import types
@@ -45,26 +45,57 @@ CHECKS = [
     ("zero", ("equals", 0.0), [0.0], [-0.0, 0]),
     ("nan", ("equals", NAN), [NAN, float("nan")], [0.0]),
     ("complex", ("equals", 1j), [complex(0, 1)], [complex(-0.0, 1), 1]),
-    ("tuple", ("equals", (1, "a", (2.0, None))), [(1, "a", (2.0, None)), tuple([1, "a", (2.0, None)])],
-     [(1, "a", (2, None)), (True, "a", (2.0, None)), (1, "a"), [1, "a", (2.0, None)]]),
+    (
+        "tuple",
+        ("equals", (1, "a", (2.0, None))),
+        [(1, "a", (2.0, None)), tuple([1, "a", (2.0, None)])],
+        [(1, "a", (2, None)), (True, "a", (2.0, None)), (1, "a"), [1, "a", (2.0, None)]],
+    ),
     ("list", ("equals", [1, 2]), [[1, 2]], [[1, 3], (1, 2), [1]]),
     ("tuple of lists", ("equals", ([1], 1)), [([1], 1)], [([2], 1), ([1], True)]),
     ("size", ("equals", torch.Size([2, 3])), [torch.Size([2, 3])], [torch.Size([2, 4]), (2, 3)]),
     ("dtype", ("equals", torch.float32), [torch.float32], [torch.float64, None]),
-    ("device", ("equals", torch.device("cpu")), [torch.device("cpu")], [torch.device("meta"), "cpu"]),
+    (
+        "device",
+        ("equals", torch.device("cpu")),
+        [torch.device("cpu")],
+        [torch.device("meta"), "cpu"],
+    ),
     ("evil", ("equals", 1), [1], [Evil()]),
-    ("len list", ("len", 2), [[1, 2], (1, 2), {1: 1, 2: 2}, {1, 2}, frozenset("ab"), collections.OrderedDict(a=1, b=2)],
-     [[1], (), {1: 1}, {1}, 2, None]),
-    ("keys", ("keys", ("a", 1)), [{"a": 0, 1: 0}, collections.OrderedDict([("a", 0), (1, 0)])],
-     [{1: 0, "a": 0}, {"a": 0}, {"a": 0, True: 0}, {"a": 0, 1: 0, 2: 0}, ["a", 1], collections.OrderedDict([(1, 0), ("a", 0)])]),
+    (
+        "len list",
+        ("len", 2),
+        [[1, 2], (1, 2), {1: 1, 2: 2}, {1, 2}, frozenset("ab"), collections.OrderedDict(a=1, b=2)],
+        [[1], (), {1: 1}, {1}, 2, None],
+    ),
+    (
+        "keys",
+        ("keys", ("a", 1)),
+        [{"a": 0, 1: 0}, collections.OrderedDict([("a", 0), (1, 0)])],
+        [
+            {1: 0, "a": 0},
+            {"a": 0},
+            {"a": 0, True: 0},
+            {"a": 0, 1: 0, 2: 0},
+            ["a", 1],
+            collections.OrderedDict([(1, 0), ("a", 0)]),
+        ],
+    ),
     ("present", ("present",), [None, 1], []),
     ("truth", ("truth", lambda v: v > 3), [4, 5.0], [3, "x", None]),
-    ("truthy", ("bool", True), [[1], (0,), {1: 1}, {1}, "a", 1, 0.5, True, b"x"], [[], (), {}, set(), "", 0, 0.0, False, None, b"", Plain()]),
+    (
+        "truthy",
+        ("bool", True),
+        [[1], (0,), {1: 1}, {1}, "a", 1, 0.5, True, b"x"],
+        [[], (), {}, set(), "", 0, 0.0, False, None, b"", Plain()],
+    ),
     ("falsy", ("bool", False), [[], {}, (), set(), "", 0, None, False], [[1], 1, Plain()]),
 ]
 
 
-@pytest.mark.parametrize("check,good,bad", [row[1:] for row in CHECKS], ids=[row[0] for row in CHECKS])
+@pytest.mark.parametrize(
+    "check,good,bad", [row[1:] for row in CHECKS], ids=[row[0] for row in CHECKS]
+)
 def test_check(check, good, bad):
     for value in good:
         tree = single([], check)
@@ -77,9 +108,11 @@ def test_check(check, good, bad):
         assert not holds(tree, wrong), wrong
 
 
-@pytest.mark.parametrize("check,good,bad", [row[1:] for row in CHECKS], ids=[row[0] for row in CHECKS])
+@pytest.mark.parametrize(
+    "check,good,bad", [row[1:] for row in CHECKS], ids=[row[0] for row in CHECKS]
+)
 def test_check_on_a_pinned_value(check, good, bad):
-    """The same below an object that the tree owns, where the value is known through a dict version."""
+    """The same below an object that the tree owns: the value is known by a dict version."""
     holder = types.SimpleNamespace()
     tree = Tree()
     root = tree.node(-1, "const", holder)
@@ -372,7 +405,11 @@ def test_method_fields():
 
 def test_key_at():
     tree = single([("key_at", 1)], ("equals", "b"))
-    assert holds(tree, {"a": 1, "b": 2}) and not holds(tree, {"b": 1, "a": 2}) and not holds(tree, {"a": 1})
+    assert (
+        holds(tree, {"a": 1, "b": 2})
+        and not holds(tree, {"b": 1, "a": 2})
+        and not holds(tree, {"a": 1})
+    )
     ordered = collections.OrderedDict(a=1, b=2)
     assert holds(tree, ordered)
     ordered.move_to_end("a")

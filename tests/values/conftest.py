@@ -1,4 +1,4 @@
-"""Makes `helpers` importable from the tests of this folder."""
+"""Makes `values_helpers` importable from the tests of this folder."""
 
 import sys
 from pathlib import Path

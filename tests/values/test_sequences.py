@@ -7,7 +7,7 @@ from collections import deque
 
 import pytest
 import torch
-from helpers import compare_call, compare_method, existing, new_space, plain, symbolic
+from values_helpers import compare_call, compare_method, existing, new_space, plain, symbolic
 
 from framejit.exc import GraphBreak
 from framejit.values.sequences import ListValue, TupleValue

@@ -46,6 +46,11 @@ def analyse(
                 saved = (*saved, depth - 1)
             elif op == "POP_EXCEPT":
                 saved = saved[:-1]
+            elif op == "SWAP" and saved:
+                # `return` inside a handler moves the saved state above the returned value.
+                top, other = depth - 1, depth - instruction.arg
+                exchanged = {top: other, other: top}
+                saved = tuple([exchanged.get(position, position) for position in saved])
             elif instruction.target >= 0:
                 work.append((instruction.target, depth + jump, saved))
             depth += fall

@@ -202,6 +202,9 @@ class _Layout:
                 units.append(emit("PUSH_EXC_INFO"))
                 units.append(emit("POP_TOP"))
             parameter += 1
+        if info.instructions[point.index].op == "POP_EXCEPT" and point.depth - 1 not in exc_slots:
+            # It pops a *copy* of the innermost saved state; the one saved here is the right one.
+            units.append(emit("POP_TOP") + emit("COPY", point.depth - 1 - exc_slots[-1]))
         return b"".join(units)
 
     def call_thunk(self, instruction: Instruction) -> bytes:

@@ -8,6 +8,8 @@ Next: codegen.effects, codegen.function.
 from __future__ import annotations
 
 import ast
+import functools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +37,7 @@ from framejit.values.objects import ObjectMethodValue, ObjectValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import LazyValue, Space
+from framejit.values.stdlib_functions import PartialValue
 from framejit.values.tensors import TensorValue
 
 _LITERALS = (type(None), bool, int, float, str, bytes, type(Ellipsis))
@@ -283,7 +286,10 @@ def dict_display(out: Emitter, value: DictValue) -> ast.expr:
 @emits(DictValue)
 def _dict(out: Emitter, value: DictValue) -> ast.expr:
     if value.source is not None:
-        return out.load(value.source)
+        loaded = out.load(value.source)
+        if value.cls is types.MappingProxyType:  # its source is the mapping behind it
+            return out.keep(value, "proxy", call(out.constant(value.cls), loaded))
+        return loaded
     cls = value.cls
     if cls is dict:
         return out.build(
@@ -491,6 +497,27 @@ def _super(out: Emitter, value: SuperValue) -> ast.expr:
 @emits(HandledValue)
 def _handled(out: Emitter, value: HandledValue) -> ast.expr:
     return out.value(value.handled)
+
+
+@emits(PartialValue)
+def _partial(out: Emitter, value: PartialValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    keywords = [ast.keyword(key, out.value(v)) for key, v in value.kwargs.items()]
+    arguments = [out.value(value.function), *out.values(value.args)]
+    made = out.keep(
+        value, "partial", ast.Call(out.constant(functools.partial), arguments, keywords)
+    )
+    attributes = {k: v for k, v in value.attributes.items() if v is not None}
+
+    def fill() -> None:
+        setter = out.constant(setattr)
+        for key, v in attributes.items():
+            out.statement(call(setter, made, ast.Constant(key), out.value(v)))
+
+    if attributes:
+        out.later(fill)
+    return made
 
 
 @emits(GeneratorValue)

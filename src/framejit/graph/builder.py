@@ -67,7 +67,8 @@ class GraphBuilder:
         self._examples: dict[_Node, Any] = {}
         self._states: dict[_Node, GlobalState] = {}
         self._effects: set[_Node] = set()
-        self._mutations: dict[_Node, None] = {}
+        self._random: set[_Node] = set()
+        self._mutations: dict[_Node, list[Example]] = {}
         self._outputs: list[_Node] = []
 
     # -- what is there
@@ -81,6 +82,24 @@ class GraphBuilder:
         """How many operations were recorded (inputs and constants are none)."""
         return len(self._nodes) - len(self._constants)
 
+    @property
+    def draws_random(self) -> bool:
+        """Whether running the graph advances a random number generator."""
+        return bool(self._random)
+
+    @property
+    def mutated_inputs(self) -> list[int]:
+        """Which of `inputs` the graph may write to, directly or through a view."""
+        written: set[int] = set()
+        for examples in self._mutations.values():
+            for example in examples:
+                written.update(id(member) for member in example.group or (example,))
+        return [
+            index
+            for index, node in enumerate(self._placeholders)
+            if id(self._examples[node]) in written
+        ]
+
     def example(self, node: _Node) -> Any:
         """What is known of a node's value now: an `Example`, a container of them, a constant."""
         return self._examples[node]
@@ -91,12 +110,18 @@ class GraphBuilder:
 
     # -- recording
 
-    def add_input(self, name: str, tensor: torch.Tensor) -> tuple[_Node, Example]:
+    def add_input(
+        self, name: str, tensor: torch.Tensor, fake: torch.Tensor | None = None
+    ) -> tuple[_Node, Example]:
         """A placeholder for a real tensor that comes from the source called ``name``.
 
+        ``fake`` is its twin of the builder's fake mode if the caller made one (symbolic sizes).
         Raises GraphBreak for tensors that cannot be traced (subclasses, ...).
         """
-        example = self._world.example_of(tensor)
+        if fake is None:
+            example = self._world.example_of(tensor)
+        else:
+            example = self._world.adopt(tensor, fake)
         last = self._placeholders[-1] if self._placeholders else self.graph._root
         with self.graph.inserting_after(last):
             node = self.graph.create_node("placeholder", placeholder_name(name), (), {})
@@ -169,10 +194,13 @@ class GraphBuilder:
         example, effects = propagate(self._world, target, known_args, known_kwargs, state)
         node = self._create(op, target, args, kwargs, example)
         self._states[node] = state
-        if effects.mutates or effects.random:
+        if effects.random:
             self._effects.add(node)
-            if effects.mutates:
-                self._mutations[node] = None
+            self._random.add(node)
+        if effects.writes:
+            self._effects.add(node)
+            tensors = examples_in([known_args, known_kwargs])
+            self._mutations[node] = [tensors[position] for position in effects.writes]
         return node, example
 
     def _lookup(self, arg: Any) -> Any:
@@ -223,6 +251,7 @@ class GraphBuilder:
             self._examples.pop(node, None)
             self._states.pop(node, None)
             self._effects.discard(node)
+            self._random.discard(node)
             self._mutations.pop(node, None)
         del self._nodes[mark.nodes :]
         del self._placeholders[mark.inputs :]
@@ -322,7 +351,9 @@ def examples_in(value: Any) -> list[Example]:
     """The examples inside a result, in order."""
     if isinstance(value, Example):
         return [value]
-    if isinstance(value, dict):
+    if isinstance(value, slice):
+        value = (value.start, value.stop, value.step)
+    elif isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (tuple, list)):
         return [example for item in value for example in examples_in(item)]

@@ -65,6 +65,13 @@ class FakeWorld:
         self.attach(example, tensor)
         return example
 
+    def adopt(self, tensor: torch.Tensor, fake: torch.Tensor) -> Example:
+        """The example of a real tensor whose fake twin somebody else made."""
+        example = Example(self, describe_fake(fake))
+        example._fake = fake
+        self._inputs[id(tensor)] = (tensor, example)
+        return example
+
     def attach(self, example: Example, tensor: torch.Tensor) -> None:
         """Decide how the fake twin of ``tensor`` is made. Only unusual ones are made at once,
         so that no example keeps a user's tensor alive."""

@@ -66,13 +66,13 @@ class GlobalState:
         with contextlib.ExitStack() as stack:
             if self.inference != before.inference:
                 stack.enter_context(torch.inference_mode(self.inference))
-            self._set()
+            self.set()
             try:
                 yield
             finally:
-                before._set()
+                before.set()
 
-    def _set(self) -> None:
+    def set(self) -> None:
         torch._C._set_grad_enabled(self.grad)
         if torch.get_default_dtype() is not self.default_dtype:
             torch.set_default_dtype(self.default_dtype)

@@ -83,7 +83,8 @@ class LazyGraphModule(GraphModule):
 
     def _with_eager_recompile(self, reduce: Callable[[], Any]) -> Any:
         # fx takes the code to pickle from what recompile() returns.
-        self.__dict__["recompile"] = self.real_recompile
+        python_code = self.real_recompile()
+        self.__dict__["recompile"] = lambda: python_code
         try:
             function, (body, *rest), *more = reduce()
         finally:

@@ -38,6 +38,7 @@ class TensorMeta:
         "shape",
         "storage_offset",
         "stride",
+        "symbolic",
     )
 
     shape: tuple[int, ...]
@@ -50,6 +51,7 @@ class TensorMeta:
     is_leaf: bool
     python_type: type
     keys: Any
+    symbolic: bool
 
     def __init__(self, *values: Any) -> None:
         (
@@ -64,6 +66,7 @@ class TensorMeta:
             self.python_type,
             self.keys,
         ) = values
+        self.symbolic = False
 
     @property
     def is_plain(self) -> bool:
@@ -106,7 +109,9 @@ def describe(
     try:
         meta = _interned.get(values)
     except TypeError:  # symbolic sizes have no hash: such metadata is never shared
-        return TensorMeta(*values)
+        meta = TensorMeta(*values)
+        meta.symbolic = True
+        return meta
     if meta is None:
         if len(_interned) >= MAX_INTERNED:
             _interned.clear()
@@ -122,7 +127,7 @@ class Example:
     also through another view of the same memory. The usual facts can be read directly.
     """
 
-    __slots__ = ("_fake", "born", "depth", "group", "has_value", "meta", "recipe", "world")
+    __slots__ = ("_fake", "born", "cacheable", "depth", "group", "meta", "recipe", "world")
 
     def __init__(self, world: FakeWorld, meta: TensorMeta, recipe: Any = None) -> None:
         self.world = world
@@ -131,7 +136,8 @@ class Example:
         self.recipe = recipe
         self.group: list[Example] | None = None  # examples that may share memory, itself included
         self.depth = 0  # how many recipes must run before this one's
-        self.has_value = False  # the fake knows its data (made from Python numbers)
+        # Not with symbolic sizes, nor when the fake knows its data (made from Python numbers).
+        self.cacheable = not meta.symbolic
         self._fake: torch.Tensor | None = None
 
     @property

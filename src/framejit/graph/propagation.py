@@ -9,6 +9,7 @@ numbers. A process-wide cache answers from metadata; a miss runs the operation o
 from __future__ import annotations
 
 import logging
+import threading
 from typing import Any, NamedTuple
 
 import torch
@@ -46,12 +47,12 @@ class PropagationError(GraphBreak):
 class Effects(NamedTuple):
     """What an operation does besides returning something."""
 
-    mutates: bool
+    #: Which tensor arguments are written to, by position among all tensors in the arguments.
+    writes: tuple[int, ...]
     random: bool
 
 
-_torch_log = logging.getLogger("torch._subclasses.fake_tensor")
-_PURE = Effects(False, False)
+_PURE = Effects((), False)
 
 
 class _Same(NamedTuple):
@@ -196,7 +197,7 @@ def _collect(value: Any, parts: list[Any], tensors: list[Example]) -> bool:
     if kind is Example:
         parts.append(value.meta)
         tensors.append(value)
-        return not value.has_value
+        return value.cacheable
     if kind in _CONSTANTS:
         parts.append(kind)
         parts.append(value)
@@ -286,6 +287,29 @@ def like(container: Any, items: list[Any]) -> Any:
 # -- running on fake tensors
 
 
+class _Quiet(threading.local):
+    """Keeps torch from logging errors of propagation, which the user's own code may catch."""
+
+    on = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not self.on
+
+
+_quiet = _Quiet()
+logging.getLogger("torch._subclasses.fake_tensor").addFilter(_quiet.filter)
+
+#: Operators that write to arguments without saying so in their schema, if an argument is true:
+#: (positions written, position of the flag). Batch normalisation updates running statistics.
+_UNDECLARED_WRITES = {
+    "aten::native_batch_norm": ((3, 4), 5),
+    "aten::cudnn_batch_norm": ((3, 4), 5),
+    "aten::miopen_batch_norm": ((3, 4), 5),
+    "aten::_batch_norm_impl_index": ((3, 4), 5),
+    "aten::batch_norm": ((3, 4), 5),
+}
+
+
 class _Observer(TorchDispatchMode):
     """Notes which memory is written, and whether random numbers are drawn."""
 
@@ -314,10 +338,17 @@ class _Observer(TorchDispatchMode):
                     if alias is None or not alias.is_write:
                         continue
                     value = args[position] if position < len(args) else kwargs.get(argument.name)
-                    for tensor in value if isinstance(value, (tuple, list)) else (value,):
-                        if isinstance(tensor, torch.Tensor):
-                            self.written.add(_memory(tensor))
+                    self._note(value)
+            elif schema.name in _UNDECLARED_WRITES:
+                positions, flag = _UNDECLARED_WRITES[schema.name]
+                if args[flag]:
+                    self._note([args[position] for position in positions])
         return func(*args, **kwargs)
+
+    def _note(self, value: Any) -> None:
+        for tensor in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(tensor, torch.Tensor):
+                self.written.add(_memory(tensor))
 
 
 def _run(
@@ -338,10 +369,9 @@ def _run(
     memory = [_memory(fake) for fake in fakes]
     observer = _Observer()
     random_state = torch.default_generator.get_state()
-    torch_log_was_off = _torch_log.disabled
-    _torch_log.disabled = True  # it prints errors that the user's own code may well catch
     fake_args, fake_kwargs = lower(args), lower(kwargs)
     try:
+        _quiet.on = True
         if known is None or known.effects.random:
             with world.mode, observer:
                 raw = invoke(target, fake_args, fake_kwargs)
@@ -352,20 +382,24 @@ def _run(
         refresh(related)
         raise _as_graph_break(target, error) from error
     finally:
-        _torch_log.disabled = torch_log_was_off
+        _quiet.on = False
         if observer.random:
             torch.default_generator.set_state(random_state)
     changed = refresh(related)
     if [_memory(fake) for fake in fakes] != memory:  # set_() or .data: who shares is open again
         join(tensors)
-    mutates = changed or not observer.written.isdisjoint(memory)
+    writes = tuple(
+        [
+            position
+            for position, example in enumerate(tensors)
+            if memory[position] in observer.written or any(example is other for other in changed)
+        ]
+    )
     if known is not None:
-        mutates = known.effects.mutates
+        writes = known.effects.writes
     reader = _Reader(world, target, tensors, fakes, memory)
     template, result = reader.read(raw)
-    effects = Effects(mutates, observer.random or (known is not None and known.effects.random))
-    if effects == _PURE:
-        effects = _PURE
+    effects = Effects(writes, observer.random or (known is not None and known.effects.random))
     aliases = reader.aliases
     if aliases and reader.fresh:
         call = Call(world, target, args, kwargs, state)
@@ -373,7 +407,7 @@ def _run(
         for example in reader.fresh:
             example.recipe = call
         join(tensors + reader.fresh)
-    replay = mutates or not reader.cacheable or not reader.found_tensor
+    replay = bool(writes) or not reader.cacheable or not reader.found_tensor
     return _Outcome(effects, template, aliases, replay), result
 
 
@@ -432,7 +466,7 @@ class _Reader:
         example = Example(self.world, meta)
         example._fake = value
         if value.constant is not None:
-            example.has_value = True
+            example.cacheable = False
             self.cacheable = False
         self.fresh.append(example)
         self.seen.append((value, example))
@@ -450,16 +484,17 @@ def _related(tensors: list[Example]) -> list[Example]:
     return list(related.values())
 
 
-def refresh(examples: list[Example]) -> bool:
-    """Read the metadata of fakes again. True if an operation changed any."""
-    changed = False
+def refresh(examples: list[Example]) -> list[Example]:
+    """Read the metadata of fakes again. Returns those that an operation has changed."""
+    changed: list[Example] = []
     for example in examples:
         fake = example._fake
         assert fake is not None
         meta = describe_fake(fake)
         if meta is not example.meta and not _same(example.meta, meta):
             example.meta = meta
-            changed = True
+            example.cacheable = example.cacheable and not meta.symbolic
+            changed.append(example)
     return changed
 
 

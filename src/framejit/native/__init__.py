@@ -1,7 +1,7 @@
 """The C++ part: guard checks, dispatch, tail calls and the frame hook.
 
-In: guard trees (from guards/) and generated functions (from codegen/). Out: `CompiledFunction`, the object whose call
-checks guards and runs an entry without a Python frame of its own. The rooms before this one import nothing from here.
+In: guard trees (from guards/) and generated functions (from codegen/). Out: `CompiledFunction`,
+whose call checks guards and runs an entry without a Python frame of its own. Imports no other room.
 `_C.pyi` holds the types; the C++ files each start with what goes in and out.
 """
 

@@ -17,7 +17,6 @@ class Context {
 };
 TORCH_API Context& globalContext();
 namespace autocast {
-TORCH_API bool is_autocast_enabled(c10::DeviceType device_type);
 TORCH_API c10::ScalarType get_autocast_dtype(c10::DeviceType device_type);
 TORCH_API bool is_autocast_cache_enabled();
 }  // namespace autocast
@@ -44,12 +43,12 @@ GlobalFlags GlobalFlags::read() {
   flags.default_dtype = static_cast<int8_t>(c10::get_default_dtype_as_scalartype());
   flags.autocast_dtype_cpu = static_cast<int8_t>(at::autocast::get_autocast_dtype(c10::DeviceType::CPU));
   flags.autocast_dtype_cuda = static_cast<int8_t>(at::autocast::get_autocast_dtype(c10::DeviceType::CUDA));
-  flags.autocast_cpu = at::autocast::is_autocast_enabled(c10::DeviceType::CPU);
-  flags.autocast_cuda = at::autocast::is_autocast_enabled(c10::DeviceType::CUDA);
   flags.torch_dispatch_modes = c10::impl::TorchDispatchModeTLS::stack_len();
   auto keys = c10::impl::tls_local_dispatch_key_set();
   flags.keys_included = keys.included_.raw_repr();
   flags.keys_excluded = keys.excluded_.raw_repr();
+  flags.autocast_cpu = !keys.excluded_.has(c10::DispatchKey::AutocastCPU);  // how torch itself stores it
+  flags.autocast_cuda = !keys.excluded_.has(c10::DispatchKey::AutocastCUDA);
   return flags;
 }
 

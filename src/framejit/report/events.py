@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class Event:
     """Base of all events. ``name`` is the frame's qualified name; ``filename`` and ``line`` are the
     user's; ``time`` is `time.perf_counter` in seconds."""
@@ -35,12 +35,12 @@ class Event:
         return f"{self.filename.rpartition('/')[2]}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class CaptureStart(Event):
     """A frame is about to be executed symbolically."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class CaptureEnd(Event):
     """Capturing a frame is over. ``outcome``: "compiled", "skipped" or "failed"."""
 
@@ -49,7 +49,7 @@ class CaptureEnd(Event):
     steps: int = 0  # instructions executed symbolically
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class GraphCompiled(Event):
     """The backend returned a compiled graph."""
 
@@ -61,7 +61,7 @@ class GraphCompiled(Event):
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class GraphBreak(Event):
     """An instruction could not be captured; a continuation goes on behind it."""
 
@@ -70,7 +70,7 @@ class GraphBreak(Event):
     code: str = ""  # the user's source line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class GuardFailure(Event):
     """An entry did not fit a call. ``explanation`` is `guards.Plan.explain`'s sentence."""
 
@@ -78,7 +78,7 @@ class GuardFailure(Event):
     entry: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class Recompile(Event):
     """A frame that has entries is captured again. ``reasons``: one sentence per entry."""
 
@@ -86,7 +86,7 @@ class Recompile(Event):
     count: int = 0  # entries before this one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class RecompileLimit(Event):
     """A frame has as many entries as allowed; other inputs run as plain Python from now on."""
 
@@ -94,21 +94,21 @@ class RecompileLimit(Event):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class FrameSkipped(Event):
     """A frame runs as plain Python and is not looked at again."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class Deoptimised(Event):
     """A graph raised; its segment was run again as plain Python (D13)."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class BackendFailed(Event):
     """A backend raised, or returned something that cannot be called."""
 
@@ -116,7 +116,7 @@ class BackendFailed(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class InternalFailure(Event):
     """A bug of framejit: the frame ran as plain Python."""
 

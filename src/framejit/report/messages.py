@@ -17,6 +17,7 @@ import warnings
 import torch
 
 from framejit import exc
+from framejit.version import __version__
 
 #: What can be done about a graph break when the breaking operation gives no hint of its own.
 _DEFAULT_HINT = (
@@ -91,8 +92,6 @@ def warn_internal_error(error: BaseException, function: str, filename: str, line
 
 def internal_report(error: BaseException, function: str, filename: str, line: int) -> str:
     """What a bug report needs: versions, the user's place, the end of our traceback."""
-    from framejit import __version__  # the package's own front door, loaded by now
-
     frames = traceback.extract_tb(error.__traceback__)[-_REPORT_FRAMES:]
     stack = "".join(traceback.format_list(frames)).rstrip()
     return "\n".join(

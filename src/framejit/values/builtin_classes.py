@@ -139,15 +139,7 @@ def _enumerate(space: Space, iterable: Value, start: Value | None = None) -> Val
 @builtin(zip, 0, -1, "strict")
 def _zip(space: Space, *iterables: Value, strict: Value | None = None) -> Value:
     exact = strict is not None and space.truth(strict)
-    iterators = []
-    for position, iterable in enumerate(iterables):
-        if iterable.realize().is_constant and not hasattr(iterable.python_type(), "__iter__"):
-            name = iterable.python_type().__name__
-            space.raise_error(
-                TypeError, f"{name!r} object is not iterable" if position < 0 else
-                f"zip argument #{position + 1} must support iteration",
-            )  # fmt: skip
-        iterators.append(space.iter(iterable))
+    iterators = [space.iter(iterable) for iterable in iterables]
     return ZipIterator(iterators, exact)
 
 

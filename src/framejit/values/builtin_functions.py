@@ -45,7 +45,11 @@ def builtin(function: Any, low: int, high: int | None = None, *keywords: str) ->
 
     def register(handler: Handler) -> Handler:
         def checked(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-            if not low <= len(args) <= top or (kwargs and not set(keywords).issuperset(kwargs)):
+            count = len(args)
+            if kwargs:
+                names = handler.__code__.co_varnames[1 : 1 + low]
+                count += sum(name in kwargs for name in names[count:])
+            if not low <= count <= top or (kwargs and not set(keywords).issuperset(kwargs)):
                 count_error(space, lambda: function, args, kwargs)
             result = handler(space, *args, **kwargs) if kwargs else handler(space, *args)
             return space.constant(None) if result is None else result

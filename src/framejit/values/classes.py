@@ -298,9 +298,7 @@ def new_instance(
         if issubclass(cls, base):
             from framejit.values.containers import new_container
 
-            kind = solid_base(cls)
-            items = space.items(args[0]) if args and base in (tuple, frozenset) else None
-            made.container = new_container(space, kind, items)
+            made.container = new_container(space, base, cls, args)
             return made
     solid = solid_base(cls)
     if solid is not object and not issubclass(solid, BaseException):

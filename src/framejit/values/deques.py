@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
 from framejit.values.methods import Result, container_of, index_of, method
@@ -177,7 +178,9 @@ class DequeValue(ListValue):
                 del self.items[position]
                 self.changed(space)
                 return
-        space.raise_error(ValueError, "deque.remove(x): x not in deque")
+        if not item.realize().is_constant:
+            raise GraphBreak("deque.remove() of an object that is not in the deque")
+        space.raise_error(ValueError, f"{item.realize().as_python()!r} is not in deque")
 
     @method()
     def do_copy(self, space: Space) -> Value:

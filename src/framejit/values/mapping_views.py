@@ -82,15 +82,14 @@ class DictViewValue(ContainerValue):
     ) -> Result | None:
         if self.what == "values" or op not in ("&", "|", "-", "^"):
             return None
-        from framejit.values.sets import SetValue, set_of  # room-internal cycle
+        from framejit.values.sets import copy_as  # room-internal cycle
 
         if op == "&":
             return self._intersection(space, other)
         left, right = (other, self) if reflected else (self, other)
-        plain = container_of(left, SetValue)
-        if plain is None or plain.cls is frozenset:
-            plain = set_of(space, space.items(left))
-        return plain.combine(space, op, right)
+        made = copy_as(space, left, set)
+        made.apply(space, op, right)
+        return made
 
     def _intersection(self, space: Space, other: Value) -> Value:
         """As ``_PyDictView_Intersect``: which side is walked decides the order of the result."""

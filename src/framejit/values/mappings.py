@@ -8,6 +8,7 @@ guards them, once (`DictValue.complete`). Next: mapping_views, codegen.
 
 from __future__ import annotations
 
+import gc
 import types
 from collections import OrderedDict, defaultdict
 from typing import Any
@@ -421,6 +422,16 @@ class DictValue(ContainerValue):
                 self.store(space, key_of(space, pair[0]), pair[0], pair[1])
 
     def _pair(self, space: Space, element: Value, position: int) -> list[Value]:
+        if self.cls is OrderedDict:  # has its own C code and messages
+            pair = space.items(element)
+            if len(pair) > 2:
+                space.raise_error(ValueError, "too many values to unpack (expected 2)")
+            if len(pair) < 2:
+                plural = "s" if not pair else ""
+                space.raise_error(
+                    ValueError, f"need more than {len(pair)} value{plural} to unpack"
+                )
+            return pair
         if not hasattr(element.python_type(), "__iter__"):
             space.raise_error(
                 TypeError,
@@ -566,7 +577,23 @@ def _own_iteration(space: Space, value: Value) -> bool:
     return found is not None and isinstance(found.raw, types.FunctionType)
 
 
-@wraps(dict, OrderedDict, defaultdict, types.MappingProxyType)
+def proxied(proxy: Any) -> Any:
+    """The mapping behind a mapping proxy: the accessor through which its content is guarded."""
+    return gc.get_referents(proxy)[0]
+
+
+@wraps(types.MappingProxyType)
+def wrap_mapping_proxy(space: Space, source: Source, obj: Any) -> Value:
+    """A mapping proxy over a dict; what is read of it is guarded in the dict."""
+    space.guard(source, "TYPE_MATCH", types.MappingProxyType)
+    content = proxied(obj)
+    if not isinstance(content, dict):
+        raise GraphBreak("a mapping proxy over something that is not a dict")
+    value = existing_dict(space, source.child("call", proxied), content, types.MappingProxyType)
+    return space.remember(obj, value)
+
+
+@wraps(dict, OrderedDict, defaultdict)
 def wrap_dict(space: Space, source: Source, obj: Any) -> Value:
     """An existing dict: nothing but its class is guarded yet."""
     space.guard(source, "TYPE_MATCH", type(obj))

@@ -164,13 +164,13 @@ class SetValue(ContainerValue):
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
     ) -> Result | None:
-        if op not in _OPERATIONS:
+        if op not in _OPERATIONS or hasattr(other, "as_set"):  # views of dicts answer themselves
             return None
         plain = _as_set(space, other)
         if plain is None:
             return None
         if inplace and self.cls is set:
-            self._update(space, op, plain)
+            self.apply(space, op, plain)
             return self
         if reflected:
             return plain.combine(space, op, self)
@@ -200,7 +200,8 @@ class SetValue(ContainerValue):
                     break
         self.values = out
 
-    def _update(self, space: Space, op: str, other: Value) -> None:
+    def apply(self, space: Space, op: str, other: Value) -> None:
+        """``self op= other`` for any iterable."""
         keys, operand = self.keys(space), _operand(space, other)
         self.ordered = self.ordered and (op == "-" or operand.ordered)
         if op == "|":
@@ -274,13 +275,13 @@ class SetValue(ContainerValue):
     def do_union(self, space: Space, *others: Value) -> Value:
         result = self._fresh(space)
         for other in others:
-            result._update(space, "|", other)
+            result.apply(space, "|", other)
         return result
 
     @method(0, -1)
     def do_update(self, space: Space, *others: Value) -> None:
         for other in others:
-            self._update(space, "|", other)
+            self.apply(space, "|", other)
 
     @method(0, -1)
     def do_intersection(self, space: Space, *others: Value) -> Value:
@@ -292,7 +293,7 @@ class SetValue(ContainerValue):
     @method(0, -1)
     def do_intersection_update(self, space: Space, *others: Value) -> None:
         for other in others:
-            self._update(space, "&", other)
+            self.apply(space, "&", other)
 
     @method(0, -1)
     def do_difference(self, space: Space, *others: Value) -> Value:
@@ -304,7 +305,7 @@ class SetValue(ContainerValue):
     @method(0, -1)
     def do_difference_update(self, space: Space, *others: Value) -> None:
         for other in others:
-            self._update(space, "-", other)
+            self.apply(space, "-", other)
 
     @method(1)
     def do_symmetric_difference(self, space: Space, other: Value) -> Value:
@@ -312,7 +313,7 @@ class SetValue(ContainerValue):
 
     @method(1)
     def do_symmetric_difference_update(self, space: Space, other: Value) -> None:
-        self._update(space, "^", other)
+        self.apply(space, "^", other)
 
     @method(1)
     def do_issubset(self, space: Space, other: Value) -> Value:

@@ -90,7 +90,7 @@ def plain_real(obj: Any) -> Any:
         return [plain_real(i) for i in obj]
     if kind is tuple:
         return tuple(plain_real(i) for i in obj)
-    if kind.__name__ in ("dict_keys", "dict_values", "dict_items", "odict_keys", "odict_items"):
+    if kind.__name__ in ("dict_keys", "dict_values", "dict_items", "odict_keys", "odict_items", "odict_values"):
         return (kind.__name__.partition("_")[2], [plain_real(i) for i in obj])
     if isinstance(obj, dict):
         return (kind.__name__, [(plain_real(k), plain_real(v)) for k, v in obj.items()])
@@ -101,13 +101,13 @@ def plain_real(obj: Any) -> Any:
     return obj
 
 
-def outcome(run: Callable[[], Any]) -> Any:
+def outcome(run: Callable[[], Any], space: Space | None = None) -> Any:
     """What a real or symbolic operation gives: its result or its exception."""
     try:
         return ("result", run())
     except Raised as signal:
         error = signal.value
-        args = [arg.realize().as_python() for arg in error.args(None)]
+        args = [arg.realize().as_python() for arg in error.args(space or new_space())]
         return ("raised", error.python_type(), args)
     except Exception as error:  # noqa: BLE001 - the program's own
         if type(error).__name__ in ("GraphBreak", "AssertionError"):

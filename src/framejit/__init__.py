@@ -1,0 +1,45 @@
+"""framejit: a JIT compiler that makes unmodified PyTorch programs faster.
+
+``framejit.compile(fn_or_module)`` is all that most programs need. This module holds public names
+only; docs/architecture.md says how a call travels through the rooms behind them.
+"""
+
+from __future__ import annotations
+
+from framejit import config, exc
+from framejit.api import (
+    allow_in_graph,
+    assume_constant_result,
+    compile,
+    disable,
+    disallow_in_graph,
+    graph_break,
+    is_compiling,
+    optimize,
+    reset,
+    run,
+    skip,
+)
+from framejit.backends import list_backends, register_backend
+from framejit.report.counters import counters
+from framejit.version import __version__
+
+__all__ = [
+    "__version__",
+    "allow_in_graph",
+    "assume_constant_result",
+    "compile",
+    "config",
+    "counters",
+    "disable",
+    "disallow_in_graph",
+    "exc",
+    "graph_break",
+    "is_compiling",
+    "list_backends",
+    "optimize",
+    "register_backend",
+    "reset",
+    "run",
+    "skip",
+]

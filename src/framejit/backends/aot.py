@@ -1,0 +1,107 @@
+"""Backends made with AOTAutograd: forward and backward as graphs before anything runs.
+
+In: a captured graph. Out: a callable whose outputs have compiled gradients. `aot_autograd` makes
+a backend from compilers for functionalised graphs of ATen operators; 'aot_eager' runs those
+graphs as they are, 'aot_eager_decomp_partition' after Inductor's decompositions: together they
+tell which stage a problem comes from. AOTAutograd imports torch._dynamo itself: imported late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._guards import TracingContext, tracing
+
+from .registry import register_backend
+
+GraphCompiler = Callable[..., Any]  # (gm, fake example inputs) -> a callable
+
+
+def aot_autograd(
+    fw_compiler: GraphCompiler,
+    bw_compiler: GraphCompiler | None = None,
+    partition_fn: Callable[..., Any] | None = None,
+    decompositions: dict[Any, Callable[..., Any]] | Callable[[], dict[Any, Any]] | None = None,
+    inference_compiler: GraphCompiler | None = None,
+    keep_inference_input_mutations: bool = True,
+) -> Callable[[torch.fx.GraphModule, Sequence[torch.Tensor]], Callable[..., Any]]:
+    """A backend that compiles forward and backward graphs of ATen operators.
+
+    ``bw_compiler`` and ``inference_compiler`` default to ``fw_compiler``; ``partition_fn``, which
+    splits the joint graph, to the min-cut partitioner; ``decompositions`` may be a function that
+    returns the table. A compiler gets ``(gm, fake example inputs)`` and returns a callable.
+    """
+
+    def backend(
+        gm: torch.fx.GraphModule, example_inputs: Sequence[torch.Tensor]
+    ) -> Callable[..., Any]:
+        # Slow optional dependency: imports torch._dynamo and sympy (2 s).
+        from functorch.compile import min_cut_rematerialization_partition
+        from torch._functorch.aot_autograd import aot_module_simplified
+
+        table = decompositions() if callable(decompositions) else decompositions
+        with tracing(_context()):
+            return aot_module_simplified(
+                gm,
+                list(example_inputs),
+                fw_compiler=fw_compiler,
+                bw_compiler=bw_compiler or fw_compiler,
+                inference_compiler=inference_compiler or fw_compiler,
+                partition_fn=partition_fn or min_cut_rematerialization_partition,
+                decompositions=table,
+                keep_inference_input_mutations=keep_inference_input_mutations,
+            )
+
+    backend.__name__ = f"aot_autograd({getattr(fw_compiler, '__name__', 'fw_compiler')})"
+    return backend
+
+
+def _context() -> TracingContext | None:
+    """The tracing context of whoever compiles, or a new one: the lazily compiled backward needs
+    the one that its forward had."""
+    known = TracingContext.try_get()
+    if known is not None:
+        return known
+    # A fake mode of its own: fakes that the capture changed in place must not be met again.
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    return TracingContext(FakeTensorMode())
+
+
+def run_as_is(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    """A graph compiler that compiles nothing."""
+    from functorch.compile import make_boxed_func  # slow optional dependency
+
+    boxed: Callable[..., Any] = make_boxed_func(gm.forward)
+    return boxed
+
+
+_run_all = aot_autograd(fw_compiler=run_as_is)
+
+
+@register_backend(tags=("debug",))
+def aot_eager(
+    gm: torch.fx.GraphModule, example_inputs: Sequence[torch.Tensor]
+) -> Callable[..., Any]:
+    """AOTAutograd's graphs, run with PyTorch's own operators."""
+    return _run_all(gm, example_inputs)
+
+
+def _inductor_decompositions() -> dict[Any, Any]:
+    from torch._inductor.compile_fx import select_decomp_table  # slow optional dependency
+
+    table: dict[Any, Any] = select_decomp_table()
+    return table
+
+
+_run_all_decomposed = aot_autograd(fw_compiler=run_as_is, decompositions=_inductor_decompositions)
+
+
+@register_backend(tags=("debug",))
+def aot_eager_decomp_partition(
+    gm: torch.fx.GraphModule, example_inputs: Sequence[torch.Tensor]
+) -> Callable[..., Any]:
+    """Like aot_eager, with Inductor's decompositions and the min-cut partitioner."""
+    return _run_all_decomposed(gm, example_inputs)

@@ -1,0 +1,104 @@
+"""Calls a backend on a captured graph, and lets nothing of that show in the program.
+
+In: a backend, its name, the graph with its real inputs. Out: a callable. Modes, random state and
+other global settings are afterwards as they were; whatever the backend raises becomes one short
+`BackendCompilerFailed`. Next room: codegen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from ..exc import BackendCompilerFailed, FramejitError, GraphBreak
+from ..graph import global_state
+from .registry import CompilerFn, backend_name
+
+#: Longest line that a message quotes.
+_WIDTH = 200
+
+
+def compile_graph(
+    backend: CompilerFn,
+    name: str | None,
+    gm: torch.fx.GraphModule,
+    example_inputs: Sequence[Any],
+) -> Callable[..., Any]:
+    """Compile ``gm`` under the state that torch is in now.
+
+    The graph must be traced as it will run, so the caller sets grad mode, autocast and modes as
+    they are where the graph starts. ``name`` defaults to the backend's own. Raises
+    BackendCompilerFailed; KeyboardInterrupt and the like pass.
+    """
+    if name is None:
+        name = backend_name(backend)
+    try:
+        with preserved_state():
+            compiled = backend(gm, list(example_inputs))
+    except (FramejitError, GraphBreak):
+        raise
+    except Exception as error:
+        raise BackendCompilerFailed(name, _describe(name, gm, error)) from error
+    if not callable(compiled):
+        raise BackendCompilerFailed(
+            name,
+            f"backend {name!r} returned {type(compiled).__name__}, not a callable. "
+            "A backend takes (gm, example_inputs) and returns a function of the inputs.",
+        )
+    return compiled
+
+
+@contextlib.contextmanager
+def preserved_state() -> Iterator[None]:
+    """Put torch's global settings, function modes and all random states back behind a block."""
+    state = global_state.current()
+    modes = _function_modes()
+    python_random = random.getstate()
+    cpu_random = torch.default_generator.get_state()
+    gpu_random = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    try:
+        yield
+    finally:
+        _set_function_modes(modes)
+        state.set()
+        random.setstate(python_random)
+        torch.default_generator.set_state(cpu_random)
+        if gpu_random is not None:
+            torch.cuda.set_rng_state_all(gpu_random)
+
+
+def _function_modes() -> list[Any]:
+    count = torch._C._len_torch_function_stack()
+    return [torch._C._get_function_stack_at(index) for index in range(count)]
+
+
+def _set_function_modes(modes: list[Any]) -> None:
+    now = _function_modes()
+    if len(now) == len(modes) and all(a is b for a, b in zip(now, modes, strict=True)):
+        return
+    for _ in now:
+        torch._C._pop_torch_function_stack()
+    for mode in modes:
+        torch._C._push_on_torch_function_stack(mode)
+
+
+def _describe(name: str, gm: torch.fx.GraphModule, error: Exception) -> str:
+    """At most six lines: who failed, on what, with what message, where."""
+    operations = sum(node.op.startswith("call_") for node in gm.graph.nodes)
+    noun = "operation" if operations == 1 else "operations"
+    lines = [f"backend {name!r} raised {type(error).__name__} on a graph of {operations} {noun}:"]
+    text = [line.rstrip() for line in str(error).splitlines() if line.strip()]
+    lines += [f"  {line[:_WIDTH]}" for line in text[:3] or ["(no message)"]]
+    if len(text) > 3:
+        lines.append(f"  ... {len(text) - 3} more lines in the exception below")
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames:
+        last = frames[-1]
+        lines.append(f"  at {last.filename}:{last.lineno} in {last.name}")
+    return "\n".join(lines)

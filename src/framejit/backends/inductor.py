@@ -1,0 +1,129 @@
+"""Backend 'inductor', the default: TorchInductor, for inference and for training.
+
+In: a captured graph, and ``mode`` / ``options`` as `torch.compile` takes them. Out: what Inductor's
+`compile_fx` makes, which goes through AOTAutograd and the min-cut partitioner itself.
+`compile_fx` imports torch._dynamo (2 s in all): imported when the first graph is compiled.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any, get_origin
+
+import torch
+import torch.fx
+
+from .registry import register_backend
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
+
+
+class InductorBackend:
+    """Inductor with a mode and options. Equal settings make equal backends.
+
+    Raises ValueError for an unknown mode or option or an option's value of the wrong type.
+    """
+
+    def __init__(self, mode: str | None = None, options: dict[str, Any] | None = None) -> None:
+        if mode is not None and options:
+            raise ValueError("give either mode= or options=, not both")
+        self.mode = mode
+        self.options = dict(options or {})
+        self.config_patches: dict[str, Any] = {}
+        if mode is not None and mode != "default":
+            self.config_patches.update(_mode_options(mode))
+        if self.options:
+            self.config_patches.update(_checked_options(self.options))
+        self.__name__ = "inductor"
+
+    def configured(self, mode: str | None, options: dict[str, Any] | None) -> InductorBackend:
+        """The same backend with other settings."""
+        return InductorBackend(mode, options)
+
+    def __call__(
+        self,
+        gm: torch.fx.GraphModule,
+        example_inputs: Sequence[torch.Tensor],
+        mode: str | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> Callable[..., Any]:
+        if mode is not None or options:
+            return InductorBackend(mode, options)(gm, example_inputs)
+        # Slow optional dependency, see above.
+        from torch._guards import TracingContext, tracing
+        from torch._inductor.compile_fx import compile_fx
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        # compile_fx changes the graph it is given; ours is still shown to people afterwards.
+        graph = torch.fx.Graph()
+        graph.output(graph.graph_copy(gm.graph, {}))
+        owned = torch.fx.GraphModule(gm, graph)
+        _mark_static_inputs(owned, example_inputs)
+        # A fake mode of its own: fakes that the capture changed in place must not be met again.
+        context = TracingContext.try_get() or TracingContext(FakeTensorMode())
+        with tracing(context):
+            compiled: Any = compile_fx(
+                owned, list(example_inputs), config_patches=self.config_patches
+            )
+        # compile_fx wraps its result so that torch._dynamo leaves it alone (2 us a call).
+        unwrapped: Callable[..., Any] = getattr(compiled, "_torchdynamo_orig_callable", compiled)
+        return unwrapped
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InductorBackend) and self.config_patches == other.config_patches
+
+    def __hash__(self) -> int:
+        return hash(("inductor", tuple(sorted(self.config_patches))))
+
+    def __repr__(self) -> str:
+        return f"<backend inductor {self.config_patches or ''}>".replace(" >", ">")
+
+
+def _mark_static_inputs(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> None:
+    """Tell Inductor which inputs stay at their address (parameters), so that its CUDA graphs
+    read them in place instead of copying them on each call."""
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    if not any(isinstance(value, torch.Tensor) and value.is_cuda for value in inputs):
+        return
+    if len({id(value) for value in inputs}) != len(inputs):
+        return  # AOTAutograd would want to guard on the duplicates
+    for node, value in zip(placeholders, inputs, strict=True):
+        node._dynamo_source = None  # type: ignore[attr-defined]
+        if isinstance(value, torch.nn.Parameter):
+            node.meta["tensor_dict"] = {"_dynamo_static_input_type": "unguarded"}
+    gm.__dict__["_param_name_to_source"] = {}
+    gm.meta["dynamo_compile_id"] = None  # present: the marks above count
+
+
+def _mode_options(mode: str) -> dict[str, Any]:
+    if mode not in MODES:
+        raise ValueError(f"there is no mode {mode!r}. Known: {', '.join(MODES)}")
+    from torch._inductor import list_mode_options  # slow optional dependency
+
+    options: dict[str, Any] = list_mode_options(mode)
+    return options
+
+
+def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
+    from torch._inductor import config  # slow optional dependency
+
+    known = config.get_config_copy()  # type: ignore[attr-defined]
+    checked: dict[str, Any] = {}
+    for name, value in options.items():
+        attribute = name.replace("-", "_")
+        if attribute not in known:
+            close = difflib.get_close_matches(attribute, known, n=3)
+            guess = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+            raise ValueError(f"Inductor has no option {name!r}.{guess}")
+        wanted = config.get_type(attribute)  # type: ignore[attr-defined]
+        if get_origin(wanted) is None and not isinstance(value, wanted):
+            raise ValueError(
+                f"Inductor's option {name!r} is a {type(known[attribute]).__name__}, "
+                f"not a {type(value).__name__}"
+            )
+        checked[attribute] = value
+    return checked
+
+
+inductor = register_backend(InductorBackend(), name="inductor")

@@ -1,0 +1,165 @@
+"""Backends by name: our own, those that a program registers, and those of installed packages.
+
+In: a name, or a callable, which is its own backend. Out: the callable
+``compiler_fn(gm, example_inputs) -> callable``. Packages announce backends as entry points of
+the group ``torch_dynamo_backends``; the list is read late, and a package is imported only when
+its backend is asked for. Next: compile.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import threading
+from collections.abc import Callable, Collection, Sequence
+from importlib.metadata import EntryPoint
+from typing import Any, NamedTuple
+
+from ..exc import UnknownBackend
+
+CompilerFn = Callable[..., Callable[..., Any]]
+
+ENTRY_POINT_GROUP = "torch_dynamo_backends"
+
+
+class _Registered(NamedTuple):
+    compiler_fn: CompilerFn
+    tags: tuple[str, ...]
+
+
+_registered: dict[str, _Registered] = {}
+_entry_points: dict[str, EntryPoint] | None = None
+_lock = threading.RLock()
+
+
+def register_backend(
+    compiler_fn: CompilerFn | None = None,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+) -> Any:
+    """Give a backend a name, as a decorator or as a call.
+
+    ``register_backend(name="mine", compiler_fn=f)``, ``@register_backend`` and
+    ``@register_backend(name="mine", tags=("debug",))`` are all possible; the name defaults to the
+    function's. Returns ``compiler_fn``. Raises TypeError for something that cannot be called,
+    ValueError for a name that another backend has.
+    """
+    if compiler_fn is None:
+        return functools.partial(register_backend, name=name, tags=tags)
+    if not callable(compiler_fn):
+        raise TypeError(
+            f"a backend must be a callable f(gm, example_inputs), not {type(compiler_fn).__name__}"
+        )
+    if isinstance(tags, str):
+        tags = (tags,)
+    name = name or getattr(compiler_fn, "__name__", None)
+    if not isinstance(name, str):
+        raise TypeError(f"a backend of type {type(compiler_fn).__name__} needs a name=")
+    with _lock:
+        known = _registered.get(name)
+        if known is not None and known.compiler_fn is not compiler_fn:
+            raise ValueError(f"there is a backend called {name!r} already")
+        _registered[name] = _Registered(compiler_fn, tuple(tags))
+    return compiler_fn
+
+
+def unregister_backend(name: str) -> None:
+    """Forget a registered backend. Raises UnknownBackend if there is none of that name."""
+    with _lock:
+        if _registered.pop(name, None) is None:
+            raise _unknown(name)
+
+
+def list_backends(exclude_tags: Collection[str] | None = ("debug", "experimental")) -> list[str]:
+    """The sorted names that may be passed as ``backend=``; all of them for None or ()."""
+    excluded = set(exclude_tags or ())
+    with _lock:
+        names = {
+            name for name, backend in _registered.items() if not excluded.intersection(backend.tags)
+        }
+        names.update(name for name in _installed() if name not in _registered)
+    return sorted(names)
+
+
+def lookup_backend(backend: str | CompilerFn) -> CompilerFn:
+    """The callable for a backend's name; a callable is returned as it is.
+
+    Raises UnknownBackend, with close matches, for a name that nobody registered, and TypeError
+    for anything else.
+    """
+    if not isinstance(backend, str):
+        if callable(backend):
+            return backend
+        raise TypeError(
+            "backend= takes a backend's name or a callable f(gm, example_inputs), "
+            f"not {type(backend).__name__}"
+        )
+    with _lock:
+        known = _registered.get(backend)
+        if known is not None:
+            return known.compiler_fn
+        entry_point = _installed().get(backend)
+    if entry_point is None:
+        raise _unknown(backend)
+    try:
+        compiler_fn = entry_point.load()
+    except Exception as error:
+        text = str(error).partition("\n")[0]
+        raise UnknownBackend(
+            f"the backend {backend!r} of an installed package ({entry_point.value}) "
+            f"cannot be imported: {type(error).__name__}: {text}"
+        ) from error
+    if not callable(compiler_fn):
+        raise TypeError(f"the backend {backend!r} ({entry_point.value}) is not callable")
+    with _lock:
+        return _registered.setdefault(backend, _Registered(compiler_fn, ())).compiler_fn
+
+
+def backend_name(backend: str | CompilerFn) -> str:
+    """What messages and guards call a backend."""
+    if isinstance(backend, str):
+        return backend
+    for name, known in _registered.items():
+        if known.compiler_fn is backend:
+            return name
+    if isinstance(backend, functools.partial):
+        return backend_name(backend.func)
+    own_name = getattr(backend, "__name__", None)
+    return own_name if isinstance(own_name, str) else type(backend).__name__
+
+
+def configured_backend(
+    backend: str | CompilerFn, mode: str | None = None, options: dict[str, Any] | None = None
+) -> CompilerFn:
+    """The backend with ``torch.compile``-like ``mode`` and ``options`` bound.
+
+    A backend that has a ``configured(mode, options)`` attribute checks them now (inductor);
+    others get them as keyword arguments when they are called, if any were given.
+    """
+    compiler_fn = lookup_backend(backend)
+    if mode is None and not options:
+        return compiler_fn
+    configure = getattr(compiler_fn, "configured", None)
+    if configure is not None:
+        configured: CompilerFn = configure(mode, options)
+        return configured
+    given = {"mode": mode, "options": options}
+    return functools.partial(compiler_fn, **{key: v for key, v in given.items() if v})
+
+
+def _installed() -> dict[str, EntryPoint]:
+    """Entry points by name, read once."""
+    global _entry_points
+    if _entry_points is None:
+        # Reading the metadata of all installed packages takes tens of milliseconds: late.
+        from importlib.metadata import entry_points
+
+        _entry_points = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    return _entry_points
+
+
+def _unknown(name: str) -> UnknownBackend:
+    names = list_backends(None)
+    close = difflib.get_close_matches(name, names, n=2, cutoff=0.6)
+    guess = f" Did you mean {' or '.join(repr(match) for match in close)}?" if close else ""
+    return UnknownBackend(f"there is no backend {name!r}.{guess} Known: {', '.join(names)}")

@@ -1,0 +1,74 @@
+"""Questions about functions: ``inspect.signature`` and its relatives.
+
+In: function values. Out: real signature objects, held by the entry; the code and the defaults that
+they describe are guarded. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from framejit.exc import GraphBreak
+from framejit.values.base import Value
+from framejit.values.classes import ClassValue
+from framejit.values.constants import ConstantValue
+from framejit.values.functions import FunctionValue, MethodValue
+from framejit.values.objects import ObjectValue
+from framejit.values.space import Result, Space, lookaside
+
+
+def _described(space: Space, value: Value) -> Any:
+    """The real function behind a value, with what its signature depends on guarded."""
+    value = value.realize()
+    if isinstance(value, FunctionValue) and value.function is not None:
+        source = value.source
+        assert source is not None
+        for name in ("__defaults__", "__kwdefaults__"):
+            space.guard(source.child("attr", name), "ID_MATCH", getattr(value.function, name))
+        wrapped = value.function.__dict__.get("__wrapped__")
+        if wrapped is not None:
+            _described(space, space.getattr_now(value, "__wrapped__"))
+        return value.function
+    if isinstance(value, ClassValue):
+        for name in ("__init__", "__new__"):
+            space.class_attribute(value.cls, name)
+        return value.cls
+    raise GraphBreak(f"the signature of a {value.describe()}")
+
+
+@lookaside(inspect.signature)
+def _signature(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if len(args) != 1 or kwargs:
+        raise GraphBreak("inspect.signature() with options")
+    value = args[0].realize()
+    skip_first = False
+    if isinstance(value, MethodValue):
+        value, skip_first = value.function.realize(), True
+    elif isinstance(value, ObjectValue):
+        method = space.special_method(value, "__call__")
+        if not isinstance(method, MethodValue):
+            raise GraphBreak(f"the signature of a {value.describe()}")
+        value, skip_first = method.function.realize(), True
+    try:
+        signature = inspect.signature(_described(space, value))
+    except (TypeError, ValueError) as error:
+        return space.raise_real(error)
+    if skip_first:
+        signature = signature.replace(parameters=list(signature.parameters.values())[1:])
+    return space.constant(signature)
+
+
+@lookaside(inspect.isfunction)
+def _isfunction(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    return ConstantValue(isinstance(args[0].realize(), FunctionValue))
+
+
+@lookaside(inspect.ismethod)
+def _ismethod(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    return ConstantValue(isinstance(args[0].realize(), MethodValue))
+
+
+@lookaside(inspect.isclass)
+def _isclass(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    return ConstantValue(isinstance(args[0].realize(), ClassValue))

@@ -1,0 +1,246 @@
+"""From facts to native checks: order, captures, relations, and what is said about them."""
+
+import gc
+import types
+import weakref
+
+import pytest
+import torch
+
+from framejit.guards import build_plan
+from framejit.guards.kinds import FACT_KINDS, KINDS
+from framejit.native import GlobalState, GuardTree
+from framejit.source import Source
+
+
+class Thing:
+    pass
+
+
+def slot(index=0, name="x"):
+    return Source(None, "slot", index, f"L[{name!r}]")
+
+
+def tree_of(plan):
+    return GuardTree(plan.nodes)
+
+
+def test_only_nodes_that_carry_something_become_nodes():
+    root = slot()
+    root.child("dict").child("item", "a").add_fact("EQUALS_MATCH", 1)
+    root.child("dict").child("item", "b").child("index", 0)  # loaded, never relied on
+    plan = build_plan([root])
+    assert [s.name for s in plan.sources] == ["L['x']", "L['x'].__dict__", "L['x'].a"]
+    assert plan.guard_count == 1
+    assert plan.captures == []
+
+
+def test_nothing_assumed_nothing_checked():
+    assert build_plan([slot(), slot(1, "y")]).nodes == []
+
+
+def test_parents_come_first_and_captures_are_numbered_in_order():
+    root = slot()
+    for name in ("w", "b"):
+        root.child("dict").child("item", name).captured = True
+    plan = build_plan([root])
+    assert all(parent < i for i, (parent, *_) in enumerate(plan.nodes))
+    assert [s.name for s in plan.captures] == ["L['x'].w", "L['x'].b"]
+    thing = Thing()
+    thing.w, thing.b = "weight", "bias"
+    assert tree_of(plan).check((thing,)) == ("weight", "bias")
+
+
+def test_arguments_are_checked_before_constants():
+    constant = Source(None, "const", {"n": 1}, "globals of here")
+    constant.child("item", "n").add_fact("EQUALS_MATCH", 1)
+    argument = slot()
+    argument.add_fact("EQUALS_MATCH", 2)
+    plan = build_plan([constant, argument])
+    assert plan.sources[0] is argument
+
+
+FUNCTION = lambda: 1
+TENSOR = torch.ones(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "good", "bad"),
+    [
+        ("TYPE_MATCH", Thing, Thing(), 1),
+        ("ID_MATCH", FUNCTION, FUNCTION, lambda: 1),
+        ("FUNCTION_ID", FUNCTION, FUNCTION, lambda: 1),
+        ("EQUALS_MATCH", (1, "a"), (1, "a"), (1, "b")),
+        ("LEN_MATCH", 2, [1, 2], [1]),
+        ("DICT_KEYS", ("a", "b"), {"a": 1, "b": 2}, {"b": 1, "a": 2}),
+        ("PRESENT", None, 1, None),
+        ("FUNCTION_MATCH", FUNCTION.__code__, types.FunctionType(FUNCTION.__code__, {}), print),
+        ("TENSOR_MATCH", TENSOR, torch.zeros(2, 3), torch.zeros(2, 4)),
+        ("TENSOR_MATCH", (TENSOR, 1), torch.zeros(5, 4), torch.zeros(2, 4, 1)),
+        ("BOOL_MATCH", True, [1], []),
+        ("CALL_MATCH", callable, print, 1),
+    ],
+)
+def test_every_kind_of_fact_is_checked(kind, payload, good, bad):
+    root = slot()
+    root.add_fact(kind, payload)
+    plan = build_plan([root])
+    tree = tree_of(plan)
+    assert tree.check((good,)) is not None
+    if kind == "PRESENT":
+        assert tree.check(()) is None
+        return
+    assert tree.check((bad,)) is None
+    assert tree.explain((bad,)) == (0, 0)
+    assert "it was " in plan.explain(tree, (bad,))
+
+
+def test_the_table_of_kinds_is_complete():
+    assert set(KINDS) == FACT_KINDS
+
+
+def test_absent():
+    root = slot()
+    root.child("dict").child("item", "hook").add_fact("ABSENT")
+    plan = build_plan([root])
+    tree, thing = tree_of(plan), Thing()
+    assert tree.check((thing,)) == ()
+    thing.hook = print
+    assert tree.check((thing,)) is None
+    assert plan.explain(tree, (thing,)) == (
+        "local 'x'.hook ABSENT: it was absent, now it is function print"
+    )
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_relations_stand_on_the_later_node(first):
+    roots = [slot(0, "a"), slot(1, "b")]
+    roots[first].add_fact("SAME_OBJECT", roots[1 - first])
+    plan = build_plan(roots)
+    assert [len(node[3]) for node in plan.nodes] == [0, 1]
+    tree, thing = tree_of(plan), Thing()
+    assert tree.check((thing, thing)) is not None
+    assert tree.check((thing, Thing())) is None
+    assert "the same object as local 'a'" in plan.explain(tree, (thing, Thing()))
+
+
+def test_a_relation_reaches_sources_that_no_root_leads_to():
+    a, b = slot(0, "a"), slot(1, "b")
+    b.add_fact("DISTINCT", (a, a.child("dict").child("item", "other")))
+    plan = build_plan([b])
+    tree, thing, other = tree_of(plan), Thing(), Thing()
+    thing.other = other
+    assert tree.check((thing, Thing())) is not None
+    assert tree.check((thing, thing)) is None
+    assert tree.check((thing, other)) is None
+
+
+def test_an_object_related_to_itself_needs_no_check():
+    a = slot()
+    a.add_fact("SAME_OBJECT", a)
+    assert build_plan([a]).guard_count == 0
+
+
+def test_guards_are_printed_in_the_documented_form():
+    x, me = slot(0, "a"), slot(1, "self")
+    x.add_fact("TENSOR_MATCH", torch.ones(4, 8), (__file__, 1))
+    layer = me.child("dict").child("item", "_modules").child("item", "encoder")
+    layer.child("dict").child("item", "training").add_fact("ID_MATCH", True)
+    weight = layer.child("dict").child("item", "_parameters").child("item", "weight")
+    weight.add_fact("TENSOR_MATCH", torch.nn.Parameter(torch.ones(2)))
+    names = Source(None, "const", {"torch": torch, "f": FUNCTION}, "globals of m")
+    names.child("item", "torch").add_fact("ID_MATCH", torch)
+    names.child("item", "f").add_fact("FUNCTION_MATCH", FUNCTION.__code__)
+    lines = build_plan([x, me, names]).describe()
+    assert lines == [
+        "local 'a' TENSOR_MATCH Tensor float32[4, 8] on cpu"
+        '  # test_plan.py:1: """From facts to native checks: order, captures, relations, '
+        'and what is said about them."""',
+        "local 'self'.encoder.training EQUALS_MATCH True",
+        "local 'self'.encoder.weight TENSOR_MATCH Parameter float32[2] on cpu with requires_grad",
+        "global 'torch' MODULE_MATCH",
+        "global 'f' FUNCTION_MATCH",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        (torch.ones(5, 8), "it was size 4 at dimension 0, now it is size 5 at dimension 0"),
+        (torch.ones(4, 8, dtype=torch.int64), "it was dtype float32, now it is dtype int64"),
+        (torch.ones(4, 8, requires_grad=True), "requires_grad=False, now it is requires_grad=True"),
+        (torch.ones(4), "it was 2 dimensions [4, 8], now it is 1 dimensions [4]"),
+        (torch.ones(8, 4).t(), "it was strides (8, 1), now it is strides (1, 4)"),
+        (torch.ones(4, 8, device="meta"), "it was device cpu, now it is device meta"),
+        (torch.nn.Parameter(torch.ones(4, 8)), "it was a Tensor, now it is a Parameter"),
+        (3, "it was Tensor float32[4, 8] on cpu, now it is 3"),
+    ],
+)
+def test_tensor_guards_say_what_differs(now, words):
+    root = slot()
+    root.add_fact("TENSOR_MATCH", torch.ones(4, 8))
+    plan = build_plan([root])
+    tree = tree_of(plan)
+    plan.settle()
+    assert words in plan.explain(tree, (now,))
+
+
+def test_explanations_name_the_users_line():
+    root = slot()
+    root.add_fact("EQUALS_MATCH", 2, (__file__, 1))
+    plan = build_plan([root])
+    text = plan.explain(tree_of(plan), (3,))
+    assert text.startswith("local 'x' EQUALS_MATCH: it was 2, now it is 3 (assumed at test_plan")
+    assert plan.explain(tree_of(plan), (2,)) == ""
+
+
+def test_global_state_is_explained_in_words():
+    plan = build_plan([slot()])
+    state = GlobalState()
+    tree = GuardTree(plan.nodes, state)
+    with torch.no_grad():
+        assert tree.check((1,)) is None
+        assert "grad" in plan.explain(tree, (1,), state)
+
+
+def test_a_missing_captured_value_is_explained():
+    root = slot()
+    root.child("dict").child("item", "w").captured = True
+    plan = build_plan([root])
+    assert plan.explain(tree_of(plan), (Thing(),)) == "local 'x'.w no longer exists"
+
+
+def test_a_path_that_broke_is_explained():
+    root = slot()
+    root.child("index", 3).add_fact("EQUALS_MATCH", 1)
+    plan = build_plan([root])
+    assert "now it is gone" in plan.explain(tree_of(plan), ([],))
+
+
+def test_a_settled_plan_keeps_nothing_of_the_user_alive():
+    thing, tensor = Thing(), torch.ones(3)
+    root = slot()
+    root.add_fact("ID_MATCH", thing)
+    root.child("dict").child("item", "t").add_fact("TENSOR_MATCH", tensor)
+    plan = build_plan([root])
+    before = plan.describe()
+    tree = tree_of(plan)
+    plan.settle()
+    assert plan.describe() == before
+    gone = weakref.ref(thing), weakref.ref(tensor)
+    del thing, tensor
+    gc.collect()
+    assert [ref() for ref in gone] == [None, None]
+    assert "no longer exists" in plan.explain(tree, (Thing(),))
+
+
+def test_texts_run_no_user_code_and_show_no_addresses():
+    class Loud:
+        def __repr__(self):
+            raise AssertionError("the user's __repr__ ran")
+
+    root = slot()
+    root.add_fact("ID_MATCH", Loud())
+    plan = build_plan([root])
+    text = "\n".join(plan.describe()) + plan.explain(tree_of(plan), (Loud(),))
+    assert "0x" not in text and "Loud object" in text

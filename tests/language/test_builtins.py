@@ -1,0 +1,345 @@
+"""Builtin functions in programs: eager and compiled agree."""
+
+from __future__ import annotations
+
+import collections.abc
+import enum
+import functools
+import math
+import numbers
+import operator
+
+import pytest
+import torch
+from checking import check
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = "blue"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Base:
+    label = "base"
+
+    def __init__(self, value):
+        self.value = value
+
+    @property
+    def double(self):
+        return self.value * 2
+
+    def __len__(self):
+        return 7
+
+
+class Derived(Base):
+    def __bool__(self):
+        return False
+
+    def __getattr__(self, name):
+        if name.startswith("dyn_"):
+            return name[4:]
+        raise AttributeError(f"no {name}")
+
+
+class Meta(type):
+    def __instancecheck__(cls, instance):
+        return getattr(instance, "is_special", False)
+
+
+class Special(metaclass=Meta):
+    pass
+
+
+def p01_isinstance(x):
+    return (
+        isinstance(x, torch.Tensor), isinstance(x, torch.nn.Parameter), isinstance(1, int),
+        isinstance(True, int), isinstance("a", (int, str)), isinstance([], collections.abc.Sequence),
+        isinstance({}, collections.abc.Mapping), isinstance(1.0, numbers.Number),
+        isinstance(None, type(None)), isinstance(1, int | None), isinstance(x, (list, (tuple,))),
+        isinstance(Derived(1), Base), issubclass(Derived, Base), issubclass(bool, (str, int)),
+        isinstance(len, collections.abc.Callable), isinstance(Color.RED, Color),
+    )  # fmt: skip
+
+
+def p02_instancecheck(x):
+    class Thing:
+        is_special = True
+
+    return isinstance(Thing(), Special), isinstance(3, Special), x
+
+
+def p03_attributes(x):
+    d = Derived(3)
+    setattr(d, "extra", x)
+    out = [getattr(d, "value"), getattr(d, "double"), getattr(d, "dyn_abc"), getattr(d, "zz", 0)]
+    out += [hasattr(d, "extra"), hasattr(d, "nothing"), hasattr(x, "shape"), hasattr(x, "zzz")]
+    delattr(d, "extra")
+    out += [hasattr(d, "extra"), d.label, type(d).label]
+    try:
+        d.missing
+    except AttributeError as error:
+        out.append(str(error))
+    return out
+
+
+def p04_attribute_errors(x):
+    out = []
+    for action in (
+        lambda: Base(1).nope,
+        lambda: (1).nope,
+        lambda: [].nope,
+        lambda: Base.nope,
+        lambda: getattr(Base(1), "double_", None),
+    ):
+        try:
+            out.append(action())
+        except AttributeError as error:
+            out.append(str(error))
+    return x, out
+
+
+def p05_type(x):
+    return type(x) is torch.Tensor, type(1), type([]), type(Base(1)) is Base, type(None), type(int)
+
+
+def p06_len_bool(x):
+    return len(x), len("abc"), len(Base(1)), bool(Base(1)), bool(Derived(1)), not [], bool({1: 2})
+
+
+def p07_numbers(x):
+    return (
+        abs(-3), round(2.567, 2), round(2.5), divmod(7, 2), pow(2, 5), pow(2, 5, 3), int("12"),
+        int(3.9), float("1.5"), float(2), complex(1, 2), bool("x"), hex(255), bin(5), oct(8),
+        int("ff", 16), round(-0.5), sum([1, 2.5]), min(3, 1), max([1, 5, 2]), min("b", "a"), x,
+    )  # fmt: skip
+
+
+def p08_tensor_arithmetic(x):
+    return abs(x - 2), sum([x, x]), pow(x, 2), round(x / 3), max(1, 2) * x, sum([x], x)
+
+
+def p09_text(x):
+    return (
+        str(5), repr("a"), str([1, "b"]), f"{3.14159:.2f}", format(255, "x"), ord("a"), chr(98),
+        str(x.dtype), str(Color.RED), repr(Level.LOW), f"{x.shape}", str(None), ascii("é"),
+        str({"a": (1,)}), f"{Base.__name__!r:>8}", "a" "b".upper(), str((1,)), x,
+    )  # fmt: skip
+
+
+def p10_conversions(x):
+    return (
+        list("abc"), tuple([1, 2]), dict(a=1), set([1]), frozenset([2]), list(range(3)),
+        list({"a": 1}), tuple({"a": 1}.items()), dict([(1, 2)]), list(x.shape), tuple(x.size()),
+    )  # fmt: skip
+
+
+def p11_min_max_keys(x):
+    words = ["bb", "a", "ccc"]
+    return min(words, key=len), max(words, key=lambda w: -len(w)), max([], default="none"), x
+
+
+def p12_errors(x):
+    out = []
+    for action in (
+        lambda: len(5),
+        lambda: int("x"),
+        lambda: float("x"),
+        lambda: max([]),
+        lambda: sum(["a"]),
+        lambda: [1] + 1,
+        lambda: 1 + "a",
+        lambda: "a" + 1,
+        lambda: next(5),
+        lambda: iter(5),
+        lambda: range(1.5),
+        lambda: chr(-1),
+        lambda: math.sqrt(-1),
+        lambda: 1 / 0,
+        lambda: {}["a"],
+        lambda: (1).real.nope,
+        lambda: isinstance(1, 1),
+        lambda: len(),
+        lambda: [].append(),
+        lambda: int.nope,
+        lambda: sorted([1, "a"]),
+        lambda: Color("green"),
+        lambda: None(),
+        lambda: -"a",
+        lambda: [] < {},
+    ):
+        try:
+            out.append(action())
+        except Exception as error:
+            out.append((type(error).__name__, str(error)))
+    return x, out
+
+
+def p13_any_all(x):
+    calls = []
+
+    def probe(v):
+        calls.append(v)
+        return v > 1
+
+    return any(probe(v) for v in [1, 2, 3]), all(probe(v) for v in [2, 1, 0]), calls, x
+
+
+def p14_callable(x):
+    return callable(len), callable(5), callable(Base), callable(Base(1)), callable(lambda: 0), x
+
+
+def p15_operator_module(x):
+    pair = operator.itemgetter(0, 2)([x, 1, 2])
+    attr = operator.attrgetter("shape")(x)
+    low = operator.methodcaller("upper")("abc")
+    return (
+        pair, attr, low, operator.add(x, 1), operator.getitem([1, 2], 1), operator.neg(x),
+        operator.eq(1, 1), operator.contains([1], 1), operator.not_([]), operator.is_(None, None),
+        operator.iadd([1], [2]), operator.matmul(x, x.T), operator.index(3), operator.truth("a"),
+    )  # fmt: skip
+
+
+def p16_math(x):
+    return (
+        math.sqrt(4), math.ceil(1.2), math.floor(-1.2), math.pi, math.prod([2, 3]), math.gcd(4, 6),
+        math.isinf(math.inf), math.log2(8), math.prod(x.shape), x * math.exp(0), math.fsum([1, 2]),
+    )  # fmt: skip
+
+
+def p17_partial(x):
+    add = functools.partial(torch.add, x, alpha=2)
+    power = functools.partial(pow, 2)
+    nested = functools.partial(add, other=x)
+    return add(x), power(5), nested(), add.args[0].shape, add.keywords, nested.func is torch.add
+
+
+def p18_argument_partial(x, f):
+    return f(x), f.args, f.keywords
+
+
+def p19_enums(x):
+    return (
+        Color.RED, Color("blue"), Color["RED"], Color.RED.value, Color.BLUE.name, Level.HIGH > 1,
+        Level.LOW + 1, [c for c in Color], len(Color), Color.RED is Color.RED, {Color.RED: 1}[Color.RED],
+        Color.RED == 1, Level(2), isinstance(Level.LOW, int), x * Level.HIGH,
+    )  # fmt: skip
+
+
+def p20_vars_dict(x):
+    b = Base(1)
+    b.other = x
+    return vars(b)["value"], list(b.__dict__), "other" in vars(b), b.__dict__.get("no", 5)
+
+
+def p21_slices(x):
+    s = slice(0, 1)
+    return x[s], x[:, s], [1, 2, 3][slice(None, None, 2)], s.start, s.stop, s.indices(5), s == slice(0, 1)
+
+
+def p22_hash(x):
+    return hash(5), hash((1, 2.5)), hash(None) == hash(None), x
+
+
+def p23_chained_comparison(x):
+    return 1 < 2 < 3, 1 < 3 < 2, "a" <= "b", (1, 2) != [1, 2], 1 == 1.0, None is None, x
+
+
+def p24_star_calls(x):
+    def f(a, b=2, *args, c=3, **kwargs):
+        return a, b, args, c, kwargs
+
+    return f(1), f(1, 2, 3, 4), f(a=1, c=x), f(*[1, 2], **{"c": 3, "z": 4})
+
+
+def p25_lambda_defaults(x):
+    fs = [lambda y, i=i: y + i for i in range(3)]
+    return [f(x) for f in fs]
+
+
+def p26_print(x):
+    print("shape", tuple(x.shape))
+    return x + 1
+
+
+def p27_item_break(x):
+    n = int(x.sum())
+    return x * n, float(x[0, 0]), bool(x.sum() > 1)
+
+
+def p28_id_hash_breaks(x):
+    o = object()
+    return id(o) == id(o), hash(o) == hash(o), x + 1
+
+
+def p29_dir_globals(x):
+    return "Color" in globals(), "x" in locals(), "append" in dir([]), x + 1
+
+
+def p30_sorted_objects(x):
+    class Item:
+        def __init__(self, rank):
+            self.rank = rank
+
+        def __lt__(self, other):
+            return self.rank < other.rank
+
+    items = [Item(r) for r in (3, 1, 2)]
+    return [i.rank for i in sorted(items)], [i.rank for i in sorted(items, reverse=True)], x
+
+
+def p31_index_protocol(x):
+    class Two:
+        def __index__(self):
+            return 2
+
+        def __int__(self):
+            return 22
+
+        def __float__(self):
+            return 2.5
+
+        def __abs__(self):
+            return "abs"
+
+        def __round__(self, n=None):
+            return ("round", n)
+
+    t = Two()
+    return [1, 2, 3][t], int(t), float(t), list(range(t)), [0] * t, abs(t), round(t), round(t, 1), x
+
+
+def p32_lru_cache(x):
+    @functools.lru_cache
+    def square(n):
+        return n * n
+
+    return square(3), square(3), x
+
+
+CASES = [
+    p01_isinstance, p02_instancecheck, p03_attributes, p04_attribute_errors, p05_type, p06_len_bool,
+    p07_numbers, p08_tensor_arithmetic, p09_text, p10_conversions, p11_min_max_keys, p12_errors,
+    p13_any_all, p14_callable, p15_operator_module, p16_math, p17_partial,
+    (p18_argument_partial, functools.partial(torch.add, alpha=3, other=2)), p19_enums,
+    p20_vars_dict, p21_slices, p22_hash, p23_chained_comparison, p24_star_calls,
+    p25_lambda_defaults, p30_sorted_objects, p31_index_protocol,
+]  # fmt: skip
+BREAKS = [p26_print, p27_item_break, p28_id_hash_breaks, p29_dir_globals, p32_lru_cache]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: (c[0] if isinstance(c, tuple) else c).__name__)
+def test_program(case) -> None:
+    function, args = (case[0], case[1:]) if isinstance(case, tuple) else (case, ())
+    check(function, torch.arange(6.0).reshape(2, 3), *args, fullgraph=True)
+
+
+@pytest.mark.parametrize("function", BREAKS, ids=lambda f: f.__name__)
+def test_program_with_breaks(function) -> None:
+    check(function, torch.arange(6.0).reshape(2, 3))

@@ -1,0 +1,148 @@
+"""The rules of the house: direction of imports, sizes, names, no loose ends."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "framejit"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+#: Rooms and single modules in the order of the data's way: imports point to the same or an earlier
+#: one. Names on one line do not import each other.
+ORDER = [
+    {"exc", "config", "source", "directives", "version"},
+    {"report"},
+    {"native"},
+    {"bytecode"},
+    {"graph"},
+    {"guards", "shapes"},
+    {"values"},
+    {"interpreter"},
+    {"backends"},
+    {"codegen"},
+    {"capture"},
+    {"compiler"},
+    {"settings", "regions"},
+    {"callables"},
+    {"api"},
+    {"__init__"},
+]
+RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
+MODULE_LIMIT = 800
+
+
+def room_of(path):
+    part = path.relative_to(PACKAGE).parts[0]
+    return part.removesuffix(".py")
+
+
+def imported_modules(tree, path):
+    """(line, dotted name) of everything imported, TYPE_CHECKING blocks left out."""
+    here = ["framejit", *path.relative_to(PACKAGE).parts[:-1]]
+    ignored = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            ignored.update(id(inner) for statement in node.body for inner in ast.walk(statement))
+    for node in ast.walk(tree):
+        if id(node) in ignored:
+            continue
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if node.level:
+                base = here[: len(here) - node.level + 1]
+                module = ".".join([*base, *filter(None, [module])])
+            if module == "framejit":
+                for alias in node.names:
+                    name = alias.name if alias.name in RANK else "__init__"
+                    yield node.lineno, f"framejit.{name}"
+            else:
+                yield node.lineno, module
+
+
+def relative(path):
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_imports_point_backwards(path):
+    room = room_of(path)
+    assert room in RANK, f"{room} is not in the list of rooms"
+    wrong = []
+    for line, name in imported_modules(ast.parse(path.read_text()), path):
+        parts = name.split(".")
+        if parts[0] != "framejit":
+            continue
+        target = parts[1] if len(parts) > 1 else "__init__"
+        if target == room:
+            continue
+        if RANK[target] >= RANK[room]:
+            wrong.append(f"{relative(path)}:{line} imports framejit.{target}")
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_nothing_of_the_peer_is_imported(path):
+    for line, name in imported_modules(ast.parse(path.read_text()), path):
+        assert not name.startswith("torch._dynamo"), f"{relative(path)}:{line} imports {name}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_slow_libraries_are_imported_inside_functions(path):
+    slow = ("torch._inductor", "torch._functorch", "functorch", "sympy", "rich", "torch.onnx")
+    tree = ast.parse(path.read_text())
+    for node in tree.body:
+        for line, name in imported_modules(ast.Module([node], []), path):
+            inside = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+            assert inside or not name.startswith(slow), f"{relative(path)}:{line} imports {name}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_modules_stay_small_and_say_what_they_are(path):
+    text = path.read_text()
+    lines = text.count("\n")
+    assert lines <= MODULE_LIMIT, f"{relative(path)} has {lines} lines"
+    assert ast.get_docstring(ast.parse(text)), f"{relative(path)} has no docstring"
+
+
+def test_no_module_is_a_drawer():
+    forbidden = {"utils", "util", "misc", "helpers", "common"}
+    found = [relative(p) for p in SOURCES if forbidden & set(p.with_suffix("").parts)]
+    assert not found, found
+
+
+def test_no_loose_ends():
+    """A TODO names its issue."""
+    pattern = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!.*#\d+)")
+    native = [*PACKAGE.glob("native/*.cpp"), *PACKAGE.glob("native/*.h")]
+    found = [
+        f"{relative(path)}:{number}"
+        for path in [*SOURCES, *native]
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if pattern.search(line)
+    ]
+    assert not found, found
+
+
+def test_python_releases_are_told_apart_in_one_place():
+    found = [
+        relative(path)
+        for path in SOURCES
+        if "sys.version_info" in path.read_text() and room_of(path) not in ("bytecode", "report")
+    ]
+    assert not found, found
+
+
+def test_continuous_integration_runs_what_users_run():
+    script = (ROOT / ".ci" / "run").read_text()
+    commands = [
+        line
+        for line in script.splitlines()
+        if line and not line.startswith(("#", "set ", "cd "))
+    ]
+    assert commands == ["make test"]
