@@ -134,7 +134,9 @@ class Comparison:
         assert type(got) is type(expected), f"{path}: {type(got)}, not {type(expected)}"
         if isinstance(expected, _ATOMS):
             nan = isinstance(expected, float) and math.isnan(expected)
-            assert got == expected or (nan and math.isnan(got)), f"{path}: {got!r}, not {expected!r}"
+            assert got == expected or (nan and math.isnan(got)), (
+                f"{path}: {got!r}, not {expected!r}"
+            )
             return
         if isinstance(expected, _BY_NAME) or expected is got:
             assert got is expected or got == expected, f"{path}: {got!r}, not {expected!r}"
@@ -171,7 +173,9 @@ class Comparison:
             self.compare(list(expected), list(got), f"{path} (rest)")
         elif isinstance(expected, BaseException):
             compare_errors(expected, got)
-        if hasattr(expected, "__dict__") and not isinstance(expected, (types.FunctionType, torch.Tensor)):
+        if hasattr(expected, "__dict__") and not isinstance(
+            expected, (types.FunctionType, torch.Tensor)
+        ):
             self.compare(vars(expected), vars(got), f"{path}.__dict__")
         elif dataclasses.is_dataclass(expected):
             for field in dataclasses.fields(expected):

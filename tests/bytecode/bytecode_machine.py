@@ -22,22 +22,14 @@ class Null:
 NULL = Null()
 UNBOUND = object()
 
-_BINARY = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "@": operator.matmul,
-    "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_, "|": operator.or_,
-    "^": operator.xor,
-}  # fmt: skip
-_INPLACE = {
-    "+": operator.iadd, "-": operator.isub, "*": operator.imul, "/": operator.itruediv,
-    "//": operator.ifloordiv, "%": operator.imod, "**": operator.ipow, "@": operator.imatmul,
-    "<<": operator.ilshift, ">>": operator.irshift, "&": operator.iand, "|": operator.ior,
-    "^": operator.ixor,
-}  # fmt: skip
+_NAMES = "add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor".split()
+_SIGNS = "+ - * / // % ** @ << >> & | ^".split()
+_BINARY = {sign: getattr(operator, name) for sign, name in zip(_SIGNS, _NAMES)}
+_INPLACE = {sign: getattr(operator, "i" + name.strip("_")) for sign, name in zip(_SIGNS, _NAMES)}
 _COMPARE = {
-    "<": operator.lt, "<=": operator.le, "==": operator.eq,
-    "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+    sign: getattr(operator, name)
+    for sign, name in zip("< <= == != > >=".split(), "lt le eq ne gt ge".split())
+}
 
 
 class Reraise(Exception):
@@ -410,11 +402,6 @@ class Machine:
         kwargs = self.pop() if i.arg & 1 else {}
         args, function = self.pop(), self.pop()
         assert self.stack.pop() is NULL
-        if not hasattr(args, "__iter__"):
-            raise TypeError(
-                f"{function.__module__}.{function.__qualname__}() argument after * must be an "
-                f"iterable, not {type(args).__name__}"
-            )
         self.push(self.invoke(function, *args, **kwargs))
 
     def MAKE_FUNCTION(self, i):

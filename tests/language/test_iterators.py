@@ -8,7 +8,32 @@ import operator
 
 import pytest
 import torch
+
 from checking import check
+
+
+class Countdown:
+    def __init__(self, n):
+        self.n = n
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.n == 0:
+            raise StopIteration
+        self.n -= 1
+        return self.n
+
+
+class Sequence:
+    def __getitem__(self, i):
+        if i >= 3:
+            raise IndexError
+        return i * 2
+
+    def __len__(self):
+        return 3
 
 
 def p01_for_loops(x):
@@ -183,32 +208,10 @@ def p22_generator_function(x):
 
 
 def p23_user_iterator(x):
-    class Countdown:
-        def __init__(self, n):
-            self.n = n
-
-        def __iter__(self):
-            return self
-
-        def __next__(self):
-            if self.n == 0:
-                raise StopIteration
-            self.n -= 1
-            return x + self.n
-
-    return list(Countdown(3)), sum(Countdown(2))
+    return [x + n for n in Countdown(3)], sum(Countdown(2))
 
 
 def p24_getitem_protocol(x):
-    class Sequence:
-        def __getitem__(self, i):
-            if i >= 3:
-                raise IndexError
-            return x * i
-
-        def __len__(self):
-            return 3
-
     s = Sequence()
     return list(s), [v for v in s], list(reversed(s)), len(s)
 
@@ -315,7 +318,9 @@ BREAKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: (c[0] if isinstance(c, tuple) else c).__name__)
+@pytest.mark.parametrize(
+    "case", CASES, ids=lambda c: (c[0] if isinstance(c, tuple) else c).__name__
+)
 def test_program(case) -> None:
     function, args = (case[0], case[1:]) if isinstance(case, tuple) else (case, ())
     check(function, torch.arange(6.0).reshape(2, 3), *args, fullgraph=True)

@@ -69,7 +69,10 @@ def test_key_views_are_sets(function: object, other: object) -> None:
     real = {"b": 1, "a": 2, "c": 3}
     space = new_space()
     view = symbolic(space, real).call_method(space, "keys", [], {})
-    second, real_second = symbolic(space, other), set(list(other))
+    second, real_second = (
+        symbolic(space, other),
+        set(list(other)) if isinstance(other, set) else other,
+    )
     if isinstance(other, dict):
         second = second.call_method(space, "keys", [], {})
         real_second = other.keys()

@@ -90,7 +90,14 @@ def plain_real(obj: Any) -> Any:
         return [plain_real(i) for i in obj]
     if kind is tuple:
         return tuple(plain_real(i) for i in obj)
-    if kind.__name__ in ("dict_keys", "dict_values", "dict_items", "odict_keys", "odict_items", "odict_values"):
+    if kind.__name__ in (
+        "dict_keys",
+        "dict_values",
+        "dict_items",
+        "odict_keys",
+        "odict_items",
+        "odict_values",
+    ):
         return (kind.__name__.partition("_")[2], [plain_real(i) for i in obj])
     if isinstance(obj, dict):
         return (kind.__name__, [(plain_real(k), plain_real(v)) for k, v in obj.items()])
@@ -124,7 +131,9 @@ def compare_method(receiver: Any, name: str, *args: Any, **kwargs: Any) -> None:
         values = [symbolic(space, arg) for arg in args]
         named = {key: symbolic(space, arg) for key, arg in kwargs.items()}
         expected = outcome(lambda: plain_real(getattr(real, name)(*args, **kwargs)))
-        got = outcome(lambda: plain(space, space.now(value.call_method(space, name, values, named))))
+        got = outcome(
+            lambda: plain(space, space.now(value.call_method(space, name, values, named)))
+        )
         assert got == expected, (receiver, name, args, make.__name__)
         assert plain_types(got) == plain_types(expected)
         if not (isinstance(real, set) and make is existing):  # its order is not known any more
@@ -137,9 +146,7 @@ def compare_call(function: Any, *args: Any, **kwargs: Any) -> None:
         space = new_space()
         values = [make(space, copy.copy(arg)) for arg in args]
         named = {key: make(space, copy.copy(arg)) for key, arg in kwargs.items()}
-        expected = outcome(
-            lambda: plain_real(function(*map(copy.copy, args), **copy.copy(kwargs)))
-        )
+        expected = outcome(lambda: plain_real(function(*map(copy.copy, args), **copy.copy(kwargs))))
         got = outcome(lambda: plain(space, space.now(LOOKASIDES[function](space, values, named))))
         assert got == expected, (function, args, make.__name__)
         assert plain_types(got) == plain_types(expected)

@@ -40,6 +40,9 @@ _points: dict[int, tuple[weakref.ref[CodeType], FramePoint]] = {}
 # `__class__`: the prefix copies the parameter there. The continuations to call next are kept in
 # closure cells, because the garbage collector does not look into `co_consts` and a loop makes a
 # cycle; those cells are fetched only after the user's instruction.
+#
+# One difference remains: reading an empty free variable raises the error for an own cell
+# (UnboundLocalError, a NameError) instead of the plain NameError.
 
 
 def build_resume(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
@@ -267,7 +270,6 @@ class _Layout:
         info = self.info
         code = info.code
         shift = len(head) // 2
-        entries = exception_table.parse(code.co_exceptiontable)
         cells = [info.slot_names[slot] for slot in sorted(info.cell_slots)]
         added = [f"fj:stack {index}" for index in range(self.n_slots - len(info.slot_names))]
         spliced = code.replace(
@@ -284,7 +286,7 @@ class _Layout:
             co_stacksize=stack_size,
             co_linetable=head_lines + code.co_linetable,
             co_exceptiontable=exception_table.encode(
-                head_entries + [entry.moved(shift) for entry in entries]
+                head_entries + [entry.moved(shift) for entry in info.exception_entries]
             ),
         )
         # The cell of `__class__` is put into its slot by the prefix, not taken from the closure.

@@ -54,7 +54,8 @@ def _decode(code: CodeType, code_ref: weakref.ref[CodeType]) -> CodeInfo:
         slot for slot, name in enumerate(slot_names) if slot >= free_start or name in cells
     )
     instructions, index_of, effects = _instructions(code, slot_names)
-    handlers = _handlers(code, instructions, index_of)
+    entries = exception_table.parse(code.co_exceptiontable)
+    handlers = _handlers(entries, instructions, index_of)
     depth, exc_slots = analyse(instructions, effects, handlers)
     body_start = 0
     while instructions[body_start].op in _PROLOGUE:
@@ -77,6 +78,7 @@ def _decode(code: CodeType, code_ref: weakref.ref[CodeType]) -> CodeInfo:
         is_generator=bool(flags & _GENERATOR_FLAGS),
         jump_targets=frozenset(i.target for i in instructions if i.target >= 0),
         body_start=body_start,
+        exception_entries=entries,
     )
 
 
@@ -185,11 +187,11 @@ def _stack_effect(opcode: int, operand: int) -> tuple[int, int]:
 
 
 def _handlers(
-    code: CodeType, instructions: list[Instruction], index_of: dict[int, int]
+    entries: list[exception_table.Entry], instructions: list[Instruction], index_of: dict[int, int]
 ) -> list[Handler | None]:
     """The innermost handler per instruction index."""
     handlers: list[Handler | None] = [None] * len(instructions)
-    for start, length, target, depth, push_lasti in exception_table.parse(code.co_exceptiontable):
+    for start, length, target, depth, push_lasti in entries:
         handler = Handler(index_of[2 * target], depth, push_lasti)
         index = index_of[2 * start]
         end = 2 * (start + length)

@@ -7,7 +7,7 @@ values themselves travel as arguments. Next room: continuations, codegen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
 
 from framejit.bytecode.analysis import ENDS_FLOW
@@ -35,10 +35,10 @@ class FramePoint:
     bound: frozenset[int]
     nulls: frozenset[int] = frozenset()
     explicit_depth: int = -1
+    info: CodeInfo = field(init=False)
 
-    @property
-    def info(self) -> CodeInfo:
-        return decode(self.code)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "info", decode(self.code))
 
     @property
     def depth(self) -> int:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NamedTuple
 
+from framejit.bytecode.exception_table import Entry
+
 Positions = tuple[int | None, int | None, int | None, int | None]
 
 
@@ -72,7 +74,8 @@ class CodeInfo:
     Per instruction index: ``handlers`` (None: an exception leaves the frame), ``depth`` (stack
     depth before it, -1 when it cannot be reached), ``exc_slots`` (stack positions of saved
     exception states, one per handler that is being executed).
-    ``body_start`` is the first index behind the prologue that makes the cells.
+    ``body_start`` is the first index behind the prologue that makes the cells;
+    ``exception_entries`` is the parsed exception table, which only splices need.
     """
 
     code_ref: weakref.ref[CodeType]
@@ -88,6 +91,7 @@ class CodeInfo:
     is_generator: bool
     jump_targets: frozenset[int]
     body_start: int
+    exception_entries: list[Entry]
 
     @property
     def code(self) -> CodeType:

@@ -22,7 +22,7 @@ from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.classes import ClassValue, NewMethodValue, SuperValue
 from framejit.values.constants import ConstantValue, OpaqueValue, PythonModuleValue
 from framejit.values.deques import DequeValue
-from framejit.values.exceptions import ExceptionValue
+from framejit.values.exceptions import ExceptionValue, TracebackValue
 from framejit.values.functions import (
     BoundBuiltin,
     BuiltinValue,
@@ -416,7 +416,9 @@ def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
     args = ast.Tuple(out.values(value.args(out.space)), ast.Load())
     made = out.keep(
         value, "exception",
-        call(out.helper("new_exception"), out.constant(value.cls), args, ast.Dict([], [])),
+        call(
+            out.helper("new_exception"), out.constant(value.cls), args, ast.Constant(value.raised)
+        ),
     )  # fmt: skip
     attributes = {
         key: v
@@ -433,6 +435,11 @@ def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
     if attributes:
         out.later(fill)
     return made
+
+
+@emits(TracebackValue)
+def _traceback(out: Emitter, value: TracebackValue) -> ast.expr:
+    return ast.Attribute(out.value(value.exception), "__traceback__", ast.Load())
 
 
 @emits(CellValue)

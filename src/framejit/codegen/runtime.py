@@ -6,6 +6,7 @@ Next: codegen.emit.
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -122,13 +123,17 @@ def new_function(
     return made
 
 
-def new_exception(cls: type[BaseException], args: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """An exception instance without running its ``__init__``."""
+def new_exception(cls: type[BaseException], args: tuple[Any, ...], raised: bool) -> Any:
+    """An exception instance without running its ``__init__``.
+
+    One that was raised while capturing gets a traceback that points at the user's line; CPython
+    relies on an exception that is being handled having one.
+    """
     made = cls.__new__(cls, *args)
     made.args = args
-    for name, value in attributes.items():
-        if value is not DELETED:
-            setattr(made, name, value)
+    if raised:
+        frame = sys._getframe(1)
+        made.__traceback__ = types.TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
     return made
 
 

@@ -6,10 +6,11 @@ Next room: backends.
 """
 
 from .builder import GraphBuilder, Mark
+from .errors import PropagationError
 from .global_state import GlobalState
 from .lazy import LazyGraphModule
 from .metadata import Example, TensorMeta
-from .propagation import CacheStatistics, PropagationError, clear_cache
+from .propagation import CacheStatistics, clear_cache
 
 __all__ = [
     "CacheStatistics",

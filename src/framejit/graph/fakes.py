@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
 from ..exc import GraphBreak
+from .errors import first_line
 from .metadata import Example, TensorMeta, describe, join
 
 _Parameter = torch.nn.Parameter
@@ -231,9 +232,3 @@ def describe_fake(fake: torch.Tensor) -> TensorMeta:
 def _raw_keys(normal: torch.Tensor, inference: torch.Tensor) -> dict[int, str | None]:
     keys = torch._C._dispatch_keys
     return {keys(normal).raw_repr(): None, keys(inference).raw_repr(): "inference"}
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an exception's message, or its type's name."""
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

@@ -8,25 +8,17 @@ numbers. A process-wide cache answers from metadata; a miss runs the operation o
 
 from __future__ import annotations
 
-import logging
-import threading
 from typing import Any, NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    UnsupportedFakeTensorException,
-    UnsupportedMutationAliasingException,
-    UnsupportedOperatorException,
-)
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch._subclasses.fake_tensor import FakeTensor
 
 from ..exc import GraphBreak
-from .fakes import FakeWorld, describe_fake, first_line, isolated
+from .errors import as_graph_break, name_of
+from .fakes import FakeWorld, describe_fake, isolated
 from .global_state import GlobalState
 from .metadata import Example, TensorMeta, join
+from .observer import Observer, memory_of, quiet
 
 #: The cache is dropped as a whole when it grows beyond this many entries.
 MAX_ENTRIES = 1 << 16
@@ -38,10 +30,6 @@ _CONSTANTS = frozenset(
     {bool, int, float, complex, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device}
     | {torch.layout, torch.memory_format, torch.qscheme, type(NotImplemented)}
 )
-
-
-class PropagationError(GraphBreak):
-    """The operation raised on fake tensors, so it will for real: ``__cause__`` says what."""
 
 
 class Effects(NamedTuple):
@@ -287,70 +275,6 @@ def like(container: Any, items: list[Any]) -> Any:
 # -- running on fake tensors
 
 
-class _Quiet(threading.local):
-    """Keeps torch from logging errors of propagation, which the user's own code may catch."""
-
-    on = False
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not self.on
-
-
-_quiet = _Quiet()
-logging.getLogger("torch._subclasses.fake_tensor").addFilter(_quiet.filter)
-
-#: Operators that write to arguments without saying so in their schema, if an argument is true:
-#: (positions written, position of the flag). Batch normalisation updates running statistics.
-_UNDECLARED_WRITES = {
-    "aten::native_batch_norm": ((3, 4), 5),
-    "aten::cudnn_batch_norm": ((3, 4), 5),
-    "aten::miopen_batch_norm": ((3, 4), 5),
-    "aten::_batch_norm_impl_index": ((3, 4), 5),
-    "aten::batch_norm": ((3, 4), 5),
-}
-
-
-class _Observer(TorchDispatchMode):
-    """Notes which memory is written, and whether random numbers are drawn."""
-
-    supports_higher_order_operators = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.random = False
-        self.written: set[int] = set()
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # the wrapper that torch would add imports and enters torch._dynamo
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        if isinstance(func, torch._ops.OpOverload):
-            if torch.Tag.nondeterministic_seeded in func.tags:
-                self.random = True
-            schema = func._schema
-            if schema.is_mutable:
-                for position, argument in enumerate(schema.arguments):
-                    alias = argument.alias_info
-                    if alias is None or not alias.is_write:
-                        continue
-                    value = args[position] if position < len(args) else kwargs.get(argument.name)
-                    self._note(value)
-            elif schema.name in _UNDECLARED_WRITES:
-                positions, flag = _UNDECLARED_WRITES[schema.name]
-                if args[flag]:
-                    self._note([args[position] for position in positions])
-        return func(*args, **kwargs)
-
-    def _note(self, value: Any) -> None:
-        for tensor in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(tensor, torch.Tensor):
-                self.written.add(_memory(tensor))
-
-
 def _run(
     world: FakeWorld,
     target: Any,
@@ -366,12 +290,12 @@ def _run(
         if example._fake is None:  # pending aliases must see the tensors as they were until now
             world.materialize(example)
     fakes = [example.fake for example in tensors]
-    memory = [_memory(fake) for fake in fakes]
-    observer = _Observer()
+    memory = [memory_of(fake) for fake in fakes]
+    observer = Observer()
     random_state = torch.default_generator.get_state()
     fake_args, fake_kwargs = lower(args), lower(kwargs)
     try:
-        _quiet.on = True
+        quiet.on = True
         if known is None or known.effects.random:
             with world.mode, observer:
                 raw = invoke(target, fake_args, fake_kwargs)
@@ -380,13 +304,13 @@ def _run(
                 raw = invoke(target, fake_args, fake_kwargs)
     except Exception as error:
         refresh(related)
-        raise _as_graph_break(target, error) from error
+        raise as_graph_break(target, error) from error
     finally:
-        _quiet.on = False
+        quiet.on = False
         if observer.random:
             torch.default_generator.set_state(random_state)
     changed = refresh(related)
-    if [_memory(fake) for fake in fakes] != memory:  # set_() or .data: who shares is open again
+    if [memory_of(fake) for fake in fakes] != memory:  # set_() or .data: who shares is open again
         join(tensors)
     writes = tuple(
         [
@@ -459,7 +383,7 @@ class _Reader:
         if not isinstance(value, FakeTensor):
             raise GraphBreak(f"{name_of(self.target)} returned a tensor that was not traced")
         meta = describe_fake(value)
-        memory = _memory(value)
+        memory = memory_of(value)
         if memory in self.memory or not meta.is_plain:
             self.aliases = True  # or is rebuilt in the same way: unusual keys need the operation
         self.memory.add(memory)
@@ -513,14 +437,6 @@ def _same(old: TensorMeta, new: TensorMeta) -> bool:
     return True
 
 
-def _memory(tensor: torch.Tensor) -> int:
-    """Identifies the storage; tensors without one (sparse) have their own identity."""
-    try:
-        return tensor.untyped_storage()._cdata
-    except (NotImplementedError, RuntimeError):
-        return id(tensor)
-
-
 def invoke(target: Any, args: Any, kwargs: Any) -> Any:
     if type(target) is str:
         return getattr(args[0], target)(*args[1:], **kwargs)
@@ -553,46 +469,3 @@ def assign(result: Any, raw: Any) -> None:
     elif isinstance(result, (tuple, list)):
         for item, raw_item in zip(result, raw, strict=True):
             assign(item, raw_item)
-
-
-# -- errors
-
-
-def _as_graph_break(target: Any, error: Exception) -> GraphBreak:
-    name = name_of(target)
-    if isinstance(error, GraphBreak):
-        return error
-    if isinstance(error, DataDependentOutputException):
-        return GraphBreak(f"the result of {name} depends on the data in a tensor")
-    if isinstance(error, DynamicOutputShapeException):
-        return GraphBreak(f"the shape of what {name} returns depends on the data in a tensor")
-    if isinstance(error, UnsupportedOperatorException):
-        return GraphBreak(
-            f"the operator {error} has no fake (shape-only) implementation",
-            "register one with torch.library.register_fake",
-        )
-    if isinstance(error, (UnsupportedFakeTensorException, UnsupportedMutationAliasingException)):
-        return GraphBreak(f"{name} cannot be traced: {first_line(error)}")
-    if type(error).__name__ == "GuardOnDataDependentSymNode":  # its module imports sympy
-        return GraphBreak(f"{name} branches on a size that depends on the data in a tensor")
-    text = str(error)
-    if "data pointer of Tensor" in text or "data_ptr" in text:
-        return GraphBreak(f"{name} reads the memory of a tensor directly")
-    return PropagationError(f"{name} raised {type(error).__name__}: {text or 'no message'}")
-
-
-def name_of(target: Any) -> str:
-    """How messages name an operation: ``torch.nonzero``, ``Tensor.item``."""
-    if isinstance(target, str):
-        return f"Tensor.{target}"
-    if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
-        return f"torch.ops.{target}"
-    name = getattr(target, "__name__", None) or str(target)
-    module = getattr(target, "__module__", None) or ""
-    if module == "_operator":
-        return f"operator.{name}"
-    if getattr(torch, name, None) is target:
-        return f"torch.{name}"
-    if module in ("torch._C._nn", "torch.nn.functional"):
-        return f"torch.nn.functional.{name}"
-    return f"{module}.{name}" if module else name

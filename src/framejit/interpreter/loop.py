@@ -17,6 +17,7 @@ from framejit.exc import GraphBreak
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.registry import HANDLERS
 from framejit.values.base import CallRequest, Raised, Value
+from framejit.values.exceptions import ExceptionValue
 from framejit.values.space import Space
 
 
@@ -282,6 +283,8 @@ class Interpreter:
         return False
 
     def _set_context(self, value: Value) -> None:
+        if isinstance(value, ExceptionValue):
+            value.raised = True
         attributes = getattr(value, "attributes", None)
         if self.handled is not None and attributes is not None and self.handled is not value:
             if value.source is None and attributes.get("__context__") is not None:

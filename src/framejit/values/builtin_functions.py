@@ -503,10 +503,6 @@ def _round(space: Space, number: Value, ndigits: Value | None = None) -> Result:
     if folded is not None:
         return folded
     number = number.realize()
-    if is_tensor(number):
-        # Tensor.__round__ does not exist: CPython finds Tensor.round by its own name.
-        named = {} if ndigits is None else {"decimals": ndigits}
-        return space.call(space.getattr_now(number, "round"), [], named)
     method = space.special_method(number, "__round__")
     if method is None:
         name = number.python_type().__name__

@@ -54,6 +54,9 @@ class ClassValue(Value):
     def describe(self) -> str:
         return f"class {self.cls.__qualname__}"
 
+    def as_python(self) -> type:
+        return self.cls
+
     def truth(self, space: Space) -> bool:
         if space.class_attribute(type(self.cls), "__bool__") or space.class_attribute(
             type(self.cls), "__len__"

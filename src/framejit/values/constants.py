@@ -60,6 +60,11 @@ class ConstantValue(Value):
         if isinstance(value, enum.Enum):
             return _enum_getattr(space, self, value, name)
         cls = type(value)
+        if cls.__module__ == "typing":
+            try:
+                return constant_value(space, getattr(value, name))
+            except AttributeError as error:
+                return space.raise_real(error)
         found = space.class_attribute(cls, name)
         if found is None:
             return space.generic_getattr(self, name)
@@ -167,18 +172,15 @@ class PythonModuleValue(Value):
         root = space.const_source(namespace, f"globals of {module.__name__}")
         if name in namespace and not (changed and changed.deleted):
             return space.load(root.child("item", name), namespace[name])
-        if "__getattr__" in namespace:  # lazily importing packages
+        hook = space.class_attribute(type(module), "__getattr__")
+        if hook is not None or "__getattr__" in namespace:  # lazily importing packages, torch.ops
             try:
                 obj = getattr(module, name)
             except AttributeError as error:
                 return space.raise_real(error)
             if name in namespace:  # it has cached the attribute
                 return space.load(root.child("item", name), obj)
-            if isinstance(obj, (type, types.FunctionType, types.ModuleType)) or isinstance(
-                obj, (int, str, float, bool, type(None))
-            ):
-                source = space.const_source(obj, f"{module.__name__}.{name}")
-                return space.load(source, obj)
+            return space.load(space.const_source(obj, f"{module.__name__}.{name}"), obj)
         if found := space.class_attribute(type(module), name):
             if isinstance(found.raw, property):
                 raise GraphBreak(f"the property {name!r} of module {module.__name__}")
@@ -233,9 +235,10 @@ def fold(
     real_args = []
     for arg in args:
         arg = arg.realize()
-        if not arg.is_constant:
+        try:
+            real_args.append(arg.as_python())
+        except GraphBreak:
             raise GraphBreak(f"{what}() of a {arg.describe()}")
-        real_args.append(arg.as_python())
     real_kwargs = {name: value.realize().as_python() for name, value in kwargs.items()}
     try:
         result = function(*real_args, **real_kwargs)
@@ -333,7 +336,11 @@ def _wrap_literal(space: Space, source: Source, obj: Any) -> Value:
     return ConstantValue(obj, source)
 
 
-@wraps(torch.memory_format, types.CodeType)
+def _is_typing_form(obj: Any) -> bool:
+    return type(obj).__module__ == "typing" and not isinstance(obj, (type, types.FunctionType))
+
+
+@wraps(torch.memory_format, types.CodeType, types.GenericAlias, types.UnionType)
 def _wrap_identity(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source, "ID_MATCH", obj)
     return ConstantValue(obj, source)
@@ -363,5 +370,6 @@ def wrap_opaque(space: Space, source: Source, obj: Any) -> Value:
 def install_fallback_rules() -> None:
     """Called last, when every other module of the room has registered its rules."""
     WRAP_RULES.insert(0, (lambda obj: isinstance(obj, enum.Enum), _wrap_identity))
-    WRAP_RULES.insert(1, (lambda obj: isinstance(obj, types.ModuleType), _wrap_module))
+    WRAP_RULES.insert(1, (_is_typing_form, _wrap_identity))
+    WRAP_RULES.insert(2, (lambda obj: isinstance(obj, types.ModuleType), _wrap_module))
     WRAP_RULES.append((lambda obj: True, wrap_opaque))

@@ -6,13 +6,14 @@ that holds the object's elements, for ``ObjectValue.container``; named tuples. N
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
 
+from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
 from framejit.values.mappings import DictValue, existing_dict
-from framejit.values.methods import ContainerValue
+from framejit.values.methods import ContainerValue, Result, container_of
 from framejit.values.objects import ObjectValue
 from framejit.values.sequences import (
     ListValue,
@@ -21,7 +22,9 @@ from framejit.values.sequences import (
     existing_tuple,
 )
 from framejit.values.sets import SetValue, copy_as, existing_set
-from framejit.values.space import Space
+from framejit.values.space import Space, wraps
+
+_Sample = namedtuple("_Sample", "field")
 
 
 def existing_container(space: Space, source: Source, obj: Any, base: type) -> ContainerValue:
@@ -55,6 +58,35 @@ def named_tuple(space: Space, cls: type, items: list[Value]) -> Value:
     made = ObjectValue(cls, step=space.step)
     made.container = TupleValue(items)
     return made
+
+
+class FieldValue(Value):
+    """The descriptor of a named tuple's field."""
+
+    __slots__ = ("index", "obj")
+
+    def __init__(self, index: int, obj: Any, source: Source) -> None:
+        self.index = index
+        self.obj = obj
+        self.source: Source = source
+
+    def python_type(self) -> type:
+        return type(self.obj)
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        """``__get__``: the element of the tuple."""
+        owner = None if not args else container_of(args[0].realize(), TupleValue)
+        if name != "__get__" or owner is None:
+            raise GraphBreak(f"{name}() of a named tuple's field")
+        return owner.items[self.index]
+
+
+@wraps(type(_Sample.field))
+def _wrap_field(space: Space, source: Source, obj: Any) -> Value:
+    """The descriptor of an existing named tuple class; the class attribute is guarded."""
+    return space.remember(obj, FieldValue(obj.__reduce__()[1][0], obj, source))
 
 
 def _dict_kind(cls: type) -> type:

@@ -41,8 +41,9 @@ class DequeValue(ListValue):
         return deque([item.realize().as_python() for item in self.items], self.maxlen)
 
     def load_items(self, space: Space) -> list[Value]:
-        source, obj = self.source, self.obj
-        assert source is not None and obj is not None
+        obj = self.obj
+        assert self.source is not None and obj is not None
+        source = self.source.child("call", tuple)
         space.guard(source, "LEN_MATCH", len(obj))
         self._items = [space.load(source.child("index", i), item) for i, item in enumerate(obj)]
         return self._items

@@ -21,9 +21,20 @@ _STATE = ("__cause__", "__context__", "__traceback__")
 
 
 class ExceptionValue(ObjectValue):
-    """An exception instance."""
+    """An exception instance. ``raised`` once it has been: it then has a traceback."""
 
-    __slots__ = ()
+    __slots__ = ("raised",)
+
+    def __init__(
+        self, cls: type, obj: Any = None, source: Source | None = None, step: int = 0
+    ) -> None:
+        super().__init__(cls, obj, source, step)
+        self.raised = False
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name == "__traceback__" and self.raised and self.source is None:
+            return TracebackValue(self)
+        return super().getattr(space, name)
 
     def set_args(self, args: list[Value]) -> None:
         """What ``BaseException.__new__`` and ``__init__`` store."""
@@ -62,6 +73,22 @@ class ExceptionValue(ObjectValue):
         if name == "__cause__":
             self.attributes["__suppress_context__"] = ConstantValue(True)
         super().plain_setattr(space, name, value)
+
+
+class TracebackValue(Value):
+    """The traceback of an exception that was raised while capturing: passed on, never looked into."""
+
+    __slots__ = ("exception",)
+
+    def __init__(self, exception: ExceptionValue) -> None:
+        self.exception = exception
+        self.source = None
+
+    def python_type(self) -> type:
+        return types.TracebackType
+
+    def truth(self, space: Space) -> bool:
+        return True
 
 
 def new_exception(space: Space, cls: type[BaseException], args: list[Value]) -> ExceptionValue:

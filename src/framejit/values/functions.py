@@ -11,6 +11,8 @@ import inspect
 import types
 from typing import Any
 
+from torch._ops import OpOverload, OpOverloadPacket
+
 from framejit import directives
 from framejit.exc import GraphBreak
 from framejit.source import Source
@@ -452,6 +454,11 @@ class BuiltinValue(Value):
             return constant_value(space, getattr(self.function, name, None))
         if name == "__call__":
             return self
+        if isinstance(self.function, (OpOverload, OpOverloadPacket)):
+            try:
+                return constant_value(space, getattr(self.function, name))
+            except AttributeError as error:
+                return space.raise_real(error)
         return space.generic_getattr(self, name)
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
@@ -495,7 +502,7 @@ class BuiltinValue(Value):
 def _wrap_builtin(space: Space, source: Source, obj: Any) -> Value:
     receiver = getattr(obj, "__self__", None)
     if receiver is None or isinstance(receiver, (types.ModuleType, type)) or (
-        getattr(type(receiver), "__module__", "").startswith(("torch._C", "pybind11"))
+        getattr(type(receiver), "__module__", "").startswith("pybind11")
     ):
         space.guard(source, "ID_MATCH", obj)
         return space.remember(obj, BuiltinValue(obj, source))

@@ -112,11 +112,8 @@ def key_of(space: Space, value: Value) -> Any:
 
 def real_object(value: Value) -> Any:
     """The existing object behind a value (a class, a module, a sourced object), or None."""
-    for name in ("obj", "cls", "module"):
-        real = getattr(value, name, None)
-        if real is not None:
-            return real if name != "cls" or isinstance(value.python_type(), type) else None
-    return None
+    real = getattr(value, "obj", None)
+    return getattr(value, "module", None) if real is None else real
 
 
 def key_of_real(obj: Any) -> Any:

@@ -428,9 +428,7 @@ class DictValue(ContainerValue):
                 space.raise_error(ValueError, "too many values to unpack (expected 2)")
             if len(pair) < 2:
                 plural = "s" if not pair else ""
-                space.raise_error(
-                    ValueError, f"need more than {len(pair)} value{plural} to unpack"
-                )
+                space.raise_error(ValueError, f"need more than {len(pair)} value{plural} to unpack")
             return pair
         if not hasattr(element.python_type(), "__iter__"):
             space.raise_error(

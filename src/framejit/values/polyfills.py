@@ -13,8 +13,13 @@ from typing import Any
 _MISSING = object()
 
 
-class iter_by_index:
+def iter_by_index(sequence: Any) -> Iterator[Any]:
     """``iter(x)`` of an object that has only ``__getitem__``."""
+    return IndexIterator(sequence)
+
+
+class IndexIterator:
+    """Asks ``sequence[0]``, ``sequence[1]``, ... until IndexError."""
 
     def __init__(self, sequence: Any) -> None:
         self.sequence = sequence
@@ -381,6 +386,135 @@ class grouper:
         item = parent.value
         parent.value = _MISSING
         return item
+
+
+# -- collections -----------------------------------------------------------------------------------
+
+
+def count_elements(mapping: Any, iterable: Iterable[Any]) -> None:
+    """``collections._count_elements``, which Counter uses."""
+    get = mapping.get
+    for element in iterable:
+        mapping[element] = get(element, 0) + 1
+
+
+# -- heapq and bisect ------------------------------------------------------------------------------
+
+
+def sift_down(heap: list[Any], start: int, position: int, largest: bool) -> None:
+    """Move the element at ``position`` towards the root, as far as ``start``."""
+    item = heap[position]
+    while position > start:
+        parent = (position - 1) >> 1
+        above = heap[parent]
+        if not (above < item if largest else item < above):
+            break
+        heap[position] = above
+        position = parent
+    heap[position] = item
+
+
+def sift_up(heap: list[Any], position: int, largest: bool) -> None:
+    """Move the element at ``position`` to a leaf, then to its place."""
+    end, start = len(heap), position
+    item = heap[position]
+    child = 2 * position + 1
+    while child < end:
+        right = child + 1
+        if right < end:
+            if largest:
+                if not heap[right] < heap[child]:
+                    child = right
+            elif not heap[child] < heap[right]:
+                child = right
+        heap[position] = heap[child]
+        position = child
+        child = 2 * position + 1
+    heap[position] = item
+    sift_down(heap, start, position, largest)
+
+
+def heapify(heap: list[Any], /, largest: bool = False) -> None:
+    """``heapq.heapify``."""
+    for position in reversed(range(len(heap) // 2)):
+        sift_up(heap, position, largest)
+
+
+def heappush(heap: list[Any], item: Any, /) -> None:
+    """``heapq.heappush``."""
+    heap.append(item)
+    sift_down(heap, 0, len(heap) - 1, False)
+
+
+def heappop(heap: list[Any], /, largest: bool = False) -> Any:
+    """``heapq.heappop``."""
+    if not heap:
+        raise IndexError("index out of range")
+    last = heap.pop()
+    if heap:
+        first = heap[0]
+        heap[0] = last
+        sift_up(heap, 0, largest)
+        return first
+    return last
+
+
+def heapreplace(heap: list[Any], item: Any, /, largest: bool = False) -> Any:
+    """``heapq.heapreplace``."""
+    if not heap:
+        raise IndexError("index out of range")
+    first = heap[0]
+    heap[0] = item
+    sift_up(heap, 0, largest)
+    return first
+
+
+def heappushpop(heap: list[Any], item: Any, /) -> Any:
+    """``heapq.heappushpop``."""
+    if heap and heap[0] < item:
+        item, heap[0] = heap[0], item
+        sift_up(heap, 0, False)
+    return item
+
+
+def insort_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
+    """``bisect.insort_right``."""
+    a.insert(bisect_right(a, x if key is None else key(x), lo, hi, key=key), x)
+
+
+def insort_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
+    """``bisect.insort_left``."""
+    a.insert(bisect_left(a, x if key is None else key(x), lo, hi, key=key), x)
+
+
+def bisect_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> int:
+    """``bisect.bisect_right``."""
+    if lo < 0:
+        raise ValueError("lo must be non-negative")
+    if hi is None:
+        hi = len(a)
+    while lo < hi:
+        middle = (lo + hi) // 2
+        if x < (a[middle] if key is None else key(a[middle])):
+            hi = middle
+        else:
+            lo = middle + 1
+    return lo
+
+
+def bisect_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> int:
+    """``bisect.bisect_left``."""
+    if lo < 0:
+        raise ValueError("lo must be non-negative")
+    if hi is None:
+        hi = len(a)
+    while lo < hi:
+        middle = (lo + hi) // 2
+        if (a[middle] if key is None else key(a[middle])) < x:
+            lo = middle + 1
+        else:
+            hi = middle
+    return lo
 
 
 # -- operator --------------------------------------------------------------------------------------

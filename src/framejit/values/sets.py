@@ -17,6 +17,7 @@ from framejit.values.base import Raised, Value
 from framejit.values.iterators import SetIterator
 from framejit.values.keys import ObjectKey, key_of, key_of_real, real_key, value_of_key
 from framejit.values.methods import ContainerValue, Result, container_of, method
+from framejit.values.sequences import TupleValue
 from framejit.values.space import Space, wraps
 
 _OPERATIONS = {"|": "union", "&": "intersection", "-": "difference", "^": "symmetric_difference"}
@@ -26,10 +27,11 @@ _COMPARE = {"<=": set.issubset, ">=": set.issuperset, "==": set.__eq__, "!=": se
 class SetValue(ContainerValue):
     """A set or frozenset (``cls``): ``keys`` in CPython's order, and the value of each key.
 
-    ``ordered`` tells whether the order of ``keys`` is the one CPython would iterate in.
+    ``ordered`` tells whether the order of ``keys`` is the one CPython would iterate in. For an
+    existing set, ``log`` holds the method calls that changed it, to be replayed in order.
     """
 
-    __slots__ = ("_keys", "cls", "mutated", "obj", "ordered", "space", "values")
+    __slots__ = ("_keys", "cls", "log", "mutated", "obj", "ordered", "space", "values")
 
     def __init__(
         self,
@@ -49,6 +51,8 @@ class SetValue(ContainerValue):
         self.cls = cls
         self.mutated = False
         self.ordered = True
+        #: (method, argument): the argument is a snapshot.
+        self.log: list[tuple[str, list[Value]]] = []
         self.space: Space | None = None
 
     def python_type(self) -> type:
@@ -92,8 +96,11 @@ class SetValue(ContainerValue):
 
     @property
     def items(self) -> list[Value]:
-        """The elements, in an order that means nothing unless ``ordered``."""
-        return [value for _, value in self.entries(self.space)]
+        """The elements, in an order in which adding them one by one gives the order of ``keys``."""
+        keys = self.keys(self.space)
+        if list(set(self.values)) == list(keys):  # the order in which they were added
+            return list(self.values.values())
+        return [self.values[key] for key in keys]
 
     def elements_in_order(self, space: Space) -> list[Value]:
         """The elements in CPython's order; a graph break when that is not known."""
@@ -114,10 +121,11 @@ class SetValue(ContainerValue):
                 )
         return [self.values[key] for key in keys]
 
-    def changed(self, space: Space) -> None:
-        """The set has been changed."""
+    def changed(self, space: Space, method: str, *args: Value) -> None:
+        """The set has been changed by calling ``method`` with ``args``."""
         space.changes += 1
         if self.source is not None:
+            self.log.append((method, list(args)))
             self.mutated = True
             self.ordered = False
             space.effects.note(self)
@@ -213,7 +221,8 @@ class SetValue(ContainerValue):
         else:
             keys.symmetric_difference_update(operand.keys)
         self._adopt(self.values, operand.values)
-        self.changed(space)
+        name = "update" if op == "|" else f"{_OPERATIONS[op]}_update"
+        self.changed(space, name, operand.snapshot())
 
     # -- methods -----------------------------------------------------------------------------------
 
@@ -222,14 +231,14 @@ class SetValue(ContainerValue):
         key = key_of(space, item)
         self.keys(space).add(key)
         self.values.setdefault(key, item)
-        self.changed(space)
+        self.changed(space, "add", item)
 
     @method(1)
     def do_discard(self, space: Space, item: Value) -> None:
         key = key_of(space, item)
         self.keys(space).discard(key)
         self.values.pop(key, None)
-        self.changed(space)
+        self.changed(space, "discard", item)
 
     @method(1)
     def do_remove(self, space: Space, item: Value) -> None:
@@ -250,13 +259,13 @@ class SetValue(ContainerValue):
         self.elements_in_order(space)
         key = keys.pop()
         value = self.values.pop(key)
-        self.changed(space)
+        self.changed(space, "pop")
         return value
 
     @method()
     def do_clear(self, space: Space) -> None:
         self._keys, self.values, self.ordered = set(), {}, True
-        self.changed(space)
+        self.changed(space, "clear")
 
     @method()
     def do_copy(self, space: Space) -> Value:
@@ -367,6 +376,14 @@ class _Operand(NamedTuple):
     keys: Any
     values: dict[Any, Value]
     ordered: bool
+
+    def snapshot(self) -> Value:
+        """The argument again, to be replayed; what it holds cannot change any more."""
+        if isinstance(self.keys, set):
+            made = SetValue()
+            made._keys, made.values = self.keys.copy(), dict(self.values)
+            return made
+        return TupleValue([self.values[key] for key in self.keys])
 
 
 def _operand(space: Space, value: Value) -> _Operand:

@@ -7,8 +7,11 @@ Next: interpreter.
 
 from __future__ import annotations
 
+import bisect
+import collections
 import copy
 import functools
+import heapq
 import math
 import types
 from collections import defaultdict
@@ -160,9 +163,33 @@ def _reduce(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result
     return call_polyfill(space, polyfills.reduce, args)
 
 
+@builtin(collections._count_elements, 2)  # type: ignore[attr-defined]
+def _count_elements(space: Space, mapping: Value, iterable: Value) -> Result:
+    return call_polyfill(space, polyfills.count_elements, [mapping, iterable])
+
+
 @builtin(functools.cmp_to_key, 1, 1, "mycmp")
 def _cmp_to_key(space: Space, mycmp: Value) -> Result:
     return call_polyfill(space, polyfills.cmp_to_key, [mycmp])
+
+
+# -- heapq and bisect ------------------------------------------------------------------------------
+
+
+def _polyfilled(function: Any, replacement: Any, *more: bool) -> None:
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        extra = [space.constant(flag) for flag in more]
+        return call_polyfill(space, replacement, [*args, *extra], kwargs)
+
+    LOOKASIDES[function] = handler
+
+
+for _name in ("heapify", "heappush", "heappop", "heapreplace", "heappushpop"):
+    _polyfilled(getattr(heapq, _name), getattr(polyfills, _name))
+for _name in ("heapify", "heappop", "heapreplace"):
+    _polyfilled(getattr(heapq, f"_{_name}_max"), getattr(polyfills, _name), True)
+for _name in ("insort_left", "insort_right", "bisect_left", "bisect_right"):
+    _polyfilled(getattr(bisect, _name), getattr(polyfills, _name))
 
 
 # -- math ------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ whole), and recorded changes of that state. Next room: graph.
 
 from __future__ import annotations
 
+import contextlib
 import types
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 from framejit.exc import GraphBreak
 from framejit.values.base import Value
+from framejit.values.classes import class_value
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import BuiltinValue
 from framejit.values.space import LOOKASIDES, WRAPPERS, Result, Space, lookaside
@@ -188,6 +190,12 @@ def _constant_data(space: Space, value: Value) -> bool:
         return False
     items = value.items_now(space) if value.python_type() in (list, tuple) else None
     return items is not None and all(_constant_data(space, item) for item in items)
+
+
+@lookaside(torch.autograd.profiler.record_function)
+def _record_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    # What is recorded is no part of the program's results; the compiled graph records itself.
+    return space.call(class_value(space, contextlib.nullcontext), [], {})
 
 
 # -- changes of global state -------------------------------------------------------------------------

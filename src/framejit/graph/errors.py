@@ -1,0 +1,70 @@
+"""Why an operation cannot be captured, in words that a user understands.
+
+In: the exception that an operation raised on fake tensors. Out: a `GraphBreak` that names the
+operation as the program does; `PropagationError` if the operation will raise for real as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedFakeTensorException,
+    UnsupportedMutationAliasingException,
+    UnsupportedOperatorException,
+)
+
+from ..exc import GraphBreak
+
+
+class PropagationError(GraphBreak):
+    """The operation raised on fake tensors, so it will for real: ``__cause__`` says what."""
+
+
+def as_graph_break(target: Any, error: Exception) -> GraphBreak:
+    name = name_of(target)
+    if isinstance(error, GraphBreak):
+        return error
+    if isinstance(error, DataDependentOutputException):
+        return GraphBreak(f"the result of {name} depends on the data in a tensor")
+    if isinstance(error, DynamicOutputShapeException):
+        return GraphBreak(f"the shape of what {name} returns depends on the data in a tensor")
+    if isinstance(error, UnsupportedOperatorException):
+        return GraphBreak(
+            f"the operator {error} has no fake (shape-only) implementation",
+            "register one with torch.library.register_fake",
+        )
+    if isinstance(error, (UnsupportedFakeTensorException, UnsupportedMutationAliasingException)):
+        return GraphBreak(f"{name} cannot be traced: {first_line(error)}")
+    if type(error).__name__ == "GuardOnDataDependentSymNode":  # its module imports sympy
+        return GraphBreak(f"{name} branches on a size that depends on the data in a tensor")
+    text = str(error)
+    if "data pointer of Tensor" in text or "data_ptr" in text:
+        return GraphBreak(f"{name} reads the memory of a tensor directly")
+    return PropagationError(f"{name} raised {type(error).__name__}: {text or 'no message'}")
+
+
+def name_of(target: Any) -> str:
+    """How messages name an operation: ``torch.nonzero``, ``Tensor.item``."""
+    if isinstance(target, str):
+        return f"Tensor.{target}"
+    if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return f"torch.ops.{target}"
+    name = getattr(target, "__name__", None) or str(target)
+    module = getattr(target, "__module__", None) or ""
+    if module == "_operator":
+        return f"operator.{name}"
+    if getattr(torch, name, None) is target:
+        return f"torch.{name}"
+    if module in ("torch._C._nn", "torch.nn.functional"):
+        return f"torch.nn.functional.{name}"
+    return f"{module}.{name}" if module else name
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message, or its type's name."""
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,87 @@
+"""Watches what an operation does while it runs on fake tensors.
+
+In: the operators that a call dispatches to. Out: which memory was written (from operator schemas)
+and whether random numbers are drawn (from operator tags). Also keeps torch from logging errors
+that the program under capture may well expect. Next: propagation.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class _Quiet(threading.local):
+    """Keeps torch from logging errors of propagation, which the user's own code may catch."""
+
+    on = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not self.on
+
+
+quiet = _Quiet()
+logging.getLogger("torch._subclasses.fake_tensor").addFilter(quiet.filter)
+
+#: Operators that write to arguments without saying so in their schema, if an argument is true:
+#: (positions written, position of the flag). Batch normalisation updates running statistics.
+_UNDECLARED_WRITES = {
+    "aten::native_batch_norm": ((3, 4), 5),
+    "aten::cudnn_batch_norm": ((3, 4), 5),
+    "aten::miopen_batch_norm": ((3, 4), 5),
+    "aten::_batch_norm_impl_index": ((3, 4), 5),
+    "aten::batch_norm": ((3, 4), 5),
+}
+
+
+class Observer(TorchDispatchMode):
+    """Notes which memory is written, and whether random numbers are drawn."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.random = False
+        self.written: set[int] = set()
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # the wrapper that torch would add imports and enters torch._dynamo
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if isinstance(func, torch._ops.OpOverload):
+            if torch.Tag.nondeterministic_seeded in func.tags:
+                self.random = True
+            schema = func._schema
+            if schema.is_mutable:
+                for position, argument in enumerate(schema.arguments):
+                    alias = argument.alias_info
+                    if alias is None or not alias.is_write:
+                        continue
+                    value = args[position] if position < len(args) else kwargs.get(argument.name)
+                    self._note(value)
+            elif schema.name in _UNDECLARED_WRITES:
+                positions, flag = _UNDECLARED_WRITES[schema.name]
+                if args[flag]:
+                    self._note([args[position] for position in positions])
+        return func(*args, **kwargs)
+
+    def _note(self, value: Any) -> None:
+        for tensor in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(tensor, torch.Tensor):
+                self.written.add(memory_of(tensor))
+
+
+def memory_of(tensor: torch.Tensor) -> int:
+    """Identifies the storage; tensors without one (sparse) have their own identity."""
+    try:
+        return tensor.untyped_storage()._cdata
+    except (NotImplementedError, RuntimeError):
+        return id(tensor)
