@@ -31,7 +31,7 @@ _BY_NAME = (type, types.ModuleType, types.BuiltinFunctionType)
 
 
 class CountingBackend:
-    """Runs graphs as they are; ``graphs`` are all that were captured, ``ops`` counts their nodes."""
+    """Runs graphs as they are; ``graphs`` holds all that were captured."""
 
     def __init__(self) -> None:
         self.graphs: list[torch.fx.GraphModule] = []
@@ -184,9 +184,11 @@ class Comparison:
 
 
 def simple_keys(elements: Any) -> list[Any]:
-    """The elements of a set as something that can be compared; the order counts for constants."""
-    if all(isinstance(element, (int, str, float, type(None), tuple)) for element in elements):
+    """The elements of a set as something that can be compared; the order counts for numbers."""
+    if all(isinstance(element, (int, float)) for element in elements):
         return list(elements)
+    if all(isinstance(element, (int, str, float, type(None), tuple)) for element in elements):
+        return sorted(elements, key=repr)
     return sorted(type(element).__qualname__ for element in elements)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import torch
 
@@ -46,10 +46,6 @@ _blocks: OrderedDict[tuple[Any, ...], tuple[Settings, Compiler]] = OrderedDict()
 _BLOCK_LIMIT = 64
 
 
-@overload
-def compile(model: F, **settings: Any) -> F: ...
-@overload
-def compile(model: None = None, **settings: Any) -> Callable[[F], F]: ...
 def compile(
     model: Any = None,
     *,

@@ -9,7 +9,6 @@ Next room: api.
 from __future__ import annotations
 
 import copy
-import copyreg
 import functools
 import sys
 import types
@@ -28,14 +27,15 @@ try:
     from framejit.bytecode.release import tables as _tables  # noqa: F401
 except ImportError:  # no tables for this Python release: everything runs eagerly
     _supported = False
+    CompiledFrame: Any = CompiledFunction  # type: ignore[no-redef]
+    Compiler: Any = object  # type: ignore[no-redef]
 else:
-    from framejit.compiler import Compiler
+    from framejit.compiler import CompiledFrame, Compiler
 
     _supported = True
 
 #: The compilers that are alive, for `reset`.
 compilers: weakref.WeakSet[Compiler] = weakref.WeakSet()
-_settings_of: weakref.WeakKeyDictionary[Any, Settings] = weakref.WeakKeyDictionary()
 
 
 def supported() -> bool:
@@ -68,7 +68,7 @@ def compile_callable(target: Any, settings: Settings) -> Any:
     if isinstance(target, torch.nn.Module):
         return compile_module(target, settings)
     if isinstance(target, CompiledFunction):
-        target = target.__wrapped__  # type: ignore[attr-defined]
+        target = target.function
     if isinstance(target, types.FunctionType):
         return compile_function(target, settings)
     if isinstance(target, types.MethodType):
@@ -97,11 +97,38 @@ def _require_callable(target: Any) -> None:
         )
 
 
-def compile_function(function: types.FunctionType, settings: Settings) -> CompiledFunction:
+class CompiledCallable(CompiledFrame):
+    """What `compile` returns for a function. Copying and pickling treat it like a function."""
+
+    settings: Settings
+    __wrapped__: types.FunctionType
+
+    def __repr__(self) -> str:
+        return f"<compiled function {self.__wrapped__.__qualname__}>"
+
+    def __copy__(self) -> CompiledCallable:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledCallable:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """By name, as functions are; one that no name leads to is compiled again on loading."""
+        original = self.__wrapped__
+        found: Any = sys.modules.get(original.__module__)
+        for part in original.__qualname__.split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return original.__qualname__
+        return (compile_callable, (original, self.settings))
+
+
+def compile_function(function: types.FunctionType, settings: Settings) -> CompiledCallable:
     """A compiled function with the name, signature, docstring and attributes of ``function``."""
-    compiled = new_compiler(settings).compiled_function(function)
+    compiled = new_compiler(settings).compiled_function(function, kind=CompiledCallable)
+    assert isinstance(compiled, CompiledCallable)
     functools.update_wrapper(compiled, function)
-    _settings_of[compiled] = settings
+    compiled.settings = settings
     return compiled
 
 
@@ -114,23 +141,6 @@ def _python_function(target: Callable[..., Any]) -> types.FunctionType:
     functools.update_wrapper(call, target)
     assert isinstance(call, types.FunctionType)
     return call
-
-
-# -- functions: copying and pickling ---------------------------------------------------------------
-
-
-def _reduce_function(compiled: CompiledFunction) -> Any:
-    """Pickled like a function, by name; one that no name leads to is compiled again on loading."""
-    original = compiled.__wrapped__  # type: ignore[attr-defined]
-    found: Any = sys.modules.get(original.__module__)
-    for part in original.__qualname__.split("."):
-        found = getattr(found, part, None)
-    if found is compiled:
-        return original.__qualname__
-    return (compile_callable, (original, _settings_of.get(compiled, Settings())))
-
-
-copyreg.pickle(CompiledFunction, _reduce_function)  # type: ignore[arg-type]
 
 
 # -- modules ---------------------------------------------------------------------------------------
@@ -184,7 +194,7 @@ def _shadow(
 ) -> torch.nn.Module:
     """Another object for the same module: only calling, copying and pickling differ."""
     cls = type(module)
-    namespace = {
+    namespace: dict[str, Any] = {
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,

@@ -467,8 +467,6 @@ class Machine:
 
     def LIST_EXTEND(self, i):
         value = self.pop()
-        if not hasattr(value, "__iter__"):
-            raise TypeError(f"Value after * must be an iterable, not {type(value).__name__}")
         self.invoke(self.stack[-i.arg].extend, value)
 
     def SET_UPDATE(self, i):

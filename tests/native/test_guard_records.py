@@ -740,3 +740,96 @@ def test_random_changes(seed):
             step()
         passed += agree()
     assert passed > 3
+
+
+# ---- what only one mechanism protects ----
+
+
+def closure_with(value):
+    def f():
+        return value
+
+    return f
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_address_reuse_of_a_function(watched):
+    """A closure is read once per pinned function, so another function there must be noticed."""
+    tree = Tree()
+    holder = {}
+    if watched:
+        root = tree.node(tree.node(-1, "const", holder), "item", "f")
+    else:
+        root = tree.node(-1, "slot", 0)
+    cell = tree.node(tree.node(root, "attr", "__closure__"), "index", 0)
+    tree.node(cell, "cell", None, capture=True)
+    built = tree.build()
+    addresses, kept = set(), []
+    for i in range(300):
+        function = closure_with(i)
+        addresses.add(id(function))
+        kept.append(function.__closure__)  # what is followed by mistake is alive and wrong
+        holder["f"] = function
+        slots = () if watched else (function,)
+        for _ in range(3):
+            holder["other"] = i
+            assert built.check(slots) == (i,)
+        holder["f"] = None
+        del function, slots
+    assert len(addresses) < 100
+
+
+def test_class_of_a_pinned_instance():
+    class Other(nn.Linear):
+        pass
+
+    layer = nn.Linear(1, 1)
+    holder = types.SimpleNamespace(layer=layer)
+    tree = Tree()
+    d = tree.node(tree.node(-1, "const", holder), "dict")
+    tree.node(d, "item", "layer", ("type", nn.Linear))
+    built = fast(tree.build())
+    layer.__class__ = Other
+    assert built.check(()) is None
+    layer.__class__ = nn.Linear
+    assert built.check(()) is not None
+
+
+def test_class_of_a_module():
+    module = types.ModuleType("m")
+
+    class Special(types.ModuleType):
+        pass
+
+    built = fast(GuardTree([(-1, "const", module, [("type", types.ModuleType)], -1)]))
+    module.__class__ = Special
+    assert built.check(()) is None
+
+
+def test_cell_contents_while_the_old_lives():
+    thing = types.SimpleNamespace(k=1)
+    f = closure_with(thing)
+    tree = Tree()
+    closure = tree.node(tree.node(-1, "const", f), "attr", "__closure__")
+    contents = tree.node(tree.node(closure, "index", 0), "cell")
+    tree.node(tree.node(contents, "dict"), "item", "k", ("equals", 1), capture=True)
+    built = fast(tree.build())
+    f.__closure__[0].cell_contents = types.SimpleNamespace(k=2)
+    assert built.check(()) is None and thing.k == 1
+    f.__closure__[0].cell_contents = thing
+    assert built.check(()) == (1,)
+
+
+def test_world_changes_between_check_and_record():
+    first, second = types.SimpleNamespace(v=1), types.SimpleNamespace(v=7)
+    holder = types.SimpleNamespace(inner=first)
+    tree = Tree()
+    d = tree.node(tree.node(-1, "const", holder), "dict")
+    inner = tree.node(tree.node(d, "item", "inner"), "dict")
+    tree.node(inner, "item", "v", ("equals", 1), capture=True)
+    tree.node(-1, "slot", 0, ("truth", lambda change: change() is None))
+    built = tree.build()
+    assert built.check((lambda: setattr(holder, "inner", second),)) == (1,)
+    assert built.check((lambda: None,)) is None
+    holder.inner = first
+    assert built.check((lambda: None,)) == (1,)

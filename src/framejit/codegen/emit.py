@@ -17,7 +17,6 @@ from typing import Any
 from framejit.codegen.runtime import HELPERS
 from framejit.interpreter.frame import HandledValue
 from framejit.source import Source
-from framejit.values import iterators
 from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.classes import ClassValue, NewMethodValue, SuperValue
 from framejit.values.constants import ConstantValue, OpaqueValue, PythonModuleValue
@@ -64,6 +63,8 @@ class Emitter:
         #: Graph results that the function needs, in order: value -> name.
         self.outputs: dict[TensorValue, str] = {}
         self.made: dict[Value, ast.expr] = {}
+        #: State that several iterators share, by the identity of the shared part.
+        self.shared: dict[int, ast.expr] = {}
         self._in_progress: dict[Value, None] = {}
         self._pending: list[Callable[[], None]] = []
         self._constants: dict[int, str] = {}
@@ -384,9 +385,16 @@ def write_container(out: Emitter, target: ast.expr, container: Any, new: bool) -
         items = ast.List(out.values(container.items), ast.Load())
         out.statement(call(out.helper("assign_deque"), target, items))
     elif isinstance(container, ListValue):
-        if container.items or not new:
+        if not container.loaded:  # what was there has not been looked at: only append
+            items = ast.List(out.values(container.tail), ast.Load())
+            out.statement(call(out.constant(list.extend), target, items))
+        elif container.items or not new:
             items = ast.List(out.values(container.items), ast.Load())
             out.statement(call(out.helper("assign_list"), target, items))
+    elif isinstance(container, SetValue) and container.log and not new:
+        for method, arguments in container.log:
+            function = out.constant(getattr(set, method))
+            out.statement(call(function, target, *out.values(arguments)))
     elif isinstance(container, SetValue):
         content = call(out.constant(set), ast.List(out.values(container.items), ast.Load()))
         out.statement(call(out.helper("assign_set"), target, content))
@@ -490,9 +498,13 @@ def _method(out: Emitter, value: MethodValue) -> ast.expr:
     )  # fmt: skip
 
 
-@emits(BoundBuiltin)
-@emits(ObjectMethodValue)
+@emits(BoundBuiltin, ObjectMethodValue)
 def _bound_builtin(out: Emitter, value: Any) -> ast.expr:
+    raw = value.raw
+    if raw is not None:  # the base class's own method, whatever the receiver's class overrides
+        return call(
+            ast.Attribute(out.constant(raw), "__get__", ast.Load()), out.value(value.receiver)
+        )
     return ast.Attribute(out.value(value.receiver), value.name, ast.Load())
 
 
@@ -547,103 +559,3 @@ def _generator(out: Emitter, value: GeneratorValue) -> ast.expr:
     if code.co_flags & 8:
         keywords.append(ast.keyword(None, out.value(slots[position])))  # type: ignore[arg-type]
     return out.keep(value, "generator", ast.Call(out.value(function), args, keywords))
-
-
-# -- iterators ---------------------------------------------------------------------------------------------
-
-
-def _number(value: int) -> ast.expr:
-    return ast.Constant(value)
-
-
-def _iter(out: Emitter, iterable: ast.expr) -> ast.expr:
-    return call(out.constant(iter), iterable)
-
-
-@emits(iterators.SequenceIterator)
-def _sequence_iterator(out: Emitter, value: iterators.SequenceIterator) -> ast.expr:
-    if value.sequence is None:
-        return out.keep(value, "iterator", _iter(out, call(out.constant(value.kind))))
-    made = _iter(out, out.value(value.sequence))
-    if value.index:
-        made = call(out.helper("iterator_at"), made, _number(value.index))
-    return out.keep(value, "iterator", made)
-
-
-@emits(iterators.ReversedIterator)
-def _reversed_iterator(out: Emitter, value: iterators.ReversedIterator) -> ast.expr:
-    if value.sequence is None:
-        empty = call(out.constant(reversed), ast.List([], ast.Load()))
-        return out.keep(value, "iterator", empty)
-    made = call(out.constant(reversed), out.value(value.sequence))
-    return out.keep(value, "iterator", call(out.helper("iterator_at"), made, _number(value.index)))
-
-
-@emits(iterators.ConstantIterator, iterators.RangeIterator)
-def _constant_iterator(out: Emitter, value: iterators.ConstantIterator) -> ast.expr:
-    made = _iter(out, out.value(value.value))
-    if value.index:
-        made = call(out.helper("advance"), made, _number(value.index))
-    return out.keep(value, "iterator", made)
-
-
-@emits(iterators.DictIterator)
-def _dict_iterator(out: Emitter, value: iterators.DictIterator) -> ast.expr:
-    if value.dict is None:
-        view: ast.expr = ast.Attribute(ast.Dict([], []), value.what, ast.Load())
-    else:
-        view = ast.Attribute(out.value(value.dict), value.what, ast.Load())
-    made = call(out.constant(reversed if value.reverse else iter), call(view))
-    if value.index and value.dict is not None:
-        made = call(out.helper("advance"), made, _number(value.index))
-    return out.keep(value, "iterator", made)
-
-
-@emits(iterators.SetIterator)
-def _set_iterator(out: Emitter, value: iterators.SetIterator) -> ast.expr:
-    made = _iter(out, out.value(value.set) if value.set is not None else ast.List([], ast.Load()))
-    if value.index and value.set is not None:
-        made = call(out.helper("advance"), made, _number(value.index))
-    return out.keep(value, "iterator", made)
-
-
-@emits(iterators.DequeIterator)
-def _deque_iterator(out: Emitter, value: iterators.DequeIterator) -> ast.expr:
-    if value.sequence is None:
-        return out.keep(value, "iterator", _iter(out, ast.List([], ast.Load())))
-    made = _iter(out, out.value(value.sequence))
-    if value.index:
-        made = call(out.helper("advance"), made, _number(value.index))
-    return out.keep(value, "iterator", made)
-
-
-@emits(iterators.ZipIterator)
-def _zip(out: Emitter, value: iterators.ZipIterator) -> ast.expr:
-    keywords = [ast.keyword("strict", ast.Constant(True))] if value.strict else []
-    return out.keep(
-        value, "zip", ast.Call(out.constant(zip), out.values(value.iterators), keywords)
-    )
-
-
-@emits(iterators.EnumerateIterator)
-def _enumerate(out: Emitter, value: iterators.EnumerateIterator) -> ast.expr:
-    made = call(out.constant(enumerate), out.value(value.iterator), _number(value.count))
-    return out.keep(value, "enumerate", made)
-
-
-@emits(iterators.MapIterator)
-def _map(out: Emitter, value: iterators.MapIterator) -> ast.expr:
-    made = call(out.constant(map), out.value(value.function), *out.values(value.iterators))
-    return out.keep(value, "map", made)
-
-
-@emits(iterators.FilterIterator)
-def _filter(out: Emitter, value: iterators.FilterIterator) -> ast.expr:
-    if not value.keep:
-        raise Unmaterialisable(-1, "an itertools.filterfalse iterator is needed for real")
-    function = ast.Constant(None) if value.function is None else out.value(value.function)
-    return out.keep(
-        value, "filter", call(out.constant(filter), function, out.value(value.iterator))
-    )
-
-

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from framejit.bytecode.liveness import live_slots
+from framejit.codegen import emit_iterators  # noqa: F401 - registers its emitters
 from framejit.codegen.effects import replay, replay_state
 from framejit.codegen.emit import Emitter, call, name
 from framejit.interpreter.frame import Frame

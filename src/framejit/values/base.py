@@ -71,12 +71,12 @@ class Value:
         return space.call_special(self, "__getitem__", [key], "is not subscriptable")
 
     def setitem(self, space: Space, key: Value, value: Value) -> None:
-        space.call_special(
-            self, "__setitem__", [key, value], "does not support item assignment"
-        )
+        complaint = "does not support item assignment"
+        space.now(space.call_special(self, "__setitem__", [key, value], complaint))
 
     def delitem(self, space: Space, key: Value) -> None:
-        space.call_special(self, "__delitem__", [key], "does not support item deletion")
+        complaint = "does not support item deletion"
+        space.now(space.call_special(self, "__delitem__", [key], complaint))
 
     def contains(self, space: Space, item: Value) -> Value:
         raise GraphBreak(f"`in` on a {self.describe()}")

@@ -152,7 +152,16 @@ class ClassValue(Value):
                 return ConstantValue(issubclass(other.python_type(), self.cls))
         if name == "__subclasses__":
             raise GraphBreak("type.__subclasses__()")
-        return fold(space, getattr(self.cls, name), args, kwargs, f"{self.cls.__qualname__}.{name}")
+        function = getattr(self.cls, name)
+        handler = LOOKASIDES.get(function)
+        if handler is not None:
+            return handler(space, args, kwargs)
+        from framejit.values.builtin_classes import class_method  # room-internal cycle
+
+        special = class_method(space, self.cls, name, args, kwargs)
+        if special is not None:
+            return special
+        return fold(space, function, args, kwargs, f"{self.cls.__qualname__}.{name}")
 
     def getitem(self, space: Space, key: Value) -> Result:
         found = space.class_attribute(self.cls, "__class_getitem__")
@@ -353,7 +362,7 @@ class SuperValue(Value):
             if owner is object and type(raw) is types.WrapperDescriptorType:
                 return ObjectMethodValue(receiver, name)
             if type(raw) in (types.WrapperDescriptorType, types.MethodDescriptorType):
-                return BoundBuiltin(receiver, name)
+                return BoundBuiltin(receiver, name, raw)
             return bind(space, found, receiver, receiver.python_type(), name)
         return space.raise_error(AttributeError, f"'super' object has no attribute {name!r}")
 

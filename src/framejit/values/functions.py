@@ -389,13 +389,16 @@ def _wrap_method(space: Space, source: Source, obj: types.MethodType) -> Value:
 
 
 class BoundBuiltin(Value):
-    """A C-level method bound to a symbolic value: ``[].append``, ``"a".join``, ``d.items``."""
+    """A C-level method bound to a symbolic value: ``[].append``, ``"a".join``, ``d.items``.
 
-    __slots__ = ("name", "receiver")
+    ``raw`` is the C descriptor when it is not what the receiver's class would find (``super()``)."""
 
-    def __init__(self, receiver: Value, name: str) -> None:
+    __slots__ = ("name", "raw", "receiver")
+
+    def __init__(self, receiver: Value, name: str, raw: Any = None) -> None:
         self.receiver = receiver
         self.name = name
+        self.raw = raw
         self.source = None
 
     def python_type(self) -> type:

@@ -145,7 +145,8 @@ class ObjectValue(Value):
 
     def store(self, space: Space, name: str, value: Value | None) -> None:
         """Write (or delete) an instance attribute in the overlay."""
-        self.attributes.pop(name, None)  # assignment order is the order of a new __dict__
+        if self.attributes.get(name, self) is None:  # deleted before: it moves to the end
+            del self.attributes[name]
         self.attributes[name] = value
         self.note(space)
 
@@ -352,6 +353,11 @@ class ObjectMethodValue(Value):
         self.receiver = receiver
         self.name = name
         self.source = None
+
+    @property
+    def raw(self) -> Any:
+        """The C descriptor itself."""
+        return object.__dict__[self.name]
 
     def python_type(self) -> type:
         return types.MethodWrapperType

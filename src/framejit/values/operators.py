@@ -51,6 +51,11 @@ def binary(
             return constant_value(space, BINARY[op](left.value, right.value))
         except Exception as error:
             return space.raise_real(error)
+    if left.is_constant and right.is_constant:
+        try:
+            return constant_value(space, BINARY[op](left.as_python(), right.as_python()))
+        except Exception as error:
+            return space.raise_real(error)
     if type(left) is TensorValue or type(right) is TensorValue:
         if _plain_operand(left) and _plain_operand(right):
             if type(left) is ConstantValue and type(left.value) is str and op == "%":

@@ -8,6 +8,7 @@ constants come out in the order in which CPython would give them. Where that ord
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -97,10 +98,14 @@ class SetValue(ContainerValue):
     @property
     def items(self) -> list[Value]:
         """The elements, in an order in which adding them one by one gives the order of ``keys``."""
-        keys = self.keys(self.space)
-        if list(set(self.values)) == list(keys):  # the order in which they were added
-            return list(self.values.values())
-        return [self.values[key] for key in keys]
+        order = list(self.keys(self.space))
+        candidates = [list(self.values), order, order[::-1]]
+        if len(order) <= 5:
+            candidates.extend(map(list, itertools.permutations(order)))
+        for candidate in candidates:
+            if list(set(candidate)) == order:
+                return [self.values[key] for key in candidate]
+        return [self.values[key] for key in order]
 
     def elements_in_order(self, space: Space) -> list[Value]:
         """The elements in CPython's order; a graph break when that is not known."""

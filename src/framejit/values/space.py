@@ -415,8 +415,9 @@ class Space:
         return value.realize().iter(self)
 
     def next(self, iterator: Value) -> Value | None:
+        value = iterator.realize().next(self)
         self.changes += 1
-        return iterator.realize().next(self)
+        return value
 
     def items(self, value: Value) -> list[Value]:
         """All elements of an iterable, in order."""

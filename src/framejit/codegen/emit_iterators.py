@@ -1,0 +1,194 @@
+"""Iterators and small callables to expressions: how each one is built at the point it has reached.
+
+In: iterator values. Out: AST expressions, registered with `codegen.emit`. Iterators that share state
+(`itertools.tee`, a sub-iterator of two others) are built once and shared. Next: codegen.function.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+
+from framejit.codegen.emit import Emitter, call, emits
+from framejit.values import iterators
+from framejit.values.operator_functions import GetterValue
+from framejit.values.stdlib_functions import CachedFunctionValue
+
+
+def _number(value: int) -> ast.expr:
+    return ast.Constant(value)
+
+
+def _iter(out: Emitter, iterable: ast.expr) -> ast.expr:
+    return call(out.constant(iter), iterable)
+
+
+@emits(iterators.SequenceIterator)
+def _sequence_iterator(out: Emitter, value: iterators.SequenceIterator) -> ast.expr:
+    if value.sequence is None:
+        return out.keep(value, "iterator", _iter(out, call(out.constant(value.kind))))
+    made = _iter(out, out.value(value.sequence))
+    if value.index:
+        made = call(out.helper("iterator_at"), made, _number(value.index))
+    return out.keep(value, "iterator", made)
+
+
+@emits(iterators.ReversedIterator)
+def _reversed_iterator(out: Emitter, value: iterators.ReversedIterator) -> ast.expr:
+    if value.sequence is None:
+        empty = call(out.constant(reversed), ast.List([], ast.Load()))
+        return out.keep(value, "iterator", empty)
+    made = call(out.constant(reversed), out.value(value.sequence))
+    return out.keep(value, "iterator", call(out.helper("iterator_at"), made, _number(value.index)))
+
+
+@emits(iterators.ConstantIterator, iterators.RangeIterator)
+def _constant_iterator(out: Emitter, value: iterators.ConstantIterator) -> ast.expr:
+    made = _iter(out, out.value(value.value))
+    if value.index:
+        made = call(out.helper("advance"), made, _number(value.index))
+    return out.keep(value, "iterator", made)
+
+
+@emits(iterators.DictIterator)
+def _dict_iterator(out: Emitter, value: iterators.DictIterator) -> ast.expr:
+    if value.dict is None:
+        view: ast.expr = ast.Attribute(ast.Dict([], []), value.what, ast.Load())
+    else:
+        view = ast.Attribute(out.value(value.dict), value.what, ast.Load())
+    made = call(out.constant(reversed if value.reverse else iter), call(view))
+    if value.index and value.dict is not None:
+        made = call(out.helper("advance"), made, _number(value.index))
+    return out.keep(value, "iterator", made)
+
+
+@emits(iterators.SetIterator)
+def _set_iterator(out: Emitter, value: iterators.SetIterator) -> ast.expr:
+    made = _iter(out, out.value(value.set) if value.set is not None else ast.List([], ast.Load()))
+    if value.index and value.set is not None:
+        made = call(out.helper("advance"), made, _number(value.index))
+    return out.keep(value, "iterator", made)
+
+
+@emits(iterators.DequeIterator)
+def _deque_iterator(out: Emitter, value: iterators.DequeIterator) -> ast.expr:
+    if value.sequence is None:
+        return out.keep(value, "iterator", _iter(out, ast.List([], ast.Load())))
+    made = _iter(out, out.value(value.sequence))
+    if value.index:
+        made = call(out.helper("advance"), made, _number(value.index))
+    return out.keep(value, "iterator", made)
+
+
+@emits(iterators.ZipIterator)
+def _zip(out: Emitter, value: iterators.ZipIterator) -> ast.expr:
+    keywords = [ast.keyword("strict", ast.Constant(True))] if value.strict else []
+    return out.keep(
+        value, "zip", ast.Call(out.constant(zip), out.values(value.iterators), keywords)
+    )
+
+
+@emits(iterators.EnumerateIterator)
+def _enumerate(out: Emitter, value: iterators.EnumerateIterator) -> ast.expr:
+    made = call(out.constant(enumerate), out.value(value.iterator), _number(value.count))
+    return out.keep(value, "enumerate", made)
+
+
+@emits(iterators.MapIterator)
+def _map(out: Emitter, value: iterators.MapIterator) -> ast.expr:
+    made = call(out.constant(map), out.value(value.function), *out.values(value.iterators))
+    return out.keep(value, "map", made)
+
+
+@emits(iterators.FilterIterator)
+def _filter(out: Emitter, value: iterators.FilterIterator) -> ast.expr:
+    factory = out.constant(filter if value.keep else itertools.filterfalse)
+    function = ast.Constant(None) if value.function is None else out.value(value.function)
+    return out.keep(value, "filter", call(factory, function, out.value(value.iterator)))
+
+
+@emits(iterators.CallableIterator)
+def _callable_iterator(out: Emitter, value: iterators.CallableIterator) -> ast.expr:
+    if value.function is None:
+        return out.keep(value, "iterator", _iter(out, ast.List([], ast.Load())))
+    made = call(out.constant(iter), out.value(value.function), out.value(value.sentinel))
+    return out.keep(value, "iterator", made)
+
+
+@emits(iterators.ChainIterator)
+def _chain(out: Emitter, value: iterators.ChainIterator) -> ast.expr:
+    rest: ast.expr = ast.Tuple([], ast.Load())
+    if value.iterables is not None:
+        rest = out.value(value.iterables)
+    made = call(out.constant(itertools.chain.from_iterable), rest)
+    if value.current is not None:
+        made = call(out.constant(itertools.chain), out.value(value.current), made)
+    return out.keep(value, "chain", made)
+
+
+@emits(iterators.IsliceIterator)
+def _islice(out: Emitter, value: iterators.IsliceIterator) -> ast.expr:
+    islice = out.constant(itertools.islice)
+    if value.iterator is None:
+        return out.keep(value, "islice", call(islice, ast.Tuple([], ast.Load()), _number(0)))
+    stop = None if value.stop is None else max(value.stop - value.position, 0)
+    start = value.following - value.position
+    if stop is not None:
+        start = min(start, stop)
+    made = call(
+        islice, out.value(value.iterator), _number(start), ast.Constant(stop), _number(value.step)
+    )
+    return out.keep(value, "islice", made)
+
+
+@emits(iterators.CountIterator)
+def _count(out: Emitter, value: iterators.CountIterator) -> ast.expr:
+    made = call(out.constant(itertools.count), out.value(value.current), out.value(value.step))
+    return out.keep(value, "count", made)
+
+
+@emits(iterators.RepeatIterator)
+def _repeat(out: Emitter, value: iterators.RepeatIterator) -> ast.expr:
+    times = [] if value.times is None else [_number(value.times)]
+    made = call(out.constant(itertools.repeat), out.value(value.value), *times)
+    return out.keep(value, "repeat", made)
+
+
+@emits(iterators.CombinationIterator)
+def _combination(out: Emitter, value: iterators.CombinationIterator) -> ast.expr:
+    keywords = [ast.keyword(key, out.value(v)) for key, v in value.keywords.items()]
+    made: ast.expr = ast.Call(out.constant(value.function), out.values(value.arguments), keywords)
+    if value.index:
+        made = call(out.helper("advance"), made, _number(value.index))
+    return out.keep(value, "combination", made)
+
+
+@emits(iterators.TeeIterator)
+def _tee(out: Emitter, value: iterators.TeeIterator) -> ast.expr:
+    shared = out.shared.get(id(value.buffer))
+    if shared is None:
+        buffered = call(
+            out.constant(itertools.chain),
+            ast.Tuple(out.values(value.buffer), ast.Load()), out.value(value.iterator),
+        )  # fmt: skip
+        pair = call(out.constant(itertools.tee), buffered, _number(1))
+        shared = out.assign("tee", ast.Subscript(pair, _number(0), ast.Load()))
+        out.shared[id(value.buffer)] = shared
+    copy = call(ast.Attribute(shared, "__copy__", ast.Load()))
+    if value.index:
+        copy = call(out.helper("advance"), copy, _number(value.index))
+    return out.keep(value, "tee", copy)
+
+
+@emits(GetterValue)
+def _getter(out: Emitter, value: GetterValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    keywords = [ast.keyword(key, out.value(v)) for key, v in value.kwargs.items()]
+    made = ast.Call(out.constant(value.kind), out.values(value.args), keywords)
+    return out.keep(value, "getter", made)
+
+
+@emits(CachedFunctionValue)
+def _cached_function(out: Emitter, value: CachedFunctionValue) -> ast.expr:
+    return out.load(value.source)

@@ -1,0 +1,251 @@
+"""`compile` on every kind of callable: same results, same kind of object, one graph each."""
+
+import copy
+import functools
+import inspect
+import pickle
+
+import pytest
+import torch
+
+import framejit
+from checking import CountingBackend
+
+
+@pytest.fixture
+def backend():
+    return CountingBackend()
+
+
+def affine(x: torch.Tensor, scale: float = 2.0, *, shift=1) -> torch.Tensor:
+    """Scale and shift."""
+    return x * scale + shift
+
+
+affine.note = "an attribute"
+
+
+class Model:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def run(self, x):
+        return x.sin() * self.factor
+
+    @framejit.compile(backend="eager")
+    def decorated(self, x, extra=0):
+        return x.cos() * self.factor + extra
+
+    @staticmethod
+    @framejit.compile(backend="eager")
+    def static(x):
+        return x + 1
+
+    @classmethod
+    @framejit.compile(backend="eager")
+    def of_class(cls, x):
+        return x * len(cls.__name__)
+
+    def __call__(self, x):
+        return x - self.factor
+
+
+X = torch.randn(4, generator=torch.Generator().manual_seed(0))
+
+
+def test_a_function_keeps_what_people_see(backend):
+    compiled = framejit.compile(affine, backend=backend)
+    assert torch.equal(compiled(X, shift=3), affine(X, shift=3))
+    assert compiled.__name__ == "affine"
+    assert compiled.__qualname__ == affine.__qualname__
+    assert compiled.__module__ == affine.__module__
+    assert compiled.__doc__ == "Scale and shift."
+    assert compiled.__wrapped__ is affine
+    assert compiled.note == "an attribute"
+    assert inspect.signature(compiled) == inspect.signature(affine)
+    assert callable(compiled)
+    assert len(backend.graphs) == 1
+
+
+def test_all_ways_to_pass_arguments(backend):
+    def f(a, /, b, *rest, c=1, **more):
+        return a + b * c + sum(rest) + sum(more.values())
+
+    compiled = framejit.compile(f, backend=backend, fullgraph=True)
+    for args, kwargs in [
+        ((X, 2), {}),
+        ((X,), {"b": 2}),
+        ((X, 2, 3, 4), {"c": 5}),
+        ((X, 2), {"c": 3, "d": X, "e": 1}),
+    ]:
+        assert torch.equal(compiled(*args, **kwargs), f(*args, **kwargs))
+
+
+def test_wrong_arguments_give_pythons_own_error(backend):
+    compiled = framejit.compile(affine, backend=backend)
+    for args, kwargs in [((), {}), ((X, 1, 2), {}), ((X,), {"nope": 1})]:
+        with pytest.raises(TypeError) as expected:
+            affine(*args, **kwargs)
+        with pytest.raises(TypeError) as got:
+            compiled(*args, **kwargs)
+        assert str(got.value) == str(expected.value)
+    assert backend.graphs == []
+
+
+def test_decorator_with_and_without_arguments():
+    @framejit.compile
+    def default(x):
+        return x
+
+    @framejit.compile(backend="eager", fullgraph=True)
+    def configured(x):
+        return x * 3
+
+    assert default.__name__ == "default"
+    assert torch.equal(configured(X), X * 3)
+
+
+def test_lambda(backend):
+    assert torch.equal(framejit.compile(lambda x: x * 2, backend=backend)(X), X * 2)
+    assert len(backend.graphs) == 1
+
+
+def test_closures_see_their_variables_change(backend):
+    factor = 2
+
+    def f(x):
+        return x * factor
+
+    compiled = framejit.compile(f, backend=backend)
+    assert torch.equal(compiled(X), X * 2)
+    factor = 3
+    assert torch.equal(compiled(X), X * 3)
+    assert len(backend.graphs) == 2
+
+
+def test_bound_method(backend):
+    model = Model(3)
+    compiled = framejit.compile(model.run, backend=backend)
+    assert compiled.__self__ is model
+    assert compiled.__name__ == "run"
+    assert inspect.signature(compiled) == inspect.signature(model.run)
+    assert torch.equal(compiled(X), model.run(X))
+    model.factor = 5
+    assert torch.equal(compiled(X), model.run(X))
+    assert len(backend.graphs) == 2
+
+
+def test_decorated_methods():
+    one, two = Model(3), Model(4)
+    assert torch.equal(one.decorated(X), X.cos() * 3)
+    assert torch.equal(two.decorated(X, extra=1), X.cos() * 4 + 1)
+    assert torch.equal(Model.decorated(two, X), X.cos() * 4)
+    assert torch.equal(one.static(X), X + 1)
+    assert torch.equal(Model.of_class(X), X * 5)
+
+
+def test_callable_instance(backend):
+    model = Model(3)
+    compiled = framejit.compile(model, backend=backend)
+    assert torch.equal(compiled(X), X - 3)
+    assert compiled.__self__ is model
+    assert len(backend.graphs) == 1
+
+
+def test_partial(backend):
+    compiled = framejit.compile(functools.partial(affine, scale=5.0), backend=backend)
+    assert isinstance(compiled, functools.partial)
+    assert torch.equal(compiled(X, shift=2), X * 5 + 2)
+    assert len(backend.graphs) == 1
+
+
+def test_c_function(backend):
+    compiled = framejit.compile(torch.sin, backend=backend)
+    assert compiled.__name__ == "sin"
+    assert torch.equal(compiled(X), X.sin())
+
+
+def test_wrapped_function_is_compiled_inside_out(backend):
+    def twice(f):
+        @functools.wraps(f)
+        def call(x):
+            return f(f(x))
+
+        return call
+
+    compiled = framejit.compile(twice(lambda x: x + 1), backend=backend, fullgraph=True)
+    assert torch.equal(compiled(X), X + 1 + 1)
+    assert len(backend.graphs) == 1
+
+
+def test_compiling_a_compiled_function_starts_from_the_original():
+    first, second = CountingBackend(), CountingBackend()
+    once = framejit.compile(affine, backend=first)
+    again = framejit.compile(once, backend=second)
+    assert again.__wrapped__ is affine
+    again(X)
+    assert (len(first.graphs), len(second.graphs)) == (0, 1)
+
+
+def test_compiled_objects_share_nothing():
+    first, second = CountingBackend(), CountingBackend()
+    one, two = (framejit.compile(affine, backend=b) for b in (first, second))
+    one(X), two(X), two(X)
+    assert (len(first.graphs), len(second.graphs)) == (1, 1)
+
+
+def test_compiled_functions_call_each_other_in_one_graph(backend):
+    inner = framejit.compile(lambda x: x.sin(), backend="eager")
+
+    def outer(x):
+        return inner(x) + 1
+
+    compiled = framejit.compile(outer, backend=backend, fullgraph=True)
+    assert torch.equal(compiled(X), X.sin() + 1)
+    assert backend.ops == 2
+
+
+def test_disable_argument_returns_the_model():
+    assert framejit.compile(affine, disable=True) is affine
+    assert framejit.compile(disable=True)(affine) is affine
+
+
+def test_recursion(backend):
+    def power(x, n):
+        return x if n == 0 else power(x, n - 1) * x
+
+    assert torch.equal(framejit.compile(power, backend=backend)(X, 3), power(X, 3))
+
+
+# -- copying and pickling ------------------------------------------------------------------------
+
+
+@framejit.compile(backend="eager")
+def module_level(x):
+    return x * 2
+
+
+def plain(x):
+    return x * 3
+
+
+def test_a_decorated_function_is_pickled_by_name():
+    assert pickle.loads(pickle.dumps(module_level)) is module_level
+    assert copy.copy(module_level) is module_level
+    assert copy.deepcopy({"f": module_level})["f"] is module_level
+
+
+def test_a_compiled_function_that_no_name_leads_to_is_pickled_with_its_settings():
+    compiled = framejit.compile(plain, backend="eager", fullgraph=True)
+    loaded = pickle.loads(pickle.dumps(compiled))
+    assert loaded.__wrapped__ is plain
+    assert torch.equal(loaded(X), X * 3)
+
+
+def test_reset_forgets_entries(backend):
+    compiled = framejit.compile(affine, backend=backend)
+    compiled(X), compiled(X)
+    assert len(backend.graphs) == 1
+    framejit.reset()
+    compiled(X), compiled(X)
+    assert len(backend.graphs) == 2

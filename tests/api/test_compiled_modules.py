@@ -1,0 +1,329 @@
+"""`compile` on an ``nn.Module``: another object for the same module (D9)."""
+
+import abc
+import copy
+import gc
+import inspect
+import io
+import pickle
+import weakref
+
+import pytest
+import torch
+from torch import nn
+
+import framejit
+from checking import CountingBackend
+
+
+class Net(nn.Module):
+    """Two layers."""
+
+    registry = []
+
+    def __init_subclass__(cls, **kwargs):
+        Net.registry.append(cls)
+
+    def __init__(self, size=4):
+        super().__init__()
+        self.first = nn.Linear(size, size)
+        self.second = nn.Sequential(nn.ReLU(), nn.Linear(size, 2))
+        self.register_buffer("offset", torch.ones(2))
+        self.scale = 1.0
+
+    def forward(self, x, bias=None):
+        y = self.second(self.first(x)) * self.scale + self.offset
+        return y if bias is None else y + bias
+
+    def features(self, x):
+        return self.first(x)
+
+
+class Abstract(nn.Module, abc.ABC):
+    @abc.abstractmethod
+    def forward(self, x): ...
+
+
+class Concrete(Abstract):
+    __slots__ = ("extra",)
+
+    def forward(self, x):
+        return x * self.extra
+
+
+X = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def backend():
+    return CountingBackend()
+
+
+@pytest.fixture
+def net():
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+@pytest.fixture
+def compiled(net, backend):
+    return framejit.compile(net, backend=backend, fullgraph=True)
+
+
+def test_results_and_graphs(net, compiled, backend):
+    assert torch.equal(compiled(X), net(X))
+    assert torch.equal(compiled(X, bias=torch.ones(2)), net(X, bias=torch.ones(2)))
+    compiled(X)
+    assert len(backend.graphs) == 2
+
+
+def test_it_looks_like_the_module(net, compiled):
+    cls = type(compiled)
+    assert isinstance(compiled, Net) and cls is not Net
+    assert (cls.__name__, cls.__qualname__, cls.__module__) == (
+        Net.__name__,
+        Net.__qualname__,
+        Net.__module__,
+    )
+    assert cls.__doc__ == Net.__doc__
+    assert repr(compiled) == repr(net)
+    assert list(compiled.state_dict()) == list(net.state_dict())
+    assert [n for n, _ in compiled.named_modules()] == [n for n, _ in net.named_modules()]
+    assert inspect.signature(compiled.forward) == inspect.signature(net.forward)
+    assert cls not in Net.registry
+
+
+def test_state_is_shared_both_ways(net, compiled):
+    compiled.train()
+    assert net.training and net.first.training
+    net.eval()
+    assert not compiled.training
+    compiled.scale = 3.0
+    assert net.scale == 3.0
+    net.added = nn.Linear(1, 1)
+    assert compiled.added is net.added
+    del compiled.added
+    assert not hasattr(net, "added")
+    with torch.no_grad():
+        compiled.first.weight.zero_()
+    assert net.first.weight.abs().sum() == 0
+    compiled.load_state_dict(Net().state_dict())
+    assert torch.equal(compiled(X), net(X))
+
+
+def test_changes_are_noticed(net, compiled, backend):
+    compiled(X)
+    net.scale = 2.0
+    assert torch.equal(compiled(X), net(X))
+    net.second[1] = nn.Linear(4, 2)
+    assert torch.equal(compiled(X), net(X))
+    net.first.weight = nn.Parameter(torch.zeros(4, 4))
+    assert torch.equal(compiled(X), net(X))
+
+
+def test_going_to_train_and_back_compiles_nothing_new(net, compiled, backend):
+    compiled(X)
+    compiled.train()
+    compiled(X)
+    compiled.eval()
+    compiled(X)
+    compiled.train()
+    compiled(X)
+    assert len(backend.graphs) <= 2
+
+
+def test_the_original_stays_eager(net, compiled, backend):
+    net(X)
+    compiled.forward(X)
+    compiled.features(X)
+    assert backend.graphs == []
+
+
+def test_self_is_the_original(backend):
+    seen = []
+
+    class Me(nn.Module):
+        def forward(self, x):
+            self.last = x
+            seen.append(self)
+            return x + 1
+
+    me = Me()
+    framejit.compile(me, backend=backend)(X)
+    assert seen == [me] and type(seen[0]) is Me
+    assert torch.equal(me.last, X)
+
+
+def test_hooks_run_and_hooks_added_later_are_noticed(net, compiled):
+    compiled(X)
+    calls = []
+    handle = net.register_forward_hook(lambda module, args, output: output * 2)
+    compiled.first.register_forward_pre_hook(lambda module, args: calls.append(module))
+    assert torch.equal(compiled(X), net(X))
+    assert len(calls) == 2
+    handle.remove()
+    assert torch.equal(compiled(X), net(X))
+
+
+def test_gradients(net, backend):
+    other = copy.deepcopy(net)
+    compiled = framejit.compile(other, backend=backend)
+    net(X).sum().backward()
+    compiled(X).sum().backward()
+    for (name, one), two in zip(net.named_parameters(), compiled.parameters(), strict=True):
+        assert torch.equal(one.grad, two.grad), name
+
+
+def test_inside_another_module(net, compiled, backend):
+    class Outer(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x):
+            return self.inner(x) + 1
+
+    outer = Outer(compiled)
+    assert torch.equal(outer(X), net(X) + 1)
+    assert len(backend.graphs) == 1
+    assert list(outer.state_dict())[0] == "inner.offset"
+    whole = CountingBackend()
+    both = framejit.compile(outer, backend=whole, fullgraph=True)
+    assert torch.equal(both(X), net(X) + 1)
+    assert len(whole.graphs) == 1
+
+
+def test_compiling_again_starts_from_the_original(net, compiled, backend):
+    other = CountingBackend()
+    again = framejit.compile(compiled, backend=other)
+    assert torch.equal(again(X), net(X))
+    assert (len(backend.graphs), len(other.graphs)) == (0, 1)
+    assert type(again).__mro__[1] is Net
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, copy.copy])
+def test_copies_are_compiled_and_independent(net, compiled, backend, duplicate):
+    compiled(X)
+    copied = duplicate(compiled)
+    assert isinstance(copied, Net)
+    assert torch.equal(copied(X), net(X))
+    assert len(backend.graphs) == 2
+    copied.scale = 7.0
+    assert net.scale == 1.0
+    if duplicate is copy.deepcopy:
+        assert copied.first.weight is not net.first.weight
+
+
+def test_deepcopy_keeps_sharing_inside(compiled):
+    one, two = copy.deepcopy([compiled, compiled])
+    assert one is two
+
+
+def test_pickle_and_save(net):
+    compiled = framejit.compile(net, backend="eager")
+    for loaded in (
+        pickle.loads(pickle.dumps(compiled)),
+        torch.load(_saved(compiled), weights_only=False),
+    ):
+        assert isinstance(loaded, Net)
+        assert torch.equal(loaded(X), net(X))
+        before = framejit.counters["stats"]["unique_graphs"]
+        loaded(torch.ones(5, 4))
+        assert framejit.counters["stats"]["unique_graphs"] == before + 1
+    fresh = Net()
+    fresh.load_state_dict(compiled.state_dict())
+    assert torch.equal(fresh.eval()(X), net(X))
+
+
+def _saved(thing):
+    stream = io.BytesIO()
+    torch.save(thing, stream)
+    stream.seek(0)
+    return stream
+
+
+def test_other_metaclass_and_slots(backend):
+    module = Concrete()
+    module.extra = 3
+    compiled = framejit.compile(module, backend=backend)
+    assert isinstance(compiled, Concrete)
+    assert torch.equal(compiled(X), X * 3)
+
+
+def test_overridden_call(backend):
+    class Loud(nn.Linear):
+        def __call__(self, x):
+            return super().__call__(x) + 1
+
+    torch.manual_seed(0)
+    loud = Loud(4, 4)
+    assert torch.equal(framejit.compile(loud, backend=backend)(X), loud(X))
+
+
+def test_class_attributes_properties_and_methods(backend):
+    class Rich(Net):
+        kind = "rich"
+
+        @property
+        def width(self):
+            return self.first.out_features
+
+        def forward(self, x):
+            return super().forward(x) * self.width
+
+    rich = Rich().eval()
+    compiled = framejit.compile(rich, backend=backend)
+    assert compiled.kind == "rich" and compiled.width == 4
+    assert torch.equal(compiled(X), rich(X))
+
+
+def test_fx_graph_module(backend):
+    traced = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(4, 4), nn.ReLU()))
+    compiled = framejit.compile(traced, backend=backend)
+    assert torch.equal(compiled(X), traced(X))
+
+
+def test_a_finalizer_runs_once():
+    deaths = []
+
+    class Mortal(nn.Module):
+        def __del__(self):
+            deaths.append(1)
+
+        def forward(self, x):
+            return x
+
+    compiled = framejit.compile(Mortal(), backend="eager")
+    compiled(X)
+    del compiled
+    gc.collect()
+    assert deaths == [1]
+
+
+def test_compiled_modules_die(backend):
+    net = Net()
+    compiled = framejit.compile(net, backend=backend)
+    compiled(X)
+    gone = weakref.ref(compiled), weakref.ref(net)
+    backend.graphs.clear()
+    del compiled, net
+    gc.collect()
+    assert [ref() for ref in gone] == [None, None]
+
+
+def test_moving_a_module(net, compiled):
+    compiled(X)
+    compiled.double()
+    assert net.first.weight.dtype is torch.float64
+    assert torch.equal(compiled(X.double()), net(X.double()))
+
+
+def test_methods_of_a_module(net, backend):
+    features = framejit.compile(net.features, backend=backend)
+    assert torch.equal(features(X), net.first(X))
+    assert len(backend.graphs) == 1
+
+
+def test_jit_script_module_runs(backend):
+    scripted = torch.jit.script(nn.Linear(4, 4))
+    assert torch.equal(framejit.compile(scripted, backend=backend)(X), scripted(X))
