@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._C._dynamo.eval_frame import set_eval_frame
 
 from framejit import config, native
 from framejit.backends.compile import compile_graph
@@ -304,8 +305,13 @@ def _miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
     """Called by the native dispatch, once per call that fits no entry."""
     if config.disable:
         return None
-    with compiled.lock:
-        for entry in compiled.entries:  # another thread may have been faster
-            if entry.tree.check(slots) is not None:
-                return entry
-        return compiled.compiler.compile_entry(compiled, slots)
+    # Called from inside torch.compile: its frame hook must not see the capture's own frames.
+    other_hook = set_eval_frame(None)
+    try:
+        with compiled.lock:
+            for entry in compiled.entries:  # another thread may have been faster
+                if entry.tree.check(slots) is not None:
+                    return entry
+            return compiled.compiler.compile_entry(compiled, slots)
+    finally:
+        set_eval_frame(other_hook)

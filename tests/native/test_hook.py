@@ -556,6 +556,7 @@ def test_contexts_that_do_not_nest_with_torch():
     breaking(torch.ones(1))
     assert box == ["replaced", "original", "replaced"]
     assert plain() == "original"
+    assert hook_state() != "ours"  # the first frame after torch's hook had gone took ours away
     dynamo(torch.ones(1))
     with active(context):
         assert plain() == "replaced"

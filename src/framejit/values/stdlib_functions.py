@@ -24,9 +24,11 @@ from framejit.values.base import Value
 from framejit.values.builtin_classes import unpack_keywords
 from framejit.values.builtin_functions import builtin, call_polyfill
 from framejit.values.deques import DequeValue
+from framejit.values.exceptions import ExceptionValue
 from framejit.values.folding import fold
-from framejit.values.mappings import DictValue, InstanceDictValue, new_dict
+from framejit.values.mappings import DictValue, new_dict
 from framejit.values.methods import Result
+from framejit.values.objects import ObjectValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue, copy_as
 from framejit.values.space import LOOKASIDES, Space, lookaside, wraps
@@ -296,9 +298,8 @@ def _deep(space: Space, value: Value, memo: dict[Value, Value]) -> Value:
         memo[value] = copied
         copied.items.extend(_deep(space, item.realize(), memo) for item in value.items)
         return copied
-    if isinstance(value, DictValue) and not isinstance(value, InstanceDictValue):
-        if value.cls not in (types.MappingProxyType,):
-            return _deep_dict(space, value, memo)
+    if isinstance(value, DictValue) and value.cls is not types.MappingProxyType:
+        return _deep_dict(space, value, memo)
     if isinstance(value, SetValue):
         plain = all(item.realize().is_constant for item in value.items)
         if plain:
@@ -309,7 +310,21 @@ def _deep(space: Space, value: Value, memo: dict[Value, Value]) -> Value:
             [_deep(space, arg.realize(), memo) for arg in value.args],
             {name: _deep(space, arg.realize(), memo) for name, arg in value.kwargs.items()},
         )
+    cls = value.python_type()
+    if isinstance(value, ObjectValue) and not isinstance(value, ExceptionValue):
+        own = space.class_attribute(cls, "__deepcopy__")
+        if own is None and _copies_plainly(space, value, cls):
+            return _deep_object(space, value, memo)
     raise GraphBreak(f"copy.deepcopy() of a {value.describe()}")
+
+
+def _deep_object(space: Space, value: ObjectValue, memo: dict[Value, Value]) -> Value:
+    made = memo[value] = ObjectValue(value.cls, step=space.step)
+    for name in value.attribute_names(space):
+        content = value.instance_attribute(space, name)
+        assert content is not None
+        made.attributes[name] = _deep(space, content.realize(), memo)
+    return made
 
 
 def _deep_dict(space: Space, value: DictValue, memo: dict[Value, Value]) -> Value:
