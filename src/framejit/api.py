@@ -16,6 +16,7 @@ import torch
 
 from framejit import directives
 from framejit.callables import (
+    Compiler,
     compile_callable,
     compilers,
     disable_module,
@@ -23,7 +24,6 @@ from framejit.callables import (
     original_module,
     supported,
 )
-from framejit.compiler import Compiler
 from framejit.native import CompiledFunction
 from framejit.regions import (
     Region,

@@ -152,7 +152,8 @@ def test_registry():
     framejit.register_backend(name="mine_for_test", compiler_fn=mine)
     assert "mine_for_test" in framejit.list_backends()
     assert "inductor" in framejit.list_backends()
-    assert torch.equal(framejit.compile(f, backend="mine_for_test")(torch.ones(1)), f(torch.ones(1)))
+    compiled = framejit.compile(f, backend="mine_for_test")
+    assert torch.equal(compiled(torch.ones(1)), f(torch.ones(1)))
 
 
 def test_a_break_under_fullgraph_is_a_short_error():

@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 
 import pytest
 import torch
@@ -52,7 +53,7 @@ def backend():
     yield CountingBackend()
     framejit.reset()
     assert native.current_context() is None
-    assert "not installed" in native.hook_state() or native.hook_state()
+    assert native.hook_state() == "default"
 
 
 @pytest.mark.parametrize("form", [as_decorator, as_call, in_one_block])
@@ -360,16 +361,14 @@ def test_graph_break(backend):
 def test_allow_in_graph(backend):
     @framejit.allow_in_graph
     def opaque(x):
-        if x.sum() > 0:  # nobody looks inside
-            return x + 1
-        return x - 1
+        time.perf_counter()  # nobody looks inside
+        return x + 1
 
     def f(x):
         return opaque(x) * 2
 
     compiled = framejit.compile(f, backend=backend, fullgraph=True)
-    for x in (torch.ones(2), -torch.ones(2)):
-        assert torch.equal(compiled(x), f(x))
+    assert torch.equal(compiled(torch.ones(2)), f(torch.ones(2)))
     assert [operations(g) for g in backend.graphs] == [["opaque", "mul"]]
 
 

@@ -100,7 +100,11 @@ def test_printouts(backend, capsys):
     assert "abs_1" in err and "mul" in err
     assert "LOAD_GLOBAL" in err
     assert "def simple(" in err
-    for guard in ("local 'a' TENSOR_MATCH", "global 'torch' MODULE_MATCH", "global 'SCALE' EQUALS_MATCH 2.0"):
+    for guard in (
+        "local 'a' TENSOR_MATCH",
+        "global 'torch' MODULE_MATCH",
+        "global 'SCALE' EQUALS_MATCH 2.0",
+    ):
         assert guard in err
 
 

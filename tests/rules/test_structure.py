@@ -24,6 +24,7 @@ ORDER = [
     {"backends"},
     {"codegen"},
     {"capture"},
+    {"peer"},
     {"compiler"},
     {"settings", "regions"},
     {"callables"},
