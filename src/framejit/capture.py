@@ -1,6 +1,7 @@
 """One capture: from the slots of a call to a generated function, its guards and its graph.
 
-In: a `Target` (which code, from which instruction on) and the real slots of a call. Out: a `Capture`
+In: a `Target` (which code, from which instruction on) and the real slots of a call. Out: a
+`Capture`
 with the entry for the native dispatch. Captures that must start again (`Restart`) do so here.
 Next room: compiler.
 """
@@ -220,8 +221,8 @@ def _position(frame: Frame, outcome: Returned | Broken | None) -> tuple[int, int
     if outcome is None:
         line = frame.info.instructions[0].line or frame.info.code.co_firstlineno
         return line, line, 0, 0
-    line, end_line, column, end_column = frame.instruction.positions
-    line = line or frame.instruction.line
+    at, end_line, column, end_column = frame.instruction.positions
+    line = at or frame.instruction.line
     return line, end_line or line, column or 0, end_column or 0
 
 

@@ -83,7 +83,7 @@ class Compiler:
         self._continuations: dict[FramePoint, CompiledFrame] = {}
         self._frames: list[CompiledFrame] = []
 
-    # -- compiled objects ----------------------------------------------------------------------------
+    # -- compiled objects --------------------------------------------------------------------------
 
     def compiled_function(
         self, function: types.FunctionType, kind: type[CompiledFrame] = CompiledFrame,
@@ -124,7 +124,7 @@ class Compiler:
             return None
         return self.compiled_function(function, hooked=True)
 
-    # -- breaks ----------------------------------------------------------------------------------------
+    # -- breaks ------------------------------------------------------------------------------------
 
     def continuation(self, point: FramePoint, namespace: dict[str, Any]) -> CompiledFrame:
         """The compiled object that goes on at ``point``."""
@@ -172,7 +172,7 @@ class Compiler:
             )
         )  # fmt: skip
 
-    # -- misses ----------------------------------------------------------------------------------------
+    # -- misses ------------------------------------------------------------------------------------
 
     def compile_entry(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
         """Capture this call and add an entry for it; None when it has to run as plain Python."""
@@ -237,7 +237,8 @@ class Compiler:
         if made.graph is not None:
             printouts.show_graph(target.name, made.graph)
         printouts.show_code(target.name, made.text)
-        printouts.show_guards(target.name, made.plan.guards())
+        if printouts.wanted("guards"):
+            printouts.show_guards(target.name, made.plan.guards())
         made.plan.settle()
         compiled.plans[id(entry)] = made.plan
         compiled.add_entry(entry)

@@ -1,7 +1,7 @@
 """Options, read from the environment once and patchable at run time.
 
-In: environment variables ``FRAMEJIT_*``. Out: plain module attributes, and `patch`, which works as a
-context manager and as a decorator. Unknown names are errors. Imports nothing of framejit.
+In: environment variables ``FRAMEJIT_*``. Out: plain module attributes, and `patch`, which works as
+a context manager and as a decorator. Unknown names are errors. Imports nothing of framejit.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ import contextlib
 import weakref
 from typing import Any
 
-#: "disable" | "skip" | "allow_in_graph" | "disallow_in_graph" | "assume_constant_result" | "graph_break"
+#: "disable" | "skip" | "allow_in_graph" | "disallow_in_graph" | "assume_constant_result" |
+#: "graph_break"
 Mark = str
 
 _marks: dict[int, tuple[Any, Mark]] = {}

@@ -28,7 +28,7 @@ class Source:
     attr (name; C-level attributes that run no user code), call (a Python function of the value).
     """
 
-    __slots__ = ("accessor", "base", "captured", "children", "facts", "fact_keys", "key", "label")
+    __slots__ = ("accessor", "base", "captured", "children", "fact_keys", "facts", "key", "label")
 
     def __init__(self, base: Source | None, accessor: str, key: Any, label: str = "") -> None:
         self.base = base
@@ -52,6 +52,7 @@ class Source:
 
     def add_fact(self, kind: str, payload: Any = None, line: tuple[str, int] | None = None) -> None:
         """Record an assumption once; ``payload`` is compared by identity when it is unhashable."""
+        token: tuple[str, Any, Any]
         try:
             token = (kind, payload, type(payload))
             if token in self.fact_keys:

@@ -13,7 +13,6 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-
 from framejit.codegen.runtime import HELPERS
 from framejit.interpreter.frame import HandledValue
 from framejit.source import Source
@@ -162,7 +161,7 @@ class Emitter:
     def build(
         self, value: Value, label: str, empty: ast.expr, content: Callable[[], ast.expr], fill: str
     ) -> ast.expr:
-        """A mutable container: written as one display, or made empty first if it contains itself."""
+        """A mutable container: written as one display; made empty first if it contains itself."""
         if value in self._in_progress:
             return self.keep(value, label, empty)  # referred to by its own content
         self._in_progress[value] = None
@@ -348,7 +347,9 @@ def _object(out: Emitter, value: ObjectValue) -> ast.expr:
     def fill() -> None:
         if value.container is not None and not content:
             write_container(out, made, value.container, new=True)
-        attributes = {k: v for k, v in value.attributes.items() if v is not None}
+        attributes: dict[str, Value | None] = {
+            k: v for k, v in value.attributes.items() if v is not None
+        }
         if attributes:
             out.statement(
                 call(out.helper("set_attributes"), made, attribute_display(out, attributes))

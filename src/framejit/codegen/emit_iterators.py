@@ -1,6 +1,7 @@
 """Iterators and small callables to expressions: how each one is built at the point it has reached.
 
-In: iterator values. Out: AST expressions, registered with `codegen.emit`. Iterators that share state
+In: iterator values. Out: AST expressions, registered with `codegen.emit`. Iterators that share
+state
 (`itertools.tee`, a sub-iterator of two others) are built once and shared. Next: codegen.function.
 """
 

@@ -32,9 +32,9 @@ class Draft:
         # Effects come first in the text only because values must be built before they are stored.
         exit_values = _exit_values(out, outcome, link)
         replay(out)
-        self.exit = exit_values()
+        way_out = exit_values()
         out.flush()
-        self.exit = ast.Return(self.exit)
+        self.exit = ast.Return(way_out)
         replay_state(out)
 
     def output_nodes(self) -> list[Any]:

@@ -39,7 +39,7 @@ def _filled(cell: types.CellType) -> bool:
     return True
 
 
-def new_object(cls: type, base: type, items: Any = None) -> Any:
+def new_object(cls: type, base: Any, items: Any = None) -> Any:
     """An instance without ``__init__``; ``base`` is the builtin class that holds its content."""
     if base is object:
         return object.__new__(cls)
@@ -80,7 +80,7 @@ def write_dict(target: dict[Any, Any], changes: dict[Any, Any]) -> None:
             base.__setitem__(target, key, value)
 
 
-def _base(target: Any) -> type:
+def _base(target: Any) -> Any:
     """The builtin dict class whose methods keep ``target`` consistent."""
     for cls in type(target).__mro__:
         if cls.__module__ in ("builtins", "collections") and not cls.__flags__ & 0x200:

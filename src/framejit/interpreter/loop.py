@@ -1,6 +1,7 @@
 """The loop: executes instructions symbolically, pushes and pops frames, unwinds exceptions.
 
-In: a root frame. Out: `Returned` or `Broken`. A `GraphBreak` becomes `Broken` at the very instruction
+In: a root frame. Out: `Returned` or `Broken`. A `GraphBreak` becomes `Broken` at the very
+instruction
 when that instruction has left no trace; otherwise, and when a value cannot be built for real, the
 capture starts again with that step marked (`Restart`). Next room: codegen.
 """
@@ -41,7 +42,7 @@ class Broken:
         self.hint = hint
 
 
-class Restart(Exception):  # noqa: N818 - a signal
+class Restart(Exception):
     """Capture again, and break before step ``step``."""
 
     def __init__(self, step: int, reason: str, hint: str = "") -> None:
@@ -131,7 +132,7 @@ class Interpreter:
         self.frame = frame
 
     def run_request(self, request: CallRequest) -> Value:
-        """Run a call to its end in the middle of an operation (a break in it breaks the operation)."""
+        """Run a call in the middle of an operation (a break in it breaks the operation)."""
         function = request.function
         self.depth += 1
         if self.depth > config.inline_depth_limit:
@@ -207,7 +208,7 @@ class Interpreter:
         """The file and line being executed."""
         return None if self.frame is None else self.frame.line
 
-    # -- the loop ------------------------------------------------------------------------------------
+    # -- the loop ----------------------------------------------------------------------------------
 
     def run(self, base: Frame, thrown: Value | None = None) -> Any:
         """Execute until ``base`` returns or yields."""
@@ -325,7 +326,7 @@ class Interpreter:
         return None
 
 
-class BreakHere(Exception):  # noqa: N818 - a signal
+class BreakHere(Exception):
     """Carries the outcome out of the loop."""
 
     def __init__(self, outcome: Broken) -> None:

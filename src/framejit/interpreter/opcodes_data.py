@@ -1,4 +1,5 @@
-"""Opcodes that move and build values: variables, constants, attributes, items, containers, operators.
+"""Opcodes that move and build values: variables, constants, attributes, items, containers,
+operators.
 
 In: a frame and an instruction. Out: the frame's new stack and slots. Next room: values.
 """
@@ -18,7 +19,7 @@ from framejit.values.mappings import DictValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue
 
-# -- variables -----------------------------------------------------------------------------------------
+# -- variables -------------------------------------------------------------------------------------
 
 
 @opcode("LOAD_FAST")
@@ -131,7 +132,7 @@ def delete_global(vm: Any, frame: Frame, instruction: Instruction) -> None:
 unsupported("names of a class body are looked up dynamically", "LOAD_NAME", "STORE_NAME",
             "DELETE_NAME", "SETUP_ANNOTATIONS")  # fmt: skip
 
-# -- the stack -----------------------------------------------------------------------------------------
+# -- the stack -------------------------------------------------------------------------------------
 
 
 @opcode("POP_TOP")
@@ -155,7 +156,7 @@ def swap(vm: Any, frame: Frame, instruction: Instruction) -> None:
     stack[-1], stack[-n] = stack[-n], stack[-1]
 
 
-# -- attributes and items --------------------------------------------------------------------------------
+# -- attributes and items --------------------------------------------------------------------------
 
 
 def deliver(vm: Any, frame: Frame, result: Value | CallRequest) -> None:
@@ -206,7 +207,7 @@ def delete_subscr(vm: Any, frame: Frame, instruction: Instruction) -> None:
     vm.space.delitem(frame.stack.pop(), key)
 
 
-# -- operators -------------------------------------------------------------------------------------------
+# -- operators -------------------------------------------------------------------------------------
 
 
 @opcode("BINARY_OP")
@@ -256,7 +257,7 @@ def unary_invert(vm: Any, frame: Frame, instruction: Instruction) -> None:
     deliver(vm, frame, vm.space.unary("~", frame.stack.pop()))
 
 
-# -- building containers -----------------------------------------------------------------------------------
+# -- building containers ---------------------------------------------------------------------------
 
 
 def _take(frame: Frame, count: int) -> list[Value]:

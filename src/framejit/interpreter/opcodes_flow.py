@@ -1,4 +1,5 @@
-"""Opcodes that decide what runs next: jumps, loops, calls, returns, exceptions, ``with``, generators.
+"""Opcodes that decide what runs next: jumps, loops, calls, returns, exceptions, ``with``,
+generators.
 
 In: a frame and an instruction. Out: the frame's position, new frames, raised exceptions.
 Next room: values.
@@ -25,7 +26,7 @@ from framejit.values.generators import GeneratorValue
 from framejit.values.matching import match_class, match_keys, match_mapping, match_sequence
 from framejit.values.sequences import TupleValue
 
-# -- jumps -------------------------------------------------------------------------------------------------
+# -- jumps -----------------------------------------------------------------------------------------
 
 
 @opcode("JUMP")
@@ -78,7 +79,7 @@ def jump_if_false_or_pop(vm: Any, frame: Frame, instruction: Instruction) -> Non
         frame.pc = instruction.target
 
 
-# -- iteration ---------------------------------------------------------------------------------------------
+# -- iteration -------------------------------------------------------------------------------------
 
 
 @opcode("GET_ITER")
@@ -96,7 +97,7 @@ def for_iter(vm: Any, frame: Frame, instruction: Instruction) -> None:
         frame.stack.append(value)
 
 
-# -- calls -------------------------------------------------------------------------------------------------
+# -- calls -----------------------------------------------------------------------------------------
 
 
 @opcode("CALL")
@@ -164,7 +165,7 @@ def return_value(vm: Any, frame: Frame, instruction: Instruction) -> Any:
     return vm.leave(frame, frame.stack.pop())
 
 
-# -- exceptions --------------------------------------------------------------------------------------------
+# -- exceptions ------------------------------------------------------------------------------------
 
 
 @opcode("RAISE_VARARGS")
@@ -226,7 +227,7 @@ def load_assertion_error(vm: Any, frame: Frame, instruction: Instruction) -> Non
 
 unsupported("exception groups are handled by CPython", "CHECK_EG_MATCH", "PREP_RERAISE_STAR")
 
-# -- with --------------------------------------------------------------------------------------------------
+# -- with ------------------------------------------------------------------------------------------
 
 
 @opcode("BEFORE_WITH")
@@ -254,7 +255,7 @@ def with_except_start(vm: Any, frame: Frame, instruction: Instruction) -> None:
     deliver(vm, frame, space.call(leave, [cls, value, traceback], {}))
 
 
-# -- generators --------------------------------------------------------------------------------------------
+# -- generators ------------------------------------------------------------------------------------
 
 
 @opcode("RETURN_GENERATOR")
@@ -300,7 +301,7 @@ unsupported(
     "ASYNC_GEN_WRAP",
 )  # fmt: skip
 
-# -- imports, classes, pattern matching -----------------------------------------------------------------------
+# -- imports, classes, pattern matching ------------------------------------------------------------
 
 
 @opcode("IMPORT_NAME")

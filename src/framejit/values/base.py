@@ -1,9 +1,10 @@
 """What every value of the symbolic execution is: the base class and the control-flow signals.
 
-In: nothing. Out: `Value` (one subclass per kind of value), `Raised` (the program raised an exception
+In: nothing. Out: `Value` (one subclass per kind of value), `Raised` (the program raised an
+exception
 while it was executed symbolically), `CallRequest` (the interpreter shall push a frame) and `NULL`.
-The operations on values are methods of `space.Space`, written down as a table in `space.OPERATIONS`.
-Next room: interpreter.
+The operations on values are methods of `space.Space`, written down as a table in
+`space.OPERATIONS`. Next room: interpreter.
 """
 
 from __future__ import annotations

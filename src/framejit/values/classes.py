@@ -1,7 +1,7 @@
 """Classes as values: attribute lookup on a class, making instances, ``super()``.
 
-In: class objects (pinned by identity). Out: instances whose ``__init__`` is inlined as a frame of its
-own, so that a graph break inside a constructor can be continued. Next room: interpreter.
+In: class objects (pinned by identity). Out: instances whose ``__init__`` is inlined as a frame of
+its own, so that a graph break inside a constructor can be continued. Next room: interpreter.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def instantiate(
         if is_graph_class(cls):
             return call_in_graph(space, cls, args, kwargs, None)
         raise GraphBreak(f"making a {cls.__module__}.{cls.__qualname__}")
-    if space.class_attribute(cls, "__abstractmethods__") and cls.__abstractmethods__:
+    if getattr(cls, "__abstractmethods__", None):
         raise GraphBreak(f"making an instance of the abstract class {cls.__qualname__}")
     found = space.class_attribute(cls, "__new__")
     assert found is not None

@@ -68,7 +68,9 @@ class ConstantValue(Value):
         found = space.class_attribute(cls, name)
         if found is None:
             return space.generic_getattr(self, name)
-        if isinstance(found.raw, (types.GetSetDescriptorType, types.MemberDescriptorType, property)):
+        if isinstance(
+            found.raw, (types.GetSetDescriptorType, types.MemberDescriptorType, property)
+        ):
             return constant_value(space, getattr(value, name))
         return space.bind_class_attribute(found, self, cls, name)
 
@@ -275,13 +277,15 @@ class _Rendered:
         return _Rendered(self.space, self.space.getattr_now(self.value, name))
 
     def __getitem__(self, key: Any) -> Any:
-        return _Rendered(self.space, self.space.now(self.space.getitem(self.value, self.space.constant(key))))
+        space = self.space
+        return _Rendered(space, space.now(space.getitem(self.value, space.constant(key))))
 
 
 def _format(space: Space, text: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
     try:
         result = text.format(
-            *[_Rendered(space, a) for a in args], **{k: _Rendered(space, v) for k, v in kwargs.items()}
+            *[_Rendered(space, a) for a in args],
+            **{k: _Rendered(space, v) for k, v in kwargs.items()},
         )
     except (ValueError, IndexError, KeyError) as error:
         return space.raise_real(error)
@@ -295,7 +299,8 @@ def format_value(space: Space, value: Value, conversion: str | None, spec: str) 
         obj = value.as_python()
         try:
             if conversion is not None:
-                obj = {"s": str, "r": repr, "a": ascii}[conversion](obj)
+                convert: Any = {"s": str, "r": repr, "a": ascii}[conversion]
+                obj = convert(obj)
             return ConstantValue(format(obj, spec))
         except Exception as error:
             return space.raise_real(error)

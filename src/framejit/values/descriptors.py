@@ -31,7 +31,9 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
         return MethodValue(space.load(source, raw), value)
     if kind is property:
         if raw.fget is None:
-            return space.raise_error(AttributeError, f"property {name!r} of {cls.__name__!r} object has no getter")
+            return space.raise_error(
+                AttributeError, f"property {name!r} of {cls.__name__!r} object has no getter"
+            )
         return space.call(space.load(source.child("attr", "fget"), raw.fget), [value], {})
     if kind is staticmethod:
         return space.load(source.child("attr", "__func__"), raw.__func__)
@@ -114,4 +116,6 @@ def is_data_descriptor(raw: Any) -> bool:
     kind = type(raw)
     if kind is types.FunctionType or kind in _C_METHODS:
         return False
-    return kind is property or kind in _C_DATA or hasattr(kind, "__set__") or hasattr(kind, "__delete__")
+    if kind is property or kind in _C_DATA:
+        return True
+    return hasattr(kind, "__set__") or hasattr(kind, "__delete__")

@@ -1,6 +1,7 @@
 """The log of side effects: which existing objects the captured program changed, in which order.
 
-In: notes of values that changed. Out: an ordered log that `codegen.effects` replays behind the graph.
+In: notes of values that changed. Out: an ordered log that `codegen.effects` replays behind the
+graph.
 The new state itself lives in the values (a list's items, an object's attributes); this module keeps
 the order, and the changes of globals and of torch's global state, which no value owns.
 Next room: codegen.

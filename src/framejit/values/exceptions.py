@@ -76,7 +76,7 @@ class ExceptionValue(ObjectValue):
 
 
 class TracebackValue(Value):
-    """The traceback of an exception that was raised while capturing: passed on, never looked into."""
+    """The traceback of an exception raised while capturing: passed on, never looked into."""
 
     __slots__ = ("exception",)
 

@@ -178,7 +178,8 @@ class FunctionValue(Value):
 
             slots[position] = DictValue({k: (ConstantValue(k), v) for k, v in extra.items()})
         elif extra:
-            raise GraphBreak(f"{self.name}() got an unexpected keyword argument {next(iter(extra))!r}")
+            name = next(iter(extra))
+            raise GraphBreak(f"{self.name}() got an unexpected keyword argument {name!r}")
         if None in slots[:total]:
             self._fill_defaults(space, slots, count, total)
         closure = self.cells(space)
@@ -274,7 +275,8 @@ class FunctionValue(Value):
             assert self.source is not None
             function = self.function
             if name in function.__dict__:
-                return space.load(self.source.child("dict").child("item", name), function.__dict__[name])
+                own = self.source.child("dict").child("item", name)
+                return space.load(own, function.__dict__[name])
             if name == "__dict__":
                 return space.load(self.source.child("dict"), function.__dict__)
             if name in _CODE_ATTRIBUTES or name in (
@@ -391,7 +393,7 @@ def _wrap_method(space: Space, source: Source, obj: types.MethodType) -> Value:
 class BoundBuiltin(Value):
     """A C-level method bound to a symbolic value: ``[].append``, ``"a".join``, ``d.items``.
 
-    ``raw`` is the C descriptor when it is not what the receiver's class would find (``super()``)."""
+    ``raw`` is the C descriptor when the receiver's class would find another (``super()``)."""
 
     __slots__ = ("name", "raw", "receiver")
 

@@ -17,7 +17,8 @@ _TRACED_STDLIB = frozenset(
     [
         "_collections_abc", "_weakrefset", "abc", "bisect", "collections", "contextlib", "copy",
         "copyreg", "dataclasses", "decimal", "enum", "fractions", "functools", "heapq", "inspect",
-        "itertools", "keyword", "math", "numbers", "operator", "os", "random", "reprlib", "statistics",
+        "itertools", "keyword", "math", "numbers", "operator", "os", "random", "reprlib",
+        "statistics",
         "string", "textwrap", "types", "typing", "_py_abc", "colorsys", "queue", "cmath", "dis",
         "token", "graphlib", "pprint", "json", "weakref", "genericpath", "posixpath",
     ]
@@ -27,7 +28,8 @@ _OPAQUE_PACKAGES = (
     "torch._dynamo", "torch._inductor", "torch._functorch", "torch.fx", "torch._subclasses",
     "torch.jit", "torch.onnx", "torch.package", "torch.distributed", "torch.multiprocessing",
     "torch.utils.data", "torch._logging", "torch.profiler", "torch.export", "torch.cuda",
-    "torch.serialization", "torch._tensor_str", "torch.hub", "torch.testing", "torch.autograd.gradcheck",
+    "torch.serialization", "torch._tensor_str", "torch.hub", "torch.testing",
+    "torch.autograd.gradcheck",
     "torch._library", "torch.library", "torch._ops", "torch._higher_order_ops", "torch._prims",
     "torch._refs", "torch._decomp", "torch._meta_registrations", "torch.ao", "sympy", "numpy",
 )  # fmt: skip
@@ -76,14 +78,15 @@ def is_pure_builtin(function: Any) -> bool:
     if type(function) is not types.BuiltinFunctionType:
         return False
     module = function.__module__
+    name: str = function.__name__
     if module == "builtins":
-        return getattr(builtins, function.__name__, None) is function and (
-            function.__name__ not in _IMPURE
+        return getattr(builtins, name, None) is function and (
+            name not in _IMPURE
         )
     if module in ("math", "cmath", "_operator", "_bisect", "_heapq"):
-        return module not in ("_bisect", "_heapq") or function.__name__.startswith("bisect")
+        return module not in ("_bisect", "_heapq") or name.startswith("bisect")
     owner = getattr(function, "__self__", None)
-    return owner in (int, float, str, bytes, dict) and function.__name__ in (
+    return owner in (int, float, str, bytes, dict) and name in (
         "fromhex", "from_bytes", "maketrans"
     )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """The structural pattern matching of ``match`` statements.
 
-In: a subject and a pattern's parts. Out: what the MATCH_* instructions push. Next room: interpreter.
+In: a subject and a pattern's parts. Out: what the MATCH_* instructions push. Next room:
+interpreter.
 """
 
 from __future__ import annotations

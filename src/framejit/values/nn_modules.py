@@ -1,8 +1,9 @@
 """`torch.nn.Module` instances: where their members live, and which assignments are plain.
 
-In: a module's `ObjectValue` and an attribute name. Out: the member's value, read from the module's own
-``_parameters`` / ``_buffers`` / ``_modules``, guarded like any dictionary entry. Calls of modules need
-nothing here: ``Module.__call__`` and its hooks are ordinary Python that is traced through.
+In: a module's `ObjectValue` and an attribute name. Out: the member's value, read from the module's
+own
+``_parameters`` / ``_buffers`` / ``_modules``, guarded like any dictionary entry. Calls of modules
+need nothing here: ``Module.__call__`` and its hooks are ordinary Python that is traced through.
 Next room: interpreter.
 """
 
@@ -48,7 +49,7 @@ def module_member(space: Space, module: ObjectValue, name: str) -> Value | None:
 
 
 def module_setattr(space: Space, module: ObjectValue, name: str, value: Value) -> bool:
-    """Do what ``Module.__setattr__`` does for plain values and existing buffers; False: trace it."""
+    """``Module.__setattr__`` for plain values and existing buffers; False: trace it."""
     value = value.realize()
     if isinstance(value, ObjectValue) and issubclass(value.cls, torch.nn.Module):
         return False

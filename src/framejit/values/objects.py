@@ -190,7 +190,7 @@ class ObjectValue(Value):
                     names.setdefault(name)
         return list(names)
 
-    # -- operations through special methods ---------------------------------------------------------
+    # -- operations through special methods --------------------------------------------------------
 
     def _special(self, space: Space, name: str) -> Value | None:
         return space.special_method(self, name)
@@ -218,7 +218,8 @@ class ObjectValue(Value):
                 if missing is not None:
                     return space.call(missing, [key], {})
         args = [getattr(a.realize(), "container", None) or a for a in args] if name in (
-            "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__add__", "extend", "update",
+            "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__add__", "extend",
+            "update",
             "__or__", "__ior__", "__and__", "__sub__", "union", "intersection", "difference",
         ) else args  # fmt: skip
         result = self.container.call_method(space, name, args, kwargs)
@@ -269,7 +270,8 @@ class ObjectValue(Value):
         from framejit.values.functions import function_value
         from framejit.values.polyfills import iter_by_index
 
-        return space.call_now(function_value(space, iter_by_index), [self])
+        by_index = function_value(space, iter_by_index)  # type: ignore[arg-type]
+        return space.call_now(by_index, [self])
 
     def items_now(self, space: Space) -> list[Value] | None:
         if self.container is not None:

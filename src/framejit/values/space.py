@@ -131,7 +131,8 @@ class Space:
     def __init__(self, builder: GraphBuilder) -> None:
         self.builder = builder
         self.effects = Effects()
-        #: Counts everything that happened; an instruction that broke without raising it left no trace.
+        #: Counts everything that happened; an instruction that broke without raising it left no
+        #: trace.
         self.changes = 0
         #: The number of the instruction being executed, for values that may be unmaterialisable.
         self.step = 0
@@ -265,7 +266,7 @@ class Space:
         raise Raised(new_exception(self, type(error), args))
 
     def now(self, result: Result) -> Value:
-        """Run a pending frame at once (the caller needs the value in the middle of an operation)."""
+        """Run a pending frame at once (its value is needed in the middle of an operation)."""
         if type(result) is CallRequest:
             return self.run_frame(result)
         return result  # type: ignore[return-value]

@@ -1,8 +1,8 @@
 """Tensors: every operation on one becomes a node of the graph.
 
 In: existing tensors with their sources, or results of graph nodes. Out: graph nodes through
-``space.builder``; metadata (shape, dtype, ...) is answered as constants. What depends on the data is a
-graph break. An existing tensor becomes a graph input when an operation first needs it.
+``space.builder``; metadata (shape, dtype, ...) is answered as constants. What depends on the data
+is a graph break. An existing tensor becomes a graph input when an operation first needs it.
 Next room: graph.
 """
 

@@ -1,7 +1,7 @@
 """Text of values that are not constants: ``str()``, ``repr()``, formatting.
 
-In: a value, a conversion and a format spec. Out: a constant string, when every part's text is known;
-user-defined ``__repr__`` and friends are inlined. Next room: interpreter.
+In: a value, a conversion and a format spec. Out: a constant string, when every part's text is
+known; user-defined ``__repr__`` and friends are inlined. Next room: interpreter.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def is_graph_class(cls: type) -> bool:
 def call_in_graph(
     space: Space, function: Any, args: list[Value], kwargs: dict[str, Value], value: Any
 ) -> Result:
-    """Make the node. A Python function with an argument that no graph can hold is traced through."""
+    """Make the node. A Python function with an argument no graph can hold is traced through."""
     if isinstance(function, types.FunctionType) and function.__module__ == _TENSOR_METHODS_MODULE:
         receiver = args[0].realize()
         if isinstance(receiver, TensorValue):
@@ -127,7 +127,7 @@ def _current(function: Any) -> None:
     LOOKASIDES[function] = handler
 
 
-for _function in (
+for _question in (
     torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype,
     torch.is_autocast_enabled, torch.get_autocast_dtype, torch.is_autocast_cache_enabled,
     torch.get_autocast_cpu_dtype, torch.get_autocast_gpu_dtype, torch.is_autocast_cpu_enabled,
@@ -141,7 +141,7 @@ for _function in (
     torch._C._get_deterministic_algorithms, torch.device,
     torch._C._get_accelerator, torch.cuda.is_current_stream_capturing,
 ):  # fmt: skip
-    _current(_function)
+    _current(_question)
 
 
 @lookaside(
@@ -198,7 +198,7 @@ def _record_function(space: Space, args: list[Value], kwargs: dict[str, Value]) 
     return space.call(class_value(space, contextlib.nullcontext), [], {})
 
 
-# -- changes of global state -------------------------------------------------------------------------
+# -- changes of global state -----------------------------------------------------------------------
 
 #: setter -> (getter, number of leading arguments that select what is set).
 STATE: dict[Any, tuple[Callable[..., Any], int]] = {
