@@ -8,9 +8,11 @@ Next room: compiler.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -103,6 +105,20 @@ def capture(
         break_at[step] = (reason, hint)
 
 
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """A capture makes many objects that all live to its end; collecting among them (and among all
+    of torch's) would take longer than the capture itself."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def _attempt(
     target: Target,
     slots: tuple[Any, ...],
@@ -117,12 +133,13 @@ def _attempt(
     builder.stack_trace = interpreter.stack_trace
     state = native.GlobalState()
     try:
-        frame, slot_names = _root_frame(interpreter, target, slots)
-        outcome = interpreter.capture(frame)
-        if isinstance(outcome, Broken):
-            check_break(outcome)
-        out = Emitter(space, slot_names)
-        draft = Draft(out, outcome, _Link(make_break))
+        with _no_collection():
+            frame, slot_names = _root_frame(interpreter, target, slots)
+            outcome = interpreter.capture(frame)
+            if isinstance(outcome, Broken):
+                check_break(outcome)
+            out = Emitter(space, slot_names)
+            draft = Draft(out, outcome, _Link(make_break))
     finally:
         _restore_state(space)
     graph, module, seconds = None, None, 0.0
@@ -143,7 +160,8 @@ def _attempt(
             _release(out, value)
     for value in inputs:
         out.load(value.source)  # type: ignore[arg-type]
-    plan = build_plan([*space.slot_roots, *space.const_roots.values()])
+    with _no_collection():
+        plan = build_plan([*space.slot_roots, *space.const_roots.values()])
     captures = [out.capture_name(source) for source in plan.captures]
     first = _position(frame, None)
     last = _position(frame, outcome)
