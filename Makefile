@@ -7,7 +7,7 @@ VENV ?= .venv
 ARGS ?=
 
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 NATIVE := $(wildcard src/framejit/native/*.cpp src/framejit/native/*.h)
 
 .PHONY: demo test lint bench clean distclean

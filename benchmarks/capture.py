@@ -1,13 +1,14 @@
 """How long capturing takes: the first call with a backend that does nothing.
 
-"cold" is the first capture of a new process (with everything that is loaded only then), "warm" a
-further capture of a fresh model in the same process. Seconds beyond one eager call, medians of 5,
-framejit and torch.compile in turn.
+"cold" is the first capture of a new process (with everything that is loaded only then, unless the
+models' library has loaded it already), "warm" a further capture of a fresh model in that process.
+Seconds beyond one eager call, medians of 5, framejit and torch.compile in turn.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import time
 from typing import Any
@@ -36,6 +37,7 @@ def first_call(name: str, compiler: str) -> float:
         model(*args, **kwargs)
         eager = time.perf_counter() - started
         compiled = cases.compile_with(compiler, model, nothing)
+        gc.collect()
         started = time.perf_counter()
         compiled(*args, **kwargs)
         return max(0.0, time.perf_counter() - started - eager)

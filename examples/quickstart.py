@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import os
 import statistics
 import sys
@@ -117,7 +118,7 @@ def progress(what: str) -> Iterator[None]:
         yield
 
 
-def median_times(calls: dict[str, Callable[[], Any]], rounds: int = 15) -> dict[str, float]:
+def median_times(calls: dict[str, Callable[[], Any]], rounds: int = 40) -> dict[str, float]:
     """Milliseconds per call; the candidates take turns, so that noise hits all of them alike."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
@@ -144,6 +145,7 @@ def capture_seconds(run: Callable[[torch.nn.Module], Any]) -> tuple[float, float
         seconds = []
         for compiler in (framejit.compile, torch.compile):
             model = compiler(bert(), backend="eager")
+            gc.collect()  # Inductor leaves much behind; that must not hit one side by chance
             started = time.perf_counter()
             run(model)
             seconds.append(time.perf_counter() - started)
@@ -194,7 +196,7 @@ def compare(title: str, make: Callable[[torch.nn.Module, torch.Tensor], Callable
 
     our_capture, their_capture = capture_seconds(lambda model: make(model, tokens)())
     with progress("timing"):
-        for call in (eager, ours, theirs):
+        for call in (eager, ours, theirs) * 3:
             call()
         times = median_times({"eager": eager, "framejit": ours, "torch.compile": theirs})
 

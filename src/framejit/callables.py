@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from framejit.native import CompiledFunction
+from framejit.peer import is_machinery
 from framejit.regions import disabled_function
 from framejit.report import messages
 from framejit.settings import Settings
@@ -129,6 +130,9 @@ def compile_function(function: types.FunctionType, settings: Settings) -> Compil
     assert isinstance(compiled, CompiledCallable)
     functools.update_wrapper(compiled, function)
     compiled.settings = settings
+    if is_machinery(function):
+        compiled.skip("it was made by torch.compile, which compiles what is inside")
+        compiled.context = None
     return compiled
 
 

@@ -21,8 +21,9 @@ from framejit import native
 from framejit.bytecode.continuations import FramePoint
 from framejit.bytecode.decode import decode
 from framejit.codegen.emit import Emitter
-from framejit.codegen.function import Draft
-from framejit.exc import InternalError
+from framejit.codegen.function import Draft, Recovery
+from framejit.exc import GraphBreak, InternalError
+from framejit.graph.aliasing import watch_aliases
 from framejit.graph.builder import GraphBuilder
 from framejit.guards.plan import Plan, build_plan
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
@@ -35,12 +36,38 @@ from framejit.values.tensors import TensorValue
 _RESTART_LIMIT = 200
 
 
+class Caller:
+    """A frame that waits in a continuation for the result of the frame below it.
+
+    ``point`` stands at its call, the operands consumed. Without a point: the call below was that of
+    a constructor, and its result is the new object, which comes as an argument of its own.
+    """
+
+    __slots__ = ("namespace", "point")
+
+    def __init__(self, point: FramePoint | None, namespace: dict[str, Any]) -> None:
+        self.point = point
+        self.namespace = namespace
+
+    @property
+    def arity(self) -> int:
+        """How many of the continuation's arguments are its state."""
+        return 1 if self.point is None else self.point.arity
+
+    @property
+    def key(self) -> tuple[FramePoint | None, int]:
+        """Equal for callers that wait at the same place."""
+        return self.point, id(self.namespace)
+
+
 class Target(NamedTuple):
     """What a compiled object captures: a function from its start, or a continuation."""
 
     code: types.CodeType
     namespace: dict[str, Any]
     point: FramePoint | None  # None: from the start
+    #: Continuations: the inlined calls they are in, from the inside out.
+    callers: tuple[Caller, ...] = ()
 
     @property
     def name(self) -> str:
@@ -77,32 +104,43 @@ class _Link:
 
     tail = staticmethod(native.tail)
 
-    def __init__(self, make: Callable[[Frame, bool], Any]) -> None:
+    def __init__(self, make: Callable[[Frame, bool], Any], answer: Callable[..., Any]) -> None:
         self._make = make
+        self.answer = answer
 
     def __call__(self, frame: Frame, innermost: bool) -> Any:
         return self._make(frame, innermost)
 
 
+class Driver(NamedTuple):
+    """What a capture asks of the compiler that it is made for."""
+
+    compile_graph: Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
+    make_break: Callable[[Frame, bool], Any]
+    #: A constructor's call of ``__init__``: run the thunk, answer the new object.
+    answer: Callable[..., Any]
+    check_break: Callable[[Broken], None]
+    #: Called when a graph raises: with the error, and with every slot where it can run again.
+    deoptimise: Callable[..., Any]
+
+
 def capture(
     target: Target,
     slots: tuple[Any, ...],
-    compile_graph: Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]],
-    make_break: Callable[[Frame, bool], Any],
-    check_break: Callable[[Broken], None],
+    driver: Driver,
 ) -> Capture:
     """Capture one call; starts again as often as a step must not be captured."""
-    break_at: dict[int, tuple[str, str]] = {}
+    break_at: dict[int, GraphBreak] = {}
     while True:
         try:
-            return _attempt(target, slots, compile_graph, make_break, check_break, break_at)
+            return _attempt(target, slots, driver, break_at)
         except Restart as restart:
-            step, reason, hint = restart.step, restart.reason, restart.hint
+            step, cause = restart.step, restart.cause
         except Unmaterialisable as problem:
-            step, reason, hint = problem.step, problem.reason, ""
+            step, cause = problem.step, GraphBreak(problem.reason)
         if step in break_at or step <= 0 or len(break_at) >= _RESTART_LIMIT:
-            raise InternalError(f"the capture cannot go on: {reason}")
-        break_at[step] = (reason, hint)
+            raise InternalError(f"the capture cannot go on: {cause.reason}")
+        break_at[step] = cause
 
 
 @contextlib.contextmanager
@@ -122,10 +160,8 @@ def _no_collection() -> Iterator[None]:
 def _attempt(
     target: Target,
     slots: tuple[Any, ...],
-    compile_graph: Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]],
-    make_break: Callable[[Frame, bool], Any],
-    check_break: Callable[[Broken], None],
-    break_at: dict[int, tuple[str, str]],
+    driver: Driver,
+    break_at: dict[int, GraphBreak],
 ) -> Capture:
     builder = GraphBuilder()
     space = Space(builder)
@@ -134,15 +170,17 @@ def _attempt(
     state = native.GlobalState()
     try:
         with _no_collection():
-            frame, slot_names = _root_frame(interpreter, target, slots)
-            outcome = interpreter.capture(frame)
+            frame, innermost, slot_names = _frames(interpreter, target, slots)
+            outcome = interpreter.capture(frame, innermost)
             if isinstance(outcome, Broken):
-                check_break(outcome)
+                driver.check_break(outcome)
             out = Emitter(space, slot_names)
-            draft = Draft(out, outcome, _Link(make_break))
+            draft = Draft(out, outcome, _Link(driver.make_break, driver.answer))
     finally:
         _restore_state(space)
     graph, module, seconds = None, None, 0.0
+    for number, node in enumerate(builder.unused_random(draft.output_nodes())):
+        out.outputs[TensorValue(node, builder.example(node))] = f"unused {number}"
     builder.outputs(draft.output_nodes())
     inputs: list[TensorValue] = []
     operations = builder.op_count
@@ -152,7 +190,10 @@ def _attempt(
         operations = sum(n.op.startswith("call") for n in module.graph.nodes)
         if operations:
             started = time.perf_counter()
-            graph = compile_graph(module, examples)
+            graph = driver.compile_graph(module, examples)
+            graph = _watched(graph, module, examples, inputs, builder)
+            if any(map(_runs_user_code, module.graph.nodes)):
+                graph = _unseen(graph)
             seconds = time.perf_counter() - started
     used = {id(value) for value in inputs}
     for value in space.graph_inputs:
@@ -161,15 +202,69 @@ def _attempt(
     for value in inputs:
         out.load(value.source)  # type: ignore[arg-type]
     with _no_collection():
+        _guard_aliases(space)
         plan = build_plan([*space.slot_roots, *space.const_roots.values()])
     captures = [out.capture_name(source) for source in plan.captures]
-    first = _position(frame, None)
+    first = (target.line, target.line, 0, 0)
     last = _position(frame, outcome)
-    function, text = draft.function(target.code, graph, inputs, captures, first, last)
+    recovery = Recovery(
+        driver.deoptimise,
+        rerun=not builder.mutated_inputs,
+        restore=[(setter, selector, v) for (setter, selector), v in space.effects.state.items()],
+    )
+    function, text = draft.function(target.code, graph, inputs, captures, first, last, recovery)
     return Capture(
         outcome, function, text, plan, state, module if operations else None, operations,
         len(inputs), interpreter.steps, seconds,
     )  # fmt: skip
+
+
+def _watched(
+    compiled: Callable[..., Any],
+    module: torch.fx.GraphModule,
+    examples: list[torch.Tensor],
+    inputs: list[TensorValue],
+    builder: GraphBuilder,
+) -> Callable[..., Any]:
+    """The compiled graph, safe against inputs that alias each other otherwise than now."""
+    mutated = set(builder.mutated_inputs)
+    written = [i for i, position in enumerate(builder.used_inputs) if position in mutated]
+    members = ("_parameters", "_buffers")
+    owners = [value.source.base if value.source is not None else None for value in inputs]
+    fixed = [owner is not None and owner.key in members for owner in owners]
+    return watch_aliases(compiled, module, examples, written, fixed)
+
+
+def _guard_aliases(space: Space) -> None:
+    """What the program changed must stay another object than everything else it looked at."""
+    for changed in space.effects.changed:
+        kind, obj = changed.python_type(), getattr(changed, "obj", None)
+        if obj is None or changed.source is None:
+            continue
+        for other_obj, other in list(space.known_objects()):
+            if other is not changed and other.source is not None and type(other_obj) is kind:
+                space.guard(other.source, "DISTINCT", (changed.source,))
+
+
+def _runs_user_code(node: torch.fx.Node) -> bool:
+    """Is the target Python code of the user's (allowed in the graph, or an autograd.Function)?"""
+    function = node.target
+    return type(function) is types.FunctionType and not (
+        (function.__module__ or "").startswith("torch")
+    )
+
+
+def _unseen(graph: Callable[..., Any]) -> Callable[..., Any]:
+    """``graph`` such that the frame hook sees nothing of what it runs."""
+
+    def run(*tensors: Any) -> Any:
+        context = native.set_context(None)
+        try:
+            return graph(*tensors)
+        finally:
+            native.set_context(context)
+
+    return run
 
 
 def _release(out: Emitter, value: TensorValue) -> None:
@@ -179,46 +274,78 @@ def _release(out: Emitter, value: TensorValue) -> None:
         source.captured = False
 
 
-def _root_frame(
+def _frames(
     interpreter: Interpreter, target: Target, slots: tuple[Any, ...]
-) -> tuple[Frame, list[str]]:
-    """The frame to start with, and the parameter names of the generated function."""
+) -> tuple[Frame, Frame, list[str]]:
+    """The outermost and the innermost frame, and the parameter names of the generated function."""
     space = interpreter.space
     info = decode(target.code)
     count = len(info.slot_names)
-    values: list[Value | None] = [None] * count
     names: list[str] = []
 
-    def load(index: int, name: str) -> Value:
-        names.append(name)
-        return space.load(space.slot_source(index, name), slots[index])
+    def load(name: str) -> Value:
+        unique, number = name, 1
+        while unique in names:  # a caller's slot
+            number += 1
+            unique = f"{name} #{number}"
+        names.append(unique)
+        index = len(names) - 1
+        return space.load(space.slot_source(index, unique), slots[index])
 
-    point = target.point
-    if point is None:
-        positions = [*range(info.n_args), *range(info.free_start, count)]
-        for index, position in enumerate(positions):
-            values[position] = load(index, info.slot_names[position])
+    if target.point is None:
+        values: list[Value | None] = [None] * count
+        for position in (*range(info.n_args), *range(info.free_start, count)):
+            values[position] = load(info.slot_names[position])
         frame = interpreter.make_frame(target.code, values, target.namespace, None)
-        return frame, names
-    for position in range(count):
-        value = load(position, info.slot_names[position])
-        values[position] = value if position in point.bound else None
-    frame = interpreter.make_frame(target.code, values, target.namespace, None)
-    frame.pc = frame.index = point.index
-    handled: Value | None = None
-    arguments = {p: count + i for i, p in enumerate(point.stack_positions)}
+        return frame, frame, names
+    states: list[tuple[FramePoint, dict[str, Any], list[Value]]] = []
+    results: dict[int, Value] = {}
+    for point, namespace in [
+        (target.point, target.namespace), *[(c.point, c.namespace) for c in target.callers]
+    ]:  # fmt: skip
+        if point is None:
+            results[len(states) - 1] = load("new object")
+            continue
+        labels = [*point.info.slot_names, *[f"stack {p}" for p in point.stack_positions]]
+        states.append((point, namespace, [load(label) for label in labels]))
+    root = innermost = None
+    for depth in range(len(states) - 1, -1, -1):
+        point, namespace, state = states[depth]
+        innermost = _frame_at(interpreter, point, namespace, state, innermost)
+        innermost.result = results.get(depth)
+        innermost.pc = point.index if depth == 0 else point.index + 1
+        root = root or innermost
+    assert root is not None and innermost is not None
+    interpreter.depth = len(states) - 1
+    return root, innermost, names
+
+
+def _frame_at(
+    interpreter: Interpreter,
+    point: FramePoint,
+    namespace: dict[str, Any],
+    state: list[Value],
+    parent: Frame | None,
+) -> Frame:
+    """The frame that stands at ``point``; the exceptions that it handles are being handled."""
+    count = len(point.info.slot_names)
+    values = [state[i] if i in point.bound else None for i in range(count)]
+    frame = interpreter.make_frame(point.code, values, namespace, parent)
+    frame.index = point.index
+    handled = interpreter.handled
+    rest = iter(state[count:])
     for position in range(point.depth):
         if position in point.nulls:
             frame.stack.append(NULL)
             continue
-        value = load(arguments[position], f"stack {position}")
+        value = next(rest)
         if position in point.exc_slots:
             level = HandledValue(value.realize(), handled)
             handled = level.handled
             value = level
         frame.stack.append(value)
     interpreter.handled = handled
-    return frame, names
+    return frame
 
 
 def _restore_state(space: Space) -> None:
@@ -233,14 +360,9 @@ def _restore_state(space: Space) -> None:
         space.effects.nesting += 1
 
 
-def _position(frame: Frame, outcome: Returned | Broken | None) -> tuple[int, int, int, int]:
+def _position(frame: Frame, outcome: Returned | Broken) -> tuple[int, int, int, int]:
     if isinstance(outcome, Broken):
         frame = outcome.frames[0]
-    if outcome is None:
-        line = frame.info.instructions[0].line or frame.info.code.co_firstlineno
-        return line, line, 0, 0
-    at, end_line, column, end_column = frame.instruction.positions
-    line = at or frame.instruction.line
+    line, end_line, column, end_column = frame.instruction.positions
+    line = line or frame.instruction.line
     return line, end_line or line, column or 0, end_column or 0
-
-

@@ -11,25 +11,34 @@ import threading
 import time
 import types
 from collections.abc import Callable
+from types import CellType
 from typing import Any
 
 import torch
 from torch._C._dynamo.eval_frame import set_eval_frame
 
-from framejit import config, native
+from framejit import config, directives, native
 from framejit.backends.compile import compile_graph
-from framejit.bytecode.continuations import FramePoint, build_break, build_resume
+from framejit.bytecode.continuations import (
+    FramePoint,
+    build_break,
+    build_resume,
+    is_continuation,
+)
 from framejit.bytecode.decode import decode
-from framejit.capture import Capture, Target, capture
-from framejit.codegen.function import live_slots_of
-from framejit.exc import BackendCompilerFailed, InternalError, Unsupported
+from framejit.bytecode.frame_point import leaves_result
+from framejit.capture import Caller, Capture, Driver, Target, capture
+from framejit.codegen.function import call_point
+from framejit.codegen.runtime import answer
+from framejit.exc import BackendCompilerFailed, FramejitError, InternalError, Unsupported
+from framejit.graph.global_state import runs_foreign_code
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken
+from framejit.peer import is_machinery, keep_out, left_alone
 from framejit.report import events, messages, printouts
 from framejit.values import inline_policy
-from framejit.values.base import NULL
 
-_RAISES = "is raised and leaves the compiled function"
+_NEW_OBJECT = Caller(None, {})
 
 
 class CompiledFrame(native.CompiledFunction):
@@ -40,6 +49,10 @@ class CompiledFrame(native.CompiledFunction):
     lock: threading.RLock
     plans: dict[int, Any]
     hooked: bool
+    #: Continuations of this one and of a caller, by caller.
+    joined: dict[Caller, CompiledFrame]
+    #: The same as plain Python, made when a graph has raised.
+    plain: Callable[..., Any] | None
 
     def setup(self, compiler: Compiler, target: Target, hooked: bool) -> None:
         """Fill in what the native constructor does not know."""
@@ -48,6 +61,15 @@ class CompiledFrame(native.CompiledFunction):
         self.lock = threading.RLock()
         self.plans = {}
         self.hooked = hooked
+        self.joined = {}
+        self.plain = None
+
+    def recode(self, function: types.FunctionType) -> None:
+        """``function.__code__`` was assigned; the entries are gone already."""
+        self.target = Target(function.__code__, function.__globals__, None)
+        self.plans.clear()
+        if decode(function.__code__).is_generator:
+            self.skip("generators and coroutines run as plain Python")
 
     def skip(self, reason: str, warn: bool = False) -> None:
         """Run as plain Python from now on."""
@@ -80,8 +102,10 @@ class Compiler:
         self.dynamic = dynamic
         self.options = options
         self.hook_context = native.HookContext(self._hooked_frame)
-        self._continuations: dict[FramePoint, CompiledFrame] = {}
+        self._continuations: dict[Any, CompiledFrame] = {}
         self._frames: list[CompiledFrame] = []
+        #: Under ``fullgraph``: the error for an operation that should have raised but has not.
+        self._goes_on: Unsupported | None = None
 
     # -- compiled objects --------------------------------------------------------------------------
 
@@ -104,6 +128,7 @@ class Compiler:
         for frame in [*self._frames, *self._continuations.values()]:
             frame.clear_entries()
             frame.plans.clear()
+            frame.joined.clear()
             frame.run_only = False
         self._continuations.clear()
         self.hook_context.clear()
@@ -112,11 +137,17 @@ class Compiler:
         """The compiled functions and continuations, in the order in which they were made."""
         return [*self._frames, *self._continuations.values()]
 
-    def _hooked_frame(self, function: types.FunctionType) -> CompiledFrame | None:
+    def _hooked_frame(self, function: types.FunctionType) -> native.CompiledFunction | None:
         """The frame hook sees ``function`` for the first time: compile it or leave it alone."""
+        if is_machinery(function):
+            return left_alone(function)
+        if directives.mark_of(function) in ("disable", "skip"):
+            return None  # a disabled function's wrapper turns the hook off for what it calls
         code, namespace = function.__code__, function.__globals__
         module = str(namespace.get("__name__") or "")
         if inline_policy.refuses(code, namespace) is not None or code.co_name == "<module>":
+            return None
+        if is_continuation(code):
             return None
         if module.startswith("torch.") and not module.startswith("torch.nn.modules"):
             return None
@@ -126,45 +157,128 @@ class Compiler:
 
     # -- breaks ------------------------------------------------------------------------------------
 
-    def continuation(self, point: FramePoint, namespace: dict[str, Any]) -> CompiledFrame:
-        """The compiled object that goes on at ``point``."""
-        known = self._continuations.get(point)
+    def continuation(self, target: Target) -> CompiledFrame:
+        """The compiled object that goes on at a point, and then in the callers of its frame."""
+        point, callers = target.point, target.callers
+        assert point is not None
+        key = (point, id(target.namespace), tuple([caller.key for caller in callers]))
+        known = self._continuations.get(key)
         if known is None:
-            known = CompiledFrame(None, _miss, nslots=point.arity, context=self.hook_context)
-            known.setup(self, Target(point.code, namespace, point), False)
-            known.fallback = build_resume(point, namespace)
-            self._continuations[point] = known
+            arity = point.arity + sum(caller.arity for caller in callers)
+            known = CompiledFrame(None, _miss, nslots=arity, context=self.hook_context)
+            known.setup(self, target, False)
+            known.fallback = self._fallback(target)
+            self._continuations[key] = known
+        return known
+
+    def _joined(self, callee: Any, caller: Caller) -> CompiledFrame:
+        """The continuation that goes on in ``callee`` and then in its caller."""
+        known = callee.joined.get(caller)
+        if known is None:
+            context = native.set_context(None)  # the frame hook shall not see what runs here
+            try:
+                target = callee.target._replace(callers=(*callee.target.callers, caller))
+                known = callee.joined[caller] = self.continuation(target)
+            finally:
+                native.set_context(context)
         return known
 
     def _break_function(self, frame: Frame, innermost: bool) -> Any:
-        info = frame.info
-        stack = frame.before if innermost else frame.stack
-        point = FramePoint(
-            info.code,
-            frame.index,
-            live_slots_of(frame),
-            frozenset(i for i, value in enumerate(stack) if value is NULL),
-            len(stack),
-        )
-        namespace = frame.globals
-        return build_break(
-            point,
-            namespace,
-            native.tail,
-            lambda successor: self.continuation(successor, namespace),
-            "instruction" if innermost else "call",
-        )
+        point, namespace = call_point(frame, innermost), frame.globals
+        if innermost or not leaves_result(point):
+            return self._break_at(point, namespace, native.tail, innermost)
+        caller = Caller(point, namespace)
+
+        def tail(successor: Any, *state: Any) -> Any:
+            inner = state[-1]
+            if type(inner) is native.TailCall:  # the callee's operation is done, its rest is not
+                joined = self._joined(inner.target, caller)
+                return native.tail(joined, *inner.args, *state[:-1])
+            return native.tail(successor, *state)
+
+        return self._break_at(point, namespace, tail, innermost)
+
+    def _break_at(
+        self, point: FramePoint, namespace: dict[str, Any], tail: Any, innermost: bool
+    ) -> Any:
+        def successor(behind: FramePoint) -> CompiledFrame:
+            return self.continuation(Target(behind.code, namespace, behind))
+
+        kind: Any = "instruction" if innermost else "call"
+        made = build_break(point, namespace, tail, successor, kind)
+        keep_out(made.__code__)
+        return made
+
+    def _answer(self, thunk: Callable[[], Any], result: Any) -> Any:
+        """Run a constructor's ``__init__``; the rest of it may still be to do afterwards."""
+        inner = thunk()
+        if type(inner) is native.TailCall:
+            return native.tail(self._joined(inner.target, _NEW_OBJECT), *inner.args, result)
+        return result
+
+    # -- plain Python ------------------------------------------------------------------------------
+
+    def _fallback(self, target: Target) -> Callable[..., Any]:
+        """A function of the slots that does the work of ``target`` as plain Python."""
+        point = target.point
+        if point is None:
+            return _from_start(target)
+        resume = build_resume(point, target.namespace)
+        keep_out(resume.__code__)
+        if not target.callers:
+            return resume
+        callers = [
+            (caller.arity, None if caller.point is None
+             else self._break_at(caller.point, caller.namespace, native.tail, False))
+            for caller in target.callers
+        ]  # fmt: skip
+
+        def fallback(*slots: Any) -> Any:
+            position = point.arity
+            thunk = native.tail(resume, *slots[:position])
+            for arity, function in callers:
+                state = slots[position : position + arity]
+                position += arity
+                if function is None:
+                    thunk = native.tail(answer, thunk, *state)
+                else:
+                    thunk = native.tail(function, *state, thunk)
+            return thunk
+
+        return fallback
+
+    def _deoptimise(self, compiled: CompiledFrame) -> Callable[..., Any]:
+        """What an entry calls when its graph raises: the segment runs again as plain Python."""
+
+        def deoptimise(error: Exception, *slots: Any) -> Any:
+            target = compiled.target
+            if isinstance(error, FramejitError):
+                raise error
+            events.emit(
+                events.Deoptimised(
+                    name=target.name, filename=target.code.co_filename, line=target.line,
+                    reason=f"{type(error).__name__}: {error}",
+                )
+            )  # fmt: skip
+            if compiled.plain is None:
+                compiled.plain = self._fallback(target)
+            return native.tail(compiled.plain, *slots)
+
+        return deoptimise
 
     def _check_break(self, target: Target, broken: Broken) -> None:
         """A break was met: an error under ``fullgraph``, an event otherwise."""
         frame = _blamed(broken)
         filename, line = frame.line
-        if broken.reason.endswith(_RAISES):
-            return
         if self.fullgraph:
-            raise messages.graph_break_error(
+            error = messages.graph_break_error(
                 broken.reason, broken.hint, filename, line, frame.info.code.co_name
             )
+            if not broken.raises:
+                raise error
+            self._goes_on = error
+        if broken.raises:
+            return
         events.emit(
             events.GraphBreak(
                 name=target.name, filename=filename, line=line, reason=broken.reason,
@@ -176,8 +290,12 @@ class Compiler:
 
     def compile_entry(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
         """Capture this call and add an entry for it; None when it has to run as plain Python."""
+        if runs_foreign_code():
+            return None
         target = compiled.target
         filename, line = target.code.co_filename, target.line
+        if self.fullgraph and target.point is not None and self._goes_on is not None:
+            raise self._goes_on  # the operation was expected to raise the user's own error
         entries = compiled.entries
         if entries:
             reasons = tuple(
@@ -208,12 +326,22 @@ class Compiler:
         started = time.perf_counter()
         try:
             made = capture(
-                target, slots, self._backend_for(target), self._break_function,
-                lambda broken: self._check_break(target, broken),
-            )  # fmt: skip
+                target,
+                slots,
+                Driver(
+                    self._backend_for(target),
+                    self._break_function,
+                    self._answer,
+                    lambda broken: self._check_break(target, broken),
+                    self._deoptimise(compiled),
+                ),
+            )
         except (Unsupported, BackendCompilerFailed):
             events.emit(self._end(target, "failed", started, 0))
             raise
+        except RecursionError:  # the stack is nearly full: the user's code may still fit
+            events.emit(self._end(target, "failed", started, 0))
+            return None
         except Exception as error:
             return self._internal_error(compiled, error, started)
         events.emit(self._end(target, "compiled", started, made.steps))
@@ -229,9 +357,8 @@ class Compiler:
         target = compiled.target
         tree = native.GuardTree(made.plan.nodes, made.state)
         if tree.check(slots) is None:  # it would never be used: a bug, not a recompile
-            return InternalError(
-                f"a guard fails right behind the capture: {made.plan.explain(tree, slots)}"
-            )
+            reason = made.plan.explain(tree, slots, made.state)
+            return InternalError(f"a guard fails right behind the capture: {reason}")
         entry = native.Entry(tree, made.function)
         printouts.show_bytecode(target.code)
         if made.graph is not None:
@@ -293,6 +420,27 @@ class Compiler:
         compiled.skip(f"internal error: {type(error).__name__}: {error}")
 
 
+def _from_start(target: Target) -> Callable[..., Any]:
+    """The fallback of a function: its slots are its arguments, then its closure cells."""
+    info = decode(target.code)
+    count = len(info.slot_names)
+    positions = [*range(info.n_args), *range(info.free_start, count)]
+    point = FramePoint(target.code, info.body_start, frozenset(positions))
+    resume = build_resume(point, target.namespace)
+
+    def fallback(*slots: Any) -> Any:
+        state: list[Any] = [None] * count
+        for position, value in zip(positions, slots, strict=True):
+            state[position] = value
+        for position in info.cell_slots:
+            if position < info.free_start:
+                filled = position < info.n_args
+                state[position] = CellType(state[position]) if filled else CellType()
+        return native.tail(resume, *state)
+
+    return fallback
+
+
 def _blamed(broken: Broken) -> Frame:
     """The frame whose line a break is reported at: the innermost one of the user's own code."""
     for frame in reversed(broken.frames):
@@ -310,6 +458,11 @@ def _miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
     other_hook = set_eval_frame(None)
     try:
         with compiled.lock:
+            function = compiled.function
+            if function is not None and function.__code__ is not compiled.target.code:
+                compiled.recode(function)
+                if compiled.run_only:
+                    return None
             for entry in compiled.entries:  # another thread may have been faster
                 if entry.tree.check(slots) is not None:
                     return entry

@@ -7,6 +7,7 @@ captured code calls that function. Imports nothing of framejit. Next room: value
 from __future__ import annotations
 
 import contextlib
+import sys
 import weakref
 from typing import Any
 
@@ -45,6 +46,9 @@ def mark_of(function: Any) -> Mark | None:
     # Marks that users of torch.compile already wrote (torch.compiler.disable sets this attribute).
     if getattr(function, "_torchdynamo_disable", False):
         return "disable"
+    rules = sys.modules.get("torch._dynamo.trace_rules")  # torch.compiler.allow_in_graph was used
+    if rules is not None and id(function) in (rules._allowed_callable_ids.function_ids or ()):
+        return "allow_in_graph"
     with contextlib.suppress(AttributeError, TypeError):
         if function.__dict__.get("_dynamo_marked_constant", False):
             return "assume_constant_result"

@@ -41,8 +41,11 @@ class GraphBreak(Exception):
     """Internal control flow: the current instruction cannot be captured. Never reaches a user.
 
     ``reason`` completes the sentence "framejit cannot capture this, because ...";
-    ``hint`` says what the user can do about it.
+    ``hint`` says what the user can do about it. ``raises``: the instruction is expected to raise
+    when it is executed, so the error is the user's own.
     """
+
+    raises = False
 
     def __init__(self, reason: str, hint: str = "") -> None:
         super().__init__(reason)

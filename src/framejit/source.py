@@ -25,7 +25,8 @@ class Source:
 
     Accessors (``key`` in brackets): slot (index), const (the object itself), cell (), dict (),
     item (key of a dict), index (position in list/tuple), type (), type_attr (name, raw MRO lookup),
-    attr (name; C-level attributes that run no user code), call (a Python function of the value).
+    attr (name; C-level attributes that run no user code), proxied () of a mapping proxy, call (a
+    Python function of the value).
     """
 
     __slots__ = ("accessor", "base", "captured", "children", "fact_keys", "facts", "key", "label")
@@ -84,7 +85,7 @@ class Source:
             return f"{base.name}[{key!r}]"
         if accessor == "index":
             return f"{base.name}[{key}]"
-        if accessor == "cell":
+        if accessor in ("cell", "proxied"):
             return base.name
         if accessor == "dict":
             return f"{base.name}.__dict__"

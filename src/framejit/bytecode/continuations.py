@@ -72,6 +72,11 @@ def build_resume(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     return function
 
 
+def is_continuation(code: CodeType) -> bool:
+    """Is this the code of a resume or break function? (Its frame is part of another one.)"""
+    return any(name.startswith("fj:") for name in (*code.co_freevars, *code.co_varnames))
+
+
 def resume_point(code: CodeType) -> FramePoint | None:
     """The point that a resume function's code goes on at; None for any other code.
 

@@ -148,6 +148,17 @@ def successors(point: FramePoint) -> tuple[FramePoint | None, FramePoint | None]
     return fall, jump
 
 
+def leaves_result(point: FramePoint) -> bool:
+    """Does a call in place of the operation at ``point`` leave its result on top of the stack?
+
+    Not where the result is dropped or tested by the instruction itself.
+    """
+    info, instruction = point.info, point.info.instructions[point.index]
+    if instruction.target >= 0 or point.index + 1 >= len(info.depth):
+        return False
+    return instruction.op == "LOAD_METHOD" or info.depth[point.index + 1] == point.depth + 1
+
+
 def successors_of_call(point: FramePoint) -> tuple[FramePoint | None, FramePoint | None]:
     """The same when the operation is replaced by a call without arguments (see `build_break`)."""
     check(point)

@@ -61,7 +61,10 @@ def _write_container(out: Emitter, value: Any) -> None:
 
 def _write_object(out: Emitter, value: ObjectValue) -> None:
     target = out.value(value)
-    if value.container is not None and getattr(value.container, "mutated", False):
+    content = value.container
+    # A container that noted its change itself is written in its own turn.
+    own_turn = content in out.space.effects.changed
+    if content is not None and getattr(content, "mutated", False) and not own_turn:
         write_container(out, target, value.container, new=False)
     if value.attributes:
         # Deleting what the program itself had added before is no change.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,7 @@ from framejit.values.sets import SetValue
 from framejit.values.space import LazyValue, Space
 from framejit.values.stdlib_functions import PartialValue
 from framejit.values.tensors import TensorValue
+from framejit.values.torch_library import WeakReferenceValue
 
 _LITERALS = (type(None), bool, int, float, str, bytes, type(Ellipsis))
 
@@ -195,6 +197,15 @@ def _constant(out: Emitter, value: ConstantValue) -> ast.expr:
 @emits(OpaqueValue)
 def _sourced(out: Emitter, value: Any) -> ast.expr:
     return out.load(value.source)
+
+
+@emits(WeakReferenceValue)
+def _weak_reference(out: Emitter, value: WeakReferenceValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    assert value.target is not None
+    reference = call(out.constant(weakref.ref), out.value(value.target))
+    return out.keep(value, "weak reference", reference)
 
 
 @emits(ClassValue)
@@ -426,7 +437,8 @@ def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
     made = out.keep(
         value, "exception",
         call(
-            out.helper("new_exception"), out.constant(value.cls), args, ast.Constant(value.raised)
+            out.helper("new_exception"), out.constant(value.cls), args,
+            out.constant(value.trace, "trace"),
         ),
     )  # fmt: skip
     attributes = {

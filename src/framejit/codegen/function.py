@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
 from framejit.codegen import emit_iterators  # noqa: F401 - registers its emitters
 from framejit.codegen.effects import replay, replay_state
@@ -22,6 +24,17 @@ from framejit.values.base import NULL
 from framejit.values.tensors import TensorValue
 
 GRAPH = "fj:graph"
+
+
+class Recovery(NamedTuple):
+    """What to do when the graph raises (D13)."""
+
+    #: Called with the error and every slot; its answer is the rest of the work, in plain Python.
+    deoptimise: Callable[..., Any]
+    #: Whether the segment can run again: the graph writes to no input.
+    rerun: bool
+    #: Torch's global state that the graph changes: setter, what it selects, value at the start.
+    restore: list[tuple[Any, tuple[Any, ...], Any]]
 
 
 class Draft:
@@ -49,6 +62,7 @@ class Draft:
         captures: list[str],
         first: tuple[int, int, int, int],
         last: tuple[int, int, int, int],
+        recovery: Recovery | None = None,
     ) -> tuple[types.FunctionType, str]:
         """The finished function and its source text."""
         out = self.out
@@ -62,6 +76,8 @@ class Draft:
                 body.append(ast.Assign([target], result))
             else:
                 body.append(ast.Expr(result))
+            if recovery is not None and (recovery.rerun or recovery.restore):
+                body = [ast.Try(body, _handlers(out, recovery), [], [])]
         for node in body:
             _place(node, first)
         for node in (*out.statements, self.exit):
@@ -90,6 +106,26 @@ class Draft:
         return types.FunctionType(inner, out.namespace, code.co_name), ast.unparse(module)
 
 
+def _handlers(out: Emitter, recovery: Recovery) -> list[ast.ExceptHandler]:
+    """The handlers around the graph call: nothing is replayed yet, the segment can run again."""
+    error = ast.Name("fj:error", ast.Load())
+    restore: list[ast.stmt] = [
+        ast.Expr(call(out.constant(setter), *[out.constant(a) for a in (*selector, before)]))
+        for setter, selector, before in reversed(recovery.restore)
+    ]
+    handlers = []
+    if recovery.rerun:
+        slots: list[ast.expr] = [name(slot) for slot in out.slot_names]
+        out.namespace["fj:deoptimise"] = recovery.deoptimise
+        again: list[ast.stmt] = [ast.Return(call(name("fj:deoptimise"), error, *slots))]
+        kind = out.constant(Exception, "Exception")
+        handlers.append(ast.ExceptHandler(kind, "fj:error", [*restore, *again]))
+    if restore:
+        kind = out.constant(BaseException, "BaseException")
+        handlers.append(ast.ExceptHandler(kind, None, [*restore, ast.Raise()]))
+    return handlers
+
+
 def _input(out: Emitter, value: TensorValue) -> ast.expr:
     assert value.source is not None
     return out.load(value.source)
@@ -98,7 +134,7 @@ def _input(out: Emitter, value: TensorValue) -> ast.expr:
 def _place(tree: ast.AST, where: tuple[int, int, int, int]) -> None:
     line, end_line, column, end_column = where
     for node in ast.walk(tree):
-        if isinstance(node, (ast.expr, ast.stmt, ast.arg, ast.keyword)):
+        if isinstance(node, (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.excepthandler)):
             node.lineno, node.end_lineno = line, end_line
             node.col_offset, node.end_col_offset = column, end_column
 
@@ -121,11 +157,18 @@ def _exit_values(
         for depth in range(len(outcome.frames) - 1, -1, -1):
             frame = outcome.frames[depth]
             target = link(frame, innermost=thunk is None)
-            arguments = states[depth] + ([thunk] if thunk is not None else [])
-            thunk = call(tail, out.constant(target, "break"), *arguments)
+            arguments = list(states[depth])
+            if thunk is not None:  # a name: hundreds of nested calls would be too deep to compile
+                arguments.append(out.assign("callee", thunk))
+            # A caller that keeps the result goes on in one continuation with what it called: its
+            # thunk runs the operation only and answers the call of the continuation behind it.
+            joined = depth > 0 and leaves_result(call_point(outcome.frames[depth - 1]))
+            start = out.constant(functools.partial, "partial") if joined else tail
+            thunk = call(start, out.constant(target, "break"), *arguments)
             result = overrides[depth]
             if result is not None:
-                thunk = call(tail, out.helper("answer"), thunk, result)
+                answer = out.constant(link.answer, "answer")  # type: ignore[attr-defined]
+                thunk = call(start, answer if joined else out.helper("answer"), thunk, result)
         assert thunk is not None
         return thunk
 
@@ -144,6 +187,13 @@ def _state(out: Emitter, frame: Frame, depth: int, outcome: Broken) -> list[ast.
         else:
             slots.append(out.value(value))
     return slots + [out.value(value) for value in stack if value is not NULL]
+
+
+def call_point(frame: Frame, innermost: bool = False) -> FramePoint:
+    """Where a frame of a break stands: in front of the instruction, or waiting for its call."""
+    stack = frame.before if innermost else frame.stack
+    nulls = frozenset(i for i, value in enumerate(stack) if value is NULL)
+    return FramePoint(frame.info.code, frame.index, live_slots_of(frame), nulls, len(stack))
 
 
 def live_slots_of(frame: Frame) -> frozenset[int]:

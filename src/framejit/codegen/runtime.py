@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
+from framejit.bytecode.assemble import with_location
+
 DELETED = object()
 
 
@@ -103,7 +105,7 @@ def assign_deque(target: Any, items: list[Any]) -> None:
 def write_globals(namespace: dict[str, Any], name: str, value: Any) -> None:
     """Assign or delete a global."""
     if value is DELETED:
-        del namespace[name]
+        namespace.pop(name, None)  # the program may have created it itself
     else:
         namespace[name] = value
 
@@ -123,18 +125,37 @@ def new_function(
     return made
 
 
-def new_exception(cls: type[BaseException], args: tuple[Any, ...], raised: bool) -> Any:
+def new_exception(
+    cls: type[BaseException], args: tuple[Any, ...], trace: tuple[tuple[str, str, int], ...]
+) -> Any:
     """An exception instance without running its ``__init__``.
 
-    One that was raised while capturing gets a traceback that points at the user's line; CPython
-    relies on an exception that is being handled having one.
+    One that was raised while capturing gets a traceback of the user's lines (file, function, line
+    of each frame); CPython relies on an exception that is being handled having one.
     """
     made = cls.__new__(cls, *args)
     made.args = args
-    if raised:
-        frame = sys._getframe(1)
-        made.__traceback__ = types.TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
+    for filename, name, line in reversed(trace):
+        frame = _frame_in(filename, name, line)
+        made.__traceback__ = types.TracebackType(made.__traceback__, frame, frame.f_lasti, line)
     return made
+
+
+def _frame_in(filename: str, name: str, line: int) -> types.FrameType:
+    """A frame that tracebacks show as the user's."""
+    code = _own_frame.__code__
+    table = with_location(len(code.co_code) // 2, (line, None, None, None), line)
+    code = code.replace(
+        co_filename=filename, co_name=name, co_qualname=name, co_firstlineno=line,
+        co_linetable=table,
+    )  # fmt: skip
+    frame = types.FunctionType(code, {"getframe": sys._getframe})()
+    assert isinstance(frame, types.FrameType)
+    return frame
+
+
+def _own_frame() -> types.FrameType:
+    return getframe()  # type: ignore[name-defined,no-any-return]  # noqa: F821
 
 
 def advance(iterator: Iterator[Any], count: int) -> Iterator[Any]:

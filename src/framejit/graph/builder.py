@@ -139,7 +139,7 @@ class GraphBuilder:
 
     def add_module(self, name_hint: str, module: torch.nn.Module) -> _Node:
         """A nested graph, for higher-order operators that take one as an argument."""
-        node = self._add_attribute(placeholder_name(name_hint), module, None)
+        node = self._add_attribute(placeholder_name(name_hint), module, module)
         self._constants.append((node, torch.empty(0, device="meta")))
         return node
 
@@ -287,6 +287,25 @@ class GraphBuilder:
 
     # -- finishing
 
+    def unused_random(self, outputs: list[_Node]) -> list[_Node]:
+        """Operations that draw random numbers that nothing in the graph or outside needs.
+
+        Backends remove what is not needed; the generator would then not advance as in eager.
+        """
+        live: set[_Node] = set()
+        stack = [*outputs, *(node for node in self._effects if node not in self._random)]
+        while stack:
+            node = stack.pop()
+            if node not in live:
+                live.add(node)
+                stack.extend(node.all_input_nodes)
+        return [
+            node
+            for node in self._nodes
+            if node in self._random and node not in live
+            and isinstance(self._examples[node], Example)
+        ]  # fmt: skip
+
     def outputs(self, nodes: list[_Node]) -> None:
         """Say what the graph returns, in order."""
         self._outputs = list(nodes)
@@ -327,7 +346,7 @@ class GraphBuilder:
         if node.op == "placeholder" and example.meta is not example.born:
             # Mutated in place by the graph; a caller passes it as it was before.
             example = Example(self._world, example.born)
-        if node.op != "get_attr" or example is not None:
+        if node.op != "get_attr" or isinstance(example, Example):
             pending["example_value"] = _Reader(self._world, example)
         node.meta = meta
 

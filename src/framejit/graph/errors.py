@@ -23,6 +23,8 @@ from ..exc import GraphBreak
 class PropagationError(GraphBreak):
     """The operation raised on fake tensors, so it will for real: ``__cause__`` says what."""
 
+    raises = True
+
 
 def as_graph_break(target: Any, error: Exception) -> GraphBreak:
     name = name_of(target)

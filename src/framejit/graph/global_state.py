@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.utils._device import DeviceContext
 
 _grad_enabled = torch.is_grad_enabled
 _inference_enabled = torch.is_inference_mode_enabled
@@ -109,6 +110,17 @@ def current() -> GlobalState:
     if state is None:
         state = _states[key] = GlobalState(*key[:6])
     return state
+
+
+def runs_foreign_code() -> bool:
+    """Does something run code of its own around every operation: a ``TorchFunctionMode`` of the
+    user's, or a transform of ``torch.func``? What is captured under it would be its business."""
+    if _transforms() is not None:
+        return True
+    return any(
+        type(torch._C._get_function_stack_at(i)) is not DeviceContext
+        for i in range(_function_modes())
+    )
 
 
 def _read_autocast() -> tuple[tuple[str, bool, torch.dtype], ...]:

@@ -42,8 +42,8 @@ class Guard(NamedTuple):
     line: tuple[str, int] | None  # the user's file and line
 
     def __str__(self) -> str:
-        text = f"{self.name} {self.kind}"
-        return f"{text} {self.payload}" if self.payload else text
+        payload = f" {self.payload}" if self.payload else ""
+        return f"{self.name} {self.kind}{payload}{_at(self.line, '  # ')}"
 
 
 class Plan:
@@ -95,7 +95,7 @@ class Plan:
 
     def describe(self) -> list[str]:
         """The guards as text: ``local 'a' TENSOR_MATCH float32[4]  # model.py:12: x = a / 2``."""
-        return [f"{guard}{_at(guard.line, '  # ')}" for guard in self.guards()]
+        return [str(guard) for guard in self.guards()]
 
     def explain(self, tree: Tree, slots: tuple[Any, ...], state: State | None = None) -> str:
         """One sentence: which guard fails for ``slots``, the old value, the new one, the line.
@@ -309,4 +309,5 @@ _ACCESS: dict[str, Callable[[Any, Any], Any]] = {
     "attr": getattr,
     "call": lambda parent, key: key(parent),
     "key_at": lambda parent, key: list(parent)[key],
+    "proxied": lambda parent, key: parent | {},
 }

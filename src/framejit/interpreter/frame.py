@@ -18,8 +18,8 @@ class Frame:
     it was before the instruction (a break needs its operands back)."""
 
     __slots__ = (
-        "before", "entry_handled", "generator", "globals", "index", "info", "parent", "pc",
-        "program", "result", "slots", "stack",
+        "before", "entry_handled", "generator", "globals", "index", "info", "operator_step",
+        "parent", "pc", "program", "result", "slots", "stack",
     )  # fmt: skip
 
     def __init__(
@@ -41,6 +41,8 @@ class Frame:
         self.index = 0
         #: What the frame answers instead of what it returns (a constructor's new object).
         self.result: Value | None = None
+        #: The step to break at should the frame return NotImplemented (0: it may).
+        self.operator_step = 0
         #: The exception being handled when the frame was entered.
         self.entry_handled: Value | None = None
         #: The generator this frame belongs to.

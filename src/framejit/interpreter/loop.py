@@ -34,22 +34,32 @@ class Returned:
 class Broken:
     """The capture ends before an instruction; ``frames`` go from the root to the innermost."""
 
-    __slots__ = ("frames", "hint", "reason")
+    __slots__ = ("frames", "hint", "raises", "reason")
 
-    def __init__(self, frames: list[Frame], reason: str, hint: str) -> None:
+    def __init__(self, frames: list[Frame], cause: GraphBreak) -> None:
         self.frames = frames
-        self.reason = reason
-        self.hint = hint
+        self.reason = cause.reason
+        self.hint = cause.hint
+        self.raises = cause.raises
 
 
 class Restart(Exception):
     """Capture again, and break before step ``step``."""
 
-    def __init__(self, step: int, reason: str, hint: str = "") -> None:
-        super().__init__(step, reason)
+    def __init__(self, step: int, cause: GraphBreak) -> None:
+        super().__init__(step, cause.reason)
         self.step = step
-        self.reason = reason
-        self.hint = hint
+        self.cause = cause
+
+
+class LeavingError(GraphBreak):
+    """The captured program raises an exception that nothing in it catches."""
+
+    raises = True
+
+    def __init__(self, value: Value) -> None:
+        name = value.python_type().__name__
+        super().__init__(f"{name} is raised and leaves the compiled function")
 
 
 class Yielded:
@@ -71,7 +81,7 @@ class _Return:
 class Interpreter:
     """Executes one capture. ``break_at`` maps step numbers to the reasons to break there."""
 
-    def __init__(self, space: Space, break_at: dict[int, tuple[str, str]]) -> None:
+    def __init__(self, space: Space, break_at: dict[int, GraphBreak]) -> None:
         self.space = space
         self.break_at = break_at
         self.next_break = min(break_at, default=config.step_limit)
@@ -93,14 +103,13 @@ class Interpreter:
 
     # -- entry points ------------------------------------------------------------------------------
 
-    def capture(self, root: Frame) -> Returned | Broken:
-        """Run the root frame until it returns or breaks."""
+    def capture(self, root: Frame, innermost: Frame | None = None) -> Returned | Broken:
+        """Run from ``innermost`` (or ``root``) on until the root frame returns or breaks."""
         try:
-            result = self.run(root)
+            result = self.run(root, innermost=innermost)
         except Raised as error:
             step = self.raise_steps.get(error.value, self.steps)
-            name = error.value.python_type().__name__
-            raise Restart(step, f"{name} is raised and leaves the compiled function")
+            raise Restart(step, LeavingError(error.value))
         except BreakHere as broken:
             return broken.outcome
         assert isinstance(result, _Return)
@@ -128,6 +137,8 @@ class Interpreter:
         function = request.function
         frame = self.make_frame(function.code, request.slots, function.globals, self.frame)
         frame.result = request.result
+        if request.operator:
+            frame.operator_step = self.root_step
         self.space.changes += 1
         self.frame = frame
 
@@ -147,7 +158,26 @@ class Interpreter:
             self.level -= 1
             self.depth -= 1
         assert isinstance(result, _Return)
-        return request.result if request.result is not None else result.value
+        if request.operator:
+            frame.operator_step = self.root_step
+        return self._answer(frame, result.value, request.result)
+
+    def _answer(self, frame: Frame, value: Value, instead: Value | None) -> Value:
+        """What the caller of a frame that returned ``value`` gets."""
+        if instead is None and not frame.operator_step:
+            return value
+        constant = value.realize()
+        if instead is not None:
+            if not constant.is_constant or constant.as_python() is not None:
+                kind = constant.python_type().__name__
+                self.space.raise_error(
+                    TypeError, f"__init__() should return None, not {kind!r}"
+                )
+            return instead
+        if constant.is_constant and constant.as_python() is NotImplemented:
+            cause = GraphBreak("an operator's method returned NotImplemented from another function")
+            raise Restart(frame.operator_step, cause)
+        return value
 
     def resume_generator(self, generator: Any, sent: Value, thrown: Value | None) -> Value | None:
         """Run a generator's frame to its next yield; None when it has returned."""
@@ -210,11 +240,14 @@ class Interpreter:
 
     # -- the loop ----------------------------------------------------------------------------------
 
-    def run(self, base: Frame, thrown: Value | None = None) -> Any:
-        """Execute until ``base`` returns or yields."""
+    def run(
+        self, base: Frame, thrown: Value | None = None, innermost: Frame | None = None
+    ) -> Any:
+        """Execute until ``base`` returns or yields; start in ``innermost`` if it is given."""
         space = self.space
         outer_base, outer_frame = self.base, self.frame
-        self.base = self.frame = base
+        self.base = base
+        self.frame = base if innermost is None else innermost
         try:
             if thrown is not None:
                 base.stack.pop()
@@ -241,7 +274,7 @@ class Interpreter:
                 except Raised as error:
                     self._raised(error, changes)
                 except GraphBreak as broken:
-                    self._broken(broken.reason, broken.hint, changes)
+                    self._broken(broken, changes)
         finally:
             self.base, self.frame = outer_base, outer_frame
 
@@ -254,25 +287,23 @@ class Interpreter:
             return
         later = [s for s in self.break_at if s > step]
         self.next_break = min(later, default=config.step_limit)
-        raise GraphBreak(*planned)
+        raise planned
 
-    def _broken(self, reason: str, hint: str, changes: int) -> None:
+    def _broken(self, cause: GraphBreak, changes: int) -> None:
         if self.level > 0:
-            raise GraphBreak(reason, hint)  # the operation that needed this result breaks
+            raise cause  # the operation that needed this result breaks
         if self.space.changes != changes:
-            raise Restart(self.root_step, reason, hint)
-        raise BreakHere(Broken(self.frame.chain(), reason, hint))
+            raise Restart(self.root_step, cause)
+        raise BreakHere(Broken(self.frame.chain(), cause))
 
     def _raised(self, error: Raised, changes: int) -> None:
         value = error.value
         first = value not in self.raise_steps
         if first:
             self.raise_steps[value] = self.space.step
+            if self.level == 0 and self.space.changes == changes and not self._handler_waits():
+                self._broken(LeavingError(value), changes)
             self._set_context(value)
-            if self.level == 0 and not self._handler_waits():
-                name = value.python_type().__name__
-                if self.space.changes == changes:
-                    self._broken(f"{name} is raised and leaves the compiled function", "", changes)
         self.unwind(error)
 
     def _handler_waits(self) -> bool:
@@ -284,8 +315,6 @@ class Interpreter:
         return False
 
     def _set_context(self, value: Value) -> None:
-        if isinstance(value, ExceptionValue):
-            value.raised = True
         attributes = getattr(value, "attributes", None)
         if self.handled is not None and attributes is not None and self.handled is not value:
             if value.source is None and attributes.get("__context__") is not None:
@@ -294,7 +323,17 @@ class Interpreter:
     def unwind(self, error: Raised) -> None:
         """Go on at the handler of the innermost frame that has one; leave ``base`` otherwise."""
         frame = self.frame
+        value = error.value
+        # CPython's traceback gets an entry per frame, but none where it is raised once more.
+        entered = frame.instruction.op == "RERAISE" or (
+            frame.instruction.op == "RAISE_VARARGS" and frame.instruction.arg == 0
+        )
         while True:
+            if isinstance(value, ExceptionValue) and not entered:
+                code = frame.info.code
+                place = (code.co_filename, code.co_name, frame.instruction.line)
+                value.trace = (place, *value.trace)
+            entered = False
             handler = frame.info.handlers[frame.index]
             if handler is not None:
                 target, depth, push_lasti = handler
@@ -302,7 +341,7 @@ class Interpreter:
                 if push_lasti:
                     offset = frame.info.instructions[frame.index].offset // 2
                     frame.stack.append(self.space.constant(offset))
-                frame.stack.append(error.value)
+                frame.stack.append(value)
                 frame.pc = target
                 self.frame = frame
                 self.space.changes += 1
@@ -322,7 +361,7 @@ class Interpreter:
         assert frame.parent is not None
         self.depth -= 1
         self.frame = frame.parent
-        self.frame.stack.append(frame.result if frame.result is not None else value)
+        self.frame.stack.append(self._answer(frame, value, frame.result))
         return None
 
 

@@ -345,9 +345,19 @@ _in_place("add", "SET_ADD")
 _in_place("update", "SET_UPDATE")
 
 
+def _never_iterable(value: Value) -> bool:
+    """Whether CPython would refuse ``iter(value)`` for its class alone."""
+    cls = value.python_type()
+    return not hasattr(cls, "__iter__") and not hasattr(cls, "__getitem__")
+
+
 @opcode("LIST_EXTEND")
 def list_extend(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    items = vm.space.items(frame.stack.pop())
+    source = frame.stack.pop().realize()
+    if _never_iterable(source):
+        kind = source.python_type().__name__
+        vm.space.raise_error(TypeError, f"Value after * must be an iterable, not {kind}")
+    items = vm.space.items(source)
     target = frame.stack[-instruction.arg].realize()
     if not hasattr(target, "call_method"):
         raise GraphBreak(f"building up a {target.describe()}")
@@ -382,6 +392,8 @@ def dict_update(vm: Any, frame: Frame, instruction: Instruction) -> None:
 
 @opcode("DICT_MERGE")
 def dict_merge(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    if frame.stack[-1].realize().is_constant:
+        raise GraphBreak("an argument after ** is not a mapping")
     pairs = mapping_pairs(vm, frame.stack.pop())
     target = frame.stack[-instruction.arg]
     for key, value in pairs:
@@ -390,16 +402,26 @@ def dict_merge(vm: Any, frame: Frame, instruction: Instruction) -> None:
         vm.space.setitem(target, key, value)
 
 
+def _check_unpackable(vm: Any, value: Value) -> None:
+    if _never_iterable(value):
+        kind = value.python_type().__name__
+        vm.space.raise_error(TypeError, f"cannot unpack non-iterable {kind} object")
+
+
 @opcode("UNPACK_SEQUENCE")
 def unpack_sequence(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    items = vm.space.unpack(frame.stack.pop(), instruction.arg)
+    source = frame.stack.pop().realize()
+    _check_unpackable(vm, source)
+    items = vm.space.unpack(source, instruction.arg)
     frame.stack.extend(reversed(items))
 
 
 @opcode("UNPACK_EX")
 def unpack_ex(vm: Any, frame: Frame, instruction: Instruction) -> None:
     before, after = instruction.arg & 0xFF, instruction.arg >> 8
-    items = vm.space.items(frame.stack.pop())
+    source = frame.stack.pop().realize()
+    _check_unpackable(vm, source)
+    items = vm.space.items(source)
     if len(items) < before + after:
         vm.space.raise_error(
             ValueError,

@@ -153,8 +153,14 @@ def call_function_ex(vm: Any, frame: Frame, instruction: Instruction) -> None:
     kwargs: dict[str, Value] = {}
     if instruction.arg & 1:
         for key, value in mapping_pairs(vm, frame.stack.pop()):
-            kwargs[str(key.realize().as_python())] = value
-    args = vm.space.items(frame.stack.pop())
+            text = key.realize().as_python()
+            if not isinstance(text, str):
+                raise GraphBreak("keywords that are not strings")
+            kwargs[text] = value
+    sequence = frame.stack.pop().realize()
+    if sequence.is_constant and not hasattr(sequence.python_type(), "__iter__"):
+        raise GraphBreak("an argument after * is not iterable")
+    args = vm.space.items(sequence)
     function = frame.stack.pop()
     frame.stack.pop()  # NULL
     _call(vm, frame, function, list(args), kwargs)
@@ -177,18 +183,18 @@ def raise_varargs(vm: Any, frame: Frame, instruction: Instruction) -> None:
     cause = frame.stack.pop() if instruction.arg == 2 else None
     value = _instance(vm, frame.stack.pop())
     if cause is not None:
-        cause = cause if _is_none(cause) else _instance(vm, cause)
+        cause = cause if _is_none(cause) else _instance(vm, cause, "exception causes")
         vm.space.setattr(value, "__cause__", cause)
     vm.raise_steps.pop(value, None)
     raise Raised(value)
 
 
-def _instance(vm: Any, value: Value) -> Value:
+def _instance(vm: Any, value: Value, what: str = "exceptions") -> Value:
     value = value.realize()
     if isinstance(value, ClassValue) and issubclass(value.cls, BaseException):
         value = vm.space.call_now(value, []).realize()
     if not issubclass(value.python_type(), BaseException):
-        vm.space.raise_error(TypeError, "exceptions must derive from BaseException")
+        vm.space.raise_error(TypeError, f"{what} must derive from BaseException")
     return value
 
 

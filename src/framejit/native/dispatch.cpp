@@ -107,6 +107,22 @@ static PyObject* call_raw_fallback(CompiledObject* self, PyObject* const* args, 
   return nullptr;
 }
 
+static void replace(PyObject** field, PyObject* value) {
+  PyObject* old = *field;
+  *field = Py_XNewRef(value);
+  Py_XDECREF(old);
+}
+
+// `function.__code__` was assigned: what was compiled for the old code is of no use.
+static int forget_old_code(CompiledObject* self) {
+  Ref none = Ref::steal(PyTuple_New(0));
+  if (!none) return -1;
+  replace(&self->entries, none.get());
+  self->last = 0;
+  replace(&self->code, PyFunction_GET_CODE(self->function));
+  return 0;
+}
+
 PyObject* call_compiled_once(CompiledObject* self, PyObject* const* args, size_t flagged_count, PyObject* names) {
   Py_ssize_t count = PyVectorcall_NARGS(flagged_count);
   bool fallback;
@@ -120,6 +136,7 @@ PyObject* call_compiled_once(CompiledObject* self, PyObject* const* args, size_t
     return fallback ? call_raw_fallback(self, args, flagged_count) : result;
   }
   if (thread_state.dispatch_disabled) return call_original(self, self->function, args, flagged_count, names);
+  if (PyFunction_GET_CODE(self->function) != self->code && forget_old_code(self) < 0) return nullptr;
   {
     Binding binding;
     int bound = bind_arguments(reinterpret_cast<PyFunctionObject*>(self->function), args, count, names, &binding);
@@ -203,12 +220,6 @@ static PyObject* compiled_new(PyTypeObject* type, PyObject*, PyObject*) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-static void replace(PyObject** field, PyObject* value) {
-  PyObject* old = *field;
-  *field = Py_XNewRef(value);
-  Py_XDECREF(old);
-}
-
 static bool require_context(PyObject* context) {
   if (context == Py_None || PyObject_TypeCheck(context, hook_context_type)) return true;
   PyErr_Format(PyExc_TypeError, "context must be a HookContext or None, not %R", context);
@@ -244,6 +255,7 @@ static int compiled_init(CompiledObject* self, PyObject* args, PyObject* kwargs)
     return -1;
   }
   replace(&self->function, function);
+  replace(&self->code, function ? PyFunction_GET_CODE(function) : nullptr);
   replace(&self->miss, miss);
   replace(&self->context, context == Py_None ? nullptr : context);
   return 0;
@@ -252,6 +264,7 @@ static int compiled_init(CompiledObject* self, PyObject* args, PyObject* kwargs)
 static int compiled_traverse(CompiledObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(self->function);
+  Py_VISIT(self->code);
   Py_VISIT(self->miss);
   Py_VISIT(self->fallback);
   Py_VISIT(self->context);
@@ -262,6 +275,7 @@ static int compiled_traverse(CompiledObject* self, visitproc visit, void* arg) {
 
 static int compiled_clear(CompiledObject* self) {
   Py_CLEAR(self->function);
+  Py_CLEAR(self->code);
   Py_CLEAR(self->miss);
   Py_CLEAR(self->fallback);
   Py_CLEAR(self->context);

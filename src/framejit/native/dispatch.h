@@ -108,6 +108,7 @@ struct CompiledObject {
   PyObject_HEAD
   vectorcallfunc vectorcall;
   PyObject* function;  // a Python function, or NULL in raw mode
+  PyObject* code;      // the function's code, which the entries were made for
   PyObject* miss;
   PyObject* fallback;  // raw mode only, may be NULL
   PyObject* context;   // HookContext or NULL

@@ -14,7 +14,7 @@ int parse_access(PyObject* name, PyObject* key, bool is_root, Access* access) {
   } table[] = {{"slot", Accessor::Slot},   {"const", Accessor::Const}, {"cell", Accessor::Cell},
                {"dict", Accessor::Dict},   {"item", Accessor::Item},   {"index", Accessor::Index},
                {"type", Accessor::Type},   {"type_attr", Accessor::TypeAttr}, {"attr", Accessor::Attr},
-               {"call", Accessor::Call},   {"key_at", Accessor::KeyAt}};
+               {"call", Accessor::Call},   {"key_at", Accessor::KeyAt}, {"proxied", Accessor::Proxied}};
   bool found = false;
   for (auto& row : table) {
     if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, row.name) == 0) {
@@ -55,7 +55,9 @@ int parse_access(PyObject* name, PyObject* key, bool is_root, Access* access) {
         Field field;
       } fields[] = {{"__closure__", Field::Closure}, {"__defaults__", Field::Defaults},
                     {"__kwdefaults__", Field::KwDefaults}, {"__code__", Field::Code},
-                    {"__self__", Field::Self}, {"__func__", Field::Func}};
+                    {"__globals__", Field::Globals}, {"__self__", Field::Self}, {"__func__", Field::Func},
+                    {"__name__", Field::Name}, {"__qualname__", Field::QualName}, {"__mro__", Field::Mro},
+                    {"__bases__", Field::Bases}};
       for (auto& row : fields) {
         if (access->kind == Accessor::Attr && PyUnicode_CompareWithASCIIString(key, row.name) == 0) {
           access->field = row.field;
@@ -198,6 +200,9 @@ static bool load_field(Field field, PyObject* parent, PyObject** value) {
       case Field::Defaults: *value = none_if_null(function->func_defaults); return true;
       case Field::KwDefaults: *value = none_if_null(function->func_kwdefaults); return true;
       case Field::Code: *value = function->func_code; return true;
+      case Field::Globals: *value = function->func_globals; return true;
+      case Field::Name: *value = function->func_name; return true;
+      case Field::QualName: *value = function->func_qualname; return true;
       default: return false;
     }
   }
@@ -205,7 +210,32 @@ static bool load_field(Field field, PyObject* parent, PyObject** value) {
     if (field == Field::Self) return *value = PyMethod_GET_SELF(parent), true;
     if (field == Field::Func) return *value = PyMethod_GET_FUNCTION(parent), true;
   }
+  if (PyType_Check(parent) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(parent), Py_TPFLAGS_HEAPTYPE)) {
+    auto* type = reinterpret_cast<PyHeapTypeObject*>(parent);
+    switch (field) {
+      case Field::Name: *value = type->ht_name; return true;
+      case Field::QualName: *value = type->ht_qualname; return true;
+      case Field::Mro: *value = type->ht_type.tp_mro; return true;
+      case Field::Bases: *value = type->ht_type.tp_bases; return true;
+      default: return false;
+    }
+  }
   return false;
+}
+
+// A slot, or another field that holds an object: read as its descriptor would, which wins over everything else.
+static bool load_member(PyObject* name, PyObject* parent, PyObject** value) {
+  PyTypeObject* type = Py_TYPE(parent);
+  if (type->tp_getattro != PyObject_GenericGetAttr) return false;
+  PyObject* found = _PyType_Lookup(type, name);
+  if (found == nullptr || !Py_IS_TYPE(found, &PyMemberDescr_Type)) return false;
+  auto* descriptor = reinterpret_cast<PyMemberDescrObject*>(found);
+  PyMemberDef* member = descriptor->d_member;
+  if (member->type != T_OBJECT_EX && member->type != T_OBJECT) return false;
+  if (!PyObject_TypeCheck(parent, descriptor->d_common.d_type)) return false;
+  PyObject* held = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(parent) + member->offset);
+  *value = held || member->type == T_OBJECT_EX ? held : Py_None;
+  return true;
 }
 
 bool load_pure(const Access& access, PyObject* parent, PyObject** value) {
@@ -241,7 +271,18 @@ bool load_pure(const Access& access, PyObject* parent, PyObject** value) {
       if (PyType_Check(parent)) *value = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(parent), access.key.get());
       return true;
     case Accessor::Attr:
-      return access.field != Field::None && load_field(access.field, parent, value);
+      return (access.field != Field::None && load_field(access.field, parent, value)) ||
+          load_member(access.key.get(), parent, value);
+    case Accessor::Proxied:
+      // The start of CPython's mappingproxyobject, the same in all releases.
+      if (Py_IS_TYPE(parent, &PyDictProxy_Type)) {
+        struct Proxy {
+          PyObject_HEAD
+          PyObject* mapping;
+        };
+        *value = reinterpret_cast<Proxy*>(parent)->mapping;
+      }
+      return true;
     case Accessor::KeyAt: {
       if (!PyDict_Check(parent)) return true;
       if (has_own_order(parent)) return false;

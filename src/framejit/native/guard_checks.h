@@ -14,10 +14,10 @@ enum class Answer : uint8_t { No, Yes, Unknown };  // Unknown: needs Python code
 
 inline Answer answer(bool condition) { return condition ? Answer::Yes : Answer::No; }
 
-enum class Accessor : uint8_t { Slot, Const, Cell, Dict, Item, Index, Type, TypeAttr, Attr, Call, KeyAt };
+enum class Accessor : uint8_t { Slot, Const, Cell, Dict, Item, Index, Type, TypeAttr, Attr, Call, KeyAt, Proxied };
 
 // C-level attributes that are plain fields, read without the attribute protocol.
-enum class Field : uint8_t { None, Closure, Defaults, KwDefaults, Code, Self, Func };
+enum class Field : uint8_t { None, Closure, Defaults, KwDefaults, Code, Globals, Self, Func, Name, QualName, Mro, Bases };
 
 struct Access {
   Accessor kind;

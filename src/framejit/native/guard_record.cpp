@@ -186,6 +186,8 @@ class Recorder {
       case Accessor::Index:
         if (PyList_Check(object)) return read_anew();
         return set_pinned(i), true;
+      case Accessor::Proxied:
+        return set_pinned(i), true;
       case Accessor::Type:
         if (class_may_change(object)) emit(OpKind::TypeIs, i, object).expected = value(i);
         return set_pinned(i), true;
@@ -202,7 +204,9 @@ class Recorder {
       case Accessor::Attr: {
         // These fields are set once and for all.
         Field field = access.field;
-        if (field == Field::Closure || field == Field::Self || field == Field::Func) return set_pinned(i), true;
+        if (field == Field::Closure || field == Field::Globals || field == Field::Self || field == Field::Func) {
+          return set_pinned(i), true;
+        }
         return read_anew();
       }
       default:

@@ -14,6 +14,7 @@ from framejit.values import (
     constants,
     containers,
     exceptions,
+    higher_order,
     inspection,
     itertools_functions,
     nn_modules,
@@ -22,6 +23,7 @@ from framejit.values import (
     stdlib_functions,
     tensors,
     torch_functions,
+    torch_library,
 )
 
 constants.install_fallback_rules()
@@ -34,6 +36,7 @@ __all__ = [
     "constants",
     "containers",
     "exceptions",
+    "higher_order",
     "inspection",
     "itertools_functions",
     "nn_modules",
@@ -42,4 +45,5 @@ __all__ = [
     "stdlib_functions",
     "tensors",
     "torch_functions",
+    "torch_library",
 ]

@@ -138,11 +138,13 @@ class CallRequest:
     ``result``, when given, replaces what the frame returns (``__init__`` returns the new object).
     """
 
-    __slots__ = ("function", "result", "slots")
+    __slots__ = ("function", "operator", "result", "slots")
 
     def __init__(
         self, function: FunctionValue, slots: list[Value | None], result: Value | None = None
     ) -> None:
+        #: It answers for an operator, which goes on elsewhere should it return NotImplemented.
+        self.operator = False
         self.function = function
         self.slots = slots
         self.result = result

@@ -26,6 +26,7 @@ from framejit.values.iterators import (
 from framejit.values.keys import key_of
 from framejit.values.mappings import DictValue, existing_dict
 from framejit.values.methods import container_of, index_of, is_tensor
+from framejit.values.operators import is_user_class
 from framejit.values.sequences import ListValue, SequenceValue, SliceValue, TupleValue
 from framejit.values.sets import copy_as
 from framejit.values.space import LOOKASIDES, Result, Space, lookaside
@@ -204,6 +205,12 @@ def _convert(cls: type, specials: tuple[str, ...]) -> None:
                 method = space.special_method(value, special)
                 if method is not None:
                     return space.call(method, [], {})
+            kind = value.python_type()
+            if is_user_class(kind) and not issubclass(kind, (int, float, complex, str, bytes)):
+                try:
+                    cls(type(kind.__name__, (), {})())  # CPython's own complaint
+                except TypeError as error:
+                    return space.raise_real(error)
         return fold(space, cls, args, kwargs)
 
     LOOKASIDES[cls] = make

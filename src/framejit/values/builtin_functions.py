@@ -11,7 +11,7 @@ import builtins
 import types
 from abc import ABCMeta
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -21,12 +21,15 @@ from framejit.values.base import Raised, Value
 from framejit.values.constants import format_value
 from framejit.values.folding import NotConstantError, fold, fold_if_constant, python_of
 from framejit.values.functions import function_value
+from framejit.values.generators import GeneratorValue
 from framejit.values.iterators import CallableIterator
 from framejit.values.methods import (
     count_error,
     is_tensor,
     raised_is,
 )
+from framejit.values.objects import ObjectValue
+from framejit.values.operators import is_user_class
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import LOOKASIDES, Result, Space, lookaside
@@ -114,6 +117,9 @@ def _check_class(space: Space, value: Value, classes: Value, cls: type, function
     wanted = real_class(classes)
     if wanted is not None:
         meta = type(wanted)
+        if is_user_class(cls) and cls is not wanted:  # its bases can be replaced
+            mro = space.class_source(cls).child("attr", "__mro__")
+            space.guard(mro, "ID_MATCH", cls.__mro__)
         if meta is type or cls is wanted:
             return space.constant(issubclass(cls, wanted))
         return _ask_metaclass(space, value, classes, cls, wanted, function)
@@ -135,6 +141,15 @@ def _check_class(space: Space, value: Value, classes: Value, cls: type, function
     return space.raise_error(TypeError, f"{function}() arg 2 must be {kinds}")
 
 
+class _Subclass(NamedTuple):
+    """Asks a class with a registry whether ``cls`` is a subclass."""
+
+    cls: type
+
+    def __call__(self, wanted: type) -> bool:
+        return issubclass(self.cls, wanted)
+
+
 def _ask_metaclass(
     space: Space, value: Value, classes: Value, cls: type, wanted: type, function: str
 ) -> Result:
@@ -149,7 +164,11 @@ def _ask_metaclass(
             method = space.special_method(classes, hook)
             assert method is not None
             return space.call(method, [value], {})
-        return space.constant(issubclass(cls, wanted))
+        answer = issubclass(cls, wanted)
+        if not answer and is_user_class(cls):  # it can be registered later
+            asked = space.class_source(wanted).child("call", _Subclass(cls))
+            space.guard(asked, "ID_MATCH", False)
+        return space.constant(answer)
     if issubclass(wanted, torch.nn.Parameter | torch.nn.Buffer) and function == "isinstance":
         if issubclass(cls, wanted):
             return space.constant(True)
@@ -318,6 +337,9 @@ def _next(space: Space, iterator: Value, default: Value | None = None) -> Value:
     if not hasattr(iterator.python_type(), "__next__"):
         name = iterator.python_type().__name__
         space.raise_error(TypeError, f"{name!r} object is not an iterator")
+    if default is None and isinstance(iterator, (GeneratorValue, ObjectValue)):
+        # Their StopIteration carries a value.
+        return space.now(space.call_special(iterator, "__next__", [], "is not an iterator"))
     item = space.next(iterator)
     if item is not None:
         return item

@@ -27,6 +27,7 @@ from framejit.values.space import (
     ClassAttribute,
     Result,
     Space,
+    lookaside,
     wraps,
 )
 
@@ -37,6 +38,8 @@ _TYPE_CONSTANTS = frozenset(
         "__basicsize__", "__dictoffset__", "__flags__", "__abstractmethods__", "__text_signature__",
     ]
 )
+#: Those of them that can be assigned.
+_TYPE_FIELDS = frozenset(["__name__", "__qualname__", "__bases__", "__mro__"])
 
 
 class ClassValue(Value):
@@ -72,7 +75,10 @@ class ClassValue(Value):
         if name == "__class__":
             return space.load(space.class_source(meta), meta)
         if name in _TYPE_CONSTANTS:
-            return constant_value(space, type.__getattribute__(cls, name))
+            known = type.__getattribute__(cls, name)
+            if name in _TYPE_FIELDS and is_user_class(cls):
+                return space.load(space.class_source(cls).child("attr", name), known)
+            return constant_value(space, known)
         if name == "__dict__":
             return space.load(space.class_source(cls).child("attr", "__dict__"), cls.__dict__)
         if issubclass(cls, enum.Enum) and name in cls.__members__:
@@ -177,7 +183,12 @@ class ClassValue(Value):
     def contains(self, space: Space, item: Value) -> Value:
         if issubclass(self.cls, enum.Enum):
             return fold(space, self.cls.__contains__, [item], {}, "`in` on an enum")
-        return super().contains(space, item)
+        method = space.special_method(self, "__contains__")
+        if method is not None:
+            return ConstantValue(space.truth(space.call_now(method, [item])))
+        if space.special_method(self, "__iter__") is None:
+            return super().contains(space, item)
+        return ConstantValue(any(space.equal(element, item) for element in space.items(self)))
 
     def items_now(self, space: Space) -> list[Value] | None:
         if issubclass(self.cls, enum.Enum):
@@ -199,7 +210,12 @@ class ClassValue(Value):
         members = self.items_now(space)
         if members is not None:
             return ConstantValue(len(members))
-        return super().len(space)
+        method = space.special_method(self, "__len__")
+        if method is None:
+            return space.raise_error(
+                TypeError, f"object of type {type(self.cls).__name__!r} has no len()"
+            )
+        return space.call_now(method, [])
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         if isinstance(other, ClassValue) and op in ("==", "!="):
@@ -224,6 +240,8 @@ _TRANSPARENT_METACLASS_CALLS: set[Any] = set()
 def _wrap_class(space: Space, source: Source, obj: type) -> Value:
     if source.accessor != "const":
         space.guard(source, "ID_MATCH", obj)
+    if is_user_class(type(obj)):  # its metaclass can be replaced
+        space.guard(space.class_source(obj), "TYPE_MATCH", type(obj))
     return space.remember(obj, ClassValue(obj, source))
 
 
@@ -336,6 +354,8 @@ class SuperValue(Value):
 
     def getattr(self, space: Space, name: str) -> Result:
         receiver = self.receiver
+        if name == "__class__":
+            return space.load(space.class_source(super), super)
         on_class = isinstance(receiver, ClassValue) and issubclass(receiver.cls, self.cls)
         start = receiver.cls if on_class else receiver.python_type()  # type: ignore[attr-defined]
         mro = start.__mro__
@@ -343,8 +363,8 @@ class SuperValue(Value):
             namespace = type.__getattribute__(owner, "__dict__")
             if name not in namespace:
                 if is_user_class(owner):  # it must stay absent
-                    source = space.class_source(owner).child("attr", "__dict__")
-                    space.guard(source.child("call", _Lacks(name)), "PRESENT")
+                    own = space.class_source(owner).child("dict")
+                    space.guard(own.child("item", name), "ABSENT")
                 continue
             raw = namespace[name]
             source = space.class_source(owner).child("type_attr", name)
@@ -368,25 +388,6 @@ class SuperValue(Value):
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         raise GraphBreak("assigning an attribute of super()")
-
-
-class _Lacks:
-    """Guard accessor: None while a class's own ``__dict__`` lacks ``name`` (else it fails)."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.__name__ = f"lacks_{name}"
-
-    def __call__(self, namespace: Any) -> bool:
-        if self.name in namespace:
-            raise LookupError(self.name)
-        return True
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Lacks) and other.name == self.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
 
 
 class NewMethodValue(Value):
@@ -427,4 +428,15 @@ def make_super(space: Space, args: list[Value]) -> Value:
     cls = args[0].realize()
     if not isinstance(cls, ClassValue):
         raise GraphBreak("super() of something that is not a class")
-    return SuperValue(cls.cls, args[1].realize())
+    receiver = args[1].realize()
+    on_class = isinstance(receiver, ClassValue) and issubclass(receiver.cls, cls.cls)
+    if not on_class and not issubclass(receiver.python_type(), cls.cls):
+        space.raise_error(
+            TypeError, "super(type, obj): obj must be an instance or subtype of type"
+        )
+    return SuperValue(cls.cls, receiver)
+
+
+@lookaside(super)
+def _super(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    return make_super(space, args)

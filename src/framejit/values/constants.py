@@ -10,6 +10,7 @@ from __future__ import annotations
 import decimal
 import enum
 import fractions
+import operator
 import types
 from typing import Any
 
@@ -85,7 +86,7 @@ class ConstantValue(Value):
         return fold(space, getattr(self.value, name), args, kwargs, f"str.{name}")
 
     def getitem(self, space: Space, key: Value) -> Result:
-        return fold(space, type(self.value).__getitem__, [self, key], {}, "indexing")  # type: ignore[attr-defined]
+        return fold(space, operator.getitem, [self, key], {}, "indexing")
 
     def contains(self, space: Space, item: Value) -> Value:
         item = item.realize()
@@ -135,6 +136,22 @@ class OpaqueValue(Value):
     def python_type(self) -> type:
         return type(self.obj)
 
+    def getattr(self, space: Space, name: str) -> Result:
+        cls = type(self.obj)
+        for hook in ("__getattribute__", "__getattr__"):
+            found = space.class_attribute(cls, hook)
+            if found is not None and isinstance(found.raw, types.FunctionType):
+                raise GraphBreak(f"attribute {name!r} of a {self.describe()}")
+        found = space.class_attribute(cls, name)
+        data = found is not None and hasattr(type(found.raw), "__set__")
+        namespace = getattr(self.obj, "__dict__", None) if cls.__dictoffset__ else None
+        if type(namespace) is dict and not data and self.source is not None:
+            source = self.source.child("dict").child("item", name)
+            if name in namespace:
+                return space.load(source, namespace[name])
+            space.guard(source, "ABSENT")
+        return space.generic_getattr(self, name)
+
     def truth(self, space: Space) -> bool:
         cls = type(self.obj)
         if space.class_attribute(cls, "__bool__") or space.class_attribute(cls, "__len__"):
@@ -176,17 +193,25 @@ class PythonModuleValue(Value):
             return space.load(root.child("item", name), namespace[name])
         hook = space.class_attribute(type(module), "__getattr__")
         if hook is not None or "__getattr__" in namespace:  # lazily importing packages, torch.ops
+            own = namespace.get("__getattr__")
+            if type(own) is types.FunctionType and hook is None:
+                space.guard(root.child("item", name), "ABSENT")
+                function = space.load(root.child("item", "__getattr__"), own)
+                return space.call(function, [ConstantValue(name)], {})
+            asked = space.const_source(module, f"module {module.__name__}").child("attr", name)
             try:
                 obj = getattr(module, name)
             except AttributeError as error:
+                space.guard(asked, "ABSENT")
                 return space.raise_real(error)
             if name in namespace:  # it has cached the attribute
                 return space.load(root.child("item", name), obj)
-            return space.load(space.const_source(obj, f"{module.__name__}.{name}"), obj)
+            return space.load(asked, obj)
         if found := space.class_attribute(type(module), name):
             if isinstance(found.raw, property):
                 raise GraphBreak(f"the property {name!r} of module {module.__name__}")
             return space.bind_class_attribute(found, self, type(module), name)
+        space.guard(root.child("item", name), "ABSENT")
         return space.raise_error(
             AttributeError, f"module {module.__name__!r} has no attribute {name!r}"
         )

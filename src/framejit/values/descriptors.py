@@ -29,7 +29,9 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
     kind = type(raw)
     if kind is types.FunctionType:
         return MethodValue(space.load(source, raw), value)
-    if kind is property:
+    if kind is property or (
+        isinstance(raw, property) and kind.__get__ is property.__get__  # type: ignore[attr-defined]
+    ):
         if raw.fget is None:
             return space.raise_error(
                 AttributeError, f"property {name!r} of {cls.__name__!r} object has no getter"

@@ -21,18 +21,18 @@ _STATE = ("__cause__", "__context__", "__traceback__")
 
 
 class ExceptionValue(ObjectValue):
-    """An exception instance. ``raised`` once it has been: it then has a traceback."""
+    """An exception instance. ``trace``: where it has been raised, the outermost place first."""
 
-    __slots__ = ("raised",)
+    __slots__ = ("trace",)
 
     def __init__(
         self, cls: type, obj: Any = None, source: Source | None = None, step: int = 0
     ) -> None:
         super().__init__(cls, obj, source, step)
-        self.raised = False
+        self.trace: tuple[tuple[str, str, int], ...] = ()
 
     def getattr(self, space: Space, name: str) -> Result:
-        if name == "__traceback__" and self.raised and self.source is None:
+        if name == "__traceback__" and self.trace and self.source is None:
             return TracebackValue(self)
         return super().getattr(space, name)
 

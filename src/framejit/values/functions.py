@@ -19,7 +19,7 @@ from framejit.source import Source
 from framejit.values import inline_policy
 from framejit.values.base import CallRequest, Raised, Value
 from framejit.values.constants import ConstantValue, constant_value
-from framejit.values.space import LOOKASIDES, Result, Space, wraps
+from framejit.values.space import LOOKASIDES, NAMED_LOOKASIDES, Result, Space, lookaside, wraps
 
 _GENERATOR_FLAGS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _CODE_ATTRIBUTES = ("__name__", "__qualname__", "__module__", "__doc__")
@@ -127,6 +127,13 @@ class FunctionValue(Value):
                 return call_in_graph(space, function, args, kwargs, self)
         reason = inline_policy.refuses(self.code, self.globals)
         if reason is not None:
+            named = NAMED_LOOKASIDES.get((str(self.globals.get("__name__")), self.code.co_qualname))
+            if named is not None:
+                return named(space, args, kwargs)
+            cell = inline_policy.wrapped_cell(self.code)
+            wrapped = self.cells(space)[cell].contents if cell is not None else None
+            if wrapped is not None:
+                return space.call(wrapped, args, kwargs)
             raise GraphBreak(f"calling {self.name}(): {reason}")
         return self.inline(space, args, kwargs)
 
@@ -153,7 +160,7 @@ class FunctionValue(Value):
         )
         if len(args) > count:
             if not code.co_flags & inspect.CO_VARARGS:
-                raise GraphBreak(f"{self.name}() is called with too many arguments")
+                return self.complain(space, args, kwargs)
             slots[:count] = args[:count]
         else:
             slots[: len(args)] = args
@@ -171,17 +178,16 @@ class FunctionValue(Value):
                 extra[name] = value
                 continue
             if slots[index] is not None:
-                raise GraphBreak(f"{self.name}() got multiple values for argument {name!r}")
+                return self.complain(space, args, kwargs)
             slots[index] = value
         if code.co_flags & inspect.CO_VARKEYWORDS:
             from framejit.values.mappings import DictValue  # room-internal cycle
 
             slots[position] = DictValue({k: (ConstantValue(k), v) for k, v in extra.items()})
         elif extra:
-            name = next(iter(extra))
-            raise GraphBreak(f"{self.name}() got an unexpected keyword argument {name!r}")
-        if None in slots[:total]:
-            self._fill_defaults(space, slots, count, total)
+            return self.complain(space, args, kwargs)
+        if None in slots[:total] and not self._fill_defaults(space, slots, count, total):
+            return self.complain(space, args, kwargs)
         closure = self.cells(space)
         if closure:
             slots[len(slots) - len(closure) :] = closure
@@ -189,23 +195,48 @@ class FunctionValue(Value):
 
     def _fill_defaults(
         self, space: Space, slots: list[Value | None], count: int, total: int
-    ) -> None:
+    ) -> bool:
         missing = [i for i in range(count) if slots[i] is None]
         if missing:
             values = self.default_values(space)
             first = count - len(values)
             for i in missing:
                 if i < first:
-                    name = self.code.co_varnames[i]
-                    raise GraphBreak(f"{self.name}() misses the argument {name!r}")
+                    return False
                 slots[i] = values[i - first]
         for i in range(count, total):
             if slots[i] is None:
                 name = self.code.co_varnames[i]
                 value = self.keyword_default(space, name)
                 if value is None:
-                    raise GraphBreak(f"{self.name}() misses the keyword argument {name!r}")
+                    return False
                 slots[i] = value
+        return True
+
+    def complain(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Any:
+        """The arguments do not fit: raise what CPython says when as many are bound to a function
+        with the same parameters."""
+        code, flags = self.code, inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+        total = code.co_argcount + code.co_kwonlyargcount
+        count = total + (code.co_flags & flags).bit_count()
+        empty = _nothing.__code__
+        parameters = empty.replace(
+            co_argcount=code.co_argcount, co_posonlyargcount=code.co_posonlyargcount,
+            co_kwonlyargcount=code.co_kwonlyargcount, co_varnames=code.co_varnames[:count],
+            co_nlocals=count, co_flags=empty.co_flags | code.co_flags & flags,
+        )  # fmt: skip
+        defaults = (None,) * len(self.default_values(space))
+        function = types.FunctionType(parameters, {}, code.co_name, defaults)
+        function.__qualname__ = self.name
+        names = code.co_varnames[code.co_argcount : total]
+        function.__kwdefaults__ = {
+            name: None for name in names if self.keyword_default(space, name) is not None
+        }
+        try:
+            function(*[None] * len(args), **dict.fromkeys(kwargs))
+        except TypeError as error:
+            space.raise_real(error)
+        raise GraphBreak(f"the arguments of {self.name}() do not fit")
 
     def default_values(self, space: Space) -> list[Value]:
         """The values of ``__defaults__``; guarded in number, lazy in content."""
@@ -247,6 +278,17 @@ class FunctionValue(Value):
                     assert isinstance(value, CellValue)
                     self.closure.append(value)
         return self.closure
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        """A C-level method of functions: binding by hand."""
+        if name != "__get__" or kwargs or not 1 <= len(args) <= 2:
+            raise GraphBreak(f"calling {name}() of a {self.describe()}")
+        receiver = args[0].realize()
+        if receiver.is_constant and receiver.as_python() is None:
+            return self
+        return MethodValue(self, receiver)
 
     # -- attributes --------------------------------------------------------------------------------
 
@@ -300,6 +342,9 @@ class FunctionValue(Value):
             space.effects.note(self)
 
 
+def _nothing() -> None: ...
+
+
 def directives_call(
     space: Space,
     value: FunctionValue,
@@ -327,6 +372,8 @@ def directives_call(
 @wraps(types.FunctionType)
 def _wrap_function(space: Space, source: Source, obj: types.FunctionType) -> Value:
     space.guard(source, "FUNCTION_MATCH", obj.__code__)
+    if source.accessor not in ("const", "type_attr"):  # those are pinned by identity
+        space.guard(source.child("attr", "__globals__"), "ID_MATCH", obj.__globals__)
     value = FunctionValue(
         obj.__code__, obj.__globals__, name=obj.__qualname__, function=obj, source=source
     )
@@ -380,6 +427,13 @@ class MethodValue(Value):
             return None
         same = space.is_(self.receiver, other.receiver) and space.is_(self.function, other.function)
         return ConstantValue(same is (op == "=="))
+
+
+@lookaside(types.MethodType)
+def _make_method(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if len(args) != 2 or kwargs:
+        space.raise_error(TypeError, f"method expected 2 arguments, got {len(args)}")
+    return MethodValue(args[0].realize(), args[1].realize())
 
 
 @wraps(types.MethodType)

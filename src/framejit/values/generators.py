@@ -59,11 +59,22 @@ class GeneratorValue(Value):
         except Raised as error:
             self.finished = True
             if issubclass(error.value.python_type(), StopIteration):
-                space.raise_error(RuntimeError, "generator raised StopIteration")
+                self._stopped(space, error.value)
             raise
         if value is None:
             self.finished = True
         return value
+
+    def _stopped(self, space: Space, stop: Value) -> None:
+        """StopIteration must not leave a generator."""
+        from framejit.values.exceptions import new_exception
+
+        error = new_exception(
+            space, RuntimeError, [ConstantValue("generator raised StopIteration")]
+        )
+        error.attributes["__cause__"] = error.attributes["__context__"] = stop
+        error.attributes["__suppress_context__"] = ConstantValue(True)
+        raise Raised(error)
 
     def call_method(
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
@@ -73,12 +84,18 @@ class GeneratorValue(Value):
         if name == "close":
             return self._close(space)
         if name == "throw":
-            thrown: Value | None = _exception(space, args[0])
+            thrown: Value | None = _exception(space, args)
         elif name in ("send", "__next__"):
             thrown = None
         else:
             raise GraphBreak(f"generator.{name}()")
         sent = args[0] if name == "send" else ConstantValue(None)
+        if not self.started and not self.finished and thrown is None:
+            plain = sent.realize()
+            if not plain.is_constant or plain.as_python() is not None:
+                space.raise_error(
+                    TypeError, "can't send non-None value to a just-started generator"
+                )
         value = self.resume(space, sent, thrown)
         if value is None:
             returned = self.returned
@@ -112,8 +129,15 @@ class GeneratorValue(Value):
         return ConstantValue(None)
 
 
-def _exception(space: Space, value: Value) -> Value:
-    value = value.realize()
+def _exception(space: Space, args: list[Value]) -> Value:
+    """The exception of ``throw(exception)`` or ``throw(class, value, traceback)``."""
+    value = args[0].realize()
     if issubclass(value.python_type(), type):
-        return space.call_now(value, [])
+        given = args[1].realize() if len(args) > 1 else ConstantValue(None)
+        if issubclass(given.python_type(), BaseException):
+            return given
+        none = given.is_constant and given.as_python() is None
+        return space.call_now(value, [] if none else [given])
+    if not issubclass(value.python_type(), BaseException):
+        raise GraphBreak("generator.throw() of something that is not an exception")
     return value

@@ -33,7 +33,23 @@ _OPAQUE_PACKAGES = (
     "torch._library", "torch.library", "torch._ops", "torch._higher_order_ops", "torch._prims",
     "torch._refs", "torch._decomp", "torch._meta_registrations", "torch.ao", "sympy", "numpy",
 )  # fmt: skip
-_EXCEPTIONS = ("torch.distributed.distributions", "framejit.values.polyfills", "torch.cuda.amp")
+_EXCEPTIONS = (
+    "torch.distributed.distributions", "framejit.values.polyfills", "torch.cuda.amp",
+    "torch._functorch.apis", "torch._functorch.vmap", "torch._higher_order_ops.associative_scan",
+)  # fmt: skip
+
+#: Functions that torch puts around others to keep books: the free variable that holds the other.
+_BOOKKEEPING = {
+    "install_generation_tagging_init.<locals>.patched_init": "init",
+    "install_generation_tagging_init.<locals>.patched_setstate": "setstate",
+}
+
+
+def wrapped_cell(code: types.CodeType) -> int | None:
+    """The position of the closure cell with the function to call instead, if there is one."""
+    name = _BOOKKEEPING.get(code.co_qualname)
+    return code.co_freevars.index(name) if name in code.co_freevars else None  # type: ignore[arg-type]
+
 
 _refusals: dict[types.CodeType, str | None] = {}
 

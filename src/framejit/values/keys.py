@@ -48,6 +48,36 @@ class ObjectKey:
         return f"<key of {type(self.target).__name__}>"
 
 
+class UserKey:
+    """The key of a value whose ``__hash__`` and ``__eq__`` are Python code: they are inlined."""
+
+    __slots__ = ("number", "space", "target")
+
+    def __init__(self, space: Space, target: Value, number: int) -> None:
+        self.space = space
+        self.target = target
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is ObjectKey:
+            if not isinstance(other.target, Value):
+                raise GraphBreak("a key with its own __eq__ is compared with an existing object")
+            value: Value = other.target
+        elif type(other) is UserKey:
+            value = other.target
+        elif is_plain(other):
+            value = self.space.constant(other)
+        else:
+            raise GraphBreak("a key with its own __eq__ is compared with a container")
+        return self.space.equal(self.target, value)
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __repr__(self) -> str:
+        return f"<key of {self.target.describe()}>"
+
+
 _by_address: dict[type, bool] = {}
 _plain_enums: dict[type, bool] = {}
 
@@ -103,6 +133,14 @@ def key_of(space: Space, value: Value) -> Any:
     if _is_enum_of_plain(cls) and real_object(value) is not None:
         return real_object(value)
     if not hashed_by_address(cls):
+        found = space.class_attribute(cls, "__hash__")
+        if found is not None and type(found.raw) is types.FunctionType:
+            method = space.special_method(value, "__hash__")
+            assert method is not None
+            number = space.call_now(method, []).realize().as_python()
+            if type(number) is not int:
+                space.raise_error(TypeError, "__hash__ method should return an integer")
+            return UserKey(space, value, hash(number))
         raise GraphBreak(
             f"a {value.describe()} with its own __hash__ is used as a key of a dict or set"
         )
@@ -132,6 +170,8 @@ def key_of_real(obj: Any) -> Any:
 
 def real_key(key: Any) -> tuple[bool, Any]:
     """The real object of a key: (True, object); (False, None) when it was made while capturing."""
+    if type(key) is UserKey:
+        return False, None
     if type(key) is ObjectKey:
         return not isinstance(key.target, Value), key.target
     if type(key) is tuple:

@@ -587,7 +587,7 @@ def wrap_mapping_proxy(space: Space, source: Source, obj: Any) -> Value:
     content = proxied(obj)
     if not isinstance(content, dict):
         raise GraphBreak("a mapping proxy over something that is not a dict")
-    value = existing_dict(space, source.child("call", proxied), content, types.MappingProxyType)
+    value = existing_dict(space, source.child("proxied"), content, types.MappingProxyType)
     return space.remember(obj, value)
 
 

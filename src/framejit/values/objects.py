@@ -29,7 +29,7 @@ _MISSING = object()
 class ObjectValue(Value):
     """An instance. ``attributes`` holds what the program assigned (None: deleted)."""
 
-    __slots__ = ("attributes", "cls", "container", "mutated", "obj", "step")
+    __slots__ = ("attributes", "cls", "container", "mutated", "namespace", "obj", "step")
 
     def __init__(
         self, cls: type, obj: Any = None, source: Source | None = None, step: int = 0
@@ -39,6 +39,8 @@ class ObjectValue(Value):
         self.source = source
         self.attributes: dict[str, Value | None] = {}
         self.container: Any = None
+        #: The value of ``__dict__`` once it has been asked for.
+        self.namespace: Value | None = None
         self.mutated = False
         self.step = step
 
@@ -137,9 +139,11 @@ class ObjectValue(Value):
                     return
             if name in ("__class__", "__dict__"):
                 raise GraphBreak(f"assigning {name} of a {self.describe()}")
-        elif self.obj is None and not _has_dict(cls):
+        elif not _has_dict(cls):
+            about = "has no attribute" if found is None else "attribute"
+            end = "" if found is None else " is read-only"
             space.raise_error(
-                AttributeError, f"{cls.__name__!r} object has no attribute {name!r}"
+                AttributeError, f"{cls.__name__!r} object {about} {name!r}{end}"
             )
         self.store(space, name, value)
 
@@ -163,9 +167,28 @@ class ObjectValue(Value):
             method = MethodValue(space.load(custom.source, custom.raw), self)
             space.call_now(method, [ConstantValue(name)])
             return
+        self.plain_delattr(space, name)
+
+    def plain_delattr(self, space: Space, name: str) -> None:
+        """``object.__delattr__``."""
         found = space.class_attribute(self.cls, name)
-        if found is not None and isinstance(found.raw, property):
-            raise GraphBreak(f"deleting the property {name!r}")
+        if found is not None and type(found.raw) is property:
+            if found.raw.fdel is None:
+                space.raise_error(
+                    AttributeError,
+                    f"property {name!r} of {self.cls.__name__!r} object has no deleter",
+                )
+            deleter = space.load(found.source.child("attr", "fdel"), found.raw.fdel)
+            space.call_now(deleter, [self])
+            return
+        if found is not None and operators.is_user_class(type(found.raw)):
+            descriptor = space.load(found.source, found.raw).realize()
+            method_value = space.special_method(descriptor, "__delete__")
+            if method_value is not None:
+                space.call_now(method_value, [self])
+                return
+            if is_data_descriptor(found.raw):
+                space.raise_error(AttributeError, "__delete__")
         slot = found is not None and isinstance(found.raw, types.MemberDescriptorType)
         if not slot and self.instance_attribute(space, name) is None:
             space.raise_error(
@@ -256,6 +279,8 @@ class ObjectValue(Value):
         method = self._special(space, "__contains__")
         if method is not None:
             return ConstantValue(space.truth(space.call_now(method, [item])))
+        if self._special(space, "__iter__") is None and self._special(space, "__getitem__") is None:
+            space.raise_error(TypeError, f"argument of type {self.cls.__name__!r} is not iterable")
         for element in space.items(self):
             if space.equal(element, item):
                 return ConstantValue(True)
@@ -299,7 +324,12 @@ class ObjectValue(Value):
             return space.raise_error(
                 TypeError, f"object of type {self.cls.__name__!r} has no len()"
             )
-        return space.call_now(method, [])
+        from framejit.values.methods import index_of  # room-internal cycle
+
+        length = index_of(space, space.call_now(method, []))
+        if length < 0:
+            space.raise_error(ValueError, "__len__() should return >= 0")
+        return ConstantValue(length)
 
     def truth(self, space: Space) -> bool:
         method = self._special(space, "__bool__")
@@ -336,13 +366,11 @@ def _has_dict(cls: type) -> bool:
 def instance_dict(space: Space, value: Value) -> Value:
     """``obj.__dict__`` as a mapping value."""
     if isinstance(value, ObjectValue):
-        if value.obj is not None and value.source is not None and not value.attributes:
-            namespace = instance_namespace(value.obj)
-            if namespace is not None:
-                return space.load(value.source.child("dict"), namespace)
         from framejit.values.mappings import InstanceDictValue  # room-internal cycle
 
-        return InstanceDictValue(value)
+        if value.namespace is None:
+            value.namespace = InstanceDictValue(value)
+        return value.namespace
     raise GraphBreak(f"__dict__ of a {value.describe()}")
 
 
@@ -395,7 +423,7 @@ def object_method(
         if name == "__setattr__":
             value.plain_setattr(space, text, rest[1])
         else:
-            value.store(space, text, None)
+            value.plain_delattr(space, text)
         return ConstantValue(None)
     if name in ("__eq__", "__ne__"):
         if operators.identical(space, value, rest[0]):

@@ -88,6 +88,10 @@ def binary(
         result = _attempt(space, right, names[1], op, left, True, False)
         if result is not None:
             return result
+    if op == "+" and left_type in (str, list, tuple):
+        kind = left_type.__name__
+        other = right_type.__name__
+        space.raise_error(TypeError, f'can only concatenate {kind} (not "{other}") to {kind}')
     shown = "** or pow()" if op == "**" else op + ("=" if inplace else "")
     return space.raise_error(
         TypeError,
@@ -129,11 +133,16 @@ def _attempt(
     return not_implemented(space, space.call(bound, [other], {}))
 
 
+_MAY_DECLINE = frozenset({"NotImplemented", "super"})
+
+
 def not_implemented(space: Space, result: Result) -> Result | None:
     """None when the method answered NotImplemented. A pending frame must run to know that, unless
     it cannot answer so: its code never mentions the name."""
     if type(result) is CallRequest:
-        if "NotImplemented" not in result.function.code.co_names:
+        names = result.function.code.co_names
+        if result.result is None and _MAY_DECLINE.isdisjoint(names):
+            result.operator = True  # should it decline all the same, the interpreter breaks
             return result
         result = space.now(result)
     assert isinstance(result, Value)
@@ -260,6 +269,10 @@ def identical(space: Space, left: Value, right: Value) -> bool:
         return False
     if left.is_constant is not right.is_constant:
         return False
+    if isinstance(left, TensorValue) and isinstance(right, TensorValue):
+        left, right = left.original(space), right.original(space)
+        if left is right:
+            return True
     one_object, two_object = _real(left), _real(right)
     if one_object is not None and two_object is not None:
         if one_object is two_object:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import torch
+
 _MISSING = object()
 
 
@@ -37,7 +39,7 @@ class IndexIterator:
         return item
 
 
-# -- sorting and choosing --------------------------------------------------------------------------
+# -- sorting and choosing ---------------------------------------------------------------------
 
 
 def native_order(keys: list[Any], reverse: bool) -> Any:
@@ -109,7 +111,7 @@ def max_by_key(items: list[Any], key: Callable[[Any], Any]) -> Any:
     return best
 
 
-# -- functools -------------------------------------------------------------------------------------
+# -- functools --------------------------------------------------------------------------------
 
 
 def reduce(
@@ -160,7 +162,7 @@ def cmp_to_key(mycmp: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
     return make
 
 
-# -- itertools -------------------------------------------------------------------------------------
+# -- itertools --------------------------------------------------------------------------------
 
 
 class accumulate:
@@ -388,7 +390,7 @@ class grouper:
         return item
 
 
-# -- collections -----------------------------------------------------------------------------------
+# -- collections ------------------------------------------------------------------------------
 
 
 def count_elements(mapping: Any, iterable: Iterable[Any]) -> None:
@@ -398,7 +400,7 @@ def count_elements(mapping: Any, iterable: Iterable[Any]) -> None:
         mapping[element] = get(element, 0) + 1
 
 
-# -- heapq and bisect ------------------------------------------------------------------------------
+# -- heapq and bisect -------------------------------------------------------------------------
 
 
 def sift_down(heap: list[Any], start: int, position: int, largest: bool) -> None:
@@ -517,7 +519,7 @@ def bisect_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None)
     return lo
 
 
-# -- operator --------------------------------------------------------------------------------------
+# -- operator ---------------------------------------------------------------------------------
 
 
 def get_items(obj: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -531,3 +533,47 @@ def copy_object(obj: Any) -> Any:
     new = object.__new__(cls)
     new.__dict__.update(obj.__dict__)
     return new
+
+
+# -- torch.autograd.Function ------------------------------------------------------------------
+
+
+class FunctionContext:
+    """What ``forward`` and ``backward`` see as ``ctx`` while they are traced."""
+
+    def __init__(self, *args: Any) -> None:
+        self._tensors: tuple[Any, ...] = ()
+        self.needs_input_grad = tuple(
+            [isinstance(a, torch.Tensor) and a.requires_grad for a in args]
+        )
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self._tensors = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        return self._tensors
+
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        return self._tensors
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        return None
+
+    def set_materialize_grads(self, value: bool) -> None:
+        return None
+
+
+def function_forward(cls: Any, context: Any, *args: Any) -> Any:
+    """What ``autograd.Function.apply`` calls."""
+    if cls.setup_context is torch.autograd.function._SingleLevelFunction.setup_context:
+        return cls.forward(context, *args)
+    output = cls.forward(*args)
+    cls.setup_context(context, args, output)
+    return output
+
+
+def function_backward(cls: Any, context: Any, *gradients: Any) -> Any:
+    """What autograd calls with the gradients of the outputs."""
+    return cls.backward(context, *gradients)

@@ -149,6 +149,9 @@ class SequenceValue(ContainerValue):
         plain = container_of(other, type(self))
         if plain is None:
             return None
+        lengths = len(self.items), len(plain.items)
+        if isinstance(self, ListValue) and op in ("==", "!=") and lengths[0] != lengths[1]:
+            return space.constant(op == "!=")  # tuples look at their elements first
         return compare_items(space, op, self.items, plain.items)
 
     def repeat(self, space: Space, other: Value) -> list[Value] | None:
@@ -537,7 +540,7 @@ def _plain(obj: Any) -> bool:
 def compare_items(space: Space, op: str, left: list[Value], right: list[Value]) -> Value:
     """How CPython compares lists and tuples: the first elements that differ decide."""
     if op in ("==", "!="):
-        same = len(left) == len(right) and all(map(space.equal, left, right))
+        same = all(map(space.equal, left, right)) and len(left) == len(right)
         return space.constant(same is (op == "=="))
     for one, two in zip(left, right, strict=False):
         if not space.equal(one, two):

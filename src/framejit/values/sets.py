@@ -82,7 +82,9 @@ class SetValue(ContainerValue):
             assert self.space is not None and self.source is not None
             elements = list(_iterate(self.obj))
             copy = (frozenset if self.cls is frozenset else set)(elements)
-            self.space.guard(self.source, "EQUALS_MATCH", copy)
+            plain = type(self.obj) in (set, frozenset)
+            content = self.source if plain else self.source.child("call", _content)
+            self.space.guard(content, "EQUALS_MATCH", copy if plain else frozenset(copy))
             keys = self._keys = set()
             for element in elements:
                 key = key_of_real(element)
@@ -420,6 +422,11 @@ def copy_as(space: Space, value: Value | None, cls: type) -> SetValue:
     result.values = dict(operand.values)
     result.ordered = operand.ordered
     return result
+
+
+def _content(obj: Any) -> frozenset[Any]:
+    """The elements of an instance of a subclass, for guards."""
+    return frozenset(_iterate(obj))
 
 
 def _iterate(obj: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import builtins
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from framejit.exc import GraphBreak
@@ -20,6 +20,8 @@ from framejit.values.base import CallRequest, Raised, Value
 from framejit.values.effects import Effects
 
 Result = Value | CallRequest
+#: What answers a call in the place of the callable: handler(space, args, kwargs).
+Handler = Callable[["Space", list[Value], dict[str, Value]], Result]
 
 #: The operations the interpreter asks for: name -> (operands, what it may answer).
 OPERATIONS: dict[str, tuple[int, str]] = {
@@ -72,7 +74,9 @@ WRAPPERS: dict[type, Callable[[Space, Source, Any], Value]] = {}
 #: (predicate, maker) pairs tried in order for other types.
 WRAP_RULES: list[tuple[Callable[[Any], bool], Callable[[Space, Source, Any], Value]]] = []
 #: Python callables that framejit answers itself: callable -> handler(space, args, kwargs).
-LOOKASIDES: dict[Any, Callable[[Space, list[Value], dict[str, Value]], Result]] = {}
+LOOKASIDES: dict[Any, Handler] = {}
+#: The same by (module, qualified name), for functions of modules that are not imported for this.
+NAMED_LOOKASIDES: dict[tuple[str, str], Handler] = {}
 
 
 def wraps(*kinds: type) -> Callable[[Any], Any]:
@@ -209,6 +213,10 @@ class Space:
         known = self._known.get(id(obj))
         return None if known is None else known[1]
 
+    def known_objects(self) -> Iterable[tuple[Any, Value]]:
+        """Every existing object that was looked at, with its value."""
+        return self._known.values()
+
     def constant(self, obj: Any) -> Value:
         """A value for a Python constant that needs no guard (made by the program or by us)."""
         from framejit.values.constants import constant_value  # room-internal cycle
@@ -240,6 +248,8 @@ class Space:
             scope = namespace.get("__builtins__", builtins)
             scope = scope.__dict__ if isinstance(scope, types.ModuleType) else scope
             if name not in scope:
+                builtin = self.const_source(scope, "globals of builtins").child("item", name)
+                self.guard(builtin, "ABSENT")
                 self.raise_error(NameError, f"name {name!r} is not defined")
             source = self.const_source(scope, "globals of builtins").child("item", name)
             value = self.load(source, scope[name])

@@ -9,6 +9,7 @@ Next room: graph.
 from __future__ import annotations
 
 import operator
+import types
 from typing import Any
 
 import torch
@@ -38,6 +39,8 @@ _METADATA_METHODS = frozenset(
         "has_names", "is_shared", "dim_order",
     ]
 )
+#: Those of them that differ among tensors that `TENSOR_MATCH` takes for equal.
+_UNGUARDED_METHODS = frozenset(["storage_offset", "is_shared"])
 _VIEW_ATTRIBUTES = frozenset(["T", "mT", "H", "mH", "real", "imag", "data"])
 _DATA_DEPENDENT = frozenset(
     [
@@ -57,11 +60,21 @@ _EAGER_ONLY = frozenset(
 )
 
 
+#: Conversions that answer the tensor itself when there is nothing to convert.
+_MAY_ANSWER_ITSELF = frozenset(
+    [
+        "to", "float", "double", "half", "bfloat16", "int", "long", "short", "bool", "char", "byte",
+        "cpu", "cuda", "contiguous", "type", "type_as", "resolve_conj", "resolve_neg", "positive",
+        "expand_as", "cfloat", "cdouble", "reshape", "view_as", "flatten", "dequantize",
+    ]
+)
+
+
 class TensorValue(Value):
     """A tensor. ``node`` is its graph node (None for an existing tensor not yet used);
     ``example`` its metadata; ``obj`` the existing tensor."""
 
-    __slots__ = ("cls", "example", "node", "obj")
+    __slots__ = ("cls", "example", "maybe", "node", "obj")
 
     def __init__(
         self, node: Any, example: Any, cls: type = torch.Tensor, obj: Any = None,
@@ -72,9 +85,23 @@ class TensorValue(Value):
         self.cls = cls
         self.obj = obj
         self.source = source
+        #: (receiver, method, arguments) of a conversion that may have had nothing to convert.
+        self.maybe: tuple[TensorValue, str, list[Value], dict[str, Value]] | None = None
 
     def python_type(self) -> type:
         return self.cls
+
+    def original(self, space: Space) -> TensorValue:
+        """The tensor that this one is: conversions without an effect answer their receiver."""
+        if self.maybe is None:
+            return self
+        receiver, method, args, kwargs = self.maybe
+        fake = receiver.fake(space)
+        result = getattr(fake, method)(
+            *[_with_fakes(space, arg) for arg in args],
+            **{name: _with_fakes(space, arg) for name, arg in kwargs.items()},
+        )
+        return receiver.original(space) if result is fake else self
 
     def describe(self) -> str:
         return "tensor"
@@ -113,7 +140,7 @@ class TensorValue(Value):
             return graph_call(space, getattr, [self, ConstantValue(name)], {})
         if name == "is_leaf":
             if self.node is None:
-                return ConstantValue(self.obj.is_leaf)
+                return self._asked(space, _is_leaf)
             return ConstantValue(bool(self.fake(space).is_leaf))
         if name == "grad":
             if self.obj is not None and self.source is not None:
@@ -138,8 +165,18 @@ class TensorValue(Value):
                 AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
             )
         if callable(attribute):
+            found = space.class_attribute(self.cls, name)  # guarded: it can be patched
+            if found is not None and _is_patched(found.raw):
+                return space.bind_class_attribute(found, self, self.cls, name)
             return BoundBuiltin(self, name)
         raise GraphBreak(f"attribute {name!r} of a tensor")
+
+    def _asked(self, space: Space, question: Any) -> Value:
+        """What ``question`` answers for the existing tensor; not part of what is always guarded."""
+        answer = question(self.obj)
+        if self.source is not None:
+            space.guard(self.source.child("call", question), "EQUALS_MATCH", answer)
+        return ConstantValue(answer)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         raise GraphBreak(f"assigning attribute {name!r} of a tensor")
@@ -174,6 +211,8 @@ class TensorValue(Value):
         result = graph_call_method(space, name, [self, *args], kwargs)
         if name.endswith("_") and not name.endswith("__"):
             return self  # in-place methods answer the tensor itself
+        if name in _MAY_ANSWER_ITSELF and isinstance(result, TensorValue):
+            result.maybe = (self, name, args, kwargs)
         return result
 
     def _metadata_method(
@@ -188,6 +227,9 @@ class TensorValue(Value):
                 return ConstantValue(shape[index])
             except (IndexError, TypeError):
                 raise GraphBreak("Tensor.size() with a dimension out of range")
+        if name in _UNGUARDED_METHODS and self.obj is not None and self.source is not None:
+            if not args and not kwargs:
+                return self._asked(space, getattr(torch.Tensor, name))
         if name in ("dim", "ndimension"):
             return ConstantValue(len(self.metadata().shape))
         real = [a.realize().as_python() if not isinstance(a.realize(), TensorValue)
@@ -230,6 +272,23 @@ class TensorValue(Value):
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not callable")
+
+
+def _with_fakes(space: Space, value: Value) -> Any:
+    value = value.realize()
+    return value.fake(space) if isinstance(value, TensorValue) else value.as_python()
+
+
+def _is_leaf(tensor: torch.Tensor) -> bool:
+    return tensor.is_leaf
+
+
+def _is_patched(raw: Any) -> bool:
+    """A method that a user put on the tensor class: Python code from outside torch."""
+    if type(raw) is not types.FunctionType:
+        return False
+    module = raw.__module__ or ""
+    return module != "torch" and not module.startswith("torch.")
 
 
 def _type_name(space: Space, value: TensorValue) -> Value:

@@ -33,6 +33,11 @@ def text_of(space: Space, value: Value, method: str) -> str:
             key, item = space.items(pair)
             texts.append(f"{text_of(space, key, '__repr__')}: {text_of(space, item, '__repr__')}")
         return "{" + ", ".join(texts) + "}"
+    if issubclass(cls, BaseException) and method == "__repr__":
+        found = space.class_attribute(cls, method)
+        if found is not None and found.owner is BaseException:
+            parts = [text_of(space, a, "__repr__") for a in value.args(space)]  # type: ignore[attr-defined]
+            return f"{cls.__name__}({', '.join(parts)})"
     if cls.__flags__ & 0x200:
         found = space.class_attribute(cls, method)
         if found is not None and found.owner is object and method == "__str__":

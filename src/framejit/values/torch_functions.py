@@ -8,6 +8,7 @@ whole), and recorded changes of that state. Next room: graph.
 from __future__ import annotations
 
 import contextlib
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +22,7 @@ from framejit.values.base import Value
 from framejit.values.classes import class_value
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import BuiltinValue
-from framejit.values.space import LOOKASIDES, WRAPPERS, Result, Space, lookaside
+from framejit.values.space import LOOKASIDES, NAMED_LOOKASIDES, WRAPPERS, Result, Space, lookaside
 from framejit.values.tensors import TensorValue, graph_call
 
 _GRAPH_MODULES = frozenset({"torch.functional", "torch.nn.functional", "torch._lowrank"})
@@ -106,14 +107,20 @@ for _function, _result in {
     torch.jit.is_tracing: False,
     torch._C._get_tracing_state: None,
     torch._C._log_api_usage_once: None,
-    torch.compiler.is_compiling: True,
     torch.compiler.is_dynamo_compiling: True,
     torch.compiler.is_exporting: False,
     torch._C._functorch.peek_interpreter_stack: None,
     torch._C._are_functorch_transforms_active: False,
-    torch.onnx.is_in_onnx_export: False,
 }.items():
     LOOKASIDES[_function] = _answer(_result)
+NAMED_LOOKASIDES["torch.onnx", "is_in_onnx_export"] = _answer(False)  # torch.onnx is slow to import
+
+
+@lookaside(torch.compiler.is_compiling)
+def _is_compiling(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """True; but not for ``nn.Module``, which would leave out its hooks for exceptions."""
+    line = space.line()
+    return ConstantValue(line is None or line[0] != torch.nn.modules.module.__file__)
 
 
 def _current(function: Any) -> None:
@@ -122,11 +129,22 @@ def _current(function: Any) -> None:
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
         real = [a.realize().as_python() for a in args]
         named = {k: v.realize().as_python() for k, v in kwargs.items()}
-        return constant_value(space, function(*real, **named))
+        answer = function(*real, **named)
+        if function in _NOT_IN_STATE:
+            asked = space.const_source(function, function.__name__).child("call", operator.call)
+            space.guard(asked, "EQUALS_MATCH", answer)
+        return constant_value(space, answer)
 
     LOOKASIDES[function] = handler
 
 
+#: Questions without arguments that the native snapshot of the global state does not answer.
+_NOT_IN_STATE = frozenset(
+    [
+        torch.is_anomaly_enabled, torch._C._get_cudnn_enabled, torch.get_num_threads,
+        torch.backends.mha.get_fastpath_enabled, torch._C._get_mkldnn_enabled,
+    ]
+)  # fmt: skip
 for _question in (
     torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype,
     torch.is_autocast_enabled, torch.get_autocast_dtype, torch.is_autocast_cache_enabled,
@@ -134,23 +152,44 @@ for _question in (
     torch.are_deterministic_algorithms_enabled, torch.is_anomaly_enabled,
     torch.amp.autocast_mode.is_autocast_available, torch._C._is_autocast_available,
     torch._C._is_torch_function_enabled, torch._C._len_torch_function_stack,
+    torch._C._is_torch_function_mode_enabled,
     torch.cuda.is_available, torch._C._get_privateuse1_backend_name,
     torch._C._get_cudnn_enabled, torch.get_num_threads,
     torch.backends.mha.get_fastpath_enabled, torch._C._get_mkldnn_enabled,
     torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.broadcast_shapes,
-    torch._C._get_deterministic_algorithms, torch.device,
+    torch._C._get_deterministic_algorithms, torch._C._get_deterministic_algorithms_warn_only,
+    torch.is_deterministic_algorithms_warn_only_enabled, torch.device,
     torch._C._get_accelerator, torch.cuda.is_current_stream_capturing,
 ):  # fmt: skip
     _current(_question)
 
 
+def _overrides(value: Value) -> bool:
+    """What ``torch._C._has_torch_function`` finds out about one argument."""
+    cls = value.realize().python_type()
+    if cls is torch.Tensor or cls is torch.nn.Parameter:
+        return False
+    method = getattr(cls, "__torch_function__", None)
+    return method is not None and method is not torch._C._disabled_torch_function_impl
+
+
+@lookaside(torch.overrides.has_torch_function, torch._C._has_torch_function)
+def _has_torch_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    relevant = space.items(args[0] if args else kwargs["relevant_args"])
+    return ConstantValue(_overridable() and any(_overrides(value) for value in relevant))
+
+
 @lookaside(
-    torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary,
-    torch.overrides.has_torch_function_variadic, torch._C._has_torch_function,
+    torch.overrides.has_torch_function_unary, torch.overrides.has_torch_function_variadic,
     torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic,
 )  # fmt: skip
-def _has_torch_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    return ConstantValue(False)  # tensor subclasses that override are never traced into
+def _any_torch_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    values = [*args, *kwargs.values()]
+    return ConstantValue(_overridable() and any(_overrides(value) for value in values))
+
+
+def _overridable() -> bool:
+    return bool(torch._C._is_torch_function_enabled())
 
 
 @lookaside(torch.is_tensor)

@@ -1,0 +1,66 @@
+"""Compiled graphs that write to inputs, when inputs share memory in another way than at capture.
+
+In: a compiled graph and its inputs. Out: a callable that notes which inputs share memory. A backend
+that makes graphs functional (AOTAutograd) compiles for one such pattern; for any other the recorded
+graph itself runs, operation by operation, which is right whatever aliases what. Next: codegen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Graph = Callable[..., Any]
+
+
+def sharing(tensors: list[torch.Tensor], written: frozenset[int]) -> tuple[Any, ...]:
+    """Which ``tensors`` share memory with one of ``written`` (positions), and where they start."""
+    groups: dict[int, list[int]] = {}
+    for position, tensor in enumerate(tensors):
+        try:
+            key = tensor.untyped_storage()._cdata
+        except (NotImplementedError, RuntimeError):  # sparse tensors and the like have no storage
+            key = -1 - position
+        groups.setdefault(key, []).append(position)
+    return tuple(
+        tuple((position, tensors[position].storage_offset()) for position in members)
+        for members in groups.values()
+        if len(members) > 1 and not written.isdisjoint(members)
+    )
+
+
+def watch_aliases(
+    compiled: Graph,
+    recorded: Graph,
+    inputs: list[torch.Tensor],
+    written: list[int],
+    fixed: list[bool],
+) -> Graph:
+    """``compiled``, used only while inputs share memory as they did at capture.
+
+    ``fixed`` says which inputs belong to modules and stay what they are; they are not looked at
+    again when none of the others can alias one of them.
+    """
+    if not written or len(inputs) < 2 or all(fixed):
+        return compiled
+    wanted = frozenset(written)
+    free = [position for position, known in enumerate(fixed) if not known]
+    if wanted.isdisjoint(free):
+        watched = [*free, *[p for p in written if fixed[p]]]
+    else:
+        watched = list(range(len(inputs)))
+    if len(watched) < 2:
+        return compiled
+    where = frozenset(index for index, position in enumerate(watched) if position in wanted)
+    pattern = sharing([inputs[position] for position in watched], where)
+    everything = len(watched) == len(inputs)
+
+    def run(*tensors: torch.Tensor) -> Any:
+        seen = list(tensors) if everything else [tensors[position] for position in watched]
+        if sharing(seen, where) == pattern:
+            return compiled(*tensors)
+        return recorded(*tensors)
+
+    return run

@@ -1,0 +1,137 @@
+"""Helpers of torch's own Python code that need an answer of framejit's.
+
+In: calls of checks, groupings, annotations and weak references that torch's library code makes.
+Out: constants and values; no graph nodes. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values.base import Value
+from framejit.values.constants import ConstantValue, constant_value
+from framejit.values.mappings import DictValue
+from framejit.values.sequences import ListValue, TupleValue
+from framejit.values.space import Result, Space, lookaside, wraps
+from framejit.values.tensors import TensorValue
+
+# -- annotations and checks -------------------------------------------------------------------
+
+
+@lookaside(torch.jit.annotate)
+def _annotate(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    return kwargs["the_value"] if "the_value" in kwargs else args[1]
+
+
+@lookaside(torch._check_with)
+def _check_with(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    named = dict(zip(("error_type", "cond", "message"), args, strict=False)) | kwargs
+    condition = named["cond"].realize()
+    if not condition.is_constant:
+        raise GraphBreak(f"torch._check() of a {condition.describe()}")
+    if condition.python_type() is not bool:
+        return space.raise_error(
+            TypeError, f"cond must be a bool, but got {condition.python_type()}"
+        )
+    if condition.as_python():
+        return ConstantValue(None)
+    message = named["message"].realize()
+    if message.is_constant and message.as_python() is None:
+        text: Value = ConstantValue(
+            "Expected cond to be True, but got False. (Could this error "
+            "message be improved? If so, please report an enhancement request "
+            "to PyTorch.)"
+        )
+    else:
+        text = space.call_now(space.constant(str), [space.call_now(message, [])])
+    error = named["error_type"].realize().as_python()
+    return space.raise_error(error, text.realize().as_python())
+
+
+@lookaside(torch.Size)
+def _size(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    items = space.items(args[0]) if args else []
+    for item in items:
+        if not issubclass(item.realize().python_type(), int):
+            raise GraphBreak(f"torch.Size() with a {item.describe()}")
+    return TupleValue(items, None, torch.Size)
+
+
+@lookaside(torch._C._group_tensors_by_device_and_dtype)
+def _group_tensors(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    lists = [space.items(part) for part in space.items(args[0])]
+    with_indices = len(args) > 1 and space.truth(args[1])
+    groups: dict[tuple[torch.device, torch.dtype], list[int]] = {}
+    for index, first in enumerate(lists[0]):
+        tensor = first.realize()
+        if not isinstance(tensor, TensorValue):
+            raise GraphBreak("grouping tensor lists whose first list holds something else")
+        metadata = tensor.metadata()
+        groups.setdefault((metadata.device, metadata.dtype), []).append(index)
+    result = DictValue({})
+    for key, members in groups.items():
+        parts: list[Value] = [
+            ListValue([part[index] for index in members] if part else []) for part in lists
+        ]
+        indices = [ConstantValue(index) for index in members] if with_indices else []
+        pair = TupleValue([ListValue(parts), ListValue(list(indices))])
+        result.store(space, key, constant_value(space, key), pair)
+    return result
+
+
+# -- weak references --------------------------------------------------------------------------
+
+
+def dereference(reference: Any) -> Any:
+    """What a weak reference refers to."""
+    return reference()
+
+
+class WeakReferenceValue(Value):
+    """A ``weakref.ref``; ``target`` is None for one that existed before."""
+
+    __slots__ = ("obj", "step", "target")
+
+    def __init__(
+        self, obj: Any, source: Source | None, target: Value | None = None, step: int = 0
+    ) -> None:
+        self.obj = obj
+        self.source = source
+        self.target = target
+        self.step = step
+
+    def python_type(self) -> type:
+        return weakref.ReferenceType
+
+    def truth(self, space: Space) -> bool:
+        return True
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        if args or kwargs:
+            raise GraphBreak("a weak reference called with arguments")
+        if self.target is not None:
+            return self.target
+        assert self.source is not None
+        return space.load(self.source.child("call", dereference), self.obj())
+
+
+@wraps(weakref.ReferenceType)
+def _wrap_reference(space: Space, source: Source, obj: Any) -> Value:
+    space.guard(source, "TYPE_MATCH", weakref.ReferenceType)
+    return space.remember(obj, WeakReferenceValue(obj, source))
+
+
+@lookaside(weakref.ReferenceType)
+def _make_reference(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    if len(args) != 1 or kwargs:
+        raise GraphBreak("making a weak reference with a callback")
+    target = args[0].realize()
+    # Something else must keep the object alive as long as in eager: it must be part of another one.
+    if target.source is None or target.source.base is None or isinstance(target, TensorValue):
+        raise GraphBreak(f"making a weak reference to a {target.describe()}")
+    return WeakReferenceValue(None, None, target, space.step)

@@ -1,0 +1,382 @@
+"""Generators in programs: yield from, send, throw, close, expressions."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+
+from checking import check
+
+x = torch.tensor([1.0, -2.0, 3.0])
+
+
+def one(function, *args, **kwargs):
+    """One graph that holds all operations."""
+    return check(function, *args, fullgraph=True, graphs=1, **kwargs)
+
+
+def count(n):
+    for i in range(n):
+        yield i
+
+
+def chain(*parts):
+    for part in parts:
+        got = yield from part
+        if got is not None:
+            yield got
+
+
+def averager():
+    total, n, average = 0, 0, None
+    while True:
+        value = yield average
+        if value is None:
+            return total
+        total = total + value
+        n += 1
+        average = total / n
+
+
+def guarded(log):
+    try:
+        while True:
+            try:
+                value = yield len(log)
+                log.append(value)
+            except ValueError as error:
+                log.append(str(error))
+    finally:
+        log.append("closed")
+
+
+@contextlib.contextmanager
+def tagged(log, tag):
+    log.append("in " + tag)
+    try:
+        yield tag.upper()
+    except KeyError:
+        log.append("swallowed")
+    finally:
+        log.append("out " + tag)
+
+
+class Tree:
+    def __init__(self, value, *kids):
+        self.value, self.kids = value, kids
+
+    def __iter__(self):
+        yield self.value
+        for kid in self.kids:
+            yield from kid
+
+
+def test_101_for():
+    def f(a):
+        for i in count(4):
+            a = a + i
+        return a
+
+    one(f, x, ops=4)
+
+
+def test_102_next_and_default():
+    def f(a):
+        g = count(2)
+        return a * next(g) + next(g), next(g, "end"), next(g, None)
+
+    one(f, x)
+
+
+def test_103_stop_iteration_value():
+    def g():
+        yield 1
+        return 5
+
+    def f(a):
+        it = g()
+        next(it)
+        try:
+            next(it)
+        except StopIteration as error:
+            return a + 1, error.value
+
+    one(f, x)
+
+
+def test_104_yield_from_value():
+    def inner():
+        yield 1
+        return "done"
+
+    one(lambda a: (a + 1, list(chain(inner(), count(2), [7]))), x)
+
+
+def test_105_send():
+    def f(a):
+        g = averager()
+        next(g)
+        g.send(a)
+        r = g.send(a * 3)
+        try:
+            g.send(None)
+        except StopIteration as error:
+            return r, error.value
+
+    one(f, x)
+
+
+def test_106_throw_and_close():
+    def f(a):
+        log = []
+        g = guarded(log)
+        out = [next(g), g.send("s"), g.throw(ValueError("v")), g.throw(ValueError)]
+        g.close()
+        g.close()
+        return a + 1, log, out, next(g, "end")
+
+    one(f, x)
+
+
+def test_107_throw_leaves():
+    def f(a):
+        log = []
+        g = guarded(log)
+        next(g)
+        try:
+            g.throw(KeyError("k"))
+        except KeyError as error:
+            return a + 1, log, str(error)
+
+    one(f, x)
+
+
+def test_108_throw_before_start():
+    def f(a):
+        g = count(3)
+        try:
+            g.throw(ValueError("early"))
+        except ValueError as error:
+            return a + 1, str(error), list(g)
+
+    one(f, x)
+
+
+def test_109_send_before_start():
+    def f(a):
+        g = count(3)
+        try:
+            g.send(1)
+        except TypeError as error:
+            return a + 1, str(error)
+
+    one(f, x)
+
+
+def test_110_expression():
+    def f(a):
+        n = 2
+        g = (a * i * n for i in range(3) if i)
+        n = 3
+        return sum(g), any(i > 1 for i in count(3)), {k: v for k, v in zip("ab", count(2))}
+
+    one(f, x)
+
+
+def test_111_infinite():
+    def forever():
+        n = 0
+        while True:
+            yield n
+            n += 1
+
+    def f(a):
+        for i in forever():
+            if i > 3:
+                break
+            a = a + i
+        return a
+
+    one(f, x)
+
+
+def test_112_two_interleaved():
+    def f(a):
+        g, h = count(3), count(3)
+        return a + 1, [next(g), next(h), next(g), *h, *g]
+
+    one(f, x)
+
+
+def test_113_recursive():
+    one(lambda a: (a + sum(Tree(1, Tree(2, Tree(3)), Tree(4))), list(Tree(1, Tree(2)))), x)
+
+
+def test_114_context_manager():
+    def f(a):
+        log = []
+        with tagged(log, "t") as t:
+            a = a + 1
+        with tagged(log, "u"):
+            raise KeyError("k")
+        try:
+            with tagged(log, "v"):
+                raise ValueError("left")
+        except ValueError as error:
+            log.append(str(error))
+        return a * 2, log, t
+
+    check(f, x, ops=2)
+
+
+def test_115_stop_iteration_inside():
+    def bad():
+        yield 1
+        raise StopIteration("x")
+
+    def f(a):
+        try:
+            list(bad())
+        except RuntimeError as error:
+            return a + 1, str(error), type(error.__cause__).__name__
+
+    one(f, x)
+
+
+def test_116_returned_unstarted():
+    one(lambda a: (a + 1, count(3)), x)
+
+
+def test_117_returned_started():
+    def f(a):
+        g = count(4)
+        n = next(g)
+        return a + n + 1, g
+
+    check(f, x)
+
+
+def test_118_argument_generator():
+    def f(a, n):
+        g = iter(range(n))
+        return a + sum(v for v in g)
+
+    one(f, x, 4)
+
+
+def test_119_existing_generator():
+    def make():
+        g = count(4)
+        return lambda a: a + next(g)
+
+    check(None, x, make=make, calls=1)
+
+
+def test_120_across_break():
+    def f(a):
+        for i in count(3):
+            a = a + i
+            print(i)
+        return a
+
+    check(f, x)
+
+
+def test_121_close_swallows_exit():
+    def stubborn():
+        try:
+            yield 1
+        except GeneratorExit:
+            yield 2
+
+    def f(a):
+        g = stubborn()
+        next(g)
+        try:
+            g.close()
+        except RuntimeError as error:
+            return a + 1, str(error)
+
+    one(f, x)
+
+
+def test_122_yield_in_with_and_finally():
+    def g(log):
+        try:
+            yield 1
+            yield 2
+        finally:
+            log.append("fin")
+
+    def f(a):
+        log = []
+        for i in g(log):
+            a = a + i
+            log.append(i)
+        return a, log
+
+    one(f, x)
+
+
+def test_123_unpack_and_star():
+    def f(a):
+        p, q = count(2)
+        r, *s = count(4)
+        return a + p + q, r, s, max(count(5)), sorted(count(3), reverse=True), tuple(count(2))
+
+    one(f, x)
+
+
+def test_124_yield_from_delegates_send_throw():
+    def outer(log):
+        try:
+            yield from guarded(log)
+        except KeyError:
+            yield "caught"
+
+    def f(a):
+        log = []
+        g = outer(log)
+        next(g)
+        g.send("z")
+        g.throw(ValueError("w"))
+        return a + 1, g.throw(KeyError("k")), log
+
+    check(f, x)
+
+
+def test_125_in_and_handled_exception():
+    def g():
+        try:
+            raise ValueError("in")
+        except ValueError:
+            yield 1
+            raise
+
+    def f(a):
+        it = g()
+        n = next(it)
+        try:
+            raise KeyError("mine")
+        except KeyError:
+            try:
+                next(it)
+            except ValueError as error:
+                text = str(error)
+        return a + n, text, 2 in count(3), 9 in count(3)
+
+    check(f, x)
+
+
+def test_126_async_breaks():
+    async def co(a):
+        return a
+
+    def f(a):
+        c = co(1)
+        b = a + 1
+        c.close()
+        return b
+
+    check(f, x)

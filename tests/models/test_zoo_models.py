@@ -1,0 +1,135 @@
+"""Models of transformers and timm, small and random: one graph each, results and gradients equal.
+
+Issue 2. Weights are random; nothing is downloaded.
+"""
+
+import copy
+import importlib
+
+import pytest
+import torch
+
+import framejit
+from checking import CountingBackend
+
+TOKENS = torch.arange(24).reshape(2, 12) % 90
+PIXELS = torch.linspace(-1, 1, 2 * 3 * 32 * 32).reshape(2, 3, 32, 32)
+SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+
+
+def transformers_model(module, config, model, **options):
+    """A model of transformers with a small configuration."""
+    pytest.importorskip("transformers")
+    library = importlib.import_module(f"transformers.models.{module}.modeling_{module}")
+    settings = importlib.import_module(f"transformers.models.{module}.configuration_{module}")
+    torch.manual_seed(0)
+    return getattr(library, model)(getattr(settings, config)(**options)).eval()
+
+
+def bert():
+    return transformers_model(
+        "bert", "BertConfig", "BertModel", vocab_size=100, intermediate_size=64, **SMALL
+    ), {"input_ids": TOKENS}
+
+
+def gpt2():
+    return transformers_model(
+        "gpt2", "GPT2Config", "GPT2LMHeadModel", vocab_size=100, n_embd=32, n_layer=2, n_head=4
+    ), {"input_ids": TOKENS, "use_cache": False}
+
+
+def llama():
+    return transformers_model(
+        "llama", "LlamaConfig", "LlamaForCausalLM", vocab_size=100, intermediate_size=64,
+        num_key_value_heads=2, **SMALL,
+    ), {"input_ids": TOKENS, "use_cache": False}  # fmt: skip
+
+
+def t5():
+    return transformers_model(
+        "t5", "T5Config", "T5ForConditionalGeneration", vocab_size=100, d_model=32, d_ff=64,
+        d_kv=8, num_layers=2, num_heads=4, decoder_start_token_id=0,
+    ), {"input_ids": TOKENS, "decoder_input_ids": TOKENS[:, :5], "use_cache": False}  # fmt: skip
+
+
+def vit():
+    return transformers_model(
+        "vit", "ViTConfig", "ViTModel", image_size=32, patch_size=8, intermediate_size=64, **SMALL
+    ), {"pixel_values": PIXELS}
+
+
+def resnet18():
+    timm = pytest.importorskip("timm")
+    torch.manual_seed(0)
+    return timm.create_model("resnet18", pretrained=False, num_classes=10).eval(), {"x": PIXELS}
+
+
+MODELS = [bert, gpt2, llama, t5, vit, resnet18]
+
+
+def tensors(result):
+    """The tensors of a result, in order."""
+    if isinstance(result, torch.Tensor):
+        return [result]
+    if isinstance(result, dict):
+        result = list(result.values())
+    return [t for part in result or () if part is not None for t in tensors(part)]
+
+
+@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
+def test_one_graph_and_equal_results(make):
+    model, inputs = make()
+    backend = CountingBackend()
+    compiled = framejit.compile(model, backend=backend, fullgraph=True)
+    with torch.no_grad():
+        expected = model(**inputs)
+        for _ in range(2):
+            got = compiled(**inputs)
+            assert type(got) is type(expected)
+            torch.testing.assert_close(tensors(got), tensors(expected), atol=1e-4, rtol=1e-4)
+    assert len(backend.graphs) == 1
+
+
+def compare_training(model, inputs, backend, tolerance):
+    """Two steps with and without compiling: losses, gradients and buffers are equal."""
+    model.train()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    twin = copy.deepcopy(model)
+    compiled = framejit.compile(twin, backend=backend, fullgraph=True)
+    for _ in range(2):
+        for called, owner in ((model, model), (compiled, twin)):
+            owner.zero_grad()
+            sum(t.square().mean() for t in tensors(called(**inputs))).backward()
+        for (name, one), two in zip(model.named_parameters(), twin.parameters(), strict=True):
+            assert (one.grad is None) == (two.grad is None), name
+            if one.grad is not None:
+                torch.testing.assert_close(
+                    two.grad, one.grad, atol=tolerance, rtol=1e-3, msg=lambda m: f"{name}: {m}"
+                )
+    for (name, one), two in zip(model.named_buffers(), twin.buffers(), strict=True):
+        torch.testing.assert_close(two, one, atol=tolerance, rtol=1e-3, msg=name)
+
+
+@pytest.mark.parametrize("make", [bert, resnet18], ids=lambda make: make.__name__)
+def test_training_gradients(make):
+    model, inputs = make()
+    backend = CountingBackend()
+    compare_training(model, inputs, backend, 1e-4)
+    assert len(backend.graphs) == 1
+
+
+def test_inductor_on_a_tiny_bert():
+    model = transformers_model(
+        "bert", "BertConfig", "BertModel", vocab_size=100, hidden_size=16, intermediate_size=16,
+        num_hidden_layers=1, num_attention_heads=2, attn_implementation="eager",
+    )  # fmt: skip
+    inputs = {"input_ids": TOKENS[:, :4]}
+    compiled = framejit.compile(model, fullgraph=True)
+    with torch.no_grad():
+        expected = model(**inputs)
+        torch.testing.assert_close(
+            tensors(compiled(**inputs)), tensors(expected), atol=1e-4, rtol=1e-4
+        )
+    compare_training(model, inputs, "inductor", 1e-4)
