@@ -28,6 +28,7 @@ setup(
                 f"{ROOM}/guard_tree.cpp",
                 f"{ROOM}/guard_record.cpp",
                 f"{ROOM}/guard_type.cpp",
+                f"{ROOM}/guard_export.cpp",
                 f"{ROOM}/dispatch.cpp",
                 f"{ROOM}/tail_call.cpp",
                 f"{ROOM}/binding.cpp",

@@ -77,7 +77,8 @@ static PyObject* dispatch(CompiledObject* self, PyObject* const* slots, Py_ssize
       return run_entry(self, entry, slots, &call);
     }
   }
-  if (!self->run_only && !thread_state.run_only && self->miss && self->miss != Py_None) {
+  bool ask = self->ask_always || (!self->run_only && !thread_state.run_only);
+  if (ask && self->miss && self->miss != Py_None) {
     Ref entry = ask_for_entry(self, slots, count);
     if (!entry && PyErr_Occurred()) return nullptr;
     auto* found = reinterpret_cast<EntryObject*>(entry.get());
@@ -354,6 +355,7 @@ static PyMemberDef compiled_members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(CompiledObject, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(CompiledObject, weak_references), READONLY, nullptr},
     {"run_only", T_BOOL, offsetof(CompiledObject, run_only), 0, "On a miss do not call `miss`."},
+    {"ask_always", T_BOOL, offsetof(CompiledObject, ask_always), 0, "Call `miss` even where nothing new is compiled."},
     {nullptr, 0, 0, 0, nullptr}};
 
 static PyGetSetDef compiled_properties[] = {
@@ -382,7 +384,10 @@ static PyObject* set_dispatch_enabled(PyObject*, PyObject* value) {
   return PyBool_FromLong(!std::exchange(thread_state.dispatch_disabled, flag == 0));
 }
 
+static PyObject* is_run_only(PyObject*, PyObject*) { return PyBool_FromLong(thread_state.run_only); }
+
 static PyMethodDef functions[] = {
+    {"is_run_only", is_run_only, METH_NOARGS, "Thread-local: what `set_run_only` set."},
     {"set_run_only", set_run_only, METH_O, "Thread-local: misses capture nothing. Returns the previous setting."},
     {"set_dispatch_enabled", set_dispatch_enabled, METH_O,
      "Thread-local: False makes compiled functions behave as their originals. Returns the previous setting."},

@@ -118,6 +118,7 @@ struct CompiledObject {
   Py_ssize_t slot_count;  // raw mode only
   Py_ssize_t last;        // index of the entry that was hit last
   char run_only;
+  char ask_always;        // call `miss` even where nothing new is compiled: it knows entries of a package
 };
 
 struct TailCallObject {

@@ -107,19 +107,60 @@ bool global_state_matches(const GlobalStateObject* state) {
   return GlobalFlags::read() == state->flags && same_function_modes(state);
 }
 
+// Overwrites the flags that were just read by those of an exported state; all of them must be there.
+static int set_flags(GlobalFlags* flags, PyObject* values) {
+#define SET(field, words)                                                                      \
+  {                                                                                            \
+    PyObject* value = PyDict_GetItemString(values, #field);                                    \
+    if (!value) return PyErr_Format(PyExc_KeyError, "%s", #field), -1;                         \
+    auto number = PyLong_AsUnsignedLongLongMask(value);                                        \
+    if (PyErr_Occurred()) return -1;                                                           \
+    flags->field = static_cast<decltype(flags->field)>(number);                                \
+  }
+  FOR_EACH_FLAG(SET)
+#undef SET
+  return 0;
+}
+
 static PyObject* state_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  if (PyTuple_GET_SIZE(args) || (kwargs && PyDict_GET_SIZE(kwargs))) {
-    PyErr_SetString(PyExc_TypeError, "GlobalState() takes no arguments");
+  PyObject *values = nullptr, *modes = nullptr;
+  static const char* names[] = {"flags", "function_modes", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O!O!:GlobalState", const_cast<char**>(names), &PyDict_Type, &values,
+                                   &PyTuple_Type, &modes)) {
     return nullptr;
   }
-  auto* self = reinterpret_cast<GlobalStateObject*>(type->tp_alloc(type, 0));
+  if (!values != !modes) {
+    PyErr_SetString(PyExc_TypeError, "GlobalState() takes flags and function_modes, or nothing");
+    return nullptr;
+  }
+  Ref made = Ref::steal(type->tp_alloc(type, 0));
+  auto* self = reinterpret_cast<GlobalStateObject*>(made.get());
   if (!self) return nullptr;
   self->flags = GlobalFlags::read();
   self->function_modes = new std::vector<Ref>();
-  for (int64_t i = 0; i < FunctionModes::stack_len(); i++) {
-    self->function_modes->push_back(Ref::borrow(function_mode_at(i)));
+  if (values && set_flags(&self->flags, values) < 0) return nullptr;
+  int64_t count = values ? PyTuple_GET_SIZE(modes) : FunctionModes::stack_len();
+  for (int64_t i = 0; i < count; i++) {
+    self->function_modes->push_back(Ref::borrow(values ? PyTuple_GET_ITEM(modes, i) : function_mode_at(i)));
   }
-  return reinterpret_cast<PyObject*>(self);
+  return made.release();
+}
+
+static PyObject* state_export(GlobalStateObject* self, PyObject*) {
+  Ref flags = Ref::steal(PyDict_New());
+  Ref modes = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(self->function_modes->size())));
+  if (!flags || !modes) return nullptr;
+#define PUT(field, words)                                                                                    \
+  {                                                                                                          \
+    Ref value = Ref::steal(PyLong_FromUnsignedLongLong(static_cast<uint64_t>(self->flags.field)));           \
+    if (!value || PyDict_SetItemString(flags.get(), #field, value.get()) < 0) return nullptr;                \
+  }
+  FOR_EACH_FLAG(PUT)
+#undef PUT
+  for (size_t i = 0; i < self->function_modes->size(); i++) {
+    PyTuple_SET_ITEM(modes.get(), static_cast<Py_ssize_t>(i), Py_NewRef((*self->function_modes)[i].get()));
+  }
+  return PyTuple_Pack(2, flags.get(), modes.get());
 }
 
 static int state_traverse(GlobalStateObject* self, visitproc visit, void* arg) {
@@ -175,6 +216,8 @@ static PyMethodDef state_methods[] = {
      "True if the state of this thread equals the snapshot."},
     {"diff", reinterpret_cast<PyCFunction>(state_diff), METH_NOARGS,
      "What differs from the snapshot, in words; empty if nothing does."},
+    {"export", reinterpret_cast<PyCFunction>(state_export), METH_NOARGS,
+     "export() -> (flags by name, __torch_function__ modes), as the constructor takes them."},
     {nullptr, nullptr, 0, nullptr}};
 
 int add_global_state(PyObject* module) {

@@ -7,16 +7,24 @@ namespace framejit {
 
 // ---- parsing --------------------------------------------------------------------------------------------------
 
+static const struct {
+  const char* name;
+  Accessor kind;
+} accessors[] = {{"slot", Accessor::Slot},   {"const", Accessor::Const}, {"cell", Accessor::Cell},
+             {"dict", Accessor::Dict},   {"item", Accessor::Item},   {"index", Accessor::Index},
+             {"type", Accessor::Type},   {"type_attr", Accessor::TypeAttr}, {"attr", Accessor::Attr},
+             {"call", Accessor::Call},   {"key_at", Accessor::KeyAt}, {"proxied", Accessor::Proxied}};
+
+const char* accessor_name(Accessor kind) {
+  for (auto& row : accessors) {
+    if (row.kind == kind) return row.name;
+  }
+  return "";
+}
+
 int parse_access(PyObject* name, PyObject* key, bool is_root, Access* access) {
-  static const struct {
-    const char* name;
-    Accessor kind;
-  } table[] = {{"slot", Accessor::Slot},   {"const", Accessor::Const}, {"cell", Accessor::Cell},
-               {"dict", Accessor::Dict},   {"item", Accessor::Item},   {"index", Accessor::Index},
-               {"type", Accessor::Type},   {"type_attr", Accessor::TypeAttr}, {"attr", Accessor::Attr},
-               {"call", Accessor::Call},   {"key_at", Accessor::KeyAt}, {"proxied", Accessor::Proxied}};
   bool found = false;
-  for (auto& row : table) {
+  for (auto& row : accessors) {
     if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, row.name) == 0) {
       access->kind = row.kind;
       found = true;
@@ -118,24 +126,44 @@ static int parse_tensor(PyObject* spec, Check* check) {
   return 0;
 }
 
+// What `TensorCheck::metadata` answered, in place of an example.
+static int parse_metadata(PyObject* spec, Check* check) {
+  PyObject* type = PyTuple_GET_ITEM(spec, 1);
+  if (!PyType_Check(type)) {
+    PyErr_Format(PyExc_TypeError, "a check of metadata needs the tensor's class, not %R", type);
+    return -1;
+  }
+  check->tensor = std::make_unique<TensorCheck>(reinterpret_cast<PyTypeObject*>(type), PyTuple_GET_ITEM(spec, 2));
+  check->payload = Ref::borrow(type);
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+static const struct {
+  const char* name;
+  CheckKind kind;
+  Py_ssize_t size;  // of the tuple, at least
+} check_kinds[] = {{"type", CheckKind::Type, 2},         {"id", CheckKind::Id, 2},
+             {"equals", CheckKind::Equals, 2},     {"len", CheckKind::Len, 2},
+             {"keys", CheckKind::Keys, 2},         {"absent", CheckKind::Absent, 1},
+             {"present", CheckKind::Present, 1},   {"function", CheckKind::Function, 2},
+             {"tensor", CheckKind::Tensor, 2},     {"same", CheckKind::Same, 2},
+             {"distinct", CheckKind::Distinct, 2}, {"truth", CheckKind::Truth, 2},
+             {"bool", CheckKind::Bool, 2},        {"metadata", CheckKind::Tensor, 3}};
+
+const char* check_name(CheckKind kind) {
+  for (auto& row : check_kinds) {
+    if (row.kind == kind) return row.name;
+  }
+  return "";
+}
+
 int parse_check(PyObject* spec, int node_index, Check* check) {
-  static const struct {
-    const char* name;
-    CheckKind kind;
-    Py_ssize_t size;  // of the tuple, at least
-  } table[] = {{"type", CheckKind::Type, 2},         {"id", CheckKind::Id, 2},
-               {"equals", CheckKind::Equals, 2},     {"len", CheckKind::Len, 2},
-               {"keys", CheckKind::Keys, 2},         {"absent", CheckKind::Absent, 1},
-               {"present", CheckKind::Present, 1},   {"function", CheckKind::Function, 2},
-               {"tensor", CheckKind::Tensor, 2},     {"same", CheckKind::Same, 2},
-               {"distinct", CheckKind::Distinct, 2}, {"truth", CheckKind::Truth, 2},
-               {"bool", CheckKind::Bool, 2}};
   if (!PyTuple_Check(spec) || PyTuple_GET_SIZE(spec) < 1 || !PyUnicode_Check(PyTuple_GET_ITEM(spec, 0))) {
     PyErr_Format(PyExc_TypeError, "a check must be a tuple (kind, ...), not %R", spec);
     return -1;
   }
   const char* name = nullptr;
-  for (auto& row : table) {
+  for (auto& row : check_kinds) {
     if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(spec, 0), row.name) != 0) continue;
     if (PyTuple_GET_SIZE(spec) < row.size) break;
     name = row.name;
@@ -175,7 +203,7 @@ int parse_check(PyObject* spec, int node_index, Check* check) {
     case CheckKind::Truth:
       return require(PyCallable_Check(payload), "a callable");
     case CheckKind::Tensor:
-      return parse_tensor(spec, check);
+      return strcmp(name, "tensor") == 0 ? parse_tensor(spec, check) : parse_metadata(spec, check);
     case CheckKind::Same: {
       Ref one = Ref::steal(PyTuple_Pack(1, payload));
       return one ? parse_node_indices(one.get(), node_index, &check->nodes) : -1;

@@ -44,6 +44,9 @@ struct Check {
 // Parses what the guard planner wrote; -1 with an exception if it is malformed.
 int parse_access(PyObject* name, PyObject* key, bool is_root, Access* access);
 int parse_check(PyObject* spec, int node_index, Check* check);
+// The names that the two above know.
+const char* accessor_name(Accessor kind);
+const char* check_name(CheckKind kind);
 
 // The value below `parent`, borrowed. *value may become NULL. False: cannot be read purely.
 bool load_pure(const Access& access, PyObject* parent, PyObject** value);

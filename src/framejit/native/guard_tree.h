@@ -126,4 +126,7 @@ struct GuardTreeObject {
 extern PyTypeObject* guard_tree_type;
 int add_guard_tree(PyObject* module);
 
+// The node list that the tree was made from (guard_export.cpp). LookupError: an object of an identity check has died.
+PyObject* export_tree(const GuardTree& tree);
+
 }  // namespace framejit

@@ -139,6 +139,11 @@ static PyObject* tree_explain(GuardTreeObject* self, PyObject* slots) {
   return Py_BuildValue("(ii)", failure.node, failure.check);
 }
 
+static PyObject* tree_export(GuardTreeObject* self, PyObject*) { return export_tree(*self->tree); }
+static PyObject* tree_state(GuardTreeObject* self, void*) {
+  return Py_NewRef(self->tree->state ? self->tree->state.get() : Py_None);
+}
+
 static PyObject* tree_size(GuardTreeObject* self, void*) { return PyLong_FromSize_t(self->tree->nodes.size()); }
 static PyObject* tree_captures(GuardTreeObject* self, void*) { return PyLong_FromLong(self->tree->capture_count); }
 static PyObject* tree_records(GuardTreeObject* self, void*) { return PyLong_FromSize_t(self->tree->record_count()); }
@@ -152,9 +157,12 @@ static PyMethodDef tree_methods[] = {
     {"explain", reinterpret_cast<PyCFunction>(tree_explain), METH_O,
      "explain(slots) -> None, or (node index, check index) of the first failure; check index -1: a captured value is "
      "missing, -2: the global state differs."},
+    {"export", reinterpret_cast<PyCFunction>(tree_export), METH_NOARGS,
+     "export() -> the nodes, as the constructor takes them; LookupError if an object of an identity check has died."},
     {nullptr, nullptr, 0, nullptr}};
 
 static PyGetSetDef tree_properties[] = {
+    {"state", reinterpret_cast<getter>(tree_state), nullptr, "The GlobalState, or None.", nullptr},
     {"size", reinterpret_cast<getter>(tree_size), nullptr, "Number of nodes.", nullptr},
     {"capture_count", reinterpret_cast<getter>(tree_captures), nullptr, "Number of captured values.", nullptr},
     {"record_count", reinterpret_cast<getter>(tree_records), nullptr, "Number of records kept for fast hits.", nullptr},

@@ -49,6 +49,48 @@ class TensorCheck {
     if (check_strides_) strides_ = tensor->strides().vec();
   }
 
+  // From what `metadata` answered; sets a Python exception when that is malformed.
+  TensorCheck(PyTypeObject* type, PyObject* metadata) : type_(type) {
+    unsigned long long keys;
+    int dtype, device_type, device_index, layout, grad, plain, dynamic, check_strides;
+    long long ndim;
+    PyObject *sizes, *strides;
+    if (!PyTuple_Check(metadata) ||
+        !PyArg_ParseTuple(metadata, "KiiiippppLO!O!:metadata", &keys, &dtype, &device_type, &device_index, &layout,
+                          &grad, &plain, &dynamic, &check_strides, &ndim, &PyTuple_Type, &sizes, &PyTuple_Type,
+                          &strides)) {
+      if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "the metadata of a tensor must be a tuple");
+      return;
+    }
+    keys_ = keys;
+    dtype_ = static_cast<c10::ScalarType>(dtype);
+    try {
+      device_ = c10::Device(static_cast<c10::DeviceType>(device_type), static_cast<c10::DeviceIndex>(device_index));
+    } catch (const std::exception&) {
+      PyErr_SetString(PyExc_ValueError, "the metadata of a tensor names no device");
+    }
+    layout_ = static_cast<c10::Layout>(layout);
+    requires_grad_ = grad;
+    plain_ = plain;
+    dynamic_ = dynamic;
+    check_strides_ = check_strides;
+    ndim_ = ndim;
+    sizes_ = numbers(sizes);
+    strides_ = numbers(strides);
+    bool whole = (dynamic_ || static_cast<int64_t>(sizes_.size()) == ndim_) &&
+        (!check_strides_ || static_cast<int64_t>(strides_.size()) == ndim_);
+    if (!whole && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the metadata of a tensor is incomplete");
+  }
+
+  // Everything that is compared besides the class: (keys, dtype, device type, device index, layout, requires_grad,
+  // plain, dynamic, check_strides, ndim, sizes with -1 for any, strides).
+  PyObject* metadata() const {
+    return Py_BuildValue("(KiiiiiiiiLNN)", static_cast<unsigned long long>(keys_), static_cast<int>(dtype_),
+                         static_cast<int>(device_.type()), static_cast<int>(device_.index()), static_cast<int>(layout_),
+                         int{requires_grad_}, int{plain_}, int{dynamic_}, int{check_strides_},
+                         static_cast<long long>(ndim_), tuple_of(sizes_), tuple_of(strides_));
+  }
+
   // False: reading the metadata may run Python code or throw (sparse, nested, symbolic, __torch_dispatch__).
   bool plain() const { return plain_; }
 
@@ -63,6 +105,22 @@ class TensorCheck {
 
  private:
   static constexpr int64_t kAnySize = -1;
+
+  static PyObject* tuple_of(const std::vector<int64_t>& values) {
+    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(values.size()));
+    for (size_t i = 0; tuple && i < values.size(); i++) {
+      PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(values[i]));
+    }
+    return tuple;
+  }
+
+  static std::vector<int64_t> numbers(PyObject* tuple) {
+    std::vector<int64_t> values;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+      values.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i)));
+    }
+    return values;
+  }
 
   static uint64_t effective_keys(c10::TensorImpl* tensor, const ThreadKeys& thread) {
     return (tensor->key_set().raw_repr() | thread.include) & ~thread.exclude;
