@@ -104,7 +104,9 @@ def test_incomplete_states_are_refused(flags, modes):
         GlobalState(flags, modes)
 
 
-@pytest.mark.parametrize("metadata", [None, (), (1,) * 12, (0, 6, 0, -1, 0, 0, 1, 0, 1, 2, (1,), ())])
+@pytest.mark.parametrize(
+    "metadata", [None, (), (1,) * 12, (0, 6, 0, -1, 0, 0, 1, 0, 1, 2, (1,), ())]
+)
 def test_malformed_metadata_is_refused(metadata):
     with pytest.raises((TypeError, ValueError)):
         GuardTree([(-1, "slot", 0, [("metadata", torch.Tensor, metadata)], -1)])
