@@ -1,6 +1,5 @@
-# make demo | test | lint | bench | clean
 # Each target makes the virtual environment .venv and installs what it needs; all that must be there
-# is Python 3.11, make and a C++ compiler. More arguments: make test ARGS="tests/api -x".
+# is Python 3.11, make and a C++ compiler.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
@@ -10,29 +9,34 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 NATIVE := $(wildcard src/framejit/native/*.cpp src/framejit/native/*.h)
 
-.PHONY: demo test lint bench clean distclean
+.PHONY: help demo test lint bench clean distclean
 
-demo: $(VENV)/.installed
+help: ## this list
+	@echo "usage: make TARGET [ARGS=\"...\"]"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1@\2/p' $(firstword $(MAKEFILE_LIST)) | column -t -s@
+
+demo: $(VENV)/.installed ## the README's example, then BERT through Inductor (ARGS=--graphs-only: no BERT)
 	@$(BIN)/python -W ignore examples/quickstart.py $(ARGS)
 
-test: $(VENV)/.installed
+test: $(VENV)/.installed ## the tests (ARGS="tests/api -x": some of them; ARGS="-m slow": the long ones)
 	$(BIN)/python -m pytest $(ARGS)
 
-lint: $(VENV)/.installed
+lint: $(VENV)/.installed ## ruff and mypy
 	$(BIN)/ruff check src tests examples benchmarks
 	$(BIN)/mypy
 
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed ## the figures of the README, against torch.compile in the same run
 	$(BIN)/python -W ignore benchmarks/importtime.py
-	$(BIN)/python -W ignore benchmarks/overhead.py $(ARGS)
-	$(BIN)/python -W ignore benchmarks/capture.py $(ARGS)
+	$(BIN)/python -W ignore benchmarks/overhead.py
+	$(BIN)/python -W ignore benchmarks/capture.py
+	$(BIN)/python -W ignore benchmarks/steady.py
 
-clean:
+clean: ## remove what was built; the environment stays
 	rm -rf build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f src/framejit/native/*.so $(VENV)/.installed
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-distclean: clean
+distclean: clean ## remove the environment, too
 	rm -rf $(VENV)
 
 # torch comes first: the C++ extension is built against it.

@@ -165,6 +165,7 @@ def _attempt(
 ) -> Capture:
     builder = GraphBuilder()
     space = Space(builder)
+    space.home = target.namespace
     interpreter = Interpreter(space, break_at)
     builder.stack_trace = interpreter.stack_trace
     state = native.GlobalState()

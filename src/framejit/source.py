@@ -67,7 +67,11 @@ class Source:
 
     @property
     def name(self) -> str:
-        """Stable, readable: ``L['self'].encoder.layer[0].weight``. No ids, no counters."""
+        """Stable, readable: ``L['self'].encoder.layer[0].weight``. No ids, no counters.
+
+        Globals of the compiled function are ``G['scale']``, those of another module, builtins
+        included, are ``G[torch.nn.functional].linear``.
+        """
         base = self.base
         if base is None:
             return self.label
@@ -81,7 +85,10 @@ class Source:
             if base.accessor == "dict" and isinstance(key, str) and base.base is not None:
                 return f"{base.base.name}.{key}"
             if base.accessor == "const" and base.label.startswith("globals"):
-                return f"G[{key!r}]"
+                module = base.label.removeprefix("globals").removeprefix(" of ")
+                if not module:
+                    return f"G[{key!r}]"
+                return f"G[{module}].{key}" if str(key).isidentifier() else f"G[{module}][{key!r}]"
             return f"{base.name}[{key!r}]"
         if accessor == "index":
             return f"{base.name}[{key}]"

@@ -108,6 +108,34 @@ def test_printouts(backend, capsys):
         assert guard in err
 
 
+def test_guards_say_whose_global_it_is(backend, capsys):
+    linear = torch.nn.Linear(2, 2)
+
+    def f(x):
+        return abs(linear(x)) * SCALE
+
+    compiled = framejit.compile(f, backend=backend)
+    with framejit.config.patch(logs=frozenset({"guards"})):
+        compiled(torch.ones(1, 2))
+    printed = capsys.readouterr().err
+    for guard in (
+        "global 'SCALE' EQUALS_MATCH 2.0",
+        "global 'abs' ABSENT",
+        "global builtins.abs FUNCTION_MATCH",
+        "global torch.nn.modules.linear.F MODULE_MATCH",
+        "global torch.nn.functional.linear FUNCTION_MATCH",
+        "local 'linear'.__dict__['forward'] ABSENT",
+        "local 'linear'.weight TENSOR_MATCH",
+    ):
+        assert f"  {guard}" in printed
+    # Of a compiled module, the function is PyTorch's: every global needs its module's name.
+    with framejit.config.patch(logs=frozenset({"guards"})):
+        framejit.compile(torch.nn.Sequential(linear), backend=backend)(torch.ones(1, 2))
+    printed = capsys.readouterr().err
+    assert "global torch.nn.modules.module._global_forward_hooks TYPE_MATCH" in printed
+    assert "global '" not in printed
+
+
 @pytest.mark.parametrize("which", ["graph", "bytecode", "code", "guards"])
 def test_one_printout(which, backend, capsys):
     with framejit.config.patch(logs=frozenset({which})):

@@ -51,6 +51,7 @@ def test_names_of_the_readme_example():
         ("L['a']", "a"),
         ("L['self'].encoder.layer[0].weight", "l_self_encoder_layer_0_weight"),
         ("G['scale']", "g_scale"),
+        ("G[my.module].scale", "g_my_module_scale"),
         ("L['d']['key with spaces']", "l_d_key_with_spaces"),
         ("add", "l_add"),
         ("add_1", "l_add_1"),

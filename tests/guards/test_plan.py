@@ -108,7 +108,7 @@ def test_absent():
     thing.hook = print
     assert tree.check((thing,)) is None
     assert plan.explain(tree, (thing,)) == (
-        "local 'x'.hook ABSENT: it was absent, now it is function print"
+        "local 'x'.__dict__['hook'] ABSENT: it was absent, now it is function print"
     )
 
 
@@ -148,18 +148,27 @@ def test_guards_are_printed_in_the_documented_form():
     layer.child("dict").child("item", "training").add_fact("ID_MATCH", True)
     weight = layer.child("dict").child("item", "_parameters").child("item", "weight")
     weight.add_fact("TENSOR_MATCH", torch.nn.Parameter(torch.ones(2)))
-    names = Source(None, "const", {"torch": torch, "f": FUNCTION}, "globals of m")
+    layer.child("dict").child("item", "_buffers").child("item", "weight").add_fact("ABSENT")
+    names = Source(None, "const", {"torch": torch, "f": FUNCTION}, "globals")
     names.child("item", "torch").add_fact("ID_MATCH", torch)
     names.child("item", "f").add_fact("FUNCTION_MATCH", FUNCTION.__code__)
-    lines = build_plan([x, me, names]).describe()
+    others = Source(None, "const", {"f": FUNCTION, "a b": 1}, "globals of package.module")
+    others.child("item", "f").add_fact("FUNCTION_MATCH", FUNCTION.__code__)
+    others.child("item", "f").child("attr", "__defaults__").add_fact("EQUALS_MATCH", (1,))
+    others.child("item", "a b").add_fact("EQUALS_MATCH", 1)
+    lines = build_plan([x, me, names, others]).describe()
     assert lines == [
         "local 'a' TENSOR_MATCH Tensor float32[4, 8] on cpu"
         '  # test_plan.py:1: """From facts to native checks: order, captures, relations, '
         'and what is said about them."""',
         "local 'self'.encoder.training EQUALS_MATCH True",
         "local 'self'.encoder.weight TENSOR_MATCH Parameter float32[2] on cpu with requires_grad",
+        "local 'self'.encoder._buffers['weight'] ABSENT",
         "global 'torch' MODULE_MATCH",
         "global 'f' FUNCTION_MATCH",
+        "global package.module.f FUNCTION_MATCH",
+        "global package.module.f.__defaults__ EQUALS_MATCH (1,)",
+        "global package.module['a b'] EQUALS_MATCH 1",
     ]
 
 

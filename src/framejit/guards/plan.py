@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from framejit.guards.kinds import KINDS, RELATIONS, differences, recall, shown_kind
-from framejit.guards.texts import shown_name
+from framejit.guards.texts import shown_name, shown_place
 from framejit.source import Fact, Source
 
 #: (parent or -1, accessor, key, checks, capture or -1), as `native.GuardTree` takes it.
@@ -90,7 +90,8 @@ class Plan:
                     payload = recall(kept)
                     shown = shown_kind(kind, payload)
                     text = "" if shown in _SELF_EVIDENT else KINDS[kind].expected(payload)
-                    out.append(Guard(name, shown, text, line))
+                    where = shown_place(source) if kind == "ABSENT" else name
+                    out.append(Guard(where, shown, text, line))
         return out
 
     def describe(self) -> list[str]:
@@ -117,6 +118,8 @@ class Plan:
         kind, kept, line = self.checked[node][check]
         payload = recall(kept)
         shown = shown_kind(kind, payload)
+        if kind == "ABSENT":
+            name = shown_place(source)
         if not found and kind != "ABSENT":
             then, now = KINDS[kind].expected(payload), "gone"
         else:

@@ -133,9 +133,20 @@ def _text(obj: Any, depth: int) -> str:
     return f"{article} {cls.__qualname__} object"
 
 
-_ROOT = re.compile(r"\b([LG])\[('[^']*')\]")
+_ROOT = re.compile(r"\b([LG])\[('[^']*'|[^'\]]*)\]")
 
 
 def shown_name(source: Source) -> str:
-    """A source in the form of printed guards: ``local 'self'.weight``, ``global 'torch'``."""
+    """A source in the form of printed guards: ``local 'self'.weight``, ``global 'torch'`` for the
+    compiled function's own globals, ``global torch.nn.functional.linear`` for those of another
+    module (``global builtins.abs``)."""
     return _ROOT.sub(lambda m: f"{'local' if m[1] == 'L' else 'global'} {m[2]}", source.name)
+
+
+def shown_place(source: Source) -> str:
+    """The same where nothing is: not ``local 'self'.weight``, which may well exist elsewhere, but
+    ``local 'self'._buffers['weight']``."""
+    base = source.base
+    if source.accessor != "item" or base is None or base.base is None:
+        return shown_name(source)
+    return f"{shown_name(base)}[{source.key!r}]"

@@ -324,7 +324,7 @@ def import_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
         raise GraphBreak(f"importing {full}, which is not loaded yet")
     shown = full if names or level else full.partition(".")[0]
     module = sys.modules[shown]
-    source = space.const_source(sys.modules, "globals of sys.modules").child("item", shown)
+    source = space.const_source(sys.modules, "sys.modules").child("item", shown)
     frame.stack.append(space.load(source, module))
 
 

@@ -188,7 +188,7 @@ class PythonModuleValue(Value):
         if changed is not None and changed.value is not None:
             return changed.value
         # The module object itself is pinned by identity, so its namespace is a constant root.
-        root = space.const_source(namespace, f"globals of {module.__name__}")
+        root = space.globals_source(namespace)
         if name in namespace and not (changed and changed.deleted):
             return space.load(root.child("item", name), namespace[name])
         hook = space.class_attribute(type(module), "__getattr__")

@@ -18,6 +18,7 @@ from framejit.graph.builder import GraphBuilder
 from framejit.source import Source
 from framejit.values.base import CallRequest, Raised, Value
 from framejit.values.effects import Effects
+from framejit.values.inline_policy import is_library
 
 Result = Value | CallRequest
 #: What answers a call in the place of the callable: handler(space, args, kwargs).
@@ -134,6 +135,8 @@ class Space:
 
     def __init__(self, builder: GraphBuilder) -> None:
         self.builder = builder
+        #: The globals of the function that is being compiled.
+        self.home: dict[str, Any] | None = None
         self.effects = Effects()
         #: Counts everything that happened; an instruction that broke without raising it left no
         #: trace.
@@ -168,6 +171,13 @@ class Space:
         if source is None:
             source = self.const_roots[id(obj)] = Source(None, "const", obj, label)
         return source
+
+    def globals_source(self, namespace: dict[str, Any]) -> Source:
+        """The root source of a module's globals; it says which module's, unless they are those of
+        the user's function that is being compiled."""
+        module = str(namespace.get("__name__"))
+        own = namespace is self.home and not is_library(module)
+        return self.const_source(namespace, "globals" if own else f"globals of {module}")
 
     def class_source(self, cls: type) -> Source:
         """The source of a class that a type guard has already pinned down."""
@@ -238,8 +248,7 @@ class Space:
         value = self._globals.get(key)
         if value is not None:
             return value
-        root = self.const_source(namespace, f"globals of {namespace.get('__name__')}")
-        source = root.child("item", name)
+        source = self.globals_source(namespace).child("item", name)
         if name in namespace and changed is None:
             value = self.load(source, namespace[name])
         else:
@@ -247,11 +256,10 @@ class Space:
                 self.guard(source, "ABSENT")
             scope = namespace.get("__builtins__", builtins)
             scope = scope.__dict__ if isinstance(scope, types.ModuleType) else scope
+            source = self.globals_source(scope).child("item", name)
             if name not in scope:
-                builtin = self.const_source(scope, "globals of builtins").child("item", name)
-                self.guard(builtin, "ABSENT")
+                self.guard(source, "ABSENT")
                 self.raise_error(NameError, f"name {name!r} is not defined")
-            source = self.const_source(scope, "globals of builtins").child("item", name)
             value = self.load(source, scope[name])
         if changed is None:
             self._globals[key] = value
