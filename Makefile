@@ -13,7 +13,7 @@ NATIVE := $(wildcard src/framejit/native/*.cpp src/framejit/native/*.h)
 
 help: ## this list
 	@echo "usage: make TARGET [ARGS=\"...\"]"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1@\2/p' $(firstword $(MAKEFILE_LIST)) | column -t -s@
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.installed ## the README's example, then BERT through Inductor (ARGS=--graphs-only: no BERT)
 	@$(BIN)/python -W ignore examples/quickstart.py $(ARGS)
