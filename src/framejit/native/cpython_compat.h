@@ -31,6 +31,14 @@ inline uint64_t dict_version(PyObject* dict) {
 #endif
 }
 
+// The eight bytes that hold the version. They may also change for other reasons (dict watchers).
+inline const void* dict_version_address(PyObject* dict) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  return &reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+#pragma GCC diagnostic pop
+}
+
 // True if all keys are exact strings, so that a look-up of an exact string runs no Python code.
 inline bool dict_has_only_string_keys(PyObject* dict) {
   struct KeysHead {  // the start of PyDictKeysObject, the same in all supported releases
@@ -69,6 +77,16 @@ inline PyObject* existing_instance_dict(PyObject* object) {
   return pointer ? *pointer : nullptr;
 }
 
+// Where the pointer to the `__dict__` of an instance stands; NULL if it has no such place.
+inline PyObject** instance_dict_slot(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) return reinterpret_cast<PyObject**>(object) - 3;
+  if (type->tp_dictoffset > 0) {
+    return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + type->tp_dictoffset);
+  }
+  return type->tp_dictoffset == 0 ? nullptr : _PyObject_GetDictPtr(object);  // variable-sized objects
+}
+
 // Makes the `__dict__` exist as a dict object whose version changes with every write. NULL without an exception if the
 // type has none or memory ran out.
 inline PyObject* materialise_instance_dict(PyObject* object) {
@@ -96,6 +114,10 @@ inline PyObject* weak_referent(PyObject* reference) {
   return reinterpret_cast<PyWeakReference*>(reference)->wr_object;
 }
 
+inline const void* weak_referent_address(PyObject* reference) {
+  return &reinterpret_cast<PyWeakReference*>(reference)->wr_object;
+}
+
 // ---- types ----------------------------------------------------------------------------------------------------
 
 // The dict that holds a type's own attributes, borrowed (the type owns it as long as it lives).
@@ -115,6 +137,13 @@ inline uint32_t type_version(PyTypeObject* type) {
   if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) return 0;
 #endif
   return type->tp_version_tag;
+}
+
+// The version and four bytes of padding. Losing its version sets it to 0 in all supported releases.
+inline const void* type_version_address(PyTypeObject* type) {
+  static_assert(offsetof(PyTypeObject, tp_version_tag) % 8 == 0 &&
+                offsetof(PyTypeObject, tp_finalize) == offsetof(PyTypeObject, tp_version_tag) + 8);
+  return &type->tp_version_tag;
 }
 
 // ---- code and frames ------------------------------------------------------------------------------------------

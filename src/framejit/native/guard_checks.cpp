@@ -252,16 +252,30 @@ static bool load_field(Field field, PyObject* parent, PyObject** value) {
 }
 
 // A slot, or another field that holds an object: read as its descriptor would, which wins over everything else.
-static bool load_member(PyObject* name, PyObject* parent, PyObject** value) {
+static PyMemberDef* find_member(PyObject* name, PyObject* parent) {
   PyTypeObject* type = Py_TYPE(parent);
-  if (type->tp_getattro != PyObject_GenericGetAttr) return false;
+  if (type->tp_getattro != PyObject_GenericGetAttr) return nullptr;
   PyObject* found = _PyType_Lookup(type, name);
-  if (found == nullptr || !Py_IS_TYPE(found, &PyMemberDescr_Type)) return false;
+  if (found == nullptr || !Py_IS_TYPE(found, &PyMemberDescr_Type)) return nullptr;
   auto* descriptor = reinterpret_cast<PyMemberDescrObject*>(found);
   PyMemberDef* member = descriptor->d_member;
-  if (member->type != T_OBJECT_EX && member->type != T_OBJECT) return false;
-  if (!PyObject_TypeCheck(parent, descriptor->d_common.d_type)) return false;
-  PyObject* held = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(parent) + member->offset);
+  bool holds_object = member->type == T_OBJECT_EX || member->type == T_OBJECT;
+  return holds_object && PyObject_TypeCheck(parent, descriptor->d_common.d_type) ? member : nullptr;
+}
+
+static PyObject** address_of(PyMemberDef* member, PyObject* parent) {
+  return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(parent) + member->offset);
+}
+
+PyObject** member_address(PyObject* name, PyObject* parent) {
+  PyMemberDef* member = find_member(name, parent);
+  return member ? address_of(member, parent) : nullptr;
+}
+
+static bool load_member(PyObject* name, PyObject* parent, PyObject** value) {
+  PyMemberDef* member = find_member(name, parent);
+  if (member == nullptr) return false;
+  PyObject* held = *address_of(member, parent);
   *value = held || member->type == T_OBJECT_EX ? held : Py_None;
   return true;
 }

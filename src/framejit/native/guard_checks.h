@@ -50,7 +50,9 @@ const char* check_name(CheckKind kind);
 
 // The value below `parent`, borrowed. *value may become NULL. False: cannot be read purely.
 bool load_pure(const Access& access, PyObject* parent, PyObject** value);
-// The same as a new reference, with Python code where necessary; NULL (no exception) if there is none.
+// Where an instance holds the value of a slot, or of another field that holds an object; NULL if `name` is none.
+PyObject** member_address(PyObject* name, PyObject* parent);
+// The same as `load_pure` as a new reference, with Python code where necessary; NULL (no exception) if there is none.
 Ref load_full(const Access& access, PyObject* parent);
 
 // Checks of one value alone, i.e. all kinds but Same and Distinct.

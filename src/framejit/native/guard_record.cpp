@@ -4,7 +4,10 @@
 // - Pinned: while the ops before it hold, its value is known to be the very object seen now, and alive. So children are
 //   reached without look-ups and raw pointers may be followed. A pin starts from an object the tree owns ("const"), or
 //   from a value read anew that equals a living weak reference; and it passes on through a dict whose version is
-//   unchanged (versions are never reused, and the dict owns its values), an unchanged type, a tuple.
+//   unchanged (versions are never reused, and the dict owns its values), an unchanged type, a tuple. A cell, a list, a
+//   slot holds a pinned object if it still shows the address seen before and that cannot be the address of another
+//   object meanwhile: the object is a dict of the same version, is seen alive through a weak reference, or is a
+//   constant (an int, a str, a tuple of them, code), which the record keeps alive.
 // - Fresh: read again on each call, by borrowing, and checked by value.
 // - Late: reading or checking it may run Python code. Done after all ops, on owned references.
 // Ops stand in the order of the nodes, so what makes a pointer safe is tested before the pointer is followed.
@@ -29,8 +32,8 @@ class Recorder {
     record_->places.resize(size, Place::Fresh);
     record_->pinned.resize(size, nullptr);
     record_->fresh.resize(size, 0);
-    record_->captures.resize(static_cast<size_t>(tree.capture_count), 0);
-    version_op_.resize(size, kNoOp);
+    record_->captures.resize(static_cast<size_t>(tree.capture_count), {0, nullptr});
+    version_word_.resize(size, kNoWord);
     pin_.resize(size, nullptr);
   }
 
@@ -44,16 +47,17 @@ class Recorder {
       if (!place(i) || !add_checks(i)) return nullptr;
       pin_if_possible(i);
       const Node& node = tree_.nodes[i];
-      if (node.capture >= 0) record_->captures[node.capture] = i;
+      if (node.capture >= 0) record_->captures[node.capture] = {i, pinned(i) ? value(i) : nullptr};
     }
     finish_late();
     constexpr size_t kLimit = std::numeric_limits<uint16_t>::max();
     if (record_->fresh_count >= kLimit || record_->repairs.size() >= kLimit) return nullptr;
+    if (record_->words.size() > std::numeric_limits<uint32_t>::max()) return nullptr;
     return record_;
   }
 
  private:
-  static constexpr size_t kNoOp = std::numeric_limits<size_t>::max();
+  static constexpr size_t kNoWord = std::numeric_limits<size_t>::max();
 
   PyObject* value(int node) const { return values_[node].get(); }
   bool pinned(int node) const { return record_->places[node] == Place::Pinned; }
@@ -65,6 +69,24 @@ class Recorder {
     op.object = object;
     record_->ops.push_back(op);
     return record_->ops.back();
+  }
+
+  // The eight bytes at `address` must stay what they are now.
+  void emit_word(const void* address, const WordInfo& info) {
+    auto* at = static_cast<const Bits*>(address);
+    auto index = static_cast<uint32_t>(record_->words.size());
+    record_->words.push_back({at, *at});
+    record_->word_infos.push_back(info);
+    auto& ops = record_->ops;
+    if (ops.empty() || ops.back().kind != OpKind::Words) emit(OpKind::Words, -1, nullptr).begin = index;
+    ops.back().end = index + 1;
+  }
+
+  void emit_word(const void* address, WordKind kind, int node) {
+    WordInfo info;
+    info.kind = kind;
+    info.node = node;
+    emit_word(address, info);
   }
 
   // ---- weak references ----
@@ -170,8 +192,12 @@ class Recorder {
     switch (access.kind) {
       case Accessor::Dict:
         if (value(i) == nullptr) return read_anew();
-        add_version(i, PyType_Check(object) ? OpKind::DictVersion : OpKind::InstanceDict,
-                    PyType_Check(object) ? value(i) : object, value(i));
+        if (!PyType_Check(object)) {
+          PyObject** slot = instance_dict_slot(object);
+          if (slot == nullptr || *slot != value(i)) return read_anew();
+          emit_word(slot, WordKind::Structure, i);
+        }
+        add_version(i);
         return set_pinned(i), true;
       case Accessor::Item:
         if (!PyDict_Check(object)) return set_pinned(i), true;
@@ -184,53 +210,119 @@ class Recorder {
         ensure_dict_version(parent);
         return set_pinned(i), true;
       case Accessor::Index:
-        if (PyList_Check(object)) return read_anew();
-        return set_pinned(i), true;
+        if (!PyList_Check(object)) return set_pinned(i), true;
+        return pin_list_item(i, parent, object) || read_anew();
       case Accessor::Proxied:
         return set_pinned(i), true;
       case Accessor::Type:
-        if (class_may_change(object)) emit(OpKind::TypeIs, i, object).expected = value(i);
+        if (class_may_change(object)) emit_word(&object->ob_type, WordKind::Structure, i);
         return set_pinned(i), true;
-      case Accessor::TypeAttr: {
+      case Accessor::TypeAttr:
         if (!PyType_Check(object)) return set_pinned(i), true;
-        uint32_t version = type_version(reinterpret_cast<PyTypeObject*>(object));
-        if (version == 0) return read_anew();
-        if (version_op_[parent] == kNoOp) {
-          version_op_[parent] = record_->ops.size();
-          emit(OpKind::TypeVersion, parent, object).version = version;
-        }
-        return set_pinned(i), true;
-      }
+        return ensure_type_version(parent, object) ? (set_pinned(i), true) : read_anew();
       case Accessor::Attr: {
         // These fields are set once and for all.
         Field field = access.field;
         if (field == Field::Closure || field == Field::Globals || field == Field::Self || field == Field::Func) {
           return set_pinned(i), true;
         }
-        return read_anew();
+        return pin_attribute(i, object) || read_anew();
       }
+      case Accessor::Cell:
+        if (!PyCell_Check(object)) return set_pinned(i), true;
+        return pin_at(i, &reinterpret_cast<PyCellObject*>(object)->ob_ref) || read_anew();
       default:
-        return read_anew();  // cells
+        return read_anew();
     }
   }
 
-  // ---- dict versions ----
+  // ---- places of single values ----
 
-  void add_version(int node, OpKind kind, PyObject* object, PyObject* dict) {
-    version_op_[node] = record_->ops.size();
-    Op& op = emit(kind, node, object);
-    op.version = dict_version(dict);
+  static bool is_constant(PyObject* object) { return PyCode_Check(object) || is_unchanging(object); }
+
+  // Pins what stands at an address if its identity can be told. False, and nothing is emitted: it cannot.
+  bool pin_at(int i, PyObject** address) {
+    PyObject* object = value(i);
+    Node& node = tree_.nodes[i];
+    if (object == nullptr || node.unsteady) return false;
+    bool constant = is_constant(object);
+    if (!constant && !PyDict_Check(object) && !pin_[i]) return false;
+    emit_word(address, constant || PyDict_Check(object) ? WordKind::Unsteady : WordKind::Identity, i);
+    if (constant) {
+      record_->pins.push_back(Ref::borrow(object));
+    } else if (PyDict_Check(object)) {
+      add_version(i);
+    } else {
+      emit_word(weak_referent_address(pin_[i]), WordKind::Identity, i);
+    }
+    return set_pinned(i), true;
+  }
+
+  bool pin_list_item(int i, int parent, PyObject* list) {
+    if (tree_.nodes[parent].unsteady || tree_.nodes[i].unsteady || value(i) == nullptr) return false;
+    if (!is_constant(value(i)) && !PyDict_Check(value(i)) && !pin_[i]) return false;
+    auto* object = reinterpret_cast<PyListObject*>(list);
+    if (version_word_[parent] == kNoWord) {  // the items stay where they are, and as many
+      version_word_[parent] = record_->words.size();
+      emit_word(&object->ob_base.ob_size, WordKind::Unsteady, parent);
+      emit_word(&object->ob_item, WordKind::Unsteady, parent);
+    }
+    return pin_at(i, &object->ob_item[tree_.nodes[i].access.index]);
+  }
+
+  // A field of a function, or a slot of an instance.
+  bool pin_attribute(int i, PyObject* object) {
+    const Access& access = tree_.nodes[i].access;
+    if (PyFunction_Check(object)) {
+      auto* function = reinterpret_cast<PyFunctionObject*>(object);
+      switch (access.field) {
+        case Field::Defaults: return pin_at(i, &function->func_defaults);
+        case Field::KwDefaults: return pin_at(i, &function->func_kwdefaults);
+        case Field::Code: return pin_at(i, &function->func_code);
+        case Field::Name: return pin_at(i, &function->func_name);
+        case Field::QualName: return pin_at(i, &function->func_qualname);
+        default: return false;
+      }
+    }
+    PyObject** address = member_address(access.key.get(), object);
+    auto* type = Py_TYPE(object);
+    if (address == nullptr || tree_.nodes[i].unsteady || type_version(type) == 0) return false;
+    // Where the slot is depends on the class; if nothing is pinned, these words do no harm.
+    emit_word(&object->ob_type, WordKind::Structure, i);
+    emit_word(type_version_address(type), WordKind::Structure, i);
+    return pin_at(i, address);
+  }
+
+  // ---- versions ----
+
+  void add_version(int node) {
+    PyObject* dict = value(node);
+    version_word_[node] = record_->words.size();
+    WordInfo info;
+    info.kind = WordKind::Version;
+    info.node = node;
+    info.object = dict;
     if (tree_.nodes[node].watched) {
       record_->repairs.emplace_back();
-      op.fresh = static_cast<uint16_t>(record_->repairs.size());
+      info.repair = static_cast<uint16_t>(record_->repairs.size());
     }
+    emit_word(dict_version_address(dict), info);
   }
 
   void ensure_dict_version(int node) {
-    if (version_op_[node] == kNoOp) add_version(node, OpKind::DictVersion, value(node), value(node));
+    if (version_word_[node] == kNoWord) add_version(node);
   }
 
-  Repair& repair_of(int node) { return record_->repairs[record_->ops[version_op_[node]].fresh - 1]; }
+  bool ensure_type_version(int node, PyObject* type) {
+    if (version_word_[node] != kNoWord) return true;
+    auto* object = reinterpret_cast<PyTypeObject*>(type);
+    if (type_version(object) == 0) return false;
+    version_word_[node] = record_->words.size();
+    emit_word(type_version_address(object), WordKind::Structure, node);
+    return true;
+  }
+
+  Repair& repair_of(int node) { return record_->repairs[record_->word_infos[version_word_[node]].repair - 1]; }
 
   // Lets item `i` of a watched dict be found again after the dict has changed. False: it cannot be recognised.
   bool make_repairable(int i, int parent) {
@@ -244,7 +336,7 @@ class Recorder {
     } else if (PyDict_Check(value(i))) {
       ensure_dict_version(i);
       item.kind = RepairItem::SameDict;
-      item.op = version_op_[i];
+      item.word = version_word_[i];
       item.dict = value(i);
     } else if (pin_[i]) {
       item.kind = RepairItem::SameWeakly;
@@ -334,21 +426,38 @@ class Recorder {
       if (tree_.nodes[i].watched) repair_of(i).key_checks.push_back(&check);
       return true;
     }
-    OpKind kind = OpKind::PinnedCheck;
-    if (check.kind == CheckKind::Type) kind = OpKind::TypeIs;
-    if (check.kind == CheckKind::Len && PyDict_Check(object)) kind = OpKind::DictLen;
-    if (check.kind == CheckKind::Function) kind = OpKind::FunctionCode;
-    if (check.kind == CheckKind::Tensor) kind = OpKind::PinnedTensor;
-    Op& op = emit(kind, i, object);
-    op.is_check = true;
-    if (kind == OpKind::TypeIs || kind == OpKind::FunctionCode) {
-      op.expected = check.payload.get();
-    } else if (kind == OpKind::DictLen) {
-      op.number = check.number;
-    } else {
-      op.check = &check;
+    if (check.kind == CheckKind::Tensor) {
+      record_->tensors.push_back({object, check.tensor.get()});
+      return true;
     }
+    if (const void* address = deciding_word(check, object)) {
+      WordInfo info;
+      info.kind = WordKind::Check;
+      info.node = i;
+      info.object = object;
+      info.check = &check;
+      emit_word(address, info);
+      return true;
+    }
+    Op& op = emit(OpKind::PinnedCheck, i, object);
+    op.is_check = true;
+    op.check = &check;
     return true;
+  }
+
+  // The eight bytes that decide a check of a pinned object, if there are such.
+  static const void* deciding_word(const Check& check, PyObject* object) {
+    switch (check.kind) {
+      case CheckKind::Type: return &object->ob_type;
+      case CheckKind::Function: return &reinterpret_cast<PyFunctionObject*>(object)->func_code;
+      case CheckKind::Len:
+      case CheckKind::Bool:
+        if (PyDict_Check(object)) return &reinterpret_cast<PyDictObject*>(object)->ma_used;
+        if (PyList_Check(object)) return &reinterpret_cast<PyVarObject*>(object)->ob_size;
+        if (PyAnySet_Check(object)) return &reinterpret_cast<PySetObject*>(object)->used;
+        return nullptr;
+      default: return nullptr;
+    }
   }
 
   // ---- late steps ----
@@ -369,15 +478,15 @@ class Recorder {
         for (int node : check->nodes) need(node);
       }
     }
-    for (int node : record_->captures) need(node);
+    for (const auto& captured : record_->captures) need(captured.node);
   }
 
   GuardTree& tree_;
   const std::vector<Ref>& values_;
   std::shared_ptr<Record> record_;
   const ThreadKeys* thread_ = nullptr;
-  std::vector<size_t> version_op_;   // per node: the op that tests its version
-  std::vector<PyObject*> pin_;       // per node: its weak reference, owned by the record
+  std::vector<size_t> version_word_;  // per node: the word that tests its version
+  std::vector<PyObject*> pin_;        // per node: its weak reference, owned by the record
 };
 
 }  // namespace

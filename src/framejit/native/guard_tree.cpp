@@ -64,8 +64,8 @@ bool GuardTree::evaluate(PyObject* const* slots, Py_ssize_t count, PyObject** ca
           return run_late(record, fresh, thread, captures);
         }
         for (int k = 0; k < capture_count; k++) {
-          int node = record.captures[k];
-          PyObject* value = record.places[node] == Place::Pinned ? record.pinned[node] : fresh[record.fresh[node]];
+          const Record::Captured& captured = record.captures[k];
+          PyObject* value = captured.object ? captured.object : fresh[record.fresh[captured.node]];
           if (value == nullptr) {
             while (k > 0) Py_DECREF(captures[--k]);
             return false;
@@ -113,7 +113,7 @@ static PyObject* value_in(const Record& record, PyObject* const* fresh, int node
 // Runs no Python code and gives up no reference, so nothing changes while it runs.
 GuardTree::Scan GuardTree::scan(Record& record, PyObject* const* slots, Py_ssize_t count, PyObject** fresh,
                                 const ThreadKeys& thread, int* missed_pin) {
-  for (Op& op : record.ops) {
+  for (const Op& op : record.ops) {
     bool holds = true;
     switch (op.kind) {
       case OpKind::LoadSlot:
@@ -130,29 +130,16 @@ GuardTree::Scan GuardTree::scan(Record& record, PyObject* const* slots, Py_ssize
           return Scan::OtherObject;
         }
         break;
-      case OpKind::InstanceDict: {
-        PyObject* dict = existing_instance_dict(op.object);
-        holds = dict && (dict_version(dict) == op.version || repair(record, op, dict, thread));
+      case OpKind::Words: {
+        // Each word is read only after those before it have held, which is what makes its address valid.
+        const Word* end = record.words.data() + op.end;
+        for (const Word* word = record.words.data() + op.begin; word != end; word++) {
+          if (*word->address == word->expected) continue;
+          Scan scan = word_differs(record, static_cast<size_t>(word - record.words.data()), thread, missed_pin);
+          if (scan != Scan::Hold) return scan;
+        }
         break;
       }
-      case OpKind::DictVersion:
-        holds = dict_version(op.object) == op.version || repair(record, op, op.object, thread);
-        break;
-      case OpKind::TypeVersion:
-        holds = type_version(reinterpret_cast<PyTypeObject*>(op.object)) == op.version;
-        break;
-      case OpKind::TypeIs:
-        holds = reinterpret_cast<PyObject*>(Py_TYPE(op.object)) == op.expected;
-        break;
-      case OpKind::DictLen:
-        holds = PyDict_GET_SIZE(op.object) == op.number;
-        break;
-      case OpKind::FunctionCode:
-        holds = PyFunction_GET_CODE(op.object) == op.expected;
-        break;
-      case OpKind::PinnedTensor:
-        holds = op.check->tensor->matches(op.object, thread);
-        break;
       case OpKind::FreshTensor:
         holds = fresh[op.fresh] && op.check->tensor->matches(fresh[op.fresh], thread);
         break;
@@ -170,16 +157,44 @@ GuardTree::Scan GuardTree::scan(Record& record, PyObject* const* slots, Py_ssize
     }
     if (!holds) return op.is_check ? Scan::Fail : Scan::Stale;
   }
+  for (const Record::PinnedTensor& pinned : record.tensors) {
+    if (!pinned.check->matches(pinned.tensor, thread)) return Scan::Fail;
+  }
   return Scan::Hold;
 }
 
-bool GuardTree::repair(Record& record, Op& op, PyObject* dict, const ThreadKeys& thread) {
-  if (op.fresh == 0) {
-    nodes[op.node].watched = true;  // the next record of this tree can repair itself
+GuardTree::Scan GuardTree::word_differs(Record& record, size_t index, const ThreadKeys& thread, int* missed_pin) {
+  const WordInfo& info = record.word_infos[index];
+  Word& word = record.words[index];
+  switch (info.kind) {
+    case WordKind::Structure:
+      return Scan::Stale;
+    case WordKind::Unsteady:
+      nodes[info.node].unsteady = true;
+      return Scan::Stale;
+    case WordKind::Version:
+      if (!repair(record, info, thread)) return Scan::Stale;
+      break;
+    case WordKind::Check: {
+      Answer answer = check_pure(*info.check, info.object, thread);
+      if (answer != Answer::Yes) return answer == Answer::No ? Scan::Fail : Scan::Stale;
+      break;
+    }
+    case WordKind::Identity:
+      *missed_pin = info.node;
+      return Scan::OtherObject;
+  }
+  word.expected = *word.address;
+  return Scan::Hold;
+}
+
+bool GuardTree::repair(Record& record, const WordInfo& info, const ThreadKeys& thread) {
+  if (info.repair == 0) {
+    nodes[info.node].watched = true;  // the next record of this tree can repair itself
     return false;
   }
-  if (dict != record.pinned[op.node]) return false;  // replaced: other ops follow the old address
-  const Repair& repair = record.repairs[op.fresh - 1];
+  const Repair& repair = record.repairs[info.repair - 1];
+  PyObject* dict = info.object;
   for (const RepairItem& item : repair.items) {
     const Node& node = nodes[item.node];
     PyObject* value;
@@ -194,11 +209,11 @@ bool GuardTree::repair(Record& record, Op& op, PyObject* dict, const ThreadKeys&
           if (check_pure(check, value, thread) != Answer::Yes) return false;
         }
         break;
-      case RepairItem::SameDict:
-        if (value != item.dict || !PyDict_Check(value) || dict_version(value) != record.ops[item.op].version) {
-          return false;
-        }
+      case RepairItem::SameDict: {
+        const Word& version = record.words[item.word];
+        if (value != item.dict || !PyDict_Check(value) || *version.address != version.expected) return false;
         break;
+      }
       case RepairItem::SameWeakly:
         if (value != record.pinned[item.node] || weak_referent(item.weak) != value) return false;
         break;
@@ -207,7 +222,6 @@ bool GuardTree::repair(Record& record, Op& op, PyObject* dict, const ThreadKeys&
   for (const Check* check : repair.key_checks) {
     if (check_pure(*check, dict, thread) != Answer::Yes) return false;
   }
-  op.version = dict_version(dict);
   return true;
 }
 
@@ -228,10 +242,10 @@ bool GuardTree::run_late(const Record& record, PyObject* const* fresh, const Thr
       }
     }
   }
-  for (int node : record.captures) {
-    if (!value_of(node)) return false;
+  for (const Record::Captured& captured : record.captures) {
+    if (!value_of(captured.node)) return false;
   }
-  for (int k = 0; k < capture_count; k++) captures[k] = Py_NewRef(value_of(record.captures[k]));
+  for (int k = 0; k < capture_count; k++) captures[k] = Py_NewRef(value_of(record.captures[k].node));
   return true;
 }
 

@@ -21,27 +21,51 @@ struct Node {
   bool related = false;    // takes part in a Same or Distinct check
   bool watched = false;    // a dict that was seen to change: records can repair themselves (see Repair)
   bool transient = false;  // a different object on nearly every call: records do not pin it
+  bool unsteady = false;   // what it holds was seen to change: records read it anew on each call
   int pin_misses = 0;
 };
 
-enum class OpKind : uint8_t {
-  LoadSlot, Load, Pin, InstanceDict, DictVersion, TypeVersion, TypeIs, DictLen, FunctionCode, PinnedTensor, FreshTensor,
-  PinnedCheck, FreshCheck, Relation
+// One comparison of a record: the eight bytes at `address` must still be `expected`. Everything that is known through
+// pinned objects comes down to this: a dict's version, an object's class, a function's code, the size of a list.
+using Bits = uint64_t __attribute__((may_alias));
+struct Word {
+  const Bits* address;
+  uint64_t expected;
 };
+
+// What it means that a word differs; looked at only then.
+enum class WordKind : uint8_t {
+  Structure,  // something of the path to a value: the record is out of date
+  Unsteady,   // the same; the next record reads the values of this node anew on each call
+  Version,    // of a dict: look again at what was read from it
+  Check,      // a guard, to be checked by value
+  Identity,   // the object seen before is no longer there: another record may fit
+};
+struct WordInfo {
+  WordKind kind;
+  uint16_t repair = 0;  // Version: 1 + the index of its Repair, or 0
+  int node = -1;
+  PyObject* object = nullptr;    // Version, Check: the pinned object
+  const Check* check = nullptr;  // Check
+};
+
+enum class OpKind : uint8_t { LoadSlot, Load, Pin, Words, FreshTensor, PinnedCheck, FreshCheck, Relation };
 
 // One step of a record. `object` is a pinned object (see guard_record.cpp); `fresh` indexes the scratch array of values
 // read anew on each call.
 struct Op {
   OpKind kind;
   bool is_check = false;  // failing means the guard fails; otherwise only that the record is out of date
-  uint16_t fresh = 0;     // version ops: 1 + the index of their Repair, or 0
+  uint16_t fresh = 0;
   int node = -1;
   PyObject* object = nullptr;
   union {
-    uint64_t version;
-    Py_ssize_t number;
-    PyObject* expected;
+    Py_ssize_t number;    // LoadSlot, Load
+    PyObject* expected;   // Pin
     const Check* check;
+    struct {
+      uint32_t begin, end;  // Words
+    };
   };
 };
 
@@ -51,7 +75,7 @@ struct RepairItem {
   enum Kind : uint8_t { Absent, Recheck, SameDict, SameWeakly } kind;
   int node;
   PyObject* weak = nullptr;  // SameWeakly: the reference to the object seen before, owned by Record::pins
-  size_t op = 0;             // SameDict: the op that holds its version
+  size_t word = 0;           // SameDict: the word that holds its version
   PyObject* dict = nullptr;  // SameDict: its address, compared only
 };
 struct Repair {
@@ -63,13 +87,26 @@ enum class Place : uint8_t { Pinned, Fresh, Late };
 
 struct Record {
   std::vector<Op> ops;
+  std::vector<Word> words;
+  std::vector<WordInfo> word_infos;
+  // Tensors that are pinned when all ops hold; checked last, in one run.
+  struct PinnedTensor {
+    PyObject* tensor;
+    const TensorCheck* check;
+  };
+  std::vector<PinnedTensor> tensors;
   std::vector<Repair> repairs;
-  std::vector<Ref> pins;             // weak references
+  std::vector<Ref> pins;             // weak references, and constants
   std::vector<Place> places;         // per node
   std::vector<PyObject*> pinned;     // per node, borrowed; valid while the ops hold
   std::vector<uint16_t> fresh;       // per node, index into the scratch array
   size_t fresh_count = 0;
-  std::vector<int> captures;         // per captured value: its node
+  // Per captured value: its node, and the pinned object or else NULL.
+  struct Captured {
+    int node;
+    PyObject* object;
+  };
+  std::vector<Captured> captures;
   // What needs Python code runs after all ops, on owned references.
   struct Late {
     int node;
@@ -98,6 +135,7 @@ class GuardTree {
   // By value only, for explanations and tests.
   bool check_by_value(PyObject* const* slots, Py_ssize_t count, std::vector<Ref>* values, Failure* failure);
   size_t record_count() const { return records_.size(); }
+  const Record* latest_record() const { return records_.empty() ? nullptr : records_[0].get(); }
   uint64_t full_checks = 0;
 
   int traverse(visitproc visit, void* arg);
@@ -107,7 +145,8 @@ class GuardTree {
   enum class Scan : uint8_t { Hold, Fail, OtherObject, Stale };
   Scan scan(Record& record, PyObject* const* slots, Py_ssize_t count, PyObject** fresh, const ThreadKeys& thread,
             int* missed_pin);
-  bool repair(Record& record, Op& op, PyObject* dict, const ThreadKeys& thread);
+  Scan word_differs(Record& record, size_t index, const ThreadKeys& thread, int* missed_pin);
+  bool repair(Record& record, const WordInfo& info, const ThreadKeys& thread);
   bool run_late(const Record& record, PyObject* const* fresh, const ThreadKeys& thread, PyObject** captures);
   void remember(const std::vector<Ref>& values, int missed_pin);
 
