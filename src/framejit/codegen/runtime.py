@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from framejit.bytecode.assemble import with_location
 
 DELETED = object()
+_set_attribute = object.__setattr__
 
 
 def new_cell() -> types.CellType:
@@ -56,7 +58,7 @@ def set_attributes(obj: Any, attributes: dict[str, Any]) -> None:
         if value is DELETED:
             object.__delattr__(obj, name)
         else:
-            object.__setattr__(obj, name, value)
+            _set_attribute(obj, name, value)
 
 
 def assign_list(target: list[Any], items: list[Any]) -> None:
@@ -84,10 +86,7 @@ def write_dict(target: dict[Any, Any], changes: dict[Any, Any]) -> None:
 
 def _base(target: Any) -> Any:
     """The builtin dict class whose methods keep ``target`` consistent."""
-    for cls in type(target).__mro__:
-        if cls.__module__ in ("builtins", "collections") and not cls.__flags__ & 0x200:
-            return cls
-    return dict
+    return OrderedDict if isinstance(target, OrderedDict) else dict
 
 
 def assign_set(target: set[Any], items: set[Any]) -> None:

@@ -151,6 +151,20 @@ static PyObject* tree_full_checks(GuardTreeObject* self, void*) {
   return PyLong_FromUnsignedLongLong(self->tree->full_checks);
 }
 
+// How much a hit of the latest record does.
+static PyObject* tree_record_size(GuardTreeObject* self, void*) {
+  const Record* record = self->tree->latest_record();
+  if (record == nullptr) Py_RETURN_NONE;
+  Py_ssize_t loads = 0, others = 0;
+  for (const Op& op : record->ops) {
+    if (op.kind == OpKind::LoadSlot || op.kind == OpKind::Load) loads++;
+    else if (op.kind != OpKind::Words) others++;
+  }
+  return Py_BuildValue("{snsnsnsnsn}", "words", static_cast<Py_ssize_t>(record->words.size()), "tensors",
+                       static_cast<Py_ssize_t>(record->tensors.size()), "loads", loads, "checks", others, "late",
+                       static_cast<Py_ssize_t>(record->late.size()));
+}
+
 static PyMethodDef tree_methods[] = {
     {"check", reinterpret_cast<PyCFunction>(tree_check), METH_O,
      "check(slots) -> tuple of captured values, or None if a guard fails."},
@@ -166,6 +180,8 @@ static PyGetSetDef tree_properties[] = {
     {"size", reinterpret_cast<getter>(tree_size), nullptr, "Number of nodes.", nullptr},
     {"capture_count", reinterpret_cast<getter>(tree_captures), nullptr, "Number of captured values.", nullptr},
     {"record_count", reinterpret_cast<getter>(tree_records), nullptr, "Number of records kept for fast hits.", nullptr},
+    {"record_size", reinterpret_cast<getter>(tree_record_size), nullptr,
+     "How many steps of each kind a hit takes, by the latest record; None without one.", nullptr},
     {"full_checks", reinterpret_cast<getter>(tree_full_checks), nullptr,
      "How often the tree was checked by value because no record decided.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};

@@ -25,7 +25,11 @@ static int verify_tensor_layout() {
   Ref tensor = Ref::steal(torch ? PyObject_CallMethod(torch.get(), "empty", "i", 0) : nullptr);
   Ref address = Ref::steal(tensor ? PyObject_GetAttrString(tensor.get(), "_cdata") : nullptr);
   if (!address) return -1;
-  if (PyLong_AsVoidPtr(address.get()) == tensor_impl(tensor.get())) return 0;
+  auto* impl = static_cast<c10::TensorImpl*>(PyLong_AsVoidPtr(address.get()));
+  if (impl != nullptr && impl == tensor_impl(tensor.get())) {
+    impl->set_requires_grad(true);
+    if (TensorFields::autograd_meta(impl) == impl->autograd_meta() && requires_grad(impl)) return 0;
+  }
   if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, "framejit was not made for this release of torch");
   return -1;
 }

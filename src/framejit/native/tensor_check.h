@@ -6,6 +6,7 @@
 #include <c10/core/TensorImpl.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
 #include <exception>
 #include <vector>
 
@@ -26,6 +27,55 @@ struct ThreadKeys {
     auto keys = c10::impl::tls_local_dispatch_key_set();
     return {keys.included_.raw_repr(), keys.excluded_.raw_repr()};
   }
+};
+
+// Whether a tensor requires grad, without two calls into other libraries. module.cpp verifies where the pointer is.
+struct TensorFields : c10::TensorImpl {
+  static c10::AutogradMetaInterface* autograd_meta(c10::TensorImpl* tensor) {
+    auto* behind = reinterpret_cast<c10::AutogradMetaInterface**>(&(tensor->*&TensorFields::extra_meta_));
+    return behind[-1];
+  }
+};
+
+inline bool requires_grad(c10::TensorImpl* tensor) {
+  c10::AutogradMetaInterface* meta = TensorFields::autograd_meta(tensor);
+  return meta != nullptr && meta->requires_grad();
+}
+
+// The words of a tensor's sizes, strides, dtype and device: while they are those of a tensor that was found to match,
+// so does this one. The storage offset in between does not count. Absent for more than five dimensions, whose sizes are
+// not in place.
+class MetadataWords {
+ public:
+  bool equal(c10::TensorImpl* tensor) const {
+    const auto* now = Layout::start(tensor);
+    uint64_t differences = 0;
+    for (size_t i = 0; i < kOffset; i++) differences |= now[i] ^ words_[i];
+    for (size_t i = kOffset + 1; i < kTotal; i++) differences |= now[i] ^ words_[i];
+    return known_ && differences == 0;
+  }
+
+  void remember(c10::TensorImpl* tensor) {
+    const auto* now = Layout::start(tensor);
+    known_ = tensor->dim() <= C10_SIZES_AND_STRIDES_MAX_INLINE_SIZE && Layout::keys(tensor) == now + kTotal &&
+        Layout::offset(tensor) == now + kOffset;
+    if (known_) std::copy(now, now + kTotal, words_);
+  }
+
+ private:
+  // Gives access to protected members by their names.
+  struct Layout : c10::TensorImpl {
+    using Word = const uint64_t __attribute__((may_alias));
+    static Word* start(c10::TensorImpl* tensor) {
+      return reinterpret_cast<Word*>(&(tensor->*&Layout::sizes_and_strides_));
+    }
+    static const void* offset(c10::TensorImpl* tensor) { return &(tensor->*&Layout::storage_offset_); }
+    static const void* keys(c10::TensorImpl* tensor) { return &(tensor->*&Layout::key_set_); }
+  };
+  // sizes and strides | storage offset | number of elements | dtype, device, flags || dispatch keys
+  static constexpr size_t kOffset = sizeof(c10::impl::SizesAndStrides) / 8, kTotal = kOffset + 3;
+  uint64_t words_[kTotal];
+  bool known_ = false;
 };
 
 class TensorCheck {
@@ -98,9 +148,11 @@ class TensorCheck {
     if (Py_TYPE(value) != type_) return false;
     auto* tensor = tensor_impl(value);
     if (effective_keys(tensor, thread) != keys_) return false;
+    if (words_.equal(tensor)) return framejit::requires_grad(tensor) == requires_grad_;
     if (!plain_) return matches_slowly(tensor);
-    return tensor->dtype().toScalarType() == dtype_ && tensor->device() == device_ && matches_shape(tensor) &&
-        tensor->requires_grad() == requires_grad_;
+    if (tensor->dtype().toScalarType() != dtype_ || tensor->device() != device_ || !matches_shape(tensor)) return false;
+    words_.remember(tensor);
+    return tensor->requires_grad() == requires_grad_;
   }
 
  private:
@@ -167,6 +219,7 @@ class TensorCheck {
   c10::Layout layout_{};
   bool requires_grad_ = false, plain_ = false, dynamic_ = false, check_strides_ = false;
   int64_t ndim_ = 0;
+  mutable MetadataWords words_;  // of the last tensor that matched; only for plain ones
   std::vector<int64_t> sizes_, strides_;
 };
 
