@@ -19,6 +19,7 @@ from framejit.values.exceptions import ExceptionValue
 from framejit.values.functions import CellValue, FunctionValue
 from framejit.values.mappings import DictValue
 from framejit.values.objects import ObjectValue
+from framejit.values.process import ContextVarValue
 from framejit.values.sequences import ListValue
 from framejit.values.sets import SetValue
 from framejit.values.torch_functions import STATE
@@ -56,6 +57,8 @@ def replay_state(out: Emitter) -> None:
 
 
 def _write_container(out: Emitter, value: Any) -> None:
+    if isinstance(value, SetValue) and value.restored:
+        return
     write_container(out, out.value(value), value, new=False)
 
 
@@ -99,6 +102,11 @@ def _write_function(out: Emitter, value: FunctionValue) -> None:
         out.statement(call(setter, target, ast.Constant(key), out.value(v)))
 
 
+def _write_context(out: Emitter, value: ContextVarValue) -> None:
+    for token in value.pending:
+        out.value(token)
+
+
 _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     ListValue: _write_container,
     DequeValue: _write_container,
@@ -108,4 +116,5 @@ _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     ExceptionValue: _write_object,
     CellValue: _write_cell,
     FunctionValue: _write_function,
+    ContextVarValue: _write_context,
 }

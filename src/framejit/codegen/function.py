@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
-from framejit.codegen import emit_iterators  # noqa: F401 - registers its emitters
+from framejit.codegen import emit_iterators, emit_process  # noqa: F401 - register their emitters
 from framejit.codegen.effects import replay, replay_state
 from framejit.codegen.emit import Emitter, call, name
 from framejit.interpreter.frame import Frame

@@ -100,6 +100,7 @@ class Interpreter:
         space.run_frame = self.run_request
         space.resume_generator = self.resume_generator
         space.line = self.user_line
+        space.handled = lambda: self.handled
 
     # -- entry points ------------------------------------------------------------------------------
 

@@ -254,28 +254,6 @@ def _callable(space: Space, value: Value) -> Value:
     return space.constant(space.class_attribute(cls, "__call__") is not None)
 
 
-@builtin(hash, 1)
-def _hash(space: Space, value: Value) -> Result:
-    value = value.realize()
-    cls = value.python_type()
-    if cls.__hash__ is None:
-        return space.raise_error(TypeError, f"unhashable type: {cls.__name__!r}")
-    if value.is_constant:
-        if _has_text(value.as_python()):
-            raise GraphBreak("the hash of a string differs from process to process")
-        return space.constant(hash(value.as_python()))
-    found = space.class_attribute(cls, "__hash__")
-    if found is not None and type(found.raw) is types.FunctionType:
-        return space.call_special(value, "__hash__", [], "is not hashable")
-    raise GraphBreak("hash() depends on the address of an object")
-
-
-def _has_text(obj: Any) -> bool:
-    if isinstance(obj, (tuple, frozenset)):
-        return any(map(_has_text, obj))
-    return not isinstance(obj, (int, float, complex))
-
-
 @builtin(vars, 0, 1)
 def _vars(space: Space, value: Value | None = None) -> Result:
     if value is None:
@@ -301,7 +279,6 @@ def _format(space: Space, value: Value, spec: Value | None = None) -> Value:
 
 for _function, _why in {
     print: "print() writes to the outside",
-    id: "id() depends on the address of an object",
     globals: "globals() gives the module's own dict",
     locals: "locals() gives the frame's variables",
     dir: "dir()",

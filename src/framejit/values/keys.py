@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import types
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -76,6 +77,65 @@ class UserKey:
 
     def __repr__(self) -> str:
         return f"<key of {self.target.describe()}>"
+
+
+class IdentityKey:
+    """The key of ``id(target)``: equal to other identities, never to a plain number (`separate`)."""
+
+    __slots__ = ("target",)
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is IdentityKey and other.target is self.target
+
+    def __hash__(self) -> int:
+        return hash(("id", id(self.target)))
+
+    def __repr__(self) -> str:
+        return f"<id of {type(self.target).__name__}>"
+
+
+def separate(key: Any, keys: Iterable[Any]) -> None:
+    """A graph break when ``key`` and one of ``keys`` could be an address and the same number."""
+    if mentions(key, _is_address) and any(mentions(other, _is_large) for other in keys):
+        raise GraphBreak("an address is compared with a number")
+    if mentions(key, _is_large) and any(mentions(other, _is_address) for other in keys):
+        raise GraphBreak("an address is compared with a number")
+
+
+def mentions(key: Any, test: Callable[[Any], bool]) -> bool:
+    """Does the test hold for the key or one of its parts?"""
+    if type(key) is tuple or type(key) is frozenset:
+        return any(mentions(part, test) for part in key)
+    return test(key)
+
+
+def _is_address(key: Any) -> bool:
+    return type(key) is IdentityKey
+
+
+def _is_large(key: Any) -> bool:
+    return isinstance(key, (int, float)) and abs(key) > 1 << 16
+
+
+_A_TEXT = "a text"
+
+
+def hash_known_here(space: Space, obj: Any) -> None:
+    """Guard that ``hash(obj)`` is what it is in this process: texts are hashed with a seed."""
+    if isinstance(obj, (tuple, frozenset)):
+        for part in obj:
+            hash_known_here(space, part)
+    elif isinstance(obj, (str, bytes)) or _is_enum_of_plain(type(obj)):
+        asked = space.const_source(_A_TEXT, "a text").child("call", hash)
+        space.guard(asked, "EQUALS_MATCH", hash(_A_TEXT))
+    elif obj is None or obj is Ellipsis:
+        asked = space.const_source(obj, str(obj)).child("call", hash)
+        space.guard(asked, "EQUALS_MATCH", hash(obj))
+    elif not isinstance(obj, (int, float, complex, list, dict, set)):
+        raise GraphBreak("hash() depends on the address of an object")
 
 
 _by_address: dict[type, bool] = {}
@@ -170,7 +230,7 @@ def key_of_real(obj: Any) -> Any:
 
 def real_key(key: Any) -> tuple[bool, Any]:
     """The real object of a key: (True, object); (False, None) when it was made while capturing."""
-    if type(key) is UserKey:
+    if type(key) is UserKey or type(key) is IdentityKey:
         return False, None
     if type(key) is ObjectKey:
         return not isinstance(key.target, Value), key.target

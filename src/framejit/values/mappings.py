@@ -17,7 +17,14 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
 from framejit.values.iterators import DictIterator
-from framejit.values.keys import key_of, key_of_real, real_key, value_of_key
+from framejit.values.keys import (
+    IdentityKey,
+    key_of,
+    key_of_real,
+    real_key,
+    separate,
+    value_of_key,
+)
 from framejit.values.mapping_views import DictViewValue
 from framejit.values.methods import ContainerValue, Result, container_of, method
 from framejit.values.sequences import TupleValue
@@ -109,13 +116,15 @@ class DictValue(ContainerValue):
     def lookup(self, space: Space, key: Any) -> Pair | None:
         """The entry for ``key``; in an incomplete dict its presence or absence is guarded."""
         pair = self.pairs.get(key)
+        if pair is None:
+            separate(key, self.pairs)
         if pair is not None or self.complete:
             return pair
         if key in self.removed:
             return None
         known, real = real_key(key)
         if not known:
-            if type(key) is tuple or type(key) is frozenset:
+            if type(key) in (tuple, frozenset, IdentityKey):
                 self.look_at_all(space)
                 return self.pairs.get(key)
             return None  # an object made while capturing cannot be a key of an existing dict

@@ -16,7 +16,14 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Raised, Value
 from framejit.values.iterators import SetIterator
-from framejit.values.keys import ObjectKey, key_of, key_of_real, real_key, value_of_key
+from framejit.values.keys import (
+    ObjectKey,
+    key_of,
+    key_of_real,
+    real_key,
+    separate,
+    value_of_key,
+)
 from framejit.values.methods import ContainerValue, Result, container_of, method
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Space, wraps
@@ -137,6 +144,13 @@ class SetValue(ContainerValue):
             self.ordered = False
             space.effects.note(self)
 
+    @property
+    def restored(self) -> bool:
+        """Has an existing set the elements again that it had?"""
+        if any(method not in ("add", "discard") for method, _ in self.log):
+            return False
+        return self._keys == set(map(key_of_real, _iterate(self.obj)))
+
     # -- operations --------------------------------------------------------------------------------
 
     def truth(self, space: Space) -> bool:
@@ -163,7 +177,13 @@ class SetValue(ContainerValue):
         inner = container_of(item, SetValue)
         if inner is not None and inner.cls is set:  # `{1} in s` looks for frozenset({1})
             return space.constant(frozenset(inner.keys(space)) in self.keys(space))
-        return space.constant(key_of(space, item) in self.keys(space))
+        return space.constant(self.key(space, item) in self.keys(space))
+
+    def key(self, space: Space, item: Value) -> Any:
+        """The key of an element to look for among the others."""
+        key = key_of(space, item)
+        separate(key, self.keys(space))
+        return key
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         plain = _as_set(space, other)
@@ -235,21 +255,21 @@ class SetValue(ContainerValue):
 
     @method(1)
     def do_add(self, space: Space, item: Value) -> None:
-        key = key_of(space, item)
+        key = self.key(space, item)
         self.keys(space).add(key)
         self.values.setdefault(key, item)
         self.changed(space, "add", item)
 
     @method(1)
     def do_discard(self, space: Space, item: Value) -> None:
-        key = key_of(space, item)
+        key = self.key(space, item)
         self.keys(space).discard(key)
         self.values.pop(key, None)
         self.changed(space, "discard", item)
 
     @method(1)
     def do_remove(self, space: Space, item: Value) -> None:
-        key = key_of(space, item)
+        key = self.key(space, item)
         if key not in self.keys(space):
             from framejit.values.exceptions import new_exception  # room-internal cycle
 

@@ -146,6 +146,8 @@ class Space:
         self.run_frame: Callable[[CallRequest], Value] = _no_interpreter
         #: Runs a suspended generator frame: (generator, sent, thrown) -> yielded value or None.
         self.resume_generator: Callable[[Any, Value, Value | None], Value | None] = _no_generator
+        #: The exception that the program is handling.
+        self.handled: Callable[[], Value | None] = lambda: None
         #: The existing tensors that became graph inputs, in order.
         self.graph_inputs: list[Any] = []
         #: The user's (file, line) being executed, for facts.
