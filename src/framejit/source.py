@@ -51,6 +51,14 @@ class Source:
             node = self.children[slot] = Source(self, accessor, key)
         return node
 
+    @property
+    def root(self) -> Source:
+        """The slot or constant that the path starts at."""
+        source = self
+        while source.base is not None:
+            source = source.base
+        return source
+
     def add_fact(self, kind: str, payload: Any = None, line: tuple[str, int] | None = None) -> None:
         """Record an assumption once; ``payload`` is compared by identity when it is unhashable."""
         token: tuple[str, Any, Any]

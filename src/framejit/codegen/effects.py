@@ -12,8 +12,15 @@ from typing import Any
 
 import torch
 
-from framejit.codegen.emit import Emitter, attribute_display, call, write_container
+from framejit.codegen.emit import (
+    Emitter,
+    call,
+    write_attributes,
+    write_class,
+    write_container,
+)
 from framejit.exc import GraphBreak
+from framejit.values.classes import ClassValue
 from framejit.values.deques import DequeValue
 from framejit.values.exceptions import ExceptionValue
 from framejit.values.functions import CellValue, FunctionValue
@@ -76,8 +83,7 @@ def _write_object(out: Emitter, value: ObjectValue) -> None:
             for key, v in value.attributes.items()
             if v is not None or _existed(value, key)
         }
-        if names:
-            out.statement(call(out.helper("set_attributes"), target, attribute_display(out, names)))
+        write_attributes(out, target, value, names)
 
 
 def _existed(value: ObjectValue, key: str) -> bool:
@@ -107,6 +113,13 @@ def _write_context(out: Emitter, value: ContextVarValue) -> None:
         out.value(token)
 
 
+def _write_class(out: Emitter, value: ClassValue) -> None:
+    target = out.value(value)
+    if value.making is None:
+        for key, v in out.space.class_writes[value.cls].items():
+            write_class(out, target, key, v)
+
+
 _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     ListValue: _write_container,
     DequeValue: _write_container,
@@ -117,4 +130,5 @@ _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     CellValue: _write_cell,
     FunctionValue: _write_function,
     ContextVarValue: _write_context,
+    ClassValue: _write_class,
 }

@@ -21,6 +21,7 @@ from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.classes import ClassValue, NewMethodValue, SuperValue
 from framejit.values.constants import ConstantValue, OpaqueValue, PythonModuleValue
 from framejit.values.deques import DequeValue
+from framejit.values.descriptors import is_data_descriptor
 from framejit.values.exceptions import ExceptionValue, TracebackValue
 from framejit.values.functions import (
     BoundBuiltin,
@@ -30,6 +31,7 @@ from framejit.values.functions import (
     MethodValue,
 )
 from framejit.values.generators import GeneratorValue
+from framejit.values.local_classes import DescriptorValue
 from framejit.values.mapping_views import DictViewValue
 from framejit.values.mappings import DictValue, InstanceDictValue
 from framejit.values.objects import ObjectMethodValue, ObjectValue
@@ -96,6 +98,16 @@ class Emitter:
             return self.constant(source.key)
         source.captured = True
         return name(self.capture_name(source))
+
+    def cls(self, cls: type) -> ast.expr:
+        """A class: made by the program, known by its structure, or the entry's own."""
+        source = self.space.local_classes.get(cls)
+        if source is not None:
+            return self.load(source)
+        known = self.space.known_value(cls)
+        if isinstance(known, ClassValue) and known.making is not None:
+            return self.value(known)
+        return self.constant(cls)
 
     def is_loaded(self, source: Source) -> bool:
         """Does the function load this source by name?"""
@@ -210,7 +222,37 @@ def _weak_reference(out: Emitter, value: WeakReferenceValue) -> ast.expr:
 
 @emits(ClassValue)
 def _class(out: Emitter, value: ClassValue) -> ast.expr:
-    return out.constant(value.cls)
+    making = value.making
+    if making is None:
+        return out.cls(value.cls)
+    arguments = out.values(making.args)
+    if making.names is not None:
+        cell = {} if making.cell is None else {"__classcell__": making.cell}
+        arguments.append(attribute_display(out, {**making.names, **cell}))
+    keywords = [ast.keyword(key, out.value(v)) for key, v in making.kwargs.items()]
+    made = out.keep(
+        value, "class", ast.Call(out.constant(making.function), arguments, keywords)
+    )
+    for function, options in making.behind:
+        keywords = [ast.keyword(key, ast.Constant(v)) for key, v in options.items()]
+        out.statement(ast.Call(out.constant(function), [made], keywords))
+
+    def fill() -> None:
+        for key, v in out.space.class_writes.get(value.cls, {}).items():
+            if (making.names or {}).get(key) is not v:
+                write_class(out, made, key, v)
+
+    out.later(fill)
+    return made
+
+
+def write_class(out: Emitter, target: ast.expr, key: str, value: Value | None) -> None:
+    """Assign or delete one attribute of a class."""
+    if value is None:
+        out.statement(call(out.constant(type.__delattr__), target, ast.Constant(key)))
+    else:
+        setter = out.constant(type.__setattr__)
+        out.statement(call(setter, target, ast.Constant(key), out.value(value)))
 
 
 @emits(PythonModuleValue)
@@ -255,7 +297,7 @@ def _tuple(out: Emitter, value: TupleValue) -> ast.expr:
         return out.load(value.source)
     display = ast.Tuple(out.values(value.items), ast.Load())
     if value.cls is not tuple:
-        return out.keep(value, "tuple", call(out.constant(value.cls), display))
+        return out.keep(value, "tuple", call(out.cls(value.cls), display))
     if not value.items:
         return display
     return out.keep(value, "tuple", display)
@@ -352,7 +394,7 @@ def _object(out: Emitter, value: ObjectValue) -> ast.expr:
             content = [ast.Tuple(out.values(list(value.container.items)), ast.Load())]
     made = out.keep(
         value, "object",
-        call(out.helper("new_object"), out.constant(value.cls), out.constant(base), *content),
+        call(out.helper("new_object"), out.cls(value.cls), out.constant(base), *content),
     )  # fmt: skip
 
     def fill() -> None:
@@ -361,13 +403,28 @@ def _object(out: Emitter, value: ObjectValue) -> ast.expr:
         attributes: dict[str, Value | None] = {
             k: v for k, v in value.attributes.items() if v is not None
         }
-        if attributes:
-            out.statement(
-                call(out.helper("set_attributes"), made, attribute_display(out, attributes))
-            )
+        write_attributes(out, made, value, attributes)
 
     out.later(fill)
     return made
+
+
+def write_attributes(
+    out: Emitter, target: ast.expr, value: ObjectValue, attributes: dict[str, Value | None]
+) -> None:
+    """Write what is in slots or in the instance's ``__dict__``, also behind a descriptor's back."""
+    hidden = {}
+    for key in attributes:
+        found = out.space.class_attribute(value.cls, key)
+        c_level = (types.MemberDescriptorType, types.GetSetDescriptorType)
+        if found is not None and is_data_descriptor(found.raw) and type(found.raw) not in c_level:
+            hidden[key] = attributes[key]
+    plain = {key: v for key, v in attributes.items() if key not in hidden}
+    if plain:
+        out.statement(call(out.helper("set_attributes"), target, attribute_display(out, plain)))
+    if hidden:
+        namespace = ast.Attribute(target, "__dict__", ast.Load())
+        out.statement(call(out.helper("write_dict"), namespace, attribute_display(out, hidden)))
 
 
 def attribute_display(out: Emitter, attributes: dict[str, Value | None]) -> ast.expr:
@@ -437,7 +494,7 @@ def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
     made = out.keep(
         value, "exception",
         call(
-            out.helper("new_exception"), out.constant(value.cls), args,
+            out.helper("new_exception"), out.cls(value.cls), args,
             out.constant(value.trace, "trace"),
         ),
     )  # fmt: skip
@@ -521,9 +578,16 @@ def _bound_builtin(out: Emitter, value: Any) -> ast.expr:
     return ast.Attribute(out.value(value.receiver), value.name, ast.Load())
 
 
+@emits(DescriptorValue)
+def _descriptor(out: Emitter, value: DescriptorValue) -> ast.expr:
+    none = ast.Constant(None)
+    parts = [out.value(value.parts[n]) if n in value.parts else none for n in value.fields]
+    return out.keep(value, value.kind.__name__, call(out.constant(value.kind), *parts))
+
+
 @emits(SuperValue)
 def _super(out: Emitter, value: SuperValue) -> ast.expr:
-    return call(out.constant(super), out.constant(value.cls), out.value(value.receiver))
+    return call(out.constant(super), out.cls(value.cls), out.value(value.receiver))
 
 
 @emits(HandledValue)

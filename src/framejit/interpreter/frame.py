@@ -18,8 +18,8 @@ class Frame:
     it was before the instruction (a break needs its operands back)."""
 
     __slots__ = (
-        "before", "entry_handled", "generator", "globals", "index", "info", "operator_step",
-        "parent", "pc", "program", "result", "slots", "stack",
+        "before", "entry_handled", "generator", "globals", "index", "info", "names",
+        "operator_step", "parent", "pc", "program", "result", "slots", "stack",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +45,8 @@ class Frame:
         self.operator_step = 0
         #: The exception being handled when the frame was entered.
         self.entry_handled: Value | None = None
+        #: The namespace of a class body, for names that are looked up dynamically.
+        self.names: dict[str, Value] | None = None
         #: The generator this frame belongs to.
         self.generator: Any = None
 

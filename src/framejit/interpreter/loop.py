@@ -101,6 +101,7 @@ class Interpreter:
         space.resume_generator = self.resume_generator
         space.line = self.user_line
         space.handled = lambda: self.handled
+        space.namespace = lambda: self.frame.globals
 
     # -- entry points ------------------------------------------------------------------------------
 
@@ -151,6 +152,7 @@ class Interpreter:
             self.depth -= 1
             raise GraphBreak("calls are nested too deeply to be inlined")
         frame = self.make_frame(function.code, request.slots, function.globals, self.frame)
+        frame.names = request.names
         self.level += 1
         self.space.changes += 1
         try:

@@ -77,7 +77,7 @@ def _cell(frame: Frame, instruction: Instruction) -> CellValue:
     return cell
 
 
-@opcode("LOAD_DEREF", "LOAD_CLASSDEREF")
+@opcode("LOAD_DEREF")
 def load_deref(vm: Any, frame: Frame, instruction: Instruction) -> None:
     cell = _cell(frame, instruction)
     if cell.contents is None:
@@ -129,8 +129,41 @@ def delete_global(vm: Any, frame: Frame, instruction: Instruction) -> None:
     vm.space.changes += 1
 
 
-unsupported("names of a class body are looked up dynamically", "LOAD_NAME", "STORE_NAME",
-            "DELETE_NAME", "SETUP_ANNOTATIONS")  # fmt: skip
+def _names(frame: Frame) -> dict[str, Value]:
+    if frame.names is None:
+        raise GraphBreak("names are looked up dynamically")
+    return frame.names
+
+
+@opcode("LOAD_NAME")
+def load_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    value = _names(frame).get(instruction.value)
+    frame.stack.append(value or vm.space.load_global(frame.globals, instruction.value))
+
+
+@opcode("LOAD_CLASSDEREF")
+def load_classderef(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    value = _names(frame).get(instruction.value)
+    if value is None:
+        load_deref(vm, frame, instruction)
+    else:
+        frame.stack.append(value)
+
+
+@opcode("STORE_NAME")
+def store_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    _names(frame)[instruction.value] = frame.stack.pop()
+
+
+@opcode("DELETE_NAME")
+def delete_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    if _names(frame).pop(instruction.value, None) is None:
+        vm.space.raise_error(NameError, f"name {instruction.value!r} is not defined")
+
+
+@opcode("SETUP_ANNOTATIONS")
+def setup_annotations(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    _names(frame).setdefault("__annotations__", DictValue({}))
 
 # -- the stack -------------------------------------------------------------------------------------
 

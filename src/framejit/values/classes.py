@@ -17,7 +17,7 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import CallRequest, Value
 from framejit.values.constants import PURE_TYPES, ConstantValue, constant_value, fold
-from framejit.values.descriptors import bind
+from framejit.values.descriptors import bind, is_data_descriptor
 from framejit.values.functions import BoundBuiltin, BuiltinValue, MethodValue
 from framejit.values.objects import ObjectMethodValue, ObjectValue, solid_base
 from framejit.values.operators import is_user_class
@@ -45,11 +45,13 @@ _TYPE_FIELDS = frozenset(["__name__", "__qualname__", "__bases__", "__mro__"])
 class ClassValue(Value):
     """A class object."""
 
-    __slots__ = ("cls", "obj")
+    __slots__ = ("cls", "making", "obj")
 
     def __init__(self, cls: type, source: Source | None) -> None:
         self.cls = self.obj = cls
         self.source = source
+        #: For a class made by the program (`local_classes.Making`); ``cls`` is its template.
+        self.making: Any = None
 
     def python_type(self) -> type:
         return type(self.cls)
@@ -75,11 +77,16 @@ class ClassValue(Value):
         if name == "__class__":
             return space.load(space.class_source(meta), meta)
         if name in _TYPE_CONSTANTS:
-            known = type.__getattribute__(cls, name)
+            try:
+                known = type.__getattribute__(cls, name)
+            except AttributeError as error:  # __abstractmethods__ of most classes
+                return space.raise_real(error)
             if name in _TYPE_FIELDS and is_user_class(cls):
                 return space.load(space.class_source(cls).child("attr", name), known)
             return constant_value(space, known)
         if name == "__dict__":
+            if cls in space.class_writes:
+                raise GraphBreak("__dict__ of a class that the program has changed")
             return space.load(space.class_source(cls).child("attr", "__dict__"), cls.__dict__)
         if issubclass(cls, enum.Enum) and name in cls.__members__:
             space.class_attribute(cls, name)
@@ -125,7 +132,42 @@ class ClassValue(Value):
         return space.load(source, raw)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
-        raise GraphBreak(f"assigning attribute {name!r} of {self.describe()}")
+        custom = space.class_attribute(type(self.cls), "__setattr__")
+        if custom is not None and type(custom.raw) is types.FunctionType:
+            method = MethodValue(space.load(custom.source, custom.raw), self)
+            space.call_now(method, [ConstantValue(name), value])
+            return
+        self._write(space, name, value)
+
+    def delattr(self, space: Space, name: str) -> None:
+        custom = space.class_attribute(type(self.cls), "__delattr__")
+        if custom is not None and type(custom.raw) is types.FunctionType:
+            method = MethodValue(space.load(custom.source, custom.raw), self)
+            space.call_now(method, [ConstantValue(name)])
+            return
+        self._write(space, name, None)
+
+    def _write(self, space: Space, name: str, value: Value | None) -> None:
+        """``type.__setattr__`` and, without a value, ``type.__delattr__``."""
+        cls = self.cls
+        if not cls.__flags__ & 0x200:  # Py_TPFLAGS_HEAPTYPE
+            space.raise_error(
+                TypeError, f"cannot set {name!r} attribute of immutable type {cls.__name__!r}"
+            )
+        inherited = space.class_attribute(type(cls), name)
+        if inherited is not None and is_data_descriptor(inherited.raw):
+            raise GraphBreak(f"assigning {name} of {self.describe()}")
+        special = name.startswith("__") and name.endswith("__")
+        if special and self.making is None:  # the class's C-level slots depend on it
+            raise GraphBreak(f"assigning {name} of {self.describe()}")
+        if value is None:
+            found = space.class_attribute(cls, name)
+            if found is None or found.owner is not cls:
+                space.raise_error(
+                    AttributeError, f"type object {cls.__name__!r} has no attribute {name!r}"
+                )
+        space.write_class_attribute(cls, name, value)
+        space.effects.note(self)
 
     # -- operations --------------------------------------------------------------------------------
 
@@ -152,6 +194,12 @@ class ClassValue(Value):
             return constant_value(space, list(self.cls.__mro__))
         if name == "__call__":
             return instantiate(space, self, args, kwargs)
+        if name == "__setattr__" and len(args) == 2:
+            self._write(space, str(args[0].realize().as_python()), args[1])
+            return ConstantValue(None)
+        if name == "__delattr__" and len(args) == 1:
+            self._write(space, str(args[0].realize().as_python()), None)
+            return ConstantValue(None)
         if name in ("__subclasscheck__", "__instancecheck__") and type(self.cls) is type:
             other = args[0].realize()
             if name == "__instancecheck__":
@@ -239,6 +287,10 @@ _TRANSPARENT_METACLASS_CALLS: set[Any] = set()
 @wraps(type)
 def _wrap_class(space: Space, source: Source, obj: type) -> Value:
     if source.accessor != "const":
+        from framejit.values.local_classes import adopt  # room-internal cycle
+
+        if adopt(space, source, obj):
+            return space.remember(obj, ClassValue(obj, source))
         space.guard(source, "ID_MATCH", obj)
     if is_user_class(type(obj)):  # its metaclass can be replaced
         space.guard(space.class_source(obj), "TYPE_MATCH", type(obj))
@@ -271,7 +323,10 @@ def instantiate(
             return call_in_graph(space, cls, args, kwargs, None)
         raise GraphBreak(f"making a {cls.__module__}.{cls.__qualname__}")
     if getattr(cls, "__abstractmethods__", None):
-        raise GraphBreak(f"making an instance of the abstract class {cls.__qualname__}")
+        try:
+            object.__new__(cls)
+        except TypeError as error:
+            space.raise_real(error)
     found = space.class_attribute(cls, "__new__")
     assert found is not None
     if type(found.raw) is staticmethod or type(found.raw) is types.FunctionType:
@@ -358,19 +413,9 @@ class SuperValue(Value):
             return space.load(space.class_source(super), super)
         on_class = isinstance(receiver, ClassValue) and issubclass(receiver.cls, self.cls)
         start = receiver.cls if on_class else receiver.python_type()  # type: ignore[attr-defined]
-        mro = start.__mro__
-        for owner in mro[mro.index(self.cls) + 1 :]:
-            namespace = type.__getattribute__(owner, "__dict__")
-            if name not in namespace:
-                if is_user_class(owner):  # it must stay absent
-                    own = space.class_source(owner).child("dict")
-                    space.guard(own.child("item", name), "ABSENT")
-                continue
-            raw = namespace[name]
-            source = space.class_source(owner).child("type_attr", name)
-            if is_user_class(owner):
-                space.guard(source, "ID_MATCH", raw)
-            found = ClassAttribute(raw, source, owner)
+        found = space.super_attribute(start, self.cls, name)
+        if found is not None:
+            raw, source, owner = found
             if on_class and type(raw) is not classmethod:
                 if name == "__new__" and type(raw) is types.BuiltinMethodType:
                     return NewMethodValue()

@@ -13,7 +13,7 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
 from framejit.values.constants import ConstantValue
-from framejit.values.objects import ObjectValue
+from framejit.values.objects import ObjectValue, guard_class
 from framejit.values.space import WRAP_RULES, Result, Space
 
 #: C-level attributes and what they are on a new exception.
@@ -122,7 +122,7 @@ def make_exception(
 
 
 def _wrap_exception(space: Space, source: Source, obj: BaseException) -> Value:
-    space.guard(source, "TYPE_MATCH", type(obj))
+    guard_class(space, source, type(obj))
     return space.remember(obj, ExceptionValue(type(obj), obj, source))
 
 

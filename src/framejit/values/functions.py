@@ -371,8 +371,17 @@ def directives_call(
 
 @wraps(types.FunctionType)
 def _wrap_function(space: Space, source: Source, obj: types.FunctionType) -> Value:
-    space.guard(source, "FUNCTION_MATCH", obj.__code__)
-    if source.accessor not in ("const", "type_attr"):  # those are pinned by identity
+    if space.in_local_class(source):  # exec and eval make its code and its globals anew
+        from framejit.values.local_classes import codes, own_globals  # room-internal cycle
+
+        space.guard(source.child("call", codes), "EQUALS_MATCH", codes(obj))
+        own = own_globals(obj)
+        if own is not None:
+            space.guard(source.child("call", own_globals), "EQUALS_MATCH", own)
+    else:
+        own = None
+        space.guard(source, "FUNCTION_MATCH", obj.__code__)
+    if own is None and source.accessor not in ("const", "type_attr"):  # pinned by identity
         space.guard(source.child("attr", "__globals__"), "ID_MATCH", obj.__globals__)
     value = FunctionValue(
         obj.__code__, obj.__globals__, name=obj.__qualname__, function=obj, source=source

@@ -445,9 +445,17 @@ def object_method(
 # -- wrapping --------------------------------------------------------------------------------------
 
 
+def guard_class(space: Space, source: Source, cls: type) -> None:
+    """The object at ``source`` is an instance of ``cls``."""
+    from framejit.values.local_classes import adopt, is_anonymous  # room-internal cycle
+
+    if not is_anonymous(cls) or not adopt(space, source.child("type"), cls):
+        space.guard(source, "TYPE_MATCH", cls)
+
+
 def _wrap_instance(space: Space, source: Source, obj: Any) -> Value:
     cls = type(obj)
-    space.guard(source, "TYPE_MATCH", cls)
+    guard_class(space, source, cls)
     value = ObjectValue(cls, obj, source)
     space.remember(obj, value)
     for base in (dict, list, tuple, set, frozenset, deque):

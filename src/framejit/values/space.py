@@ -146,6 +146,8 @@ class Space:
         self.run_frame: Callable[[CallRequest], Value] = _no_interpreter
         #: Runs a suspended generator frame: (generator, sent, thrown) -> yielded value or None.
         self.resume_generator: Callable[[Any, Value, Value | None], Value | None] = _no_generator
+        #: The globals of the code being executed.
+        self.namespace: Callable[[], dict[str, Any]] = dict
         #: The exception that the program is handling.
         self.handled: Callable[[], Value | None] = lambda: None
         #: The existing tensors that became graph inputs, in order.
@@ -154,6 +156,10 @@ class Space:
         self.line: Callable[[], tuple[str, int] | None] = lambda: None
         self.slot_roots: list[Source] = []
         self.const_roots: dict[int, Source] = {}
+        #: What the program assigned to (or, None, deleted from) classes.
+        self.class_writes: dict[type, dict[str, Value | None]] = {}
+        #: Classes known by their structure: where they are.
+        self.local_classes: dict[type, Source] = {}
         self._loaded: dict[Source, Value] = {}
         self._known: dict[int, tuple[Any, Value]] = {}
         self._class_attributes: dict[tuple[type, str], ClassAttribute | None] = {}
@@ -183,6 +189,9 @@ class Space:
 
     def class_source(self, cls: type) -> Source:
         """The source of a class that a type guard has already pinned down."""
+        local = self.local_classes.get(cls)
+        if local is not None:
+            return local
         return self.const_source(cls, f"class {cls.__module__}.{cls.__qualname__}")
 
     def guard(self, source: Source | None, kind: str, payload: Any = None) -> None:
@@ -196,6 +205,24 @@ class Space:
         if value is None:
             value = self._loaded[source] = LazyValue(self, source, obj)
         return value
+
+    def preload(self, source: Source, value: Value) -> None:
+        """What is at ``source`` is known to be ``value``."""
+        self._loaded[source] = value
+
+    def is_pinned(self, cls: type) -> bool:
+        """Has the capture relied on the identity of this class?"""
+        return id(cls) in self.const_roots
+
+    def in_local_class(self, source: Source) -> bool:
+        """Is it reached through a class that is known by its structure?"""
+        if not self.local_classes:
+            return False
+        roots = set(self.local_classes.values())
+        step: Source | None = source
+        while step is not None and step not in roots:
+            step = step.base
+        return step is not None
 
     def wrap(self, source: Source, obj: Any) -> Value:
         """The value that stands for ``obj``; its kind is guarded. One object, one value."""
@@ -298,25 +325,89 @@ class Space:
         key = (cls, name)
         if key in self._class_attributes:
             return self._class_attributes[key]
-        found: ClassAttribute | None = None
-        source = self.class_source(cls).child("type_attr", name)
-        for owner in type.__getattribute__(cls, "__mro__"):
-            namespace = type.__getattribute__(owner, "__dict__")
-            if name in namespace:
-                found = ClassAttribute(namespace[name], source, owner)
-                break
-        if cls.__flags__ & 0x200 or found is None:  # Py_TPFLAGS_HEAPTYPE: can be patched
-            if found is None:
-                if cls.__flags__ & 0x200:
-                    self.guard(source, "ABSENT")
-            else:
-                self.guard(source, "ID_MATCH", found.raw)
+        found = self._find_class_attribute(cls, name, type.__getattribute__(cls, "__mro__"))
         self._class_attributes[key] = found
         return found
 
-    def forget_class_attribute(self, cls: type, name: str) -> None:
-        """The program changed a class while being captured: look again (and see the effects)."""
-        self._class_attributes.pop((cls, name), None)
+    def super_attribute(self, start: type, behind: type, name: str) -> ClassAttribute | None:
+        """Raw lookup of ``name`` along the MRO of ``start``, from behind the class ``behind``."""
+        mro = start.__mro__
+        for owner in mro[mro.index(behind) + 1 :]:
+            found = self._own_attribute(owner, name)
+            if found is not None:
+                return found
+        return None
+
+    def _find_class_attribute(
+        self, cls: type, name: str, mro: tuple[type, ...]
+    ) -> ClassAttribute | None:
+        if self.class_writes and any(name in self.class_writes.get(c, ()) for c in mro):
+            for owner in mro:  # the program has changed what a lookup finds
+                found = self._own_attribute(owner, name)
+                if found is not None:
+                    return found
+            return None
+        source = self.class_source(cls).child("type_attr", name)
+        for owner in mro:
+            namespace = type.__getattribute__(owner, "__dict__")
+            if name in namespace:
+                if cls.__flags__ & 0x200:  # Py_TPFLAGS_HEAPTYPE: can be patched
+                    self._guard_class_attribute(owner, source, namespace[name])
+                return ClassAttribute(namespace[name], source, owner)
+        if cls.__flags__ & 0x200:
+            self.guard(source, "ABSENT")
+        return None
+
+    def _own_attribute(self, owner: type, name: str) -> ClassAttribute | None:
+        """The entry of the class's own ``__dict__``."""
+        written = self.class_writes.get(owner)
+        if written is not None and name in written:
+            value = written[name]
+            if value is None:
+                return None
+            from framejit.values.local_classes import written_attribute  # room-internal cycle
+
+            return written_attribute(self, owner, name, value)
+        namespace = type.__getattribute__(owner, "__dict__")
+        source = self.class_source(owner).child("dict").child("item", name)
+        if name not in namespace:
+            if owner.__flags__ & 0x200:
+                self.guard(source, "ABSENT")
+            return None
+        if owner.__flags__ & 0x200:
+            # The same object without the detour of the class's __dict__ (a new proxy per read).
+            source = self.class_source(owner).child("type_attr", name)
+            self._guard_class_attribute(owner, source, namespace[name])
+        return ClassAttribute(namespace[name], source, owner)
+
+    def _guard_class_attribute(self, owner: type, source: Source, raw: Any) -> None:
+        if owner in self.local_classes:  # another object each time; what is read of it is guarded
+            from framejit.values.local_classes import codes  # room-internal cycle
+            from framejit.values.objects import guard_class
+
+            guard_class(self, source, type(raw))
+            self.guard(source.child("call", codes), "EQUALS_MATCH", codes(raw))
+        elif type(raw) in (int, float, str):
+            self.guard(source, "EQUALS_MATCH", raw)
+        else:
+            self.guard(source, "ID_MATCH", raw)
+
+    def forget_class(self, cls: type) -> None:
+        """The template of a class has changed: look again."""
+        for known in [k for k in self._class_attributes if cls in k[0].__mro__]:
+            del self._class_attributes[known]
+        self.changes += 1
+
+    def write_class_attribute(self, cls: type, name: str, value: Value | None) -> None:
+        """The program assigns (or, None, deletes) an attribute of a class."""
+        written = self.class_writes.setdefault(cls, {})
+        if value is None and name not in type.__getattribute__(cls, "__dict__"):
+            written.pop(name, None)
+        else:
+            written[name] = value
+        for known in [k for k in self._class_attributes if k[1] == name and cls in k[0].__mro__]:
+            del self._class_attributes[known]
+        self.changes += 1
 
     def generic_getattr(self, value: Value, name: str) -> Result:
         """``object.__getattribute__`` for values whose kind has no instance attributes."""

@@ -1,0 +1,538 @@
+"""Classes made and changed by the program: class statements in a function, assigned class
+attributes, classes that are made anew on each call and live across a break."""
+
+from __future__ import annotations
+
+import abc
+import collections
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from checking import check
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+class K:
+    n = 0
+
+    def bump(self):
+        type(self).n += 1
+        K.m = 3
+        return K.n
+
+
+class KK(K):
+    pass
+
+
+def p001_class_write(x):
+    K.n = 0
+    K.n = 5
+    K.z = x * 2
+    r = x + K.n + K.z
+    del K.z
+    K.n = 0
+    return r
+
+
+def p002_class_count(x):
+    k = K()
+    k.bump()
+    k.bump()
+    r = x + K.n
+    K.n = 0
+    return r
+
+
+def p003_class_sub(x):
+    KK.n = 7
+    a = x + K.n + KK.n
+    del KK.n
+    return a + KK.n
+
+
+def p004_class_method_patch(x):
+    old = K.bump
+    K.bump = lambda self: 9
+    try:
+        return x + K().bump()
+    finally:
+        K.bump = old
+
+
+def p005_deleting_a_class_attribute_that_is_missing(x):
+    try:
+        del K.nope
+    except AttributeError as e:
+        return x + 1, str(e)
+
+
+def p006_assigning_to_a_builtin_class(x):
+    try:
+        int.foo = 3
+    except TypeError as e:
+        return x + 1, str(e)
+
+
+def p007_local_esc(x):
+    class L:
+        """doc"""
+
+        f = 3
+        y = x
+
+        def __init__(self, q):
+            self.q = q
+
+        def go(self, v):
+            return v * self.f + self.y
+
+        @property
+        def pp(self):
+            return self.q + 1
+
+        @pp.setter
+        def pp(self, v):
+            self.q = v
+
+        @staticmethod
+        def st(a):
+            return a + 1
+
+        @classmethod
+        def cm(cls, a):
+            return cls(a)
+
+        def __add__(self, o):
+            return L(self.q + o.q)
+
+    l = L.cm(4)
+    l.pp = 7
+    print("esc")
+    return l.go(x) + l.pp + L.st(2) + (l + l).q + L.f, L.__doc__, L.__name__, isinstance(l, L)
+
+
+def p008_local_super(x):
+    class A:
+        def f(self, v):
+            return v + 1
+
+    class B(A):
+        def f(self, v):
+            return super().f(v) * 2
+
+    return B().f(x), issubclass(B, A)
+
+
+def p009_local_super_break(x):
+    class A:
+        def f(self, v):
+            return v + 1
+
+    class B(A):
+        def f(self, v):
+            print("in B")
+            return super().f(v) * 2
+
+    b = B()
+    y = b.f(x)
+    print(type(b).__name__, B.__mro__[1].__name__)
+    return b.f(y)
+
+
+def p010_local_closure_write(x):
+    log = []
+    seen = {}
+
+    class A:
+        def add(self, v):
+            log.append(v)
+            seen[len(log)] = v
+            return v + len(log)
+
+    a = A()
+    y = a.add(x)
+    z = a.add(y)
+    print(len(log))
+    w = a.add(z)
+    return w, log, seen
+
+
+def p011_local_abc(x):
+    class A(abc.ABC):
+        @abc.abstractmethod
+        def f(self): ...
+
+    class B(A):
+        def f(self):
+            return 3
+
+    try:
+        A()
+    except TypeError as e:
+        print(e)
+    return x + B().f()
+
+
+def p012_local_desc(x):
+    class D:
+        def __set_name__(self, owner, name):
+            self.name = name
+
+        def __get__(self, obj, cls):
+            return obj.__dict__.get(self.name, 2)
+
+        def __set__(self, obj, v):
+            obj.__dict__[self.name] = v
+
+    class A:
+        d = D()
+
+    a = A()
+    y = x * a.d
+    a.d = 5
+    print("d")
+    return y + a.d
+
+
+def p013_local_cached(x):
+    class A:
+        @functools.cached_property
+        def v(self):
+            return x.sum() + 1
+
+    a = A()
+    return a.v + a.v
+
+
+def p014_local_exc(x):
+    class E(Exception):
+        pass
+
+    try:
+        raise E("hey")
+    except E as e:
+        return x + 1, str(e)
+
+
+def p015_local_list(x):
+    class L(list):
+        def total(self):
+            return sum(self)
+
+    l = L([1, 2, x])
+    return l.total()
+
+
+def p016_local_meta(x):
+    class M(type):
+        def __call__(cls, *a):
+            return super().__call__(*a)
+
+    class A(metaclass=M):
+        v = 3
+
+    return x + A().v
+
+
+def p017_local_slots(x):
+    class A:
+        __slots__ = ("a", "b")
+
+        def __init__(self):
+            self.a = 1
+
+    a = A()
+    a.b = 3
+    return x + a.a + a.b
+
+
+def p018_local_dc(x):
+    @dataclasses.dataclass
+    class Q:
+        a: int
+        b: int = 3
+
+    return Q(3).a * x + Q(1).b
+
+
+def p019_local_nt(x):
+    P = collections.namedtuple("P", "a b")
+    p = P(x, x + 1)
+    return p.a * p.b
+
+
+def p020_local_nt2(x):
+    P = collections.namedtuple("P", "a b")
+    p = P(x, x + 1)
+    print("h")
+    return p.a * p.b
+
+
+def p021_type3(x):
+    A = type("A", (), {"v": 3})
+    return x + A().v
+
+
+def p022_initsub(x):
+    reg = []
+
+    class A:
+        def __init_subclass__(cls, **kw):
+            reg.append(cls.__name__)
+
+    class B(A):
+        pass
+
+    return x + len(reg)
+
+
+def p023_kept_class(x):
+    class Box:
+        def __init__(self, v):
+            self.v = v
+
+    boxes = [Box(x), Box(x + 1)]
+    print(len(boxes))
+    return sum(b.v for b in boxes), type(boxes[0]) is type(boxes[1])
+
+
+def p024_class_returned_from_factory(x):
+    def make(scale):
+        class Scaled:
+            def __call__(self, v):
+                return v * scale
+
+        return Scaled
+
+    two, three = make(2), make(3)
+    print(two is three, two.__name__)
+    return two()(x) + three()(x)
+
+
+def p025_named_tuple_statement(x):
+    class P(NamedTuple):
+        a: int
+        b: int = 3
+
+    p = P(1)
+    return x + p.a + p.b
+
+
+def p026_local_dataclass_factory(x):
+    @dataclasses.dataclass(order=True)
+    class Q:
+        a: int
+        items: list = dataclasses.field(default_factory=list)
+        double: object = dataclasses.field(default_factory=lambda: [2], repr=False)
+
+    q, r = Q(1), Q(2)
+    q.items.append(3)
+    return x + q.double[0], q.items, r.items, q < r, repr(q)
+
+
+def p027_local_dataclass_escapes(x):
+    @dataclasses.dataclass
+    class Q:
+        a: int
+        b: int = 4
+
+    q = Q(1)
+    y = x * q.b
+    print(q, [f.name for f in dataclasses.fields(Q)])
+    return y + q.a, dataclasses.asdict(q)
+
+
+def p028_local_frozen_dataclass(x):
+    @dataclasses.dataclass(frozen=True)
+    class Q:
+        a: int
+        b: str = "t"
+
+    try:
+        Q(1).a = 3
+    except dataclasses.FrozenInstanceError as error:
+        return {Q(1): x + 1, Q(2): x}[Q(1)], str(error)
+
+
+def p029_mixin_of_a_global_class(x):
+    class Counting(K):
+        def bump(self):
+            self.calls = 1
+            return self.n
+
+    c = Counting()
+    return x + c.bump() + c.calls
+
+
+def p030_decorated_class(x):
+    def named(cls):
+        cls.label = cls.__name__ + "!"
+        return cls
+
+    @named
+    class A:
+        pass
+
+    return x + len(A.label), A().label
+
+
+def p031_class_attribute_is_a_tensor(x):
+    class Params:
+        weight = x * 2
+        bias = x.sum()
+
+    Params.bias = Params.bias + 1
+    p = Params()
+    print("made")
+    return p.weight + p.bias
+
+
+def p032_class_body_with_loops(x):
+    class Table:
+        rows = []
+        for i in range(3):
+            rows.append(i * 2)
+        del i
+        if len(rows) > 2:
+            extra = 5
+
+    return x + Table.rows[2] + Table.extra, hasattr(Table, "i")
+
+
+def p033_class_body_breaks(x):
+    class Loud:
+        y = x + 1
+        print("in the body")
+        z = y * 2
+
+    return Loud.z + Loud.y
+
+
+def p034_class_attribute_before_and_after_a_break(x):
+    K.n = 2
+    print(K.n, KK.n)
+    y = x + KK.n
+    K.n = 0
+    return y, K.n
+
+
+def p035_nested_classes(x):
+    class Outer:
+        class Inner:
+            k = 4
+
+        def get(self):
+            return self.Inner.k
+
+    return x * Outer().get() + Outer.Inner.k
+
+
+def p036_descriptor_behind_its_back(x):
+    class D:
+        def __get__(self, obj, cls):
+            return obj.__dict__["d"] * 2
+
+        def __set__(self, obj, v):
+            obj.__dict__["d"] = v
+
+    class A:
+        d = D()
+
+    a = A()
+    a.d = x
+    print(sorted(vars(a)))
+    return a.d, a.__dict__["d"]
+
+
+def p037_local_exception_leaves(x):
+    class Problem(ValueError):
+        code = 3
+
+    def fail(v):
+        raise Problem("no")
+
+    try:
+        y = x + 1
+        fail(y)
+    except ValueError as error:
+        return y + error.code, str(error), type(error).__name__
+
+
+def p038_local_class_is_pickled_by_name(x):
+    class A:
+        pass
+
+    return x + 1, A.__qualname__, A.__module__ == __name__
+
+
+def p039_lambda_and_partial_attributes(x):
+    class A:
+        f = lambda self, v: v + 1
+        g = functools.partial(lambda v, w: v * w, 3)
+
+    a = A()
+    return a.f(x) + a.g(2)
+
+
+def p040_operators_of_a_local_class(x):
+    class V:
+        def __init__(self, t):
+            self.t = t
+
+        def __add__(self, o):
+            return V(self.t + (o.t if isinstance(o, V) else o))
+
+        __radd__ = __add__
+
+        def __eq__(self, o):
+            return isinstance(o, V)
+
+        def __hash__(self):
+            return 7
+
+        def __getitem__(self, i):
+            return self.t[i]
+
+        def __len__(self):
+            return len(self.t)
+
+        def __contains__(self, i):
+            return i == 1
+
+        def __bool__(self):
+            return False
+
+    v = 1 + V(x) + V(x) + 2
+    return v[0], len(v), 1 in v, 2 in v, V(x) == v, {v: 1}[V(x)], bool(v)
+
+
+#: (program, graphs, operations captured)
+PROGRAMS = [
+    (p001_class_write, 1, 3), (p002_class_count, 1, 1), (p003_class_sub, 1, 3),
+    (p004_class_method_patch, 1, 1), (p005_deleting_a_class_attribute_that_is_missing, 1, 1),
+    (p006_assigning_to_a_builtin_class, 1, 1), (p007_local_esc, 1, 6), (p008_local_super, 1, 2),
+    (p009_local_super_break, 2, 4), (p010_local_closure_write, 2, 3), (p011_local_abc, 1, 1),
+    (p012_local_desc, 2, 2), (p013_local_cached, 1, 3), (p014_local_exc, 1, 1),
+    (p015_local_list, 1, 1), (p016_local_meta, 1, 1), (p017_local_slots, 1, 2),
+    (p018_local_dc, 1, 2), (p019_local_nt, 1, 2), (p020_local_nt2, 2, 2), (p021_type3, 1, 1),
+    (p022_initsub, 1, 1), (p023_kept_class, 2, 3), (p024_class_returned_from_factory, 1, 3),
+    (p025_named_tuple_statement, 1, 2), (p026_local_dataclass_factory, 1, 1),
+    (p027_local_dataclass_escapes, 2, 2), (p028_local_frozen_dataclass, 1, 1),
+    (p029_mixin_of_a_global_class, 1, 2), (p030_decorated_class, 1, 1),
+    (p031_class_attribute_is_a_tensor, 2, 4), (p032_class_body_with_loops, 1, 2),
+    (p033_class_body_breaks, 1, 1), (p034_class_attribute_before_and_after_a_break, 1, 1),
+    (p035_nested_classes, 1, 2), (p036_descriptor_behind_its_back, 1, 1),
+    (p037_local_exception_leaves, 1, 2), (p038_local_class_is_pickled_by_name, 1, 1),
+    (p039_lambda_and_partial_attributes, 1, 2), (p040_operators_of_a_local_class, 1, 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function, graphs, ops", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
+def test_program(function, graphs, ops):
+    check(function, X, graphs=graphs, ops=ops)
