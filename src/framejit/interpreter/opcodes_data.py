@@ -11,7 +11,7 @@ from typing import Any
 from framejit.bytecode.model import Instruction
 from framejit.exc import GraphBreak
 from framejit.interpreter.frame import NONE, Frame
-from framejit.interpreter.registry import opcode, unsupported
+from framejit.interpreter.registry import opcode
 from framejit.values.base import NULL, CallRequest, Value
 from framejit.values.constants import ConstantValue, constant_value, format_value
 from framejit.values.functions import CellValue, FunctionValue

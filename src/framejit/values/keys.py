@@ -80,7 +80,7 @@ class UserKey:
 
 
 class IdentityKey:
-    """The key of ``id(target)``: equal to other identities, never to a plain number (`separate`)."""
+    """The key of ``id(target)``: equal to other identities, never to a number (`separate`)."""
 
     __slots__ = ("target",)
 
