@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
 import sys
 import types
 import weakref
@@ -103,6 +104,43 @@ class CompiledCallable(CompiledFrame):
 
     settings: Settings
     __wrapped__: types.FunctionType
+    #: For a compiled module's call: the module.
+    module: weakref.ref[torch.nn.Module] | None = None
+
+    def save_package(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
+        """Write everything that is compiled by now into one file.
+
+        Another process loads it with `load_package` and then neither traces nor compiles what is
+        in it. The file appears complete or not at all. Parameters are not stored. With ``key`` the
+        file is signed (HMAC-SHA256). Raises exc.PackageError if there is nothing to be saved.
+        """
+        from framejit import package  # not needed by programs without packages
+
+        package.save(path, self, self._live_module(), self.settings.stable, key)
+
+    def load_package(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        key: bytes | None = None,
+        skip_source_check: bool = False,
+    ) -> Any:
+        """Use what another process compiled; calls that nothing fits are compiled as usual.
+
+        A package is code: load only files that you would also run. ``skip_source_check`` accepts
+        one that was made from another version of the source, with a warning. With ``key``, only a
+        file that was signed with it. Returns the compiled object. Raises exc.PackageError for a
+        file that is damaged or was made for something else; then nothing has changed.
+        """
+        from framejit import package  # not needed by programs without packages
+
+        package.load(
+            path, self, self._live_module(), self.settings.stable, key, skip_source_check
+        )
+        return self
+
+    def _live_module(self) -> torch.nn.Module | None:
+        return None if self.module is None else self.module()
 
     def __repr__(self) -> str:
         return f"<compiled function {self.__wrapped__.__qualname__}>"
@@ -171,6 +209,7 @@ def compile_module(module: torch.nn.Module, settings: Settings) -> torch.nn.Modu
     """
     module = original_module(module)
     call = compile_function(_call_of(module), settings)
+    call.module = weakref.ref(module)
     again = functools.partial(compile_module, settings=settings)
     return _shadow(module, types.MethodType(call, module), again)
 
@@ -209,6 +248,12 @@ def _shadow(
         "__reduce_ex__": _reduce_module,
         "_framejit_link": _Link(module, again),
     }
+    if isinstance(call.__func__, CompiledCallable):
+        namespace |= {
+            name: method
+            for name, method in _PACKAGE_METHODS.items()
+            if not hasattr(cls, name)
+        }
     if hasattr(cls, "__del__"):
         namespace["__del__"] = lambda self: None  # the original's runs once, when the original dies
     shadow = object.__new__(_subclass(cls, namespace))
@@ -241,6 +286,37 @@ def _slots(cls: type) -> list[str]:
         slots = owner.__dict__.get("__slots__", ())
         names.extend((slots,) if isinstance(slots, str) else slots)
     return [name for name in names if name not in ("__dict__", "__weakref__")]
+
+
+def _call_behind(module: torch.nn.Module) -> CompiledCallable:
+    call: Any = type(module).__call__
+    found: CompiledCallable = call.__func__
+    return found
+
+
+def _save_module(self: Any, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
+    _call_behind(self).save_package(path, key=key)
+
+
+def _load_module(
+    self: Any,
+    path: str | os.PathLike[str],
+    *,
+    key: bytes | None = None,
+    skip_source_check: bool = False,
+) -> Any:
+    _call_behind(self).load_package(path, key=key, skip_source_check=skip_source_check)
+    return self
+
+
+_PACKAGE_METHODS = {
+    "save_package": functools.update_wrapper(
+        _save_module, CompiledCallable.save_package, ("__name__", "__doc__"), ()
+    ),
+    "load_package": functools.update_wrapper(
+        _load_module, CompiledCallable.load_package, ("__name__", "__doc__"), ()
+    ),
+}
 
 
 def _copy_module(self: torch.nn.Module) -> torch.nn.Module:

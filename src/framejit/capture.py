@@ -23,12 +23,13 @@ from framejit.bytecode.decode import decode
 from framejit.codegen.emit import Emitter
 from framejit.codegen.function import Draft, Recovery
 from framejit.exc import GraphBreak, InternalError
-from framejit.graph.aliasing import watch_aliases
+from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
 from framejit.guards.plan import Plan, build_plan
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
 from framejit.interpreter.frame import Frame, HandledValue
 from framejit.interpreter.loop import Broken, Interpreter, Restart, Returned
+from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.space import Space
 from framejit.values.tensors import TensorValue
@@ -84,6 +85,16 @@ class Target(NamedTuple):
         return decode(self.code).instructions[self.point.index].line
 
 
+class GraphCall(NamedTuple):
+    """The graph of an entry and how its function calls it; all that a package needs of it."""
+
+    compiled: Callable[..., Any]  # what the backend returned
+    module: torch.fx.GraphModule
+    inputs: list[Source]
+    watch: Watch | None
+    unseen: bool
+
+
 class Capture(NamedTuple):
     """The result of capturing one call."""
 
@@ -97,6 +108,9 @@ class Capture(NamedTuple):
     inputs: int
     steps: int
     backend_seconds: float
+    call: GraphCall | None
+    #: Every code object that was executed, with the name of its module.
+    executed: dict[types.CodeType, str]
 
 
 class _Link:
@@ -180,6 +194,7 @@ def _attempt(
     finally:
         _restore_state(space)
     graph, module, seconds = None, None, 0.0
+    graph_call: GraphCall | None = None
     for number, node in enumerate(builder.unused_random(draft.output_nodes())):
         out.outputs[TensorValue(node, builder.example(node))] = f"unused {number}"
     builder.outputs(draft.output_nodes())
@@ -192,9 +207,11 @@ def _attempt(
         if operations:
             started = time.perf_counter()
             graph = driver.compile_graph(module, examples)
-            graph = _watched(graph, module, examples, inputs, builder)
-            if any(map(_runs_user_code, module.graph.nodes)):
-                graph = _unseen(graph)
+            watch = _watch(examples, inputs, builder)
+            user_code = any(map(_runs_user_code, module.graph.nodes))
+            sources = [value.source for value in inputs if value.source is not None]
+            graph_call = GraphCall(graph, module, sources, watch, user_code)
+            graph = callable_graph(graph, module, watch, user_code)
             seconds = time.perf_counter() - started
     used = {id(value) for value in inputs}
     for value in space.graph_inputs:
@@ -216,24 +233,28 @@ def _attempt(
     function, text = draft.function(target.code, graph, inputs, captures, first, last, recovery)
     return Capture(
         outcome, function, text, plan, state, module if operations else None, operations,
-        len(inputs), interpreter.steps, seconds,
+        len(inputs), interpreter.steps, seconds, graph_call, interpreter.executed,
     )  # fmt: skip
 
 
-def _watched(
-    compiled: Callable[..., Any],
-    module: torch.fx.GraphModule,
-    examples: list[torch.Tensor],
-    inputs: list[TensorValue],
-    builder: GraphBuilder,
-) -> Callable[..., Any]:
-    """The compiled graph, safe against inputs that alias each other otherwise than now."""
+def _watch(
+    examples: list[torch.Tensor], inputs: list[TensorValue], builder: GraphBuilder
+) -> Watch | None:
+    """Which inputs may alias each other otherwise than now, where that matters."""
     mutated = set(builder.mutated_inputs)
     written = [i for i, position in enumerate(builder.used_inputs) if position in mutated]
     members = ("_parameters", "_buffers")
     owners = [value.source.base if value.source is not None else None for value in inputs]
     fixed = [owner is not None and owner.key in members for owner in owners]
-    return watch_aliases(compiled, module, examples, written, fixed)
+    return aliases_to_watch(examples, written, fixed)
+
+
+def callable_graph(
+    compiled: Callable[..., Any], recorded: Callable[..., Any], watch: Watch | None, unseen: bool
+) -> Callable[..., Any]:
+    """What the generated function calls: the compiled graph, made safe where it has to be."""
+    graph = watch_aliases(compiled, recorded, watch)
+    return _unseen(graph) if unseen else graph
 
 
 def _guard_aliases(space: Space) -> None:

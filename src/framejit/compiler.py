@@ -10,9 +10,10 @@ from __future__ import annotations
 import threading
 import time
 import types
+import weakref
 from collections.abc import Callable
 from types import CellType
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch._C._dynamo.eval_frame import set_eval_frame
@@ -27,7 +28,7 @@ from framejit.bytecode.continuations import (
 )
 from framejit.bytecode.decode import decode
 from framejit.bytecode.frame_point import leaves_result
-from framejit.capture import Caller, Capture, Driver, Target, capture
+from framejit.capture import Caller, Capture, Driver, GraphCall, Target, capture
 from framejit.codegen.function import call_point
 from framejit.codegen.runtime import answer
 from framejit.exc import BackendCompilerFailed, FramejitError, InternalError, Unsupported
@@ -39,6 +40,33 @@ from framejit.report import events, messages, printouts
 from framejit.values import inline_policy
 
 _NEW_OBJECT = Caller(None, {})
+#: Why frames that the hook has seen run as plain Python.
+NO_OPERATION = "it runs no PyTorch operation"
+
+
+class Origin(NamedTuple):
+    """What an entry was made from, besides its guards: for saving it."""
+
+    call: GraphCall | None
+    executed: dict[types.CodeType, str]
+
+
+class Break(NamedTuple):
+    """How a break function was made: it can be made again."""
+
+    point: FramePoint
+    namespace: dict[str, Any]
+    innermost: bool
+
+
+class Library(Protocol):
+    """Entries that were compiled in another process and wait to be used (package room)."""
+
+    def attach(self, compiled: CompiledFrame) -> None:
+        """``compiled`` is new: are there entries for it?"""
+
+    def entry_for(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
+        """Add the waiting entry that fits and return it, or None."""
 
 
 class CompiledFrame(native.CompiledFunction):
@@ -48,9 +76,12 @@ class CompiledFrame(native.CompiledFunction):
     compiler: Compiler
     lock: threading.RLock
     plans: dict[int, Any]
+    origins: dict[int, Origin]
     hooked: bool
     #: Continuations of this one and of a caller, by caller.
     joined: dict[Caller, CompiledFrame]
+    #: Why it runs as plain Python, if it does.
+    skipped: str
     #: The same as plain Python, made when a graph has raised.
     plain: Callable[..., Any] | None
 
@@ -60,14 +91,17 @@ class CompiledFrame(native.CompiledFunction):
         self.target = target
         self.lock = threading.RLock()
         self.plans = {}
+        self.origins = {}
         self.hooked = hooked
         self.joined = {}
+        self.skipped = ""
         self.plain = None
 
     def recode(self, function: types.FunctionType) -> None:
         """``function.__code__`` was assigned; the entries are gone already."""
         self.target = Target(function.__code__, function.__globals__, None)
         self.plans.clear()
+        self.origins.clear()
         if decode(function.__code__).is_generator:
             self.skip("generators and coroutines run as plain Python")
 
@@ -75,6 +109,7 @@ class CompiledFrame(native.CompiledFunction):
         """Run as plain Python from now on."""
         target = self.target
         self.run_only = True
+        self.skipped = reason
         events.emit(
             events.FrameSkipped(
                 name=target.name, filename=target.code.co_filename, line=target.line, reason=reason
@@ -104,6 +139,10 @@ class Compiler:
         self.hook_context = native.HookContext(self._hooked_frame)
         self._continuations: dict[Any, CompiledFrame] = {}
         self._frames: list[CompiledFrame] = []
+        #: How the break functions in entries were made.
+        self.breaks: weakref.WeakKeyDictionary[Any, Break] = weakref.WeakKeyDictionary()
+        #: What a package brought.
+        self.library: Library | None = None
         #: Under ``fullgraph``: the error for an operation that should have raised but has not.
         self._goes_on: Unsupported | None = None
 
@@ -121,6 +160,8 @@ class Compiler:
         if decode(function.__code__).is_generator:
             compiled.skip("generators and coroutines run as plain Python")
         self._frames.append(compiled)
+        if self.library is not None:
+            self.library.attach(compiled)
         return compiled
 
     def reset(self) -> None:
@@ -128,9 +169,11 @@ class Compiler:
         for frame in [*self._frames, *self._continuations.values()]:
             frame.clear_entries()
             frame.plans.clear()
+            frame.origins.clear()
             frame.joined.clear()
-            frame.run_only = False
+            frame.run_only = frame.ask_always = False
         self._continuations.clear()
+        self.library = None
         self.hook_context.clear()
 
     def frames(self) -> list[CompiledFrame]:
@@ -169,6 +212,8 @@ class Compiler:
             known.setup(self, target, False)
             known.fallback = self._fallback(target)
             self._continuations[key] = known
+            if self.library is not None:
+                self.library.attach(known)
         return known
 
     def _joined(self, callee: Any, caller: Caller) -> CompiledFrame:
@@ -184,7 +229,15 @@ class Compiler:
         return known
 
     def _break_function(self, frame: Frame, innermost: bool) -> Any:
-        point, namespace = call_point(frame, innermost), frame.globals
+        return self.break_function(Break(call_point(frame, innermost), frame.globals, innermost))
+
+    def break_function(self, recipe: Break) -> Any:
+        """The function that an entry calls for a frame of a break."""
+        made = self._make_break(*recipe)
+        self.breaks[made] = recipe
+        return made
+
+    def _make_break(self, point: FramePoint, namespace: dict[str, Any], innermost: bool) -> Any:
         if innermost or not leaves_result(point):
             return self._break_at(point, namespace, native.tail, innermost)
         caller = Caller(point, namespace)
@@ -209,7 +262,7 @@ class Compiler:
         keep_out(made.__code__)
         return made
 
-    def _answer(self, thunk: Callable[[], Any], result: Any) -> Any:
+    def answer(self, thunk: Callable[[], Any], result: Any) -> Any:
         """Run a constructor's ``__init__``; the rest of it may still be to do afterwards."""
         inner = thunk()
         if type(inner) is native.TailCall:
@@ -247,7 +300,7 @@ class Compiler:
 
         return fallback
 
-    def _deoptimise(self, compiled: CompiledFrame) -> Callable[..., Any]:
+    def deoptimise(self, compiled: CompiledFrame) -> Callable[..., Any]:
         """What an entry calls when its graph raises: the segment runs again as plain Python."""
 
         def deoptimise(error: Exception, *slots: Any) -> Any:
@@ -331,9 +384,9 @@ class Compiler:
                 Driver(
                     self._backend_for(target),
                     self._break_function,
-                    self._answer,
+                    self.answer,
                     lambda broken: self._check_break(target, broken),
-                    self._deoptimise(compiled),
+                    self.deoptimise(compiled),
                 ),
             )
         except (Unsupported, BackendCompilerFailed):
@@ -346,7 +399,7 @@ class Compiler:
             return self._internal_error(compiled, error, started)
         events.emit(self._end(target, "compiled", started, made.steps))
         if compiled.hooked and not isinstance(made.outcome, Broken) and not made.operations:
-            compiled.skip("it runs no PyTorch operation")
+            compiled.skip(NO_OPERATION)
             return None
         problem = self._add_entry(compiled, made, slots)
         if isinstance(problem, InternalError):
@@ -368,8 +421,15 @@ class Compiler:
             printouts.show_guards(target.name, made.plan.guards())
         made.plan.settle()
         compiled.plans[id(entry)] = made.plan
+        compiled.origins[id(entry)] = Origin(made.call, made.executed)
         compiled.add_entry(entry)
         return entry
+
+    def compile_again(
+        self, target: Target, module: torch.fx.GraphModule, examples: list[Any]
+    ) -> Callable[..., Any]:
+        """Compile a graph that was captured in another process."""
+        return self._backend_for(target)(module, examples)
 
     def _backend_for(
         self, target: Target
@@ -466,6 +526,13 @@ def _miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
             for entry in compiled.entries:  # another thread may have been faster
                 if entry.tree.check(slots) is not None:
                     return entry
+            library = compiled.compiler.library
+            if library is not None:
+                entry = library.entry_for(compiled, slots)
+                if entry is not None:
+                    return entry
+                if compiled.run_only or native.is_run_only():  # asked for the library only
+                    return None
             return compiled.compiler.compile_entry(compiled, slots)
     finally:
         set_eval_frame(other_hook)

@@ -33,6 +33,10 @@ class UnknownBackend(FramejitError):
     """A backend was asked for by a name that is not registered."""
 
 
+class PackageError(FramejitError):
+    """A package cannot be written, is damaged, or does not belong to what it is loaded for."""
+
+
 class InternalError(FramejitError):
     """A bug of framejit. Raised only with ``config.raise_internal_errors``; else reported once."""
 

@@ -61,6 +61,15 @@ class Settings:
         return configured_backend(self.backend, self.mode, options)
 
     @property
+    def stable(self) -> dict[str, Any]:
+        """The same in every process: what a package notes of how it was compiled."""
+        options = sorted((name, repr(value)) for name, value in (self.options or {}).items())
+        return {
+            "backend": self.name, "fullgraph": self.fullgraph, "dynamic": self.dynamic,
+            "mode": self.mode, "options": [list(pair) for pair in options],
+        }  # fmt: skip
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """Equal for settings that may share what was compiled."""
         options = None

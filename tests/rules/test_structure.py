@@ -26,6 +26,7 @@ ORDER = [
     {"capture"},
     {"peer"},
     {"compiler"},
+    {"package"},
     {"settings", "regions"},
     {"callables"},
     {"api"},

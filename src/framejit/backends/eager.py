@@ -6,7 +6,7 @@ comes from the capture or from a compiler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,3 +18,14 @@ from .registry import register_backend
 def eager(gm: torch.fx.GraphModule, example_inputs: Sequence[torch.Tensor]) -> Callable[..., Any]:
     """Run the graph with PyTorch's own operators."""
     return gm.forward
+
+
+def _run_module(
+    parts: Mapping[str, memoryview], module: Callable[[], torch.fx.GraphModule]
+) -> Callable[..., Any]:
+    """From a package: the saved graph is all there is."""
+    return module().forward
+
+
+eager.serialize = lambda compiled, gm: {}  # type: ignore[attr-defined]
+eager.deserialize = _run_module  # type: ignore[attr-defined]

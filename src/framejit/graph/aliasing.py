@@ -8,7 +8,7 @@ graph itself runs, operation by operation, which is right whatever aliases what.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -31,20 +31,25 @@ def sharing(tensors: list[torch.Tensor], written: frozenset[int]) -> tuple[Any, 
     )
 
 
-def watch_aliases(
-    compiled: Graph,
-    recorded: Graph,
-    inputs: list[torch.Tensor],
-    written: list[int],
-    fixed: list[bool],
-) -> Graph:
-    """``compiled``, used only while inputs share memory as they did at capture.
+class Watch(NamedTuple):
+    """Plain data: which inputs are looked at on a call, and how they share memory at capture."""
+
+    watched: tuple[int, ...]  # positions of inputs
+    written: frozenset[int]  # positions in `watched`
+    pattern: tuple[Any, ...]
+    inputs: int
+
+
+def aliases_to_watch(
+    inputs: list[torch.Tensor], written: list[int], fixed: list[bool]
+) -> Watch | None:
+    """What has to be looked at on each call of a graph that writes to ``written``; often nothing.
 
     ``fixed`` says which inputs belong to modules and stay what they are; they are not looked at
     again when none of the others can alias one of them.
     """
     if not written or len(inputs) < 2 or all(fixed):
-        return compiled
+        return None
     wanted = frozenset(written)
     free = [position for position, known in enumerate(fixed) if not known]
     if wanted.isdisjoint(free):
@@ -52,10 +57,18 @@ def watch_aliases(
     else:
         watched = list(range(len(inputs)))
     if len(watched) < 2:
-        return compiled
+        return None
     where = frozenset(index for index, position in enumerate(watched) if position in wanted)
     pattern = sharing([inputs[position] for position in watched], where)
-    everything = len(watched) == len(inputs)
+    return Watch(tuple(watched), where, pattern, len(inputs))
+
+
+def watch_aliases(compiled: Graph, recorded: Graph, watch: Watch | None) -> Graph:
+    """``compiled``, used only while inputs share memory as they did at capture."""
+    if watch is None:
+        return compiled
+    watched, where, pattern, count = watch
+    everything = len(watched) == count
 
     def run(*tensors: torch.Tensor) -> Any:
         seen = list(tensors) if everything else [tensors[position] for position in watched]

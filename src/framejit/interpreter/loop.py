@@ -97,6 +97,8 @@ class Interpreter:
         self.handled: Value | None = None
         self.raise_steps: dict[Value, int] = {}
         self._programs: dict[Any, tuple[CodeInfo, list[Any]]] = {}
+        #: Every code object that was executed, with the name of its module.
+        self.executed: dict[Any, str] = {}
         space.run_frame = self.run_request
         space.resume_generator = self.resume_generator
         space.line = self.user_line
@@ -126,6 +128,7 @@ class Interpreter:
             info = decode(code)
             program = [(HANDLERS[i.op], i) for i in info.instructions]
             known = self._programs[code] = (info, program)
+            self.executed[code] = str(namespace.get("__name__"))
         frame = Frame(known[0], known[1], slots, namespace, parent)
         frame.entry_handled = self.handled
         return frame

@@ -142,6 +142,38 @@ def warn_unsupported_release() -> None:
         )
 
 
+def warn_not_saved(path: str, reasons: list[str]) -> None:
+    """Say which entries a package does not hold."""
+    listed = "\n  ".join(_cut(reason) for reason in reasons[:5])
+    more = f"\n  and {len(reasons) - 5} more" if len(reasons) > 5 else ""
+    warnings.warn(
+        f"framejit left {len(reasons)} compiled pieces out of {path}; they will be compiled "
+        f"again:\n  {listed}{more}",
+        FramejitWarning,
+        stacklevel=4,
+    )
+
+
+def warn_source_changed(path: str, listed: str) -> None:
+    """Say what differs when a package is used although the source has changed."""
+    warnings.warn(
+        f"framejit uses {path} although its source changed: {_cut(listed)}",
+        FramejitWarning,
+        stacklevel=4,
+    )
+
+
+def warn_package_entry(function: str, path: str, error: Exception) -> None:
+    """Say once why an entry of a package is not used."""
+    if _first_time(("package", function, path, str(error))):
+        warnings.warn(
+            f"framejit cannot use what {path} holds for {function}: {_cut(str(error))}. "
+            "It is compiled again.",
+            FramejitWarning,
+            stacklevel=3,
+        )
+
+
 def forget_warnings() -> None:
     """Let every warning appear again."""
     with _lock:

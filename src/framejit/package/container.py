@@ -1,0 +1,185 @@
+"""The file: a manifest and named parts, written at once, and checked before a byte of it is used.
+
+In: a JSON manifest and the bytes of every part. Out: one file, replaced atomically; and a `Reader`
+that maps it into memory and hands out parts whose checksum was right. Layout: magic, format,
+length and SHA-256 of the manifest, optional signature, manifest, parts at multiples of 64 bytes.
+There are no paths and no compression inside, so neither can be abused. Next: naming.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import mmap
+import os
+import re
+import struct
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from framejit.exc import PackageError
+
+MAGIC = b"framejit"
+FORMAT = 1
+_HEADER = struct.Struct("<8sIIQ32s32s")  # magic, format, signed, length, checksum, signature
+_ALIGNMENT = 64
+_MANIFEST_LIMIT = 1 << 28
+_NAME = re.compile(r"[a-z0-9_.\- ]{1,80}")
+
+
+def write(
+    path: str | os.PathLike[str],
+    manifest: dict[str, Any],
+    parts: Mapping[str, bytes],
+    key: bytes | None = None,
+) -> int:
+    """Write a package next to ``path`` and move it there; the answer is its size in bytes."""
+    listed: list[dict[str, Any]] = []
+    position = 0
+    for name, data in parts.items():
+        assert _NAME.fullmatch(name), name
+        position += -position % _ALIGNMENT
+        checksum = hashlib.sha256(data).hexdigest()
+        listed.append({"name": name, "offset": position, "size": len(data), "sha256": checksum})
+        position += len(data)
+    text = json.dumps(manifest | {"parts": listed, "size": position}).encode()
+    signature = bytes(32) if key is None else _signature(key, text)
+    header = _HEADER.pack(
+        MAGIC, FORMAT, int(key is not None), len(text), hashlib.sha256(text).digest(), signature
+    )
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(header + text)
+            file.write(bytes(-file.tell() % _ALIGNMENT))
+            start = file.tell()
+            for entry, data in zip(listed, parts.values(), strict=True):
+                file.write(bytes(start + entry["offset"] - file.tell()))
+                file.write(data)
+            size = file.tell()
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(OSError):
+            os.chmod(temporary, 0o644 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return size
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _signature(key: bytes, manifest: bytes) -> bytes:
+    return hmac.new(key, MAGIC + manifest, hashlib.sha256).digest()
+
+
+class Reader:
+    """An opened package. ``manifest`` is checked; a part is checked when it is read first."""
+
+    def __init__(self, path: str | os.PathLike[str], key: bytes | None = None) -> None:
+        self.path = str(path)
+        with self._problems(), open(path, "rb") as file:
+            try:
+                self._data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except ValueError:  # an empty file cannot be mapped
+                self._data = b""
+        text = self._manifest_text(key)
+        with self._problems():
+            manifest = json.loads(text)
+            if type(manifest) is not dict:
+                raise ValueError("the manifest is no object")
+            self._parts: dict[str, tuple[int, int, str]] = {}
+            start = _HEADER.size + len(text)
+            start += -start % _ALIGNMENT
+            for part in manifest["parts"]:
+                name, offset, size = part["name"], part["offset"], part["size"]
+                if not _NAME.fullmatch(name) or name in self._parts:
+                    raise ValueError(f"a part is called {name!r}")
+                if not (offset >= 0 and size >= 0 and start + offset + size <= len(self._data)):
+                    raise ValueError(f"part {name!r} is cut off")
+                self._parts[name] = (start + offset, size, part["sha256"])
+            if start + manifest["size"] != len(self._data):
+                raise ValueError("its size is wrong")
+        self.manifest: dict[str, Any] = manifest
+        self._checked: set[str] = set()
+
+    @contextlib.contextmanager
+    def _problems(self) -> Iterator[None]:
+        """Whatever goes wrong with what the file says is a PackageError."""
+        try:
+            yield
+        except PackageError:
+            raise
+        except OSError as error:
+            raise PackageError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        except Exception as error:
+            raise self.damaged(str(error) or type(error).__name__) from error
+
+    def damaged(self, what: str) -> PackageError:
+        """The error for a file that is not what was once written."""
+        return PackageError(f"the package {self.path} is damaged: {what}")
+
+    def _manifest_text(self, key: bytes | None) -> bytes:
+        data = self._data
+        if data[:8] != MAGIC:
+            raise PackageError(f"{self.path} is not a framejit package")
+        if len(data) < _HEADER.size:
+            raise self.damaged("the header is cut off")
+        _, version, signed, length, checksum, signature = _HEADER.unpack(data[: _HEADER.size])
+        if version != FORMAT:
+            raise PackageError(
+                f"the package {self.path} has format {version}; this framejit reads {FORMAT}"
+            )
+        if length > _MANIFEST_LIMIT or _HEADER.size + length > len(data):
+            raise self.damaged("the manifest is cut off")
+        text = bytes(data[_HEADER.size : _HEADER.size + length])
+        if hashlib.sha256(text).digest() != checksum:
+            raise self.damaged("the checksum of the manifest is wrong")
+        if signed not in (0, 1):
+            raise self.damaged("the header is wrong")
+        if key is not None:
+            if not signed:
+                raise PackageError(f"the package {self.path} is not signed, but a key was given")
+            if not hmac.compare_digest(_signature(key, text), signature):
+                raise PackageError(f"the package {self.path} was not signed with this key")
+        return text
+
+    @property
+    def part_sizes(self) -> dict[str, int]:
+        """Every part with its size in bytes."""
+        return {name: size for name, (_, size, _) in self._parts.items()}
+
+    def part(self, name: str) -> memoryview:
+        """The bytes of a part, mapped, not copied. PackageError unless its checksum is right."""
+        if name not in self._parts:
+            raise self.damaged(f"there is no part {name!r}")
+        start, size, checksum = self._parts[name]
+        view = memoryview(self._data)[start : start + size]
+        if name not in self._checked:
+            if hashlib.sha256(view).hexdigest() != checksum:
+                raise self.damaged(f"the checksum of part {name!r} is wrong")
+            self._checked.add(name)
+        return view
+
+    def json(self, name: str) -> Any:
+        """A part that holds JSON."""
+        view = self.part(name)
+        with self._problems():
+            return json.loads(bytes(view))
+
+    def verify(self) -> None:
+        """Check every part. PackageError at the first one that is wrong."""
+        for name in self._parts:
+            self.part(name)

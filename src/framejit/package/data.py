@@ -1,0 +1,355 @@
+"""Python values as JSON and back, without pickle: literals, containers, and objects by name.
+
+In: what guards compare with and what generated functions refer to. Out: JSON. An object that has no
+name (a local class, a lambda) becomes a *late* reference: a description of its content, and later
+the places (guard nodes) where the loading process has such an object. Next: graphs, entries.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import enum
+import functools
+import marshal
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from framejit.exc import PackageError
+from framejit.native import CompiledFunction
+from framejit.package import naming
+
+Json = Any
+
+
+class Unsaveable(Exception):
+    """Something that no other process can find or make again; the message completes
+    "cannot be saved: it refers to ..."."""
+
+
+class Home(NamedTuple):
+    """The module of the function that a package is for; the script that loads may be another."""
+
+    namespace: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.namespace.get("__name__"))
+
+
+class Codes:
+    """The code objects that a package refers to, each once."""
+
+    def __init__(self) -> None:
+        self.rows: list[Json] = []
+        self._known: dict[int, tuple[types.CodeType, int]] = {}
+
+    def add(self, code: types.CodeType, module: str) -> int:
+        """The number of ``code``; ``module`` says where its function may be found."""
+        known = self._known.get(id(code))
+        if known is None:
+            row = {
+                "module": module, "name": code.co_qualname, "hash": naming.code_hash(code),
+                "code": base64.b64encode(marshal.dumps(code)).decode(),
+            }  # fmt: skip
+            known = self._known[id(code)] = (code, len(self.rows))
+            self.rows.append(row)
+        return known[1]
+
+
+_TORCH_NAMES = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
+#: The descriptor of a named tuple's field.
+_TUPLE_GETTER = type(collections.namedtuple("_Point", "x").x)  # type: ignore[attr-defined]
+_CONTAINERS: dict[type, str] = {tuple: "t", list: "l", set: "s", frozenset: "fs", torch.Size: "z"}
+_MADE_OF = {tag: kind for kind, tag in _CONTAINERS.items()}
+
+
+class Encoder:
+    """Encodes the values of one entry; ``late`` are its objects without a name."""
+
+    def __init__(self, home: Home, codes: Codes) -> None:
+        self.home = home
+        self.codes = codes
+        self.late: list[Json] = []
+        self.tensors: list[torch.Tensor] = []
+        self._late_objects: list[Any] = []
+
+    def value(self, obj: Any) -> Json:
+        """JSON for ``obj``. Raises Unsaveable."""
+        plain = literal(obj)
+        if plain is not None or obj is None:
+            return plain
+        kind = type(obj)
+        tag = _CONTAINERS.get(kind)
+        if tag is not None:
+            items = [self.value(item) for item in obj]
+            return [tag, *(sorted(items, key=repr) if tag in ("s", "fs") else items)]
+        if kind is dict:
+            return self.dictionary(obj)
+        if kind is slice:
+            return ["slice", self.value(obj.start), self.value(obj.stop), self.value(obj.step)]
+        if kind is functools.partial:
+            keywords = self.value(dict(obj.keywords))
+            return ["partial", self.value(obj.func), self.value(obj.args), keywords]
+        if isinstance(obj, enum.Enum):
+            return ["enum", self.value(kind), self.value(obj.value)]
+        if isinstance(obj, types.CodeType):
+            return ["code", self.codes.add(obj, self.home.name)]
+        if isinstance(obj, tuple) and hasattr(kind, "_fields"):
+            return ["nt", self.value(kind), *[self.value(item) for item in obj]]
+        return self.reference(obj)
+
+    def dictionary(self, obj: dict[Any, Any]) -> Json:
+        """A dict by content, or the namespace of a module by name."""
+        named = identity(obj, self.home)
+        if named is not None:
+            return named
+        if "__name__" in obj and "__builtins__" in obj:
+            return self._late(obj)
+        return ["d", *[[self.value(key), self.value(item)] for key, item in obj.items()]]
+
+    def reference(self, obj: Any) -> Json:
+        """An object by its name, or late."""
+        named = identity(obj, self.home)
+        return self._late(obj) if named is None else named
+
+    def _late(self, obj: Any) -> Json:
+        for number, known in enumerate(self._late_objects):
+            if known is obj:
+                return ["late", number]
+        self.late.append({"is": describe(obj, self.home), "at": []})
+        self._late_objects.append(obj)
+        return ["late", len(self.late) - 1]
+
+    def seen(self, encoded: Json, node: int, how: str) -> None:
+        """A late object is found at a guard node: it is the "value" there or its "type"."""
+        if type(encoded) is list and encoded[0] == "late":
+            self.late[encoded[1]]["at"].append([node, how])
+
+    def pinned(self, obj: Any) -> Json:
+        """What an identity check compares with: found by name, else by its place and content."""
+        if obj is None or obj is True or obj is False or obj is Ellipsis:
+            return self.value(obj)
+        if identity(obj, self.home) is not None or isinstance(obj, enum.Enum):
+            return self.value(obj)
+        return self._late(obj)
+
+    def tensor(self, obj: torch.Tensor) -> Json:
+        """A constant of a graph; its data go into a part of their own."""
+        for number, known in enumerate(self.tensors):
+            if known is obj:
+                return ["tensor", number]
+        self.tensors.append(obj)
+        return ["tensor", len(self.tensors) - 1]
+
+
+def literal(obj: Any) -> Json:
+    """JSON for what needs no name; None for everything else (and for None)."""
+    kind = type(obj)
+    if kind is bool or kind is int or kind is str:
+        return obj
+    if kind is float:
+        return obj if obj - obj == 0 else ["f", obj.hex()]
+    if kind is bytes:
+        return ["b", base64.b64encode(obj).decode()]
+    if kind is complex:
+        return ["c", obj.real.hex(), obj.imag.hex()]
+    if kind is range:
+        return ["range", obj.start, obj.stop, obj.step]
+    if obj is Ellipsis:
+        return ["..."]
+    if obj is NotImplemented:
+        return ["o", "builtins", "NotImplemented"]
+    if isinstance(obj, _TORCH_NAMES):
+        return ["torch", str(obj).removeprefix("torch.")]
+    if kind is torch.device:
+        return ["device", str(obj)]
+    if kind is torch.finfo or kind is torch.iinfo:
+        return ["info", kind.__name__, obj.dtype]
+    return None
+
+
+def identity(obj: Any, home: Home) -> Json | None:
+    """A name that leads to this very object in any process."""
+    if isinstance(obj, _TORCH_NAMES):
+        return literal(obj)
+    if isinstance(obj, types.ModuleType):
+        if vars(obj) is home.namespace:
+            return ["m", "@"]
+        return ["m", obj.__name__] if sys.modules.get(obj.__name__) is obj else None
+    spelling = naming.operator_of(obj)
+    if spelling is not None:
+        return ["op", *spelling]
+    if type(obj) is dict:
+        return _namespace_name(obj, home)
+    if isinstance(obj, (bool, int, float, str, bytes, tuple, list, dict, set, frozenset)):
+        return None
+    named = naming.name_of(obj)
+    if named is None:
+        receiver = getattr(obj, "__self__", None)  # object.__new__ and the like
+        if isinstance(obj, types.BuiltinMethodType) and isinstance(receiver, type):
+            owner = identity(receiver, home)
+            return None if owner is None else ["bound", owner, obj.__name__]
+        return None
+    module, qualified = named
+    return ["o", "@" if module == home.name else module, qualified]
+
+
+def _namespace_name(obj: dict[str, Any], home: Home) -> Json | None:
+    """The globals of a module."""
+    if obj is sys.modules:
+        return ["modules"]
+    if obj is home.namespace:
+        return ["g", "@"]
+    name = obj.get("__name__")
+    module = sys.modules.get(name) if isinstance(name, str) else None
+    return ["g", name] if module is not None and vars(module) is obj else None
+
+
+def describe(obj: Any, home: Home) -> Json:
+    """The content of an object without a name; equal for the one to be used in its place.
+
+    Raises Unsaveable for objects whose identity promises more than can be compared.
+    """
+    named = identity(obj, home)
+    if named is not None:
+        return named
+    plain = literal(obj)
+    if plain is not None or obj is None:
+        return ["literal", plain]
+    if isinstance(obj, type):
+        return ["class", obj.__module__, obj.__qualname__, naming.class_hash(obj)]
+    if isinstance(obj, types.FunctionType):
+        return ["function", obj.__qualname__, naming.code_hash(obj.__code__)]
+    if isinstance(obj, types.CodeType):
+        return ["codeof", naming.code_hash(obj)]
+    if isinstance(obj, CompiledFunction) and obj.function is not None:
+        return ["compiled", describe(obj.function, home)]
+    if isinstance(obj, (tuple, frozenset)):
+        items = [describe(item, home) for item in obj]
+        if isinstance(obj, frozenset):
+            items.sort(key=repr)
+        return ["content", type(obj).__qualname__, *items]
+    if isinstance(obj, (staticmethod, classmethod)):
+        return [type(obj).__name__, describe(obj.__func__, home)]
+    if isinstance(obj, property):
+        return ["property", *[describe(f, home) for f in (obj.fget, obj.fset, obj.fdel)]]
+    if isinstance(obj, types.MethodType):
+        return ["method", describe(obj.__func__, home), describe(obj.__self__, home)]
+    if isinstance(obj, (types.GenericAlias, types.UnionType)):
+        origin = getattr(obj, "__origin__", types.UnionType)
+        arguments = [describe(arg, home) for arg in obj.__args__]
+        return ["form", type(obj).__name__, describe(origin, home), *arguments]
+    if type(obj) is _TUPLE_GETTER:
+        return ["field", list(obj.__reduce__()[1])]
+    owner = getattr(obj, "__objclass__", None)
+    if isinstance(owner, type):
+        name = getattr(obj, "__name__", None)
+        return ["descriptor", type(obj).__name__, name, describe(owner, home)]
+    if type(obj) is dict and "__name__" in obj and "__builtins__" in obj:
+        return ["globals", obj["__name__"]]
+    if isinstance(obj, torch.Tensor):
+        raise Unsaveable("a tensor that is neither an argument nor part of a module")
+    # The identity of an object that can change promises nothing of its content.
+    if type(obj).__flags__ & 0x200 or type(obj) in (dict, list, set):
+        return ["instance", describe(type(obj), home)]
+    raise Unsaveable(f"an object of class {type(obj).__module__}.{type(obj).__qualname__}")
+
+
+class Decoder:
+    """Decodes the values of one entry. ``late`` holds the objects that were found by now."""
+
+    def __init__(self, home: Home, code_at: Callable[[int], types.CodeType]) -> None:
+        self.home = home
+        self.code_at = code_at
+        self.late: dict[int, Any] = {}
+        self.tensors: list[torch.Tensor] = []
+
+    def value(self, data: Json) -> Any:
+        """The way back from `Encoder.value`. LookupError: a late object is not known yet."""
+        if type(data) is not list:
+            return data
+        decode = _DECODERS.get(data[0])
+        if decode is None:
+            raise PackageError(f"a package holds a value of unknown kind {data[0]!r}")
+        return decode(self, *data[1:])
+
+    def values(self, data: Json) -> list[Any]:
+        return [self.value(item) for item in data]
+
+
+def _object(decoder: Decoder, module: str, qualified: str) -> Any:
+    if module != "@":
+        return naming.find(module, qualified)
+    first, *rest = qualified.split(".")
+    try:
+        found = decoder.home.namespace[first]
+        for part in rest:
+            found = getattr(found, part)
+    except (KeyError, AttributeError) as error:
+        raise PackageError(f"there is no {decoder.home.name}.{qualified}") from error
+    return found
+
+
+def _module(decoder: Decoder, name: str) -> Any:
+    if name == "@":
+        return sys.modules[decoder.home.name]
+    return naming._module_or_member(name)
+
+
+def _namespace(decoder: Decoder, name: str) -> Any:
+    return decoder.home.namespace if name == "@" else vars(naming._module_or_member(name))
+
+
+def _late(decoder: Decoder, number: int) -> Any:
+    if number not in decoder.late:
+        raise LookupError(number)
+    return decoder.late[number]
+
+
+def _enum(decoder: Decoder, cls: Json, value: Json) -> Any:
+    return decoder.value(cls)(decoder.value(value))
+
+
+def _partial(decoder: Decoder, function: Json, args: Json, keywords: Json) -> Any:
+    named = decoder.value(keywords)
+    return functools.partial(decoder.value(function), *decoder.value(args), **named)
+
+
+def _named_tuple(decoder: Decoder, cls: Json, *items: Json) -> Any:
+    return decoder.value(cls)(*decoder.values(items))
+
+
+def _container(tag: str) -> Callable[..., Any]:
+    return lambda decoder, *items: _MADE_OF[tag](decoder.values(items))
+
+
+_DECODERS: dict[str, Callable[..., Any]] = {
+    **{tag: _container(tag) for tag in _MADE_OF},
+    "d": lambda decoder, *items: {decoder.value(k): decoder.value(v) for k, v in items},
+    "f": lambda decoder, text: float.fromhex(text),
+    "b": lambda decoder, text: base64.b64decode(text),
+    "c": lambda decoder, real, imag: complex(float.fromhex(real), float.fromhex(imag)),
+    "range": lambda decoder, *ends: range(*ends),
+    "slice": lambda decoder, *ends: slice(*decoder.values(ends)),
+    "...": lambda decoder: Ellipsis,
+    "torch": lambda decoder, name: getattr(torch, name),
+    "device": lambda decoder, name: torch.device(name),
+    "info": lambda decoder, kind, name: getattr(torch, kind)(getattr(torch, name)),
+    "o": _object,
+    "op": lambda decoder, *spelling: naming.find_operator(list(spelling)),
+    "m": _module,
+    "g": _namespace,
+    "modules": lambda decoder: sys.modules,
+    "bound": lambda decoder, owner, name: getattr(decoder.value(owner), name),
+    "enum": _enum,
+    "partial": _partial,
+    "nt": _named_tuple,
+    "code": lambda decoder, number: decoder.code_at(number),
+    "tensor": lambda decoder, number: decoder.tensors[number],
+    "late": _late,
+}

@@ -1,0 +1,476 @@
+"""One entry as data: its guards, its generated function, its graph, its breaks; and back.
+
+In: an entry of a compiled frame. Out: JSON and parts. The other way: an entry that waits until a
+call comes whose arguments its guards accept; then its names are looked up, the guard tree is made
+and checked, and only then is anything of it executed. Next: library.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import marshal
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from framejit import native
+from framejit.bytecode.continuations import FramePoint
+from framejit.capture import Target, callable_graph
+from framejit.codegen.function import GRAPH
+from framejit.codegen.runtime import HELPERS
+from framejit.compiler import Break, CompiledFrame, Origin
+from framejit.graph.aliasing import Watch
+from framejit.guards.kinds import KINDS, RELATIONS
+from framejit.guards.plan import Plan, value_at
+from framejit.guards.texts import TensorText
+from framejit.package import naming, tensors
+from framejit.package.container import Reader
+from framejit.package.data import Codes, Decoder, Encoder, Home, Json, Unsaveable, describe
+from framejit.package.graphs import decode_graph, encode_graph
+from framejit.source import Fact, Source
+
+_DEOPTIMISE = "fj:deoptimise"
+_OWN_NAMES = frozenset({GRAPH, _DEOPTIMISE, "__builtins__", "__name__"})
+#: Accessors whose key is data; the keys of the others are plain numbers or nothing.
+_KEYED = frozenset({"item", "call", "attr", "type_attr"})
+
+
+# -- saving ----------------------------------------------------------------------------------------
+
+
+def encode_entry(
+    compiled: CompiledFrame, entry: Any, label: str, home: Home, codes: Codes
+) -> tuple[Json, dict[str, bytes]]:
+    """A row for the manifest and the parts of one entry; ``label`` is part of their names.
+
+    Raises Unsaveable.
+    """
+    origin = compiled.origins.get(id(entry))
+    if isinstance(origin, WaitingEntry):
+        return origin.copied(label)
+    plan = compiled.plans.get(id(entry))
+    if plan is None or origin is None:
+        raise Unsaveable("an entry whose origin is not known")
+    encoder = Encoder(home, codes)
+    nodes = _encode_nodes(entry.tree, plan, encoder)
+    flags, modes = entry.tree.state.export()
+    names = {
+        name: _encode_name(compiled, name, obj, encoder)
+        for name, obj in entry.function.__globals__.items()
+        if name not in _OWN_NAMES
+    }
+    parts: dict[str, bytes] = {f"code {label}": marshal.dumps(entry.function.__code__)}
+    graph: Json = None
+    if origin.call is not None:
+        graph = _encode_graph_call(compiled, origin, plan, nodes, encoder, label, parts)
+    data = {
+        "nodes": nodes,
+        "labels": [source.label for source in plan.sources],
+        "facts": [[_encode_fact(fact) for fact in facts] for facts in plan.checked],
+        "state": [flags, [encoder.value(mode) for mode in modes]],
+        "names": names,
+        "deoptimises": _DEOPTIMISE in entry.function.__globals__,
+        "graph": graph,
+        "late": encoder.late,
+        "line": compiled.target.code.co_firstlineno,
+    }
+    for late in encoder.late:
+        if not late["at"]:
+            raise Unsaveable(f"{_words(late['is'])}, which no guard leads to")
+    parts[f"entry {label}"] = json.dumps(data).encode()
+    row = {"label": label, "guards": plan.describe(), "operations": 0, "backend": None}
+    if origin.call is not None:
+        row["operations"] = sum(n.op.startswith("call") for n in origin.call.module.graph.nodes)
+        row["backend"] = compiled.compiler.backend_name
+        row["artifact"] = graph["artifact"]
+    return row, parts
+
+
+def _words(description: Json) -> str:
+    return " ".join(str(part) for part in description if isinstance(part, str))
+
+
+def _encode_nodes(tree: Any, plan: Plan, encoder: Encoder) -> list[Json]:
+    try:
+        exported = tree.export()
+    except LookupError as error:
+        raise Unsaveable("an object that no longer exists") from error
+    rows: list[Json] = []
+    for number, (parent, accessor, key, checks, capture) in enumerate(exported):
+        if accessor == "const":
+            key = encoder.pinned(key)
+        elif accessor in _KEYED:
+            key = encoder.value(key)
+        done = [_encode_check(check, number, encoder) for check in checks]
+        rows.append([parent, accessor, key, done, capture])
+    return rows
+
+
+def _encode_check(check: tuple[Any, ...], node: int, encoder: Encoder) -> Json:
+    kind, *payload = check
+    if kind in ("type", "id"):
+        data = encoder.pinned(payload[0])
+        encoder.seen(data, node, "type" if kind == "type" else "value")
+        return [kind, data]
+    if kind == "metadata":
+        cls = encoder.pinned(payload[0])
+        encoder.seen(cls, node, "type")
+        *numbers, sizes, strides = payload[1]
+        return [kind, cls, [*numbers, list(sizes), list(strides)]]
+    if kind == "function":  # the code of the function that is found there, if it does the same
+        return [kind, naming.code_hash(payload[0])]
+    if kind in ("equals", "keys", "truth"):
+        return [kind, encoder.value(payload[0])]
+    if kind in ("absent", "present", "len", "bool", "same", "distinct"):
+        return [kind, *payload]
+    raise Unsaveable(f"a guard of kind {kind!r}")
+
+
+def _encode_fact(fact: Fact) -> Json:
+    text = list(fact.payload) if isinstance(fact.payload, TensorText) else None
+    return [fact.kind, fact.line, text]
+
+
+def _encode_name(compiled: CompiledFrame, name: str, obj: Any, encoder: Encoder) -> Json:
+    helper = name.removeprefix("fj:")
+    if helper in HELPERS and HELPERS[helper] is obj:
+        return ["helper", helper]
+    if isinstance(obj, types.FunctionType):
+        recipe = compiled.compiler.breaks.get(obj)
+        if recipe is not None:
+            point, namespace, innermost = recipe
+            number = encoder.codes.add(point.code, str(namespace.get("__name__")))
+            layout = [sorted(point.bound), sorted(point.nulls), point.explicit_depth]
+            owner = encoder.dictionary(namespace)
+            return ["break", number, owner, point.index, *layout, innermost]
+    if isinstance(obj, types.MethodType) and obj == compiled.compiler.answer:
+        return ["answer"]
+    if type(obj) in (list, dict, set):  # changes to it must be seen by everybody who has it
+        return ["value", encoder.pinned(obj)]
+    return ["value", encoder.value(obj)]
+
+
+def _encode_graph_call(
+    compiled: CompiledFrame,
+    origin: Origin,
+    plan: Plan,
+    nodes: list[Json],
+    encoder: Encoder,
+    label: str,
+    parts: dict[str, bytes],
+) -> Json:
+    call = origin.call
+    assert call is not None
+    position = {id(source): number for number, source in enumerate(plan.sources)}
+    inputs: list[Json] = []
+    for source in call.inputs:
+        if source.base is None and source.accessor == "slot":
+            inputs.append(["slot", source.key])
+        elif source.base is None:
+            inputs.append(["const", encoder.pinned(source.key)])
+        else:
+            inputs.append(["capture", nodes[position[id(source)]][4]])
+    parts[f"graph {label}"] = json.dumps(encode_graph(call.module, encoder)).encode()
+    if encoder.tensors:
+        parts[f"constants {label}"] = tensors.dump(encoder.tensors)
+    artifact: list[str] | None = None
+    serialize = getattr(compiled.compiler.backend, "serialize", None)
+    if serialize is not None:
+        made: Mapping[str, bytes] | None = serialize(call.compiled, call.module)
+        if made is not None:
+            artifact = sorted(made)
+            parts |= {f"artifact {label} {name}": data for name, data in made.items()}
+    watch = None
+    if call.watch is not None:
+        watched, written, pattern, count = call.watch
+        watch = [list(watched), sorted(written), encoder.value(pattern), count]
+    return {
+        "inputs": inputs, "watch": watch, "unseen": call.unseen, "artifact": artifact,
+        "constants": bool(encoder.tensors),
+    }  # fmt: skip
+
+
+# -- loading ---------------------------------------------------------------------------------------
+
+
+class WaitingEntry:
+    """A saved entry; `bind` makes it a real one for a call that its guards accept."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        row: Json,
+        home: Home,
+        code_at: Callable[[int], types.CodeType],
+    ) -> None:
+        self.reader = reader
+        self.row = row
+        self.label: str = row["label"]
+        self.home = home
+        self.code_at = code_at
+        self._data: Json = None
+
+    @property
+    def data(self) -> Json:
+        """The entry's own part, parsed when it is needed first."""
+        if self._data is None:
+            self._data = self.reader.json(f"entry {self.label}")
+        return self._data
+
+    def copied(self, label: str) -> tuple[Json, dict[str, bytes]]:
+        """Row and parts for another package."""
+        parts = {}
+        for name in self.reader.part_sizes:
+            kind, number, *rest = name.split(" ")
+            if number == self.label and kind in _PART_KINDS:
+                parts[" ".join([kind, label, *rest])] = bytes(self.reader.part(name))
+        return {**self.row, "label": label}, parts
+
+    def bind(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
+        """The entry, if its guards hold for ``slots``; else None.
+
+        Raises PackageError when it names something that this process does not have.
+        """
+        bound = _Bound(self, slots)
+        if not bound.find_late():
+            return None
+        nodes = bound.nodes()
+        if nodes is None:
+            return None
+        flags, modes = self.data["state"]
+        state = native.GlobalState(flags, tuple(bound.decoder.values(modes)))
+        tree = native.GuardTree(nodes, state)
+        captures = tree.check(slots)
+        if captures is None:
+            return None
+        function = self._function(compiled, bound, slots, captures)
+        entry = native.Entry(tree, function)
+        compiled.plans[id(entry)] = bound.plan()
+        compiled.origins[id(entry)] = self  # type: ignore[assignment]
+        return entry
+
+    def explain(self, slots: tuple[Any, ...]) -> str:
+        """Why `bind` answers None."""
+        bound = _Bound(self, slots)
+        if not bound.find_late():
+            return "an object that the guards compare with is another one now"
+        nodes = bound.nodes()
+        if nodes is None:
+            return bound.changed
+        tree = native.GuardTree(nodes)
+        return bound.plan().explain(tree, slots)
+
+    def _function(
+        self,
+        compiled: CompiledFrame,
+        bound: _Bound,
+        slots: tuple[Any, ...],
+        captures: tuple[Any, ...],
+    ) -> types.FunctionType:
+        target: Target = compiled.target
+        code = marshal.loads(self.reader.part(f"code {self.label}"))
+        assert isinstance(code, types.CodeType)
+        moved = target.code.co_firstlineno - self.data["line"]
+        code = code.replace(
+            co_filename=target.code.co_filename, co_firstlineno=max(code.co_firstlineno + moved, 1)
+        )
+        namespace: dict[str, Any] = {
+            name: _decode_name(compiled, spec, bound.decoder)
+            for name, spec in self.data["names"].items()
+        }
+        namespace["__builtins__"] = builtins
+        namespace["__name__"] = "framejit.generated"
+        if self.data["deoptimises"]:
+            namespace[_DEOPTIMISE] = compiled.compiler.deoptimise(compiled)
+        if self.data["graph"] is not None:
+            namespace[GRAPH] = self._graph(compiled, bound.decoder, slots, captures)
+        return types.FunctionType(code, namespace, code.co_name)
+
+    def _graph(
+        self,
+        compiled: CompiledFrame,
+        decoder: Decoder,
+        slots: tuple[Any, ...],
+        captures: tuple[Any, ...],
+    ) -> Callable[..., Any]:
+        saved = self.data["graph"]
+        made: list[torch.fx.GraphModule] = []
+
+        def module() -> torch.fx.GraphModule:
+            if not made:
+                if saved["constants"]:
+                    decoder.tensors = tensors.load(self.reader.part(f"constants {self.label}"))
+                made.append(decode_graph(self.reader.json(f"graph {self.label}"), decoder))
+            return made[0]
+
+        run: Callable[..., Any] | None = None
+        deserialize = getattr(compiled.compiler.backend, "deserialize", None)
+        if saved["artifact"] is not None and deserialize is not None:
+            parts = {
+                name: self.reader.part(f"artifact {self.label} {name}")
+                for name in saved["artifact"]
+            }
+            run = deserialize(parts, module)
+        if run is None:
+            examples = [_input(spec, decoder, slots, captures) for spec in saved["inputs"]]
+            run = compiled.compiler.compile_again(compiled.target, module(), examples)
+        watch = None
+        if saved["watch"] is not None:
+            watched, written, pattern, count = saved["watch"]
+            watch = Watch(tuple(watched), frozenset(written), decoder.value(pattern), count)
+        return callable_graph(run, lambda *args: module()(*args), watch, saved["unseen"])
+
+
+_PART_KINDS = frozenset({"entry", "code", "graph", "constants", "artifact"})
+
+
+def _input(
+    spec: Json, decoder: Decoder, slots: tuple[Any, ...], captures: tuple[Any, ...]
+) -> Any:
+    kind, which = spec
+    if kind == "slot":
+        return slots[which]
+    return captures[which] if kind == "capture" else decoder.value(which)
+
+
+def _decode_name(compiled: CompiledFrame, spec: Json, decoder: Decoder) -> Any:
+    kind, *rest = spec
+    if kind == "helper":
+        return HELPERS[rest[0]]
+    if kind == "answer":
+        return compiled.compiler.answer
+    if kind == "break":
+        number, owner, index, bound, nulls, depth, innermost = rest
+        point = FramePoint(
+            decoder.code_at(number), index, frozenset(bound), frozenset(nulls), depth
+        )
+        namespace = decoder.value(owner)
+        return compiled.compiler.break_function(Break(point, namespace, innermost))
+    return decoder.value(rest[0])
+
+
+class _Bound:
+    """A waiting entry together with the values of one call."""
+
+    def __init__(self, waiting: WaitingEntry, slots: tuple[Any, ...]) -> None:
+        self.data = waiting.data
+        self.slots = slots
+        self.decoder = Decoder(waiting.home, waiting.code_at)
+        self.changed = ""
+        self._sources: list[Source | None] = [None] * len(self.data["nodes"])
+
+    def source(self, number: int) -> Source:
+        """The source of a guard node. LookupError: it needs a late object that is not known."""
+        known = self._sources[number]
+        if known is None:
+            parent, accessor, key, _, _ = self.data["nodes"][number]
+            if accessor in _KEYED or accessor == "const":
+                key = self.decoder.value(key)
+            base = self.source(parent) if parent >= 0 else None
+            known = Source(base, accessor, key, self.data["labels"][number])
+            self._sources[number] = known
+        return known
+
+    def find_late(self) -> bool:
+        """Find every object without a name at one of its places; its content must be the same."""
+        missing = dict(enumerate(self.data["late"]))
+        while missing:
+            found = {
+                number: candidate
+                for number, late in missing.items()
+                if (candidate := self._candidate(late)) is not None
+            }
+            if not found:
+                return False
+            for number, (obj,) in found.items():
+                if any(obj is other for other in self.decoder.late.values()):
+                    return False  # two objects have become one
+                self.decoder.late[number] = obj
+                del missing[number]
+        return True
+
+    def _candidate(self, late: Json) -> tuple[Any] | None:
+        for node, how in late["at"]:
+            try:
+                exists, value = value_at(self.source(node), self.slots)
+            except LookupError:
+                continue
+            if not exists:
+                continue
+            obj = type(value) if how == "type" else value
+            try:
+                if describe(obj, self.decoder.home) == late["is"]:
+                    return (obj,)
+            except Unsaveable:
+                continue
+        return None
+
+    def nodes(self) -> list[Any] | None:
+        """The node list for the native tree; None if a function does something else now."""
+        made = []
+        for number, (parent, _, _, checks, capture) in enumerate(self.data["nodes"]):
+            source = self.source(number)
+            decoded = []
+            for check in checks:
+                if check[0] == "function":
+                    code = self._code_at(number, check[1])
+                    if code is None:
+                        return None
+                    decoded.append(("function", code))
+                else:
+                    decoded.append(self._check(check))
+            made.append((parent, source.accessor, source.key, decoded, capture))
+        return made
+
+    def _code_at(self, number: int, wanted: str) -> types.CodeType | None:
+        source = self.source(number)
+        _, function = value_at(source, self.slots)
+        code = getattr(function, "__code__", None)
+        if isinstance(code, types.CodeType) and naming.code_hash(code) == wanted:
+            return code
+        self.changed = f"{source.name} is another function now"
+        return None
+
+    def _check(self, check: Json) -> tuple[Any, ...]:
+        kind, *payload = check
+        if kind == "metadata":
+            *numbers, sizes, strides = payload[1]
+            return kind, self.decoder.value(payload[0]), (*numbers, tuple(sizes), tuple(strides))
+        if kind == "distinct":
+            return kind, tuple(payload[0])
+        if kind in ("type", "id", "equals", "keys", "truth"):
+            return kind, self.decoder.value(payload[0])
+        return (kind, *payload)
+
+    def plan(self) -> Plan:
+        """For printing and explaining."""
+        sources = [self.source(number) for number in range(len(self._sources))]
+        checked = []
+        for (_, _, _, checks, _), facts in zip(
+            self.data["nodes"], self.data["facts"], strict=True
+        ):
+            made = []
+            for check, (kind, line, text) in zip(checks, facts, strict=True):
+                payload: Any
+                if text is not None:
+                    payload = _tensor_text(text)
+                elif kind in RELATIONS:
+                    nodes = check[1]
+                    single = isinstance(nodes, int)
+                    payload = sources[nodes] if single else tuple([sources[n] for n in nodes])
+                elif len(check) < 2 or check[0] == "function":
+                    payload = None
+                else:
+                    payload = KINDS[kind].remember(self._check(check)[1])
+                made.append(Fact(kind, payload, None if line is None else tuple(line)))
+            checked.append(made)
+        return Plan([], sources, checked, [])
+
+
+def _tensor_text(data: Json) -> TensorText:
+    cls, dtype, device, shape, stride, grad = data
+    strides = None if stride is None else tuple(stride)
+    return TensorText(cls, dtype, device, tuple(shape), strides, grad)

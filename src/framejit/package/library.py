@@ -1,0 +1,185 @@
+"""A package that was loaded: its entries by frame, waiting for the calls they were made for.
+
+In: an opened package and the compiler it is loaded into. Out: what the compiler asks of a
+`Library`: which frames it has entries for, and the entry that fits a call. Next: identity, api.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import marshal
+import sys
+import types
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from framejit.capture import Target
+from framejit.compiler import CompiledFrame
+from framejit.exc import PackageError
+from framejit.package import naming
+from framejit.package.container import Reader
+from framejit.package.data import Codes, Home, Json
+from framejit.package.entries import WaitingEntry
+from framejit.report import messages
+
+
+def frame_key(target: Target, home: Home) -> str:
+    """What a frame is called in every process: its code's content and where in it it starts."""
+
+    def place(namespace: dict[str, Any]) -> str:
+        return "@" if namespace is home.namespace else str(namespace.get("__name__"))
+
+    def layout(point: Any) -> Json:
+        if point is None:
+            return None
+        return [
+            point.code.co_qualname, naming.code_hash(point.code), point.index,
+            sorted(point.bound), sorted(point.nulls), point.explicit_depth,
+        ]  # fmt: skip
+
+    start = [target.code.co_qualname, naming.code_hash(target.code), place(target.namespace)]
+    callers = [[layout(c.point), place(c.namespace) if c.point else ""] for c in target.callers]
+    return json.dumps([*start, layout(target.point), callers])
+
+
+class LoadedPackage:
+    """The saved entries of one compiled object."""
+
+    def __init__(self, reader: Reader, home: Home, root: types.CodeType) -> None:
+        self.reader = reader
+        self.home = home
+        self._root = root
+        self._codes: dict[int, types.CodeType] = {}
+        self._waiting: weakref.WeakKeyDictionary[CompiledFrame, list[WaitingEntry]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self.frames: dict[str, list[WaitingEntry]] = {}
+        self._skipped: dict[str, str] = {}
+        for frame in reader.manifest["frames"]:
+            if frame["skipped"]:
+                self._skipped[frame["key"]] = frame["skipped"]
+            self.frames[frame["key"]] = [
+                WaitingEntry(reader, row, home, self.code_at) for row in frame["entries"]
+            ]
+
+    # -- what the compiler asks
+
+    def attach(self, compiled: CompiledFrame) -> None:
+        """Remember the entries for a new frame, if there are any."""
+        key = frame_key(compiled.target, self.home)
+        if key in self._skipped and compiled.hooked:
+            compiled.skip(self._skipped[key])
+            return
+        entries = self.frames.get(key)
+        if entries:
+            self._waiting[compiled] = list(entries)
+            compiled.ask_always = True
+
+    def entry_for(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
+        """The first waiting entry whose guards hold; it waits no longer."""
+        waiting = self._waiting.get(compiled)
+        if not waiting:
+            return None
+        for entry in list(waiting):
+            try:
+                made = entry.bind(compiled, slots)
+            except (PackageError, LookupError, ValueError, TypeError, AttributeError) as error:
+                waiting.remove(entry)
+                messages.warn_package_entry(compiled.target.name, self.reader.path, error)
+                continue
+            if made is not None:
+                waiting.remove(entry)
+                compiled.add_entry(made)
+                return made
+        return None
+
+    # -- for saving again
+
+    def unused(self) -> Iterator[tuple[str, Json, WaitingEntry]]:
+        """Entries that no call has asked for yet: key of the frame, its row, the entry."""
+        rows = {frame["key"]: frame for frame in self.reader.manifest["frames"]}
+        attached = {
+            frame_key(compiled.target, self.home): waiting
+            for compiled, waiting in self._waiting.items()
+        }
+        for key, entries in self.frames.items():
+            for entry in attached.get(key, entries):
+                yield key, rows[key], entry
+
+    def codes(self) -> Codes:
+        """A table that goes on where this package's ends."""
+        table = Codes()
+        table.rows = list(self.reader.manifest["codes"])
+        return table
+
+    def code_at(self, number: int) -> types.CodeType:
+        """A code object: that of this process where it does the same, else the saved one."""
+        known = self._codes.get(number)
+        if known is None:
+            try:
+                row = self.reader.manifest["codes"][number]
+            except IndexError:
+                raise self.reader.damaged(f"there is no code {number}") from None
+            known = live_code(row, self._root, self.home)
+            if known is None:
+                known = marshal.loads(base64.b64decode(row["code"]))
+                assert isinstance(known, types.CodeType)
+            self._codes[number] = known
+        return known
+
+
+def live_code(row: Json, root: types.CodeType, home: Home) -> types.CodeType | None:
+    """The code of that name and content in this process."""
+    for found in codes_named(row["module"], row["name"], root, home):
+        if naming.code_hash(found) == row["hash"]:
+            return found
+    return None
+
+
+def codes_named(
+    module: str, name: str, root: types.CodeType, home: Home
+) -> Iterator[types.CodeType]:
+    """Code objects of this process with that qualified name; imports nothing."""
+    first, *nested = name.split(".<locals>.")
+    if root.co_qualname == name:
+        yield root
+    outer = _function_named(module, first, home)
+    starts = [root] if outer is None else [root, outer]
+    for start in starts:
+        if start.co_qualname == name and start is not root:
+            yield start
+        if nested or "<" in name:
+            yield from _inside(start, name)
+
+
+def _function_named(module: str, name: str, home: Home) -> types.CodeType | None:
+    holder = sys.modules.get(module)
+    namespace = home.namespace if module == home.name or holder is None else vars(holder)
+    if holder is None and module not in (home.name, "__main__"):
+        return None
+    first, *rest = name.split(".")
+    found: Any = namespace.get(first)
+    for part in rest:
+        found = next(
+            (vars(c)[part] for c in getattr(found, "__mro__", ()) if part in vars(c)), None
+        )
+    for _ in range(20):  # decorators
+        if isinstance(found, (staticmethod, classmethod, types.MethodType)):
+            found = found.__func__
+        elif isinstance(found, property):
+            found = found.fget
+        elif isinstance(found, types.FunctionType) and found.__code__.co_qualname == name:
+            return found.__code__
+        else:
+            found = getattr(found, "__wrapped__", None)
+    return None
+
+
+def _inside(code: types.CodeType, name: str) -> Iterator[types.CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            if constant.co_qualname == name:
+                yield constant
+            yield from _inside(constant, name)

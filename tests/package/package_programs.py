@@ -1,0 +1,220 @@
+"""Programs for packages, and the process that saves or loads them: ``python package_programs.py``.
+
+``save DIRECTORY BACKEND NAME...`` compiles, calls and saves; ``load`` loads and calls, and prints
+one JSON line per program: what was captured and compiled, and whether the results are right.
+"""
+
+import dataclasses
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import framejit
+from framejit.report import events
+
+
+@dataclasses.dataclass
+class Batch:
+    x: torch.Tensor
+    scale: float
+
+
+class Section:
+    def __enter__(self):
+        LINES.append("enter")
+        return self
+
+    def __exit__(self, *error):
+        LINES.append("exit")
+        return False
+
+
+LINES = []
+
+
+def times(x, k):
+    return plus(x * k)
+
+
+def plus(x):
+    return shifted(x) + 1
+
+
+def shifted(x):
+    return x - 0.5
+
+
+def three_breaks(x):
+    for i in range(3):
+        x = times(x, i + 1)
+        with Section():
+            print("at", i)
+            x = x.relu()
+    if x.sum() > 0:
+        x = x + 1
+    return x * 2, [x]
+
+
+def make_closure(n=2.0):
+    weight = torch.full((3,), n)
+    k = 2.5
+
+    def closure(x):
+        print("hello")
+        return x * k + weight
+
+    return closure
+
+
+def dataclass_argument(batch):
+    return Batch(batch.x * batch.scale, batch.scale + 1)
+
+
+def make_local_class():
+    class Local:
+        def __init__(self, a):
+            self.a = a
+
+        def shifted(self, x):
+            return x + self.a
+
+    def local_class(x, obj):
+        return obj.shifted(x).sin()
+
+    return local_class, Local(3)
+
+
+def raising(x):
+    try:
+        x = x + 1
+        print("before")
+        x.view(17)
+    except RuntimeError as error:
+        return x, type(error).__name__
+    return x, None
+
+
+def mutation(x, d):
+    d["y"] = x + 1
+    x.mul_(2)
+    return d
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 8)
+        self.drop = nn.Dropout(0.0)
+        self.second = nn.Linear(8, 2)
+        self.register_buffer("offset", torch.ones(2))
+
+    def forward(self, x):
+        return self.second(self.drop(self.first(x).relu())) + self.offset
+
+
+def make_net():
+    torch.manual_seed(0)
+    return Net()
+
+
+def net_in_three_modes(compiled, x):
+    out = []
+    compiled.train()
+    out.append(compiled(x))
+    out[0].sum().backward()
+    out.append([p.grad.clone() for p in compiled.parameters()])
+    compiled.eval()
+    out.append(compiled(x))
+    with torch.no_grad():
+        out.append(compiled(x))
+    compiled.zero_grad()
+    return out
+
+
+def training(compiled, x):
+    x = x.clone().requires_grad_()
+    out = compiled(x)
+    out.sum().backward()
+    grads = [p.grad.clone() for p in compiled.parameters()]
+    compiled.zero_grad()
+    return [out.detach(), x.grad, *grads]
+
+
+def plain(compiled, *args):
+    return compiled(*args)
+
+
+X = torch.arange(3.0) - 0.7
+
+
+def local_case():
+    function, obj = make_local_class()
+    return function, (X, obj), plain
+
+
+#: name -> () -> (what to compile, arguments, how to call it)
+PROGRAMS = {
+    "three_breaks": lambda: (three_breaks, (X,), plain),
+    "closure": lambda: (make_closure(), (X,), plain),
+    "dataclass": lambda: (dataclass_argument, (Batch(X, 2.0),), plain),
+    "local_class": local_case,
+    "raising": lambda: (raising, (X,), plain),
+    "mutation": lambda: (mutation, (X.clone(), {}), plain),
+    "method": lambda: (make_net().forward, (torch.ones(3, 4),), plain),
+    "three_modes": lambda: (make_net(), (torch.ones(3, 4),), net_in_three_modes),
+    "training": lambda: (make_net(), (torch.ones(3, 4),), training),
+}
+
+
+def flat(value):
+    """The tensors and plain values in a result."""
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in flat(item)]
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in flat(item)]
+    if dataclasses.is_dataclass(value):
+        return flat(list(vars(value).values()))
+    return [value]
+
+
+def same(one, two):
+    if isinstance(one, torch.Tensor):
+        return torch.allclose(one, two, atol=1e-5)
+    return one == two
+
+
+def run(mode, directory, backend, name):
+    target, args, call = PROGRAMS[name]()
+    expected = flat(call(target, *args))
+    target, args, call = PROGRAMS[name]()
+    compiled = framejit.compile(target, backend=backend)
+    path = Path(directory) / f"{name}.package"
+    framejit.counters.clear()
+    with events.recording(events.CaptureStart, events.GraphCompiled) as seen:
+        if mode == "load":
+            compiled.load_package(path)
+        got = flat(call(compiled, *args))
+    if mode == "save":
+        compiled.save_package(path)
+    return {
+        "name": name,
+        "right": len(got) == len(expected) and all(map(same, expected, got)),
+        "captured": [e.name for e in seen if isinstance(e, events.CaptureStart)],
+        "compiled": sum(isinstance(e, events.GraphCompiled) for e in seen),
+        "modules": [m for m in ("torch._dynamo", "sympy") if m in sys.modules],
+    }
+
+
+def main(mode, directory, backend, *names):
+    warnings.simplefilter("error", framejit.report.messages.FramejitWarning)
+    with framejit.config.patch(raise_internal_errors=True):
+        for name in names or PROGRAMS:
+            print("\n#" + json.dumps(run(mode, directory, backend, name)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

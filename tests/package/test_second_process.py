@@ -1,0 +1,44 @@
+"""What one process compiled runs in another one: nothing is captured, nothing is compiled."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import package_programs
+import pytest
+
+PROGRAMS = Path(package_programs.__file__)
+
+
+def process(mode, directory, backend, names=()):
+    """Run all programs in a process of their own; the rows it reports, by name."""
+    done = subprocess.run(
+        [sys.executable, str(PROGRAMS), mode, str(directory), backend, *names],
+        capture_output=True, text=True, timeout=300, env=dict(os.environ), check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = [json.loads(line[1:]) for line in done.stdout.splitlines() if line.startswith("#")]
+    return {row["name"]: row for row in rows}
+
+
+@pytest.fixture(scope="module", params=["eager", "aot_eager"])
+def rows(request, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("packages")
+    saved = process("save", directory, request.param)
+    assert all(row["right"] and row["captured"] for row in saved.values()), saved
+    return request.param, process("load", directory, request.param)
+
+
+@pytest.mark.parametrize("name", package_programs.PROGRAMS)
+def test_the_second_process_traces_nothing(rows, name):
+    backend, loaded = rows
+    row = loaded[name]
+    assert row["right"]
+    assert row["captured"] == []
+    if backend == "eager":
+        assert row["compiled"] == 0
+        assert row["modules"] == []
+    else:  # a backend without artefacts compiles the saved graphs
+        assert row["compiled"] > 0
