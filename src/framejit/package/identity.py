@@ -79,7 +79,8 @@ def _signature(function: Callable[..., Any]) -> str:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return "(...)"
-    marks: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    kind = inspect.Parameter
+    marks: dict[Any, str] = {kind.VAR_POSITIONAL: "*", kind.VAR_KEYWORD: "**"}
     return f"({', '.join(marks.get(p.kind, '') + p.name for p in parameters)})"
 
 
