@@ -15,6 +15,7 @@ HEADERS = [
     "guard_tree",
     "hook",
     "ref",
+    "shape_program",
 ]
 
 setup(
@@ -29,6 +30,7 @@ setup(
                 f"{ROOM}/guard_record.cpp",
                 f"{ROOM}/guard_type.cpp",
                 f"{ROOM}/guard_export.cpp",
+                f"{ROOM}/shape_program.cpp",
                 f"{ROOM}/dispatch.cpp",
                 f"{ROOM}/tail_call.cpp",
                 f"{ROOM}/binding.cpp",

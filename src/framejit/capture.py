@@ -26,9 +26,11 @@ from framejit.exc import GraphBreak, InternalError
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
 from framejit.guards.plan import Plan, build_plan
+from framejit.guards.shapes import make_shape_plan
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
 from framejit.interpreter.frame import Frame, HandledValue
 from framejit.interpreter.loop import Broken, Interpreter, Restart, Returned
+from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.space import Space
@@ -142,12 +144,14 @@ def capture(
     target: Target,
     slots: tuple[Any, ...],
     driver: Driver,
+    policy: Policy | None = None,
 ) -> Capture:
     """Capture one call; starts again as often as a step must not be captured."""
+    policy = policy or Policy(False, Seen())
     break_at: dict[int, GraphBreak] = {}
     while True:
         try:
-            return _attempt(target, slots, driver, break_at)
+            return _attempt(target, slots, driver, break_at, policy)
         except Restart as restart:
             step, cause = restart.step, restart.cause
         except Unmaterialisable as problem:
@@ -176,12 +180,14 @@ def _attempt(
     slots: tuple[Any, ...],
     driver: Driver,
     break_at: dict[int, GraphBreak],
+    policy: Policy,
 ) -> Capture:
     builder = GraphBuilder()
-    space = Space(builder)
+    space = Space(builder, policy)
     space.home = target.namespace
     interpreter = Interpreter(space, break_at)
     builder.stack_trace = interpreter.stack_trace
+    builder.line = interpreter.user_line
     state = native.GlobalState()
     try:
         with _no_collection():
@@ -217,12 +223,14 @@ def _attempt(
     for value in space.graph_inputs:
         if id(value) not in used and value not in out.made:
             _release(out, value)
-    for value in inputs:
-        out.load(value.source)  # type: ignore[arg-type]
+    arguments = [out.symbol(symbol) for symbol in builder.used_symbols]
+    arguments += [out.load(value.source) for value in inputs]  # type: ignore[arg-type]
     with _no_collection():
         _guard_aliases(space)
-        plan = build_plan([*space.slot_roots, *space.const_roots.values()])
+        shapes = make_shape_plan(builder.symbols_if_any, list(out.symbols))
+        plan = build_plan([*space.slot_roots, *space.const_roots.values()], shapes)
     captures = [out.capture_name(source) for source in plan.captures]
+    captures += out.symbols.values()
     first = (target.line, target.line, 0, 0)
     last = _position(frame, outcome)
     recovery = Recovery(
@@ -230,15 +238,17 @@ def _attempt(
         rerun=not builder.mutated_inputs,
         restore=[(setter, selector, v) for (setter, selector), v in space.effects.state.items()],
     )
-    function, text = draft.function(target.code, graph, inputs, captures, first, last, recovery)
+    function, text = draft.function(
+        target.code, graph, arguments, captures, first, last, recovery
+    )
     return Capture(
         outcome, function, text, plan, state, module if operations else None, operations,
-        len(inputs), interpreter.steps, seconds, graph_call, interpreter.executed,
+        len(arguments), interpreter.steps, seconds, graph_call, interpreter.executed,
     )  # fmt: skip
 
 
 def _watch(
-    examples: list[torch.Tensor], inputs: list[TensorValue], builder: GraphBuilder
+    examples: list[Any], inputs: list[TensorValue], builder: GraphBuilder
 ) -> Watch | None:
     """Which inputs may alias each other otherwise than now, where that matters."""
     mutated = set(builder.mutated_inputs)
@@ -246,7 +256,7 @@ def _watch(
     members = ("_parameters", "_buffers")
     owners = [value.source.base if value.source is not None else None for value in inputs]
     fixed = [owner is not None and owner.key in members for owner in owners]
-    return aliases_to_watch(examples, written, fixed)
+    return aliases_to_watch(examples, written, fixed, len(builder.used_symbols))
 
 
 def callable_graph(

@@ -37,6 +37,7 @@ from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken
 from framejit.peer import is_machinery, keep_out, left_alone
 from framejit.report import events, messages, printouts
+from framejit.shapes.policy import Policy, Seen
 from framejit.values import inline_policy
 
 _NEW_OBJECT = Caller(None, {})
@@ -82,6 +83,8 @@ class CompiledFrame(native.CompiledFunction):
     joined: dict[Caller, CompiledFrame]
     #: Why it runs as plain Python, if it does.
     skipped: str
+    #: What varied from call to call.
+    policy: Policy
     #: The same as plain Python, made when a graph has raised.
     plain: Callable[..., Any] | None
 
@@ -89,6 +92,7 @@ class CompiledFrame(native.CompiledFunction):
         """Fill in what the native constructor does not know."""
         self.compiler = compiler
         self.target = target
+        self.policy = Policy(compiler.dynamic, Seen())
         self.lock = threading.RLock()
         self.plans = {}
         self.origins = {}
@@ -388,6 +392,7 @@ class Compiler:
                     lambda broken: self._check_break(target, broken),
                     self.deoptimise(compiled),
                 ),
+                compiled.policy,
             )
         except (Unsupported, BackendCompilerFailed):
             events.emit(self._end(target, "failed", started, 0))
@@ -408,7 +413,7 @@ class Compiler:
 
     def _add_entry(self, compiled: CompiledFrame, made: Capture, slots: tuple[Any, ...]) -> Any:
         target = compiled.target
-        tree = native.GuardTree(made.plan.nodes, made.state)
+        tree = native.GuardTree(made.plan.nodes, made.state, made.plan.program)
         if tree.check(slots) is None:  # it would never be used: a bug, not a recompile
             reason = made.plan.explain(tree, slots, made.state)
             return InternalError(f"a guard fails right behind the capture: {reason}")

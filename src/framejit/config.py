@@ -27,6 +27,10 @@ disable: bool = os.environ.get("FRAMEJIT_DISABLE", "") not in ("", "0")
 step_limit: int = 20_000_000
 #: How deep calls are inlined before a graph break.
 inline_depth_limit: int = 400
+#: Capture ``tensor.item()`` and the like as symbols whose value is known when the graph runs.
+capture_scalar_outputs: bool = False
+#: Capture operations whose result's size depends on data (``nonzero``, boolean masks, ``unique``).
+capture_dynamic_output_shape_ops: bool = False
 #: Show framejit's own frames in tracebacks and longer messages.
 verbose: bool = os.environ.get("FRAMEJIT_VERBOSE", "") not in ("", "0")
 

@@ -76,7 +76,7 @@ def test_the_recompile_limit_warns_once_and_keeps_what_is_there(backend):
     def f(x, n):
         return x * n
 
-    compiled = framejit.compile(f, backend=backend)
+    compiled = framejit.compile(f, backend=backend, dynamic=False)
     x = torch.ones(2)
     with framejit.config.patch(recompile_limit=3):
         with pytest.warns(FramejitWarning, match="local 'n'") as caught:

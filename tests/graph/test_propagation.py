@@ -16,6 +16,8 @@ from framejit.graph import (
     clear_cache,
 )
 from framejit.graph.builder import examples_in
+from framejit.graph.metadata import Limits
+from framejit.source import Source
 
 
 def rand(*shape, **kw):
@@ -545,20 +547,13 @@ def test_a_function_mode_is_respected():
 
 
 def test_symbolic_sizes_bypass_the_cache():
-    from torch.fx.experimental.symbolic_shapes import (
-        DimDynamic,
-        ShapeEnv,
-        StatelessSymbolicContext,
-    )
-
     clear_cache()
-    mode = FakeTensorMode(shape_env=ShapeEnv())
     tensor = rand(5, 6)
-    context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC, DimDynamic.STATIC])
-    fake = mode.from_tensor(tensor, symbolic_context=context)
-    builder = GraphBuilder(mode)
-    assert builder.fake_mode is mode
-    x, example = builder.add_input("x", tensor, fake=fake)
+    builder = GraphBuilder()
+    source = Source(None, "slot", 0, "L['x']")
+    shape, stride = builder.symbols.tensor(source, tensor, {0: Limits()})
+    assert isinstance(shape[0], torch.SymInt) and (shape[1], stride) == (6, (6, 1))
+    x, example = builder.add_input("x", tensor, builder.symbolic_example(tensor, shape, stride))
     hits = CacheStatistics.hits
     for _ in range(2):
         y, result = builder.call_method("view", (x, -1), {})
@@ -566,8 +561,10 @@ def test_symbolic_sizes_bypass_the_cache():
     z, _ = builder.call_method("add_", (x, 1), {})
     assert CacheStatistics.hits == hits and builder.mutated_inputs == [0]
     builder.outputs([y])
-    gm, _ = builder.finish()
-    assert gm.graph.find_nodes(op="placeholder")[0].meta["example_value"] is fake
+    gm, examples = builder.finish()
+    size, placeholder = gm.graph.find_nodes(op="placeholder")
+    assert examples == [shape[0], tensor] and size.meta["example_value"] is shape[0]
+    assert str(placeholder.meta["example_value"].shape[0]) == str(shape[0])
 
 
 def test_nothing_is_logged_for_errors_of_the_program(caplog):

@@ -13,7 +13,9 @@ from typing import Any
 
 import torch
 from torch._guards import TracingContext, tracing
+from torch._subclasses.fake_tensor import FakeTensorMode
 
+from ..graph.symbol_nodes import fake_inputs
 from .registry import register_backend
 
 GraphCompiler = Callable[..., Any]  # (gm, fake example inputs) -> a callable
@@ -42,10 +44,12 @@ def aot_autograd(
         from torch._functorch.aot_autograd import aot_module_simplified
 
         table = decompositions() if callable(decompositions) else decompositions
-        with tracing(_context()):
+        known = fake_inputs(gm, example_inputs)
+        mode, inputs = (None, list(example_inputs)) if known is None else known
+        with tracing(_context(mode)):
             return aot_module_simplified(
                 gm,
-                list(example_inputs),
+                inputs,
                 fw_compiler=fw_compiler,
                 bw_compiler=bw_compiler or fw_compiler,
                 inference_compiler=inference_compiler or fw_compiler,
@@ -58,16 +62,14 @@ def aot_autograd(
     return backend
 
 
-def _context() -> TracingContext | None:
+def _context(mode: FakeTensorMode | None) -> TracingContext | None:
     """The tracing context of whoever compiles, or a new one: the lazily compiled backward needs
     the one that its forward had."""
     known = TracingContext.try_get()
     if known is not None:
         return known
     # A fake mode of its own: fakes that the capture changed in place must not be met again.
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    return TracingContext(FakeTensorMode())
+    return TracingContext(mode or FakeTensorMode())
 
 
 def run_as_is(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from typing import Any, get_origin
 import torch
 import torch.fx
 
+from ..graph.symbol_nodes import fake_inputs
 from .registry import register_backend
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
@@ -61,11 +62,11 @@ class InductorBackend:
         owned = torch.fx.GraphModule(gm, graph)
         _mark_static_inputs(owned, example_inputs)
         # A fake mode of its own: fakes that the capture changed in place must not be met again.
-        context = TracingContext.try_get() or TracingContext(FakeTensorMode())
+        known = fake_inputs(gm, example_inputs)
+        mode, inputs = (FakeTensorMode(), list(example_inputs)) if known is None else known
+        context = TracingContext.try_get() or TracingContext(mode)
         with tracing(context):
-            compiled: Any = compile_fx(
-                owned, list(example_inputs), config_patches=self.config_patches
-            )
+            compiled: Any = compile_fx(owned, inputs, config_patches=self.config_patches)
         # compile_fx wraps its result so that torch._dynamo leaves it alone (2 us a call).
         unwrapped: Callable[..., Any] = getattr(compiled, "_torchdynamo_orig_callable", compiled)
         return unwrapped

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from framejit.codegen.runtime import HELPERS
+from framejit.graph.expressions import OPERATIONS, Tree
 from framejit.interpreter.frame import HandledValue
 from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
@@ -39,6 +40,7 @@ from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import LazyValue, Space
 from framejit.values.stdlib_functions import PartialValue
+from framejit.values.symbolic import SymbolicValue
 from framejit.values.tensors import TensorValue
 from framejit.values.torch_library import WeakReferenceValue
 
@@ -68,6 +70,8 @@ class Emitter:
         self.made: dict[Value, ast.expr] = {}
         #: State that several iterators share, by the identity of the shared part.
         self.shared: dict[int, ast.expr] = {}
+        #: The symbols that the function needs, with the names of their parameters.
+        self.symbols: dict[str, str] = {}
         self._in_progress: dict[Value, None] = {}
         self._pending: list[Callable[[], None]] = []
         self._constants: dict[int, str] = {}
@@ -108,6 +112,18 @@ class Emitter:
         if isinstance(known, ClassValue) and known.making is not None:
             return self.value(known)
         return self.constant(cls)
+
+    def symbol(self, symbol_name: str) -> ast.expr:
+        """The value of a symbol: a parameter behind the captures, or a result of the graph."""
+        node = self.space.builder.symbol_made_by(symbol_name)
+        if node is None:
+            self.symbols.setdefault(symbol_name, f"fj:{symbol_name}")
+            return name(self.symbols[symbol_name])
+        for value, label in self.outputs.items():
+            if value.node is node:
+                return name(label)
+        self.outputs[TensorValue(node, None)] = node.name
+        return name(node.name)
 
     def is_loaded(self, source: Source) -> bool:
         """Does the function load this source by name?"""
@@ -204,6 +220,22 @@ def emits(*kinds: type) -> Callable[[Any], Any]:
 @emits(ConstantValue)
 def _constant(out: Emitter, value: ConstantValue) -> ast.expr:
     return out.constant(value.value)
+
+
+@emits(SymbolicValue)
+def _symbolic(out: Emitter, value: SymbolicValue) -> ast.expr:
+    return computed(out, value.tree(out.space), value.python_type() is bool)
+
+
+def computed(out: Emitter, tree: Tree, truth: bool = False) -> ast.expr:
+    """An expression over symbols."""
+    kind = tree[0]
+    if kind == "load":
+        return out.symbol(tree[1])
+    if kind in ("int", "float"):
+        return ast.Constant(bool(tree[1]) if truth else tree[1])
+    operands = [computed(out, operand) for operand in tree[1:]]
+    return call(out.constant(OPERATIONS[kind].compute, kind), *operands)
 
 
 @emits(OpaqueValue)

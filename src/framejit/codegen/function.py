@@ -21,7 +21,6 @@ from framejit.codegen.emit import Emitter, call, name
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
 from framejit.values.base import NULL
-from framejit.values.tensors import TensorValue
 
 GRAPH = "fj:graph"
 
@@ -58,7 +57,7 @@ class Draft:
         self,
         code: types.CodeType,
         graph: Callable[..., Any] | None,
-        inputs: list[TensorValue],
+        inputs: list[ast.expr],
         captures: list[str],
         first: tuple[int, int, int, int],
         last: tuple[int, int, int, int],
@@ -69,7 +68,7 @@ class Draft:
         body: list[ast.stmt] = []
         if graph is not None:
             out.namespace[GRAPH] = graph
-            result: ast.expr = call(name(GRAPH), *[_input(out, value) for value in inputs])
+            result: ast.expr = call(name(GRAPH), *inputs)
             names = list(out.outputs.values())
             if names:
                 target = ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())
@@ -124,11 +123,6 @@ def _handlers(out: Emitter, recovery: Recovery) -> list[ast.ExceptHandler]:
         kind = out.constant(BaseException, "BaseException")
         handlers.append(ast.ExceptHandler(kind, None, [*restore, ast.Raise()]))
     return handlers
-
-
-def _input(out: Emitter, value: TensorValue) -> ast.expr:
-    assert value.source is not None
-    return out.load(value.source)
 
 
 def _place(tree: ast.AST, where: tuple[int, int, int, int]) -> None:

@@ -41,13 +41,15 @@ class Watch(NamedTuple):
 
 
 def aliases_to_watch(
-    inputs: list[torch.Tensor], written: list[int], fixed: list[bool]
+    inputs: list[Any], written: list[int], fixed: list[bool], symbols: int = 0
 ) -> Watch | None:
     """What has to be looked at on each call of a graph that writes to ``written``; often nothing.
 
-    ``fixed`` says which inputs belong to modules and stay what they are; they are not looked at
+    ``symbols`` numbers come in front of the tensors; ``written`` and ``fixed`` are about the
+    tensors. ``fixed`` says which belong to modules and stay what they are; they are not looked at
     again when none of the others can alias one of them.
     """
+    inputs = inputs[symbols:]
     if not written or len(inputs) < 2 or all(fixed):
         return None
     wanted = frozenset(written)
@@ -59,8 +61,10 @@ def aliases_to_watch(
     if len(watched) < 2:
         return None
     where = frozenset(index for index, position in enumerate(watched) if position in wanted)
-    pattern = sharing([inputs[position] for position in watched], where)
-    return Watch(tuple(watched), where, pattern, len(inputs))
+    # Graphs with symbols were compiled for tensors that share nothing.
+    pattern = () if symbols else sharing([inputs[position] for position in watched], where)
+    positions = tuple(position + symbols for position in watched)
+    return Watch(positions, where, pattern, len(inputs) + symbols)
 
 
 def watch_aliases(compiled: Graph, recorded: Graph, watch: Watch | None) -> Graph:
@@ -70,7 +74,7 @@ def watch_aliases(compiled: Graph, recorded: Graph, watch: Watch | None) -> Grap
     watched, where, pattern, count = watch
     everything = len(watched) == count
 
-    def run(*tensors: torch.Tensor) -> Any:
+    def run(*tensors: Any) -> Any:
         seen = list(tensors) if everything else [tensors[position] for position in watched]
         if sharing(seen, where) == pattern:
             return compiled(*tensors)

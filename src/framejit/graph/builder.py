@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.fx
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..exc import GraphBreak
 from . import global_state
+from .expressions import Tree
 from .fakes import FakeWorld, isolated
 from .global_state import GlobalState
 from .lazy import CapturedGraph, LazyGraphModule
@@ -26,6 +26,7 @@ from .metadata import Example
 from .names import placeholder_name
 from .node_meta import NodeMeta
 from .propagation import assign, invoke, like, lower, propagate, refresh
+from .symbol_nodes import SymbolNodes, free_symbols, remember_inputs
 
 _Node = torch.fx.Node
 
@@ -52,19 +53,24 @@ class GraphBuilder:
     called once per node that returns the string or a function making it when it is read.
     """
 
-    def __init__(self, fake_mode: FakeTensorMode | None = None) -> None:
+    def __init__(self) -> None:
         self.graph = CapturedGraph()
         self.stack_trace: str | Callable[[], str | Callable[[], str]] | None = None
+        #: The user's (file, line) being executed, for what is assumed about sizes.
+        self.line: Callable[[], tuple[str, int] | None] = lambda: None
         #: The real input tensors, one per placeholder, in order.
         self.inputs: list[torch.Tensor] = []
         #: After `finish`: which of `inputs`, by position, the graph needs.
         self.used_inputs: list[int] = []
-        self._world = FakeWorld(fake_mode)
+        #: After `finish`: the symbols that the graph takes in front of its tensors.
+        self.used_symbols: list[str] = []
+        self._world = FakeWorld()
         self._placeholders: list[_Node] = []
         self._attributes: dict[str, Any] = {}
         self._constants: list[tuple[_Node, torch.Tensor]] = []
         self._nodes: list[_Node] = []  # all but placeholders
         self._examples: dict[_Node, Any] = {}
+        self._symbol_nodes = SymbolNodes(self.graph, self._examples, self._create_symbolic)
         self._states: dict[_Node, GlobalState] = {}
         self._effects: set[_Node] = set()
         self._random: set[_Node] = set()
@@ -74,8 +80,16 @@ class GraphBuilder:
     # -- what is there
 
     @property
-    def fake_mode(self) -> FakeTensorMode:
-        return self._world.mode
+    def symbols(self) -> Any:
+        """The symbols for sizes that vary (`symbols.Symbols`); asking makes them possible."""
+        symbols = self._world.symbols
+        symbols.line = self.line
+        return symbols
+
+    @property
+    def symbols_if_any(self) -> Any:
+        """The same, or None while nothing varies."""
+        return self._world.symbols_if_any
 
     @property
     def op_count(self) -> int:
@@ -111,24 +125,43 @@ class GraphBuilder:
     # -- recording
 
     def add_input(
-        self, name: str, tensor: torch.Tensor, fake: torch.Tensor | None = None
+        self, name: str, tensor: torch.Tensor, example: Example | None = None
     ) -> tuple[_Node, Example]:
         """A placeholder for a real tensor that comes from the source called ``name``.
 
-        ``fake`` is its twin of the builder's fake mode if the caller made one (symbolic sizes).
+        ``example`` is what `symbolic_example` made of it if some of its sizes vary.
         Raises GraphBreak for tensors that cannot be traced (subclasses, ...).
         """
-        if fake is None:
+        if example is None:
             example = self._world.example_of(tensor)
-        else:
-            example = self._world.adopt(tensor, fake)
-        last = self._placeholders[-1] if self._placeholders else self.graph._root
+        last = self._placeholders[-1] if self._placeholders else self._symbol_nodes.last
         with self.graph.inserting_after(last):
             node = self.graph.create_node("placeholder", placeholder_name(name), (), {})
         self._placeholders.append(node)
         self.inputs.append(tensor)
         self._examples[node] = example
         return node, example
+
+    def symbolic_example(
+        self, tensor: torch.Tensor, shape: tuple[Any, ...], stride: tuple[Any, ...]
+    ) -> Example:
+        """What is known of an input some of whose sizes and strides are symbols."""
+        return self._world.symbolic_example(tensor, shape, stride)
+
+    def symbolic_argument(self, tree: Tree) -> Any:
+        """The node (or number) that computes an expression over symbols."""
+        return self._symbol_nodes.argument(tree, self.symbols)
+
+    def symbol_made_by(self, name: str) -> _Node | None:
+        """The node whose result a symbol is, if it does not come from outside."""
+        return self._symbol_nodes.made.get(name)
+
+    def symbol_is(self, name: str, node: _Node) -> None:
+        """A node's result is this symbol."""
+        self._symbol_nodes.made.setdefault(name, node)
+
+    def _create_symbolic(self, target: Any, args: tuple[Any, ...], example: Any) -> _Node:
+        return self._create("call_function", target, args, {}, example)
 
     def add_constant(self, name_hint: str, tensor: torch.Tensor) -> tuple[_Node, Example]:
         """A tensor that belongs to the graph itself, kept as an attribute of the module."""
@@ -192,6 +225,8 @@ class GraphBuilder:
         known_kwargs = {key: self._lookup(value) for key, value in kwargs.items()}
         state = global_state.current()
         example, effects = propagate(self._world, target, known_args, known_kwargs, state)
+        if self._world.symbols_if_any is not None:
+            self._world.symbols.poll()
         node = self._create(op, target, args, kwargs, example)
         self._states[node] = state
         if effects.random:
@@ -310,10 +345,12 @@ class GraphBuilder:
         """Say what the graph returns, in order."""
         self._outputs = list(nodes)
 
-    def finish(self) -> tuple[torch.fx.GraphModule, list[torch.Tensor]]:
-        """The recorded graph without dead code, and the real tensors that it is called with."""
+    def finish(self) -> tuple[torch.fx.GraphModule, list[Any]]:
+        """The recorded graph without dead code, and what it is called with: `used_symbols` (as
+        `torch.SymInt`s), then the real tensors."""
         self.graph.create_node("output", "output", (tuple(self._outputs),), {})
         self._remove_dead_code()
+        self._settle_symbols()
         for node in self.graph.nodes:
             if node.op != "output":
                 self._give_meta(node)
@@ -321,7 +358,25 @@ class GraphBuilder:
         wanted = {node.target for node in self.graph.nodes if node.op == "get_attr"}
         root = {name: value for name, value in self._attributes.items() if name in wanted}
         module = LazyGraphModule(root, self.graph, "GraphModule")
-        return module, [self.inputs[index] for index in self.used_inputs]
+        examples: list[Any] = [self.inputs[index] for index in self.used_inputs]
+        symbols = self._world.symbols_if_any
+        if symbols is not None:
+            inputs = [self._examples[self._placeholders[index]] for index in self.used_inputs]
+            if self.used_symbols or any(example.born.symbolic for example in inputs):
+                remember_inputs(module, symbols, [example.born for example in inputs])
+            examples = [symbols.example(name) for name in self.used_symbols] + examples
+        return module, examples
+
+    def _settle_symbols(self) -> None:
+        symbols = self._world.symbols_if_any
+        if symbols is None:
+            return
+        needed: set[str] = set()
+        for index in self.used_inputs:
+            for name in free_symbols(self._examples[self._placeholders[index]].born, symbols):
+                needed.add(name)
+                self._symbol_nodes.placeholder(name, symbols.example(name))
+        self.used_symbols = self._symbol_nodes.settle(symbols, needed)
 
     def _remove_dead_code(self) -> None:
         for node in reversed(self._nodes):
@@ -343,7 +398,8 @@ class GraphBuilder:
             pending["stack_trace"] = trace
         elif trace is not None:
             dict.__setitem__(meta, "stack_trace", trace)
-        if node.op == "placeholder" and example.meta is not example.born:
+        is_input = node.op == "placeholder" and isinstance(example, Example)
+        if is_input and example.meta is not example.born:
             # Mutated in place by the graph; a caller passes it as it was before.
             example = Example(self._world, example.born)
         if node.op != "get_attr" or isinstance(example, Example):

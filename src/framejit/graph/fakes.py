@@ -9,7 +9,7 @@ Making a `FakeTensorMode` imports torch._dynamo (torch 2.13 does that itself), s
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -19,15 +19,18 @@ from ..exc import GraphBreak
 from .errors import first_line
 from .metadata import Example, TensorMeta, describe, join
 
+if TYPE_CHECKING:
+    from .symbols import Symbols
+
 _Parameter = torch.nn.Parameter
 
 
 class FakeWorld:
-    """Fake tensors of one graph. ``mode`` may be given when sizes are symbolic."""
+    """Fake tensors of one graph."""
 
-    def __init__(self, mode: FakeTensorMode | None = None) -> None:
-        self._mode = mode
-        self._given = mode is not None
+    def __init__(self, symbols: Symbols | None = None) -> None:
+        self._mode: FakeTensorMode | None = None
+        self._symbols = symbols
         # Real tensors by identity, kept alive so that no identity is used twice.
         self._inputs: dict[int, tuple[torch.Tensor, Example]] = {}
 
@@ -35,12 +38,28 @@ class FakeWorld:
     def mode(self) -> FakeTensorMode:
         if self._mode is None:
             self._mode = FakeTensorMode(allow_non_fake_inputs=False)
+            if self._symbols is not None:
+                self._symbols.attach(self._mode)
         return self._mode
+
+    @property
+    def symbols(self) -> Symbols:
+        """The symbols for sizes that vary; asking for them makes symbolic sizes possible."""
+        if self._symbols is None:
+            from .symbols import Symbols  # imports sympy
+
+            self._symbols = Symbols()
+            if self._mode is not None:
+                self._symbols.attach(self._mode)
+        return self._symbols
+
+    @property
+    def symbols_if_any(self) -> Symbols | None:
+        return self._symbols
 
     def reset(self) -> None:
         """Forget every fake tensor made so far (the graph was rolled back over a mutation)."""
-        if not self._given:
-            self._mode = None
+        self._mode = None
         self._inputs.clear()
 
     def forget_inputs(self) -> None:
@@ -66,11 +85,20 @@ class FakeWorld:
         self.attach(example, tensor)
         return example
 
-    def adopt(self, tensor: torch.Tensor, fake: torch.Tensor) -> Example:
-        """The example of a real tensor whose fake twin somebody else made."""
-        example = Example(self, describe_fake(fake))
-        example._fake = fake
-        self._inputs[id(tensor)] = (tensor, example)
+    def symbolic_example(
+        self, tensor: torch.Tensor, shape: tuple[Any, ...], stride: tuple[Any, ...]
+    ) -> Example:
+        """The example of a real tensor some of whose sizes are symbols."""
+        python_type = type(tensor)
+        if python_type is not torch.Tensor and python_type is not _Parameter:
+            _check_type(tensor, python_type)
+        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            raise GraphBreak("the tensor is being transformed by torch.func")
+        known = describe(tensor, python_type, plain_real_keys(tensor.device))
+        if not known.is_plain:
+            raise GraphBreak("the sizes of an unusual tensor cannot vary")
+        example = Example(self, known.resized(shape, stride))
+        self.attach(example, tensor)
         return example
 
     def attach(self, example: Example, tensor: torch.Tensor) -> None:
@@ -79,7 +107,10 @@ class FakeWorld:
         meta = example.born
         base = tensor._base if tensor._is_view() else None
         simple = meta.is_plain and (meta.is_leaf or not meta.requires_grad)
-        if base is not None or not simple or self._given:
+        if meta.symbolic:
+            if base is not None and id(base) in self._inputs:
+                join([self._inputs[id(base)][1], example])
+        elif base is not None or not simple:
             if base is not None:
                 # The view's fake must be a view of the fake that the base has.
                 base_example = self.example_of(base)
@@ -132,11 +163,8 @@ class FakeWorld:
         guard = torch._C._DisableTorchDispatch()  # a mode of a caller must not see this tensor
         offset = meta.storage_offset
         if offset:
-            length = (
-                offset
-                + 1
-                + sum((n - 1) * s for n, s in zip(meta.shape, meta.stride, strict=True) if n)
-            )
+            pairs = zip(meta.shape, meta.stride, strict=True)
+            length = offset + 1 + sum((n - 1) * s for n, s in pairs if meta.symbolic or n)
             storage = torch.empty(length, dtype=meta.dtype, device="meta")
             data = storage.as_strided(meta.shape, meta.stride, offset).detach()
         else:

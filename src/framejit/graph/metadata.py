@@ -8,7 +8,7 @@ when an operation must really be propagated or a backend looks. Next: propagatio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -19,6 +19,13 @@ _dispatch_keys = torch._C._dispatch_keys
 
 #: Interned metadata; dropped as a whole when it grows beyond this many entries.
 MAX_INTERNED = 1 << 17
+
+
+class Limits(NamedTuple):
+    """What a user said about the size of a dimension that varies."""
+
+    low: int | None = None
+    high: int | None = None
 
 
 class TensorMeta:
@@ -68,6 +75,12 @@ class TensorMeta:
         ) = values
         self.symbolic = False
 
+    def resized(self, shape: tuple[Any, ...], stride: tuple[Any, ...]) -> TensorMeta:
+        """The same with symbols for some of the sizes and strides."""
+        made = TensorMeta(shape, stride, *[getattr(self, name) for name in _REST])
+        made.symbolic = True
+        return made
+
     @property
     def is_plain(self) -> bool:
         """A dense tensor that can be rebuilt from these facts alone."""
@@ -78,6 +91,11 @@ class TensorMeta:
         grad = ", requires_grad" if self.requires_grad else ""
         return f"<{dtype}{list(self.shape)} on {self.device}{grad}>"
 
+
+#: What `TensorMeta` takes behind shape and stride.
+_REST = (
+    "storage_offset", "dtype", "device", "layout", "requires_grad", "is_leaf", "python_type", "keys"
+)  # fmt: skip
 
 _interned: dict[tuple[Any, ...], TensorMeta] = {}
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from framejit.guards.kinds import KINDS, RELATIONS, differences, recall, shown_kind
+from framejit.guards.shapes import Program, ShapePlan
 from framejit.guards.texts import shown_name, shown_place
 from framejit.source import Fact, Source
 
@@ -55,7 +56,12 @@ class Plan:
         sources: list[Source],
         checked: list[list[Fact]],
         captures: list[Source],
+        shapes: ShapePlan | None = None,
+        program: Program | None = None,
     ) -> None:
+        self.shapes = shapes
+        #: The shape checks in native form, or None.
+        self.program = program
         self.nodes = nodes
         self.sources = sources
         self.checked = checked
@@ -64,7 +70,8 @@ class Plan:
     @property
     def guard_count(self) -> int:
         """How many single checks the plan has."""
-        return sum(map(len, self.checked))
+        shapes = 0 if self.shapes is None else len(self.shapes.checks)
+        return sum(map(len, self.checked)) + shapes
 
     def settle(self) -> None:
         """Let go of the user's objects; for when the native tree exists and tracing is over.
@@ -92,6 +99,9 @@ class Plan:
                     text = "" if shown in _SELF_EVIDENT else KINDS[kind].expected(payload)
                     where = shown_place(source) if kind == "ABSENT" else name
                     out.append(Guard(where, shown, text, line))
+        if self.shapes is not None:
+            for tree, line in self.shapes.checks:
+                out.append(Guard(self.shapes.text(tree), "SHAPE_MATCH", "", line))
         return out
 
     def describe(self) -> list[str]:
@@ -110,6 +120,11 @@ class Plan:
         if check == -2 or node < 0:
             words = "" if state is None else state.diff()
             return f"torch's global state differs: {words or 'grad mode, autocast or a mode'}"
+        if check <= -3:
+            assert self.shapes is not None
+            line = self.shapes.checks[-3 - check].line if -3 - check < len(self.shapes.checks) else None
+            reason = self.shapes.failure(-3 - check, lambda source: value_at(source, slots))
+            return f"{reason}{_at(line, ' (assumed at ', ')')}"
         source = self.sources[node]
         name = shown_name(source)
         found, value = value_at(source, slots)
@@ -131,7 +146,7 @@ class Plan:
 _SELF_EVIDENT = frozenset({"ABSENT", "PRESENT", "MODULE_MATCH", "FUNCTION_MATCH"})
 
 
-def build_plan(roots: list[Source]) -> Plan:
+def build_plan(roots: list[Source], shapes: ShapePlan | None = None) -> Plan:
     """Number the nodes that carry facts or captured values, parents first, arguments first."""
     order, parents = _preorder(roots)
     position = {id(source): i for i, source in enumerate(order)}
@@ -142,6 +157,8 @@ def build_plan(roots: list[Source]) -> Plan:
             if fact.kind in RELATIONS:
                 for other in _related(fact):
                     needed[position[id(other)]] = True
+    for source in shapes.sources if shapes is not None else ():
+        needed[position[id(source)]] = True
     for i in range(len(order) - 1, -1, -1):
         if needed[i] and parents[i] >= 0:
             needed[parents[i]] = True
@@ -178,7 +195,10 @@ def build_plan(roots: list[Source]) -> Plan:
     for i, fact in relations:
         for other in _related(fact):
             _add_relation(fact, number[i], number[position[id(other)]], nodes, sources, checked)
-    return Plan(nodes, sources, checked, captures)
+    program = None
+    if shapes is not None:
+        program = shapes.program(lambda source: number[position[id(source)]])
+    return Plan(nodes, sources, checked, captures, shapes, program)
 
 
 def _preorder(roots: list[Source]) -> tuple[list[Source], list[int]]:

@@ -5,6 +5,9 @@ from typing import Any, final
 # (parent, accessor, key, checks, capture); see guard_tree.h and guard_checks.h.
 Node = tuple[int, str, Any, list[tuple[Any, ...]], int]
 
+# (inputs (node, kind, dim), checks in postfix form, which inputs the function gets).
+ShapeProgram = tuple[list[tuple[int, str, int]], list[list[Any]], list[int]]
+
 @final
 class GlobalState:
     def __init__(
@@ -16,7 +19,12 @@ class GlobalState:
 
 @final
 class GuardTree:
-    def __init__(self, nodes: list[Node], state: GlobalState | None = None) -> None: ...
+    def __init__(
+        self,
+        nodes: list[Node],
+        state: GlobalState | None = None,
+        shapes: ShapeProgram | None = None,
+    ) -> None: ...
     def check(self, slots: tuple[Any, ...], /) -> tuple[Any, ...] | None: ...
     def explain(self, slots: tuple[Any, ...], /) -> tuple[int, int] | None: ...
     def export(self) -> list[Node]: ...

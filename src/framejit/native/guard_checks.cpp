@@ -107,17 +107,18 @@ static int parse_tensor(PyObject* spec, Check* check) {
   }
   long flags = PyTuple_GET_SIZE(spec) > 2 ? PyLong_AsLong(PyTuple_GET_ITEM(spec, 2)) : 0;
   if (flags == -1 && PyErr_Occurred()) return -1;
-  std::vector<int64_t> free_dims;
-  if (PyTuple_GET_SIZE(spec) > 3) {
-    Ref dims = Ref::steal(PySequence_Fast(PyTuple_GET_ITEM(spec, 3), "dynamic dims must be a sequence"));
+  std::vector<int64_t> free[2];  // dimensions whose size, whose stride may vary
+  Py_ssize_t given = PyTuple_GET_SIZE(spec) - 3;
+  for (Py_ssize_t which = 0; which < given && which < 2; which++) {
+    Ref dims = Ref::steal(PySequence_Fast(PyTuple_GET_ITEM(spec, 3 + which), "dynamic dims must be a sequence"));
     if (!dims) return -1;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(dims.get()); i++) {
-      free_dims.push_back(PyLong_AsLongLong(PySequence_Fast_GET_ITEM(dims.get(), i)));
+      free[which].push_back(PyLong_AsLongLong(PySequence_Fast_GET_ITEM(dims.get(), i)));
       if (PyErr_Occurred()) return -1;
     }
   }
   try {
-    check->tensor = std::make_unique<TensorCheck>(example, flags & 1, free_dims);
+    check->tensor = std::make_unique<TensorCheck>(example, flags & 1, free[0], given > 1 ? &free[1] : nullptr);
   } catch (const std::exception& error) {
     if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "cannot read the tensor's metadata: %s", error.what());
     return -1;

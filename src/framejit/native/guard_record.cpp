@@ -32,7 +32,7 @@ class Recorder {
     record_->places.resize(size, Place::Fresh);
     record_->pinned.resize(size, nullptr);
     record_->fresh.resize(size, 0);
-    record_->captures.resize(static_cast<size_t>(tree.capture_count), {0, nullptr});
+    record_->captures.resize(static_cast<size_t>(tree.value_count), {0, nullptr});
     version_word_.resize(size, kNoWord);
     pin_.resize(size, nullptr);
   }
@@ -479,6 +479,9 @@ class Recorder {
       }
     }
     for (const auto& captured : record_->captures) need(captured.node);
+    if (tree_.shapes) {
+      for (int node : tree_.shapes->nodes()) need(node);
+    }
   }
 
   GuardTree& tree_;

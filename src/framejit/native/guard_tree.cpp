@@ -10,6 +10,10 @@ namespace framejit {
 static constexpr size_t kMaxRecords = 16;
 static constexpr int kMaxPinMisses = 64;
 
+static PyObject* value_in(const Record& record, PyObject* const* fresh, int node) {
+  return record.places[node] == Place::Pinned ? record.pinned[node] : fresh[record.fresh[node]];
+}
+
 bool GuardTree::check_by_value(PyObject* const* slots, Py_ssize_t count, std::vector<Ref>* values, Failure* failure) {
   ThreadKeys thread = ThreadKeys::read();
   values->clear();
@@ -38,6 +42,11 @@ bool GuardTree::check_by_value(PyObject* const* slots, Py_ssize_t count, std::ve
       return false;
     }
   }
+  int failed = -1;
+  if (shapes && !shapes->evaluate(value_of, nullptr, &failed)) {
+    *failure = {shapes->node_of(failed), -3 - (failed < 0 ? 0 : failed)};
+    return false;
+  }
   return true;
 }
 
@@ -63,7 +72,7 @@ bool GuardTree::evaluate(PyObject* const* slots, Py_ssize_t count, PyObject** ca
           std::shared_ptr<Record> keep = records_[0];  // Python code may come back here and replace the records
           return run_late(record, fresh, thread, captures);
         }
-        for (int k = 0; k < capture_count; k++) {
+        for (int k = 0; k < value_count; k++) {
           const Record::Captured& captured = record.captures[k];
           PyObject* value = captured.object ? captured.object : fresh[record.fresh[captured.node]];
           if (value == nullptr) {
@@ -72,7 +81,7 @@ bool GuardTree::evaluate(PyObject* const* slots, Py_ssize_t count, PyObject** ca
           }
           captures[k] = Py_NewRef(value);
         }
-        return true;
+        return add_numbers([&](int node) { return value_in(record, fresh, node); }, captures);
       }
       case Scan::Fail:
         return false;  // up to here all values were those of a full check, so that would fail too
@@ -92,7 +101,7 @@ bool GuardTree::evaluate(PyObject* const* slots, Py_ssize_t count, PyObject** ca
     if (nodes[i].capture >= 0) captures[nodes[i].capture] = Py_NewRef(values[i].get());
   }
   remember(values, missed_pin);
-  return true;
+  return add_numbers([&](int node) { return values[static_cast<size_t>(node)].get(); }, captures);
 }
 
 void GuardTree::remember(const std::vector<Ref>& values, int missed_pin) {
@@ -104,10 +113,6 @@ void GuardTree::remember(const std::vector<Ref>& values, int missed_pin) {
   if (!record) return;
   if (records_.size() >= kMaxRecords) records_.pop_back();
   records_.insert(records_.begin(), std::move(record));
-}
-
-static PyObject* value_in(const Record& record, PyObject* const* fresh, int node) {
-  return record.places[node] == Place::Pinned ? record.pinned[node] : fresh[record.fresh[node]];
 }
 
 // Runs no Python code and gives up no reference, so nothing changes while it runs.
@@ -245,8 +250,8 @@ bool GuardTree::run_late(const Record& record, PyObject* const* fresh, const Thr
   for (const Record::Captured& captured : record.captures) {
     if (!value_of(captured.node)) return false;
   }
-  for (int k = 0; k < capture_count; k++) captures[k] = Py_NewRef(value_of(record.captures[k].node));
-  return true;
+  for (int k = 0; k < value_count; k++) captures[k] = Py_NewRef(value_of(record.captures[k].node));
+  return add_numbers(value_of, captures);
 }
 
 int GuardTree::traverse(visitproc visit, void* arg) {

@@ -6,6 +6,7 @@
 #pragma once
 #include "global_state.h"
 #include "guard_checks.h"
+#include "shape_program.h"
 
 #include <memory>
 #include <vector>
@@ -18,7 +19,7 @@ struct Node {
   std::vector<Check> checks;
   int capture = -1;
   bool has_children = false;
-  bool related = false;    // takes part in a Same or Distinct check
+  bool related = false;    // takes part in a Same or Distinct check, or its number in a shape check
   bool watched = false;    // a dict that was seen to change: records can repair themselves (see Repair)
   bool transient = false;  // a different object on nearly every call: records do not pin it
   bool unsteady = false;   // what it holds was seen to change: records read it anew on each call
@@ -121,14 +122,16 @@ struct Record {
 
 struct Failure {
   int node = -1;
-  int check = 0;  // -1: captured value missing; -2: global state
+  int check = 0;  // -1: captured value missing; -2: global state; -3 - k: shape check k (a number missing: -3)
 };
 
 class GuardTree {
  public:
   std::vector<Node> nodes;
   Ref state;
-  int capture_count = 0;
+  int value_count = 0;                    // captured values of nodes
+  int capture_count = 0;                  // the same and the numbers of `shapes`, which come behind them
+  std::unique_ptr<ShapeProgram> shapes;
 
   // Fills `captures` (capture_count new references) if the guards hold. Never leaves an exception.
   bool evaluate(PyObject* const* slots, Py_ssize_t count, PyObject** captures);
@@ -149,6 +152,13 @@ class GuardTree {
   bool repair(Record& record, const WordInfo& info, const ThreadKeys& thread);
   bool run_late(const Record& record, PyObject* const* fresh, const ThreadKeys& thread, PyObject** captures);
   void remember(const std::vector<Ref>& values, int missed_pin);
+  // Whether the shape checks hold; the numbers become captures. If they do not, the captures before them are released.
+  template <typename ValueOf>
+  bool add_numbers(const ValueOf& value_of, PyObject** captures) const {
+    if (!shapes || shapes->evaluate(value_of, captures + value_count)) return true;
+    for (int k = 0; k < value_count; k++) Py_DECREF(captures[k]);
+    return false;
+  }
 
   std::vector<std::shared_ptr<Record>> records_;  // most recently used first
 };

@@ -58,15 +58,15 @@ static int number_captures(GuardTree* tree) {
     PyErr_Format(PyExc_ValueError, "captures must be numbered 0 .. n-1, but there are %d up to %zu", total, seen.size());
     return -1;
   }
-  tree->capture_count = total;
+  tree->value_count = tree->capture_count = total;
   return 0;
 }
 
 static PyObject* tree_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  PyObject *nodes, *state = Py_None;
-  static const char* names[] = {"nodes", "state", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|O:GuardTree", const_cast<char**>(names), &PyList_Type, &nodes,
-                                   &state)) {
+  PyObject *nodes, *state = Py_None, *shapes = Py_None;
+  static const char* names[] = {"nodes", "state", "shapes", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OO:GuardTree", const_cast<char**>(names), &PyList_Type, &nodes,
+                                   &state, &shapes)) {
     return nullptr;
   }
   if (state != Py_None && !Py_IS_TYPE(state, global_state_type)) {
@@ -81,6 +81,12 @@ static PyObject* tree_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) 
   }
   if (number_captures(tree.get()) < 0) return nullptr;
   if (state != Py_None) tree->state = Ref::borrow(state);
+  if (shapes != Py_None) {
+    tree->shapes = std::make_unique<ShapeProgram>();
+    if (tree->shapes->parse(shapes, static_cast<int>(tree->nodes.size())) < 0) return nullptr;
+    for (int node : tree->shapes->nodes()) tree->nodes[static_cast<size_t>(node)].related = true;
+    tree->capture_count += tree->shapes->output_count();
+  }
   auto* self = reinterpret_cast<GuardTreeObject*>(type->tp_alloc(type, 0));
   if (self) self->tree = tree.release();
   return reinterpret_cast<PyObject*>(self);
@@ -170,7 +176,7 @@ static PyMethodDef tree_methods[] = {
      "check(slots) -> tuple of captured values, or None if a guard fails."},
     {"explain", reinterpret_cast<PyCFunction>(tree_explain), METH_O,
      "explain(slots) -> None, or (node index, check index) of the first failure; check index -1: a captured value is "
-     "missing, -2: the global state differs."},
+     "missing, -2: the global state differs, -3 - k: shape check k."},
     {"export", reinterpret_cast<PyCFunction>(tree_export), METH_NOARGS,
      "export() -> the nodes, as the constructor takes them; LookupError if an object of an identity check has died."},
     {nullptr, nullptr, 0, nullptr}};
@@ -189,7 +195,8 @@ static PyGetSetDef tree_properties[] = {
 int add_guard_tree(PyObject* module) {
   static PyType_Slot slots[] = {
       {Py_tp_doc, const_cast<char*>("GuardTree(nodes, state=None): the guards of one compiled entry. `nodes` is a list of "
-                                    "(parent, accessor, key, checks, capture).")},
+                                    "(parent, accessor, key, checks, capture); `shapes` is (inputs, checks, outputs), see "
+                                    "shape_program.h.")},
       {Py_tp_new, reinterpret_cast<void*>(tree_new)},
       {Py_tp_dealloc, reinterpret_cast<void*>(tree_dealloc)},
       {Py_tp_traverse, reinterpret_cast<void*>(tree_traverse)},

@@ -80,8 +80,10 @@ class MetadataWords {
 
 class TensorCheck {
  public:
-  // May throw c10::Error, e.g. for sizes that are symbols. `free_dims`: dimensions whose size may vary.
-  TensorCheck(PyObject* example, bool dynamic, const std::vector<int64_t>& free_dims)
+  // May throw c10::Error, e.g. for sizes that are symbols. `free_dims`: dimensions whose size may vary;
+  // `free_strides`: those whose stride may (null: all, if any size may).
+  TensorCheck(PyObject* example, bool dynamic, const std::vector<int64_t>& free_dims,
+              const std::vector<int64_t>* free_strides = nullptr)
       : type_(Py_TYPE(example)), dynamic_(dynamic) {
     auto* tensor = tensor_impl(example);
     plain_ = is_plain(tensor);
@@ -91,12 +93,15 @@ class TensorCheck {
     requires_grad_ = tensor->requires_grad();
     layout_ = tensor->layout();
     ndim_ = tensor->dim();
-    check_strides_ = !dynamic && free_dims.empty() && layout_ == c10::kStrided;
+    check_strides_ = !dynamic && (free_dims.empty() || free_strides) && layout_ == c10::kStrided;
     if (!dynamic) sizes_ = tensor->sizes().vec();
     for (int64_t dim : free_dims) {
       if (!dynamic && dim >= 0 && dim < ndim_) sizes_[dim] = kAnySize;
     }
     if (check_strides_) strides_ = tensor->strides().vec();
+    for (int64_t dim : free_strides ? *free_strides : std::vector<int64_t>()) {
+      if (check_strides_ && dim >= 0 && dim < ndim_) strides_[dim] = kAnyStride;
+    }
   }
 
   // From what `metadata` answered; sets a Python exception when that is malformed.
@@ -157,6 +162,7 @@ class TensorCheck {
 
  private:
   static constexpr int64_t kAnySize = -1;
+  static constexpr int64_t kAnyStride = INT64_MIN;
 
   static PyObject* tuple_of(const std::vector<int64_t>& values) {
     PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(values.size()));
@@ -197,7 +203,7 @@ class TensorCheck {
     if (!check_strides_) return true;
     auto strides = tensor->strides();
     for (int64_t i = 0; i < ndim_; i++) {
-      if (strides[i] != strides_[i]) return false;
+      if (strides[i] != strides_[i] && strides_[i] != kAnyStride) return false;
     }
     return true;
   }

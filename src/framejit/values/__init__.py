@@ -23,12 +23,14 @@ from framejit.values import (
     operator_functions,
     process,
     stdlib_functions,
+    symbolic,
     tensors,
     torch_functions,
     torch_library,
 )
 
 constants.install_fallback_rules()
+symbolic.install()
 
 __all__ = [
     "builtin_classes",
@@ -47,6 +49,7 @@ __all__ = [
     "operator_functions",
     "process",
     "stdlib_functions",
+    "symbolic",
     "tensors",
     "torch_functions",
     "torch_library",

@@ -31,6 +31,8 @@ class Value:
 
     #: True for values that stand for one known immutable Python object (`ConstantValue`).
     is_constant = False
+    #: True for numbers that vary (`SymbolicValue`).
+    is_symbolic = False
 
     def realize(self) -> Value:
         """The value itself; lazy values find out what they are (and guard it)."""

@@ -29,6 +29,8 @@ PURE_TYPES: frozenset[type] = frozenset(
         torch.iinfo, types.CodeType, decimal.Decimal, fractions.Fraction,
     }
 )  # fmt: skip
+#: PyTorch's numbers that vary.
+SYMBOLIC = frozenset({torch.SymInt, torch.SymFloat, torch.SymBool})
 _BY_IDENTITY: frozenset[type] = frozenset(
     {
         type(None), bool, type(Ellipsis), type(NotImplemented), torch.dtype, torch.layout,
@@ -248,6 +250,10 @@ def constant_value(space: Space, obj: Any) -> Value:
         )
     if kind is frozenset:
         return ConstantValue(obj)
+    if kind in SYMBOLIC:
+        from framejit.values.symbolic import symbolic_value  # room-internal cycle
+
+        return symbolic_value(space, obj)
     known = space.known_value(obj)
     if known is not None:
         return known
@@ -320,7 +326,7 @@ def _format(space: Space, text: str, args: list[Value], kwargs: dict[str, Value]
 def format_value(space: Space, value: Value, conversion: str | None, spec: str) -> Value:
     """What an f-string field gives: ``conversion`` is None, "s", "r" or "a"."""
     value = value.realize()
-    if value.is_constant:
+    if value.is_constant or value.is_symbolic:
         obj = value.as_python()
         try:
             if conversion is not None:
@@ -358,7 +364,14 @@ def _wrap_singleton(space: Space, source: Source, obj: Any) -> Value:
     return ConstantValue(obj, source)
 
 
-@wraps(int, float, complex, str, bytes, range, slice, torch.device, torch.finfo, torch.iinfo)
+@wraps(int, float)
+def _wrap_number(space: Space, source: Source, obj: int | float) -> Value:
+    from framejit.values.symbolic import wrap_number  # room-internal cycle
+
+    return wrap_number(space, source, obj) or _wrap_literal(space, source, obj)
+
+
+@wraps(complex, str, bytes, range, slice, torch.device, torch.finfo, torch.iinfo)
 def _wrap_literal(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source, "EQUALS_MATCH", obj)
     if type(obj) is slice:

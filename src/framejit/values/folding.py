@@ -24,7 +24,7 @@ class NotConstantError(Exception):
 def python_of(value: Value) -> Any:
     """The Python object of constants and containers of constants; else `NotConstantError`."""
     value = value.realize()
-    if value.is_constant:
+    if value.is_constant or value.is_symbolic:
         return value.as_python()
     if isinstance(value, InstanceDictValue):
         raise NotConstantError

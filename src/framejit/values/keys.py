@@ -177,7 +177,7 @@ def is_plain(obj: Any) -> bool:
 def key_of(space: Space, value: Value) -> Any:
     """The key for ``value``; TypeError in the program when it is not hashable."""
     value = value.realize()
-    if value.is_constant:
+    if value.is_constant or value.is_symbolic:
         key = value.as_python()
         try:
             hash(key)

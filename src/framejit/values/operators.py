@@ -19,6 +19,7 @@ import torch
 from framejit.values.base import NULL, CallRequest, Value
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.space import LazyValue, Result, Space
+from framejit.values.symbolic import compute, plain
 from framejit.values.tensors import TensorValue, tensor_operator
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -56,6 +57,12 @@ def binary(
             return constant_value(space, BINARY[op](left.as_python(), right.as_python()))
         except Exception as error:
             return space.raise_real(error)
+    if left.is_symbolic or right.is_symbolic:
+        known = compute(space, BINARY[op], [left, right])
+        if known is not None:
+            return known
+        if type(left) is not TensorValue and type(right) is not TensorValue:
+            return binary(space, op, plain(left), plain(right), inplace, names)
     if type(left) is TensorValue or type(right) is TensorValue:
         if _plain_operand(left) and _plain_operand(right):
             if type(left) is ConstantValue and type(left.value) is str and op == "%":
@@ -101,7 +108,7 @@ def binary(
 
 
 def _plain_operand(value: Value) -> bool:
-    if type(value) is TensorValue:
+    if type(value) is TensorValue or value.is_symbolic:
         return True
     return value.is_constant and not isinstance(value.as_python(), (str, bytes, tuple))
 
@@ -175,6 +182,9 @@ def unary(space: Space, op: str, value: Value, name: str) -> Result:
             return space.raise_real(error)
     if type(value) is TensorValue:
         return tensor_operator(space, UNARY[op], value)
+    if value.is_symbolic:
+        known = value if op == "+" else compute(space, UNARY[op], [value])
+        return known or unary(space, op, plain(value), name)
     method = space.special_method(value, name)
     if method is None:
         cls = value.python_type().__name__
@@ -189,6 +199,14 @@ def compare(space: Space, op: str, left: Value, right: Value, names: tuple[str, 
             return constant_value(space, COMPARE[op](left.as_python(), right.as_python()))
         except Exception as error:
             return space.raise_real(error)
+    if left.is_symbolic or right.is_symbolic:
+        if op in ("==", "!=") and (_is_none(left) or _is_none(right)):
+            return ConstantValue(op == "!=")
+        known = compute(space, COMPARE[op], [left, right])
+        if known is not None:
+            return known
+        if type(left) is not TensorValue and type(right) is not TensorValue:
+            return compare(space, op, plain(left), plain(right), names)
     if type(left) is TensorValue or type(right) is TensorValue:
         if _plain_operand(left) and _plain_operand(right):
             if op in ("==", "!=") and (_is_none(left) or _is_none(right)):
@@ -256,6 +274,10 @@ def identical(space: Space, left: Value, right: Value) -> bool:
         return True
     if left is NULL or right is NULL:
         return False
+    if left.is_symbolic or right.is_symbolic:
+        if left.python_type() is not right.python_type():
+            return False
+        left, right = plain(left), plain(right)
     if left.is_constant and right.is_constant:
         one, two = left.as_python(), right.as_python()
         if one is two:

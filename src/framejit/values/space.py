@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
+from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
 from framejit.values.base import CallRequest, Raised, Value
 from framejit.values.effects import Effects
@@ -133,10 +134,12 @@ class LazyValue(Value):
 class Space:
     """One capture's world. ``run_frame`` is set by the interpreter: it runs a `CallRequest`."""
 
-    def __init__(self, builder: GraphBuilder) -> None:
+    def __init__(self, builder: GraphBuilder, policy: Policy | None = None) -> None:
         self.builder = builder
         #: The globals of the function that is being compiled.
         self.home: dict[str, Any] | None = None
+        #: What may vary from call to call.
+        self.policy = policy or Policy(False, Seen())
         self.effects = Effects()
         #: Counts everything that happened; an instruction that broke without raising it left no
         #: trace.

@@ -22,6 +22,7 @@ from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import BoundBuiltin
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.space import Result, Space, wraps
+from framejit.values.symbolic import wrap_sizes
 
 #: Methods and attributes whose answer follows from the metadata alone.
 _METADATA_ATTRIBUTES = frozenset(
@@ -110,14 +111,16 @@ class TensorValue(Value):
         """The graph node; an existing tensor becomes an input now."""
         if self.node is None:
             assert self.source is not None
-            self.node, self.example = space.builder.add_input(self.source.name, self.obj)
+            self.node, self.example = space.builder.add_input(
+                self.source.name, self.obj, self.example
+            )
             self.source.captured = self.source.base is not None
             space.graph_inputs.append(self)
         return self.node
 
     def metadata(self) -> Any:
         """An object with shape, dtype, device, requires_grad: the real tensor's or the fake's."""
-        return self.obj if self.node is None else self.example
+        return self.obj if self.example is None else self.example
 
     def fake(self, space: Space) -> torch.Tensor:
         """A fake tensor with exactly this metadata."""
@@ -127,7 +130,7 @@ class TensorValue(Value):
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "shape":
-            return constant_value(space, torch.Size(self.metadata().shape))
+            return _shape(space, self.metadata().shape)
         if name == "requires_grad":
             return ConstantValue(bool(self.metadata().requires_grad))
         if name in _METADATA_ATTRIBUTES:
@@ -219,12 +222,11 @@ class TensorValue(Value):
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Value:
         if name == "size":
-            shape = torch.Size(self.metadata().shape)
             if not args and not kwargs:
-                return constant_value(space, shape)
+                return _shape(space, self.metadata().shape)
             index = (args or list(kwargs.values()))[0].realize().as_python()
             try:
-                return ConstantValue(shape[index])
+                return constant_value(space, self.metadata().shape[index])
             except (IndexError, TypeError):
                 raise GraphBreak("Tensor.size() with a dimension out of range")
         if name in _UNGUARDED_METHODS and self.obj is not None and self.source is not None:
@@ -250,7 +252,7 @@ class TensorValue(Value):
         shape = self.metadata().shape
         if len(shape) == 0:
             return space.raise_error(TypeError, "len() of a 0-d tensor")
-        return ConstantValue(int(shape[0]))
+        return constant_value(space, shape[0])
 
     def items_now(self, space: Space) -> list[Value] | None:
         if len(self.metadata().shape) == 0:
@@ -277,6 +279,10 @@ class TensorValue(Value):
 def _with_fakes(space: Space, value: Value) -> Any:
     value = value.realize()
     return value.fake(space) if isinstance(value, TensorValue) else value.as_python()
+
+
+def _shape(space: Space, shape: Any) -> Value:
+    return TupleValue([constant_value(space, size) for size in shape], None, torch.Size)
 
 
 def _is_leaf(tensor: torch.Tensor) -> bool:
@@ -309,8 +315,10 @@ def wrap_tensor(space: Space, source: Source, obj: torch.Tensor) -> Value:
         from framejit.values.constants import wrap_opaque
 
         return wrap_opaque(space, source, obj)
-    space.guard(source, "TENSOR_MATCH", obj)
-    return space.remember(obj, TensorValue(None, None, type(obj), obj, source))
+    example = wrap_sizes(space, source, obj)
+    if example is None:
+        space.guard(source, "TENSOR_MATCH", obj)
+    return space.remember(obj, TensorValue(None, example, type(obj), obj, source))
 
 
 # -- graph calls -----------------------------------------------------------------------------------
@@ -359,8 +367,6 @@ def from_fx(space: Space, node: Any, example: Any) -> Value:
 
             return named_tuple(space, type(example), items)
         return TupleValue(items, None, type(example))
-    if isinstance(example, (torch.SymInt, torch.SymBool, torch.SymFloat)):
-        raise GraphBreak("the operation's result depends on the data")
     return constant_value(space, example)
 
 

@@ -17,7 +17,7 @@ from framejit.values.space import Space
 def text_of(space: Space, value: Value, method: str) -> str:
     """``str(value)`` (method ``__str__``) or ``repr(value)`` (``__repr__``)."""
     value = value.realize()
-    if value.is_constant:
+    if value.is_constant or value.is_symbolic:
         obj = value.as_python()
         return str(obj) if method == "__str__" else repr(obj)
     cls = value.python_type()
@@ -90,7 +90,7 @@ class _Text:
 
 def _field(space: Space, value: Value) -> Any:
     value = value.realize()
-    return value.as_python() if value.is_constant else _Text(space, value)
+    return value.as_python() if value.is_constant or value.is_symbolic else _Text(space, value)
 
 
 def percent_format(space: Space, template: Value, argument: Value) -> Value:

@@ -1,0 +1,146 @@
+"""Symbols as inputs and nodes of a graph, as AOTAutograd and Inductor expect them.
+
+In: expressions that operations take as arguments, inputs with symbolic sizes. Out: one placeholder
+per symbol in front of the tensors, nodes that compute the expressions, and for backends that trace
+again fake inputs with these very symbols (`fake_inputs`). Used by builder. Next room: backends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from .expressions import OPERATIONS, Tree, symbols_of
+from .fakes import FakeWorld, isolated
+from .metadata import TensorMeta
+
+if TYPE_CHECKING:
+    from .symbols import Symbols
+
+_Node = torch.fx.Node
+_META = "symbolic_inputs"
+
+
+class SymbolNodes:
+    """The symbols of one graph. ``examples`` are the builder's; ``create`` records a function's
+    call, of which it knows the example."""
+
+    def __init__(
+        self,
+        graph: torch.fx.Graph,
+        examples: dict[_Node, Any],
+        create: Callable[[Any, tuple[Any, ...], Any], _Node],
+    ) -> None:
+        self.graph = graph
+        self.examples = examples
+        self.create = create
+        #: Placeholders by symbol, in order.
+        self.placeholders: dict[str, _Node] = {}
+        #: Symbols that an operation of the graph made (their values depend on data).
+        self.made: dict[str, _Node] = {}
+        self._computed: dict[Tree, _Node] = {}
+
+    @property
+    def last(self) -> _Node:
+        """What tensors' placeholders stand behind."""
+        return next(reversed(self.placeholders.values()), self.graph._root)
+
+    def placeholder(self, name: str, example: Any) -> _Node:
+        """The node of a symbol."""
+        node = self.made.get(name) or self.placeholders.get(name)
+        if node is None:
+            with self.graph.inserting_after(self.last):
+                node = self.graph.create_node("placeholder", name, (), {})
+            self.placeholders[name] = node
+            self.examples[node] = example
+        return node
+
+    def argument(self, tree: Tree, symbols: Symbols) -> Any:
+        """The node, or the number, for an expression."""
+        kind = tree[0]
+        if kind in ("int", "float"):
+            return tree[1]
+        if kind == "load":
+            return self.placeholder(tree[1], symbols.example(tree[1]))
+        node = self._computed.get(tree)
+        if node is None or node not in self.examples:  # the recording went back over it
+            operands = tuple(self.argument(operand, symbols) for operand in tree[1:])
+            target = OPERATIONS[kind].record
+            known = [self.examples[o] if isinstance(o, _Node) else o for o in operands]
+            node = self._computed[tree] = self.create(target, operands, target(*known))
+        return node
+
+    def settle(self, symbols: Symbols, needed: set[str]) -> list[str]:
+        """Drop the placeholders that nothing needs; write symbols that turned out to have one
+        value as that value. The answer: the rest, in order."""
+        kept = []
+        for name, node in list(self.placeholders.items()):
+            value = symbols.fixed(name)
+            if value is not None:
+                for user in list(node.users):
+                    user.args = _replaced(user.args, node, value)
+                    user.kwargs = _replaced(user.kwargs, node, value)
+            elif node.users or name in needed:
+                kept.append(name)
+                continue
+            self.graph.erase_node(node)
+            del self.placeholders[name]
+        return kept
+
+
+def _replaced(arguments: Any, node: _Node, value: Any) -> Any:
+    return torch.fx.node.map_arg(arguments, lambda n: value if n is node else n)
+
+
+def free_symbols(meta: TensorMeta, symbols: Symbols) -> list[str]:
+    """The names of the symbols in a tensor's sizes and strides."""
+    if not meta.symbolic:
+        return []
+    names: dict[str, None] = {}
+    for part in (*meta.shape, *meta.stride):
+        if isinstance(part, torch.SymInt):
+            names.update(dict.fromkeys(symbols_of(symbols.tree(part))))
+    return list(names)
+
+
+class _Inputs:
+    """What `fake_inputs` needs to know of a graph."""
+
+    def __init__(self, symbols: Symbols, metas: list[TensorMeta]) -> None:
+        self.symbols = symbols
+        self.metas = metas
+
+
+def remember_inputs(
+    module: torch.fx.GraphModule, symbols: Symbols, metas: list[TensorMeta]
+) -> None:
+    """Note the inputs' symbolic sizes on a finished graph."""
+    module.meta[_META] = _Inputs(symbols, metas)
+
+
+def fake_inputs(
+    module: torch.fx.GraphModule, examples: Sequence[Any]
+) -> tuple[FakeTensorMode, list[Any]] | None:
+    """A new fake mode and the graph's inputs as fakes of it; None for a graph without symbols.
+
+    For backends that trace the graph again: fakes that the capture changed in place must not be met
+    again, but the symbols must be the same.
+    """
+    known = module.meta.get(_META)
+    if known is None:
+        return None
+    world = FakeWorld(known.symbols)
+    made: list[Any] = []
+    with isolated():
+        metas = iter(known.metas)
+        for example in examples:
+            if not isinstance(example, torch.Tensor):
+                made.append(example)
+                continue
+            meta = next(metas)
+            made.append(world.build(meta) if meta.symbolic else world.convert(example))
+    return world.mode, made

@@ -1,0 +1,281 @@
+"""Symbols for sizes and numbers that vary: which there are, what they stand for, what is assumed.
+
+In: tensors and numbers whose values shall not be built in, with their sources. Out: fake tensors
+with symbolic sizes, `torch.SymInt`s, and at the end the assumptions, as plain data, that PyTorch's
+`ShapeEnv` gathered about them. The algebra is PyTorch's; names come from a hash of the source's
+name, so every process finds the same. Made only when something varies: it imports sympy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch._guards import GuardSource
+from torch._guards import Source as TorchSource
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from .. import config
+from ..source import Source
+from .expressions import NotExpressible, Tree, from_sympy
+from .metadata import Limits
+
+#: Bounds at or beyond this are none.
+_FAR = 1 << 62
+
+
+class Symbol(NamedTuple):
+    """What one symbol stands for: a part of the value at ``source``."""
+
+    name: str  # s77
+    source: Source
+    kind: str  # size | stride | int | float
+    dim: int
+
+    @property
+    def text(self) -> str:
+        """``L['x'].size(0)``"""
+        if self.kind in ("size", "stride"):
+            return f"{self.source.name}.{self.kind}({self.dim})"
+        return self.source.name
+
+
+class Assumption(NamedTuple):
+    """Something that must hold of the symbols; ``line`` is the user's (file, line) that needs it."""
+
+    tree: Tree
+    line: tuple[str, int] | None
+
+
+class _Named(TorchSource):
+    """A source as `ShapeEnv` wants it: little more than a name."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @property
+    def _name_template(self) -> str:
+        return self.text.replace("{", "{{").replace("}", "}}")
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.text
+
+    @property
+    def guard_source(self) -> GuardSource:  # type: ignore[override]
+        return GuardSource.LOCAL
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Named) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+class Symbols:
+    """All symbols of one capture."""
+
+    def __init__(self) -> None:
+        # Slow: imports sympy.
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+        self.env = ShapeEnv(
+            duck_shape=False,  # equal sizes at capture need not be equal later
+            allow_scalar_outputs=config.capture_scalar_outputs,
+            allow_dynamic_output_shape_ops=config.capture_dynamic_output_shape_ops,
+        )
+        self.known: dict[str, Symbol] = {}
+        #: The user's line for each guard of `env`, by position.
+        self._lines: list[tuple[str, int] | None] = []
+        self.line: Callable[[], tuple[str, int] | None] = lambda: None
+        self._numbers: dict[str, Any] = {}
+        self._required: list[Assumption] = []
+        self._first: dict[str, tuple[int | None, int | None]] = {}
+
+    def attach(self, mode: FakeTensorMode) -> FakeTensorMode:
+        """Let fake tensors of ``mode`` have symbolic sizes."""
+        mode.shape_env = self.env
+        mode.static_shapes = False
+        return mode
+
+    # -- making symbols
+
+    def tensor(
+        self,
+        source: Source,
+        tensor: torch.Tensor,
+        dims: dict[int, Limits],
+        strides: frozenset[int] = frozenset(),
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Sizes and strides of an input: ``dims`` vary, ``strides`` vary independently of them."""
+        shape: list[Any] = list(tensor.shape)
+        for dim, limits in dims.items():
+            shape[dim] = self._size(source, "size", dim, shape[dim], limits)
+        return tuple(shape), self._strides(source, tensor, shape, strides)
+
+    def _strides(
+        self, source: Source, tensor: torch.Tensor, shape: list[Any], free: frozenset[int]
+    ) -> tuple[Any, ...]:
+        """A stride that is a product of sizes now is one always; the native check sees to it."""
+        real_shape, real = tensor.shape, tensor.stride()
+        made: dict[int, Any] = {}
+        products: dict[int, Any] = {}
+        for dim in sorted(range(len(real)), key=lambda d: (real[d], -d)):
+            stride = real[dim]
+            inner = dim + 1 < len(real) and stride == real_shape[dim + 1] * real[dim + 1]
+            if stride in products and (stride > 1 or inner):
+                made[dim] = products[stride]
+            elif dim in free and stride > 1:
+                made[dim] = self._size(source, "stride", dim, stride, Limits())
+            else:
+                made[dim] = stride
+            products[stride * real_shape[dim]] = made[dim] * shape[dim]
+        return tuple(made[dim] for dim in range(len(real)))
+
+    def _size(self, source: Source, kind: str, dim: int, value: int, limits: Limits) -> Any:
+        from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+        named = _Named(f"{source.name}.{kind}({dim})")
+        symbol = self.env.create_symbol(value, named, dynamic_dim=DimDynamic.DYNAMIC)
+        made = self._bind(symbol, Symbol("", source, kind, dim), value, named)
+        if limits.low is not None:
+            torch._check(made >= limits.low)
+        if limits.high is not None:
+            torch._check(made <= limits.high)
+        self.poll()
+        return made
+
+    def number(self, source: Source, value: int | float) -> Any:
+        """A `torch.SymInt` or `torch.SymFloat` for a Python number."""
+        from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+        named = _Named(source.name)
+        symbol = self.env.create_unspecified_symbol(value, named, dynamic_dim=DimDynamic.DYNAMIC)
+        kind = "int" if type(value) is int else "float"
+        return self._bind(symbol, Symbol("", source, kind, 0), value, named)
+
+    def _bind(self, symbol: Any, what: Symbol, value: Any, named: _Named) -> Any:
+        if symbol.is_number:  # 0 and 1 are special to PyTorch
+            return value
+        name = symbol.name
+        self.known[name] = what._replace(name=name)
+        self._first[name] = self._bounds(symbol)
+        make = self.env.create_symintnode
+        if what.kind == "float":
+            make = self.env.create_symfloatnode  # type: ignore[assignment]
+        number = self._numbers[name] = make(symbol, hint=value, source=named)
+        return number
+
+    def tree(self, number: Any) -> Tree:
+        """The expression of a SymInt, SymFloat or SymBool. Raises NotExpressible."""
+        return from_sympy(number.node.expr)
+
+    def example(self, name: str) -> Any:
+        """The SymInt or SymFloat of one symbol."""
+        return self._numbers[name]
+
+    # -- what is assumed
+
+    def require_stride(self, source: Source, dim: int, expected: Any, value: int) -> None:
+        """The native check does not compare this stride itself: it is a symbol."""
+        tree = self.tree(expected)
+        if tree[0] == "load" and self.known[tree[1]][1:] == (source, "stride", dim):
+            return
+        name = f"{source.name}.stride({dim})"
+        self.known[name] = Symbol(name, source, "stride", dim)
+        self._required.append(Assumption(("eq", ("load", name), tree), self.line()))
+
+    def poll(self) -> None:
+        """Remember the user's line for the guards that came since the last call."""
+        missing = len(self.env.guards) - len(self._lines)
+        if missing > 0:
+            self._lines += [self.line()] * missing
+
+    def _bounds(self, symbol: Any) -> tuple[int | None, int | None]:
+        known = self.env.var_to_range.get(symbol)
+        if known is None:
+            return None, None
+        bounds: list[int | None] = []
+        for bound in (known.lower, known.upper):
+            finite = bool(bound.is_Integer) and abs(int(bound)) < _FAR
+            bounds.append(int(bound) if finite else None)
+        return bounds[0], bounds[1]
+
+    def fixed(self, name: str) -> int | float | None:
+        """The value that the program forces a symbol to have, if it does."""
+        replaced = self.env.replace(self.symbol(name))
+        if not replaced.is_number:
+            return None
+        return int(replaced) if replaced.is_Integer else float(replaced)
+
+    def symbol(self, name: str) -> Any:
+        """The sympy symbol of this name."""
+        import sympy  # slow; loaded by `ShapeEnv`
+
+        for symbol in self.env.var_to_range:
+            if symbol.name == name:
+                return symbol
+        return sympy.Symbol(name)
+
+    def value(self, name: str) -> Any:
+        """A symbol's value at capture."""
+        return _plain(self.env.backed_var_to_val[self.symbol(name)])
+
+    def assumptions(self) -> list[Assumption]:
+        """Everything that `ShapeEnv` relied on, as weak as it can be said, in a fixed order."""
+        self.poll()
+        found: dict[Tree, Assumption] = {}
+
+        def add(tree: Tree, line: tuple[str, int] | None) -> None:
+            found.setdefault(tree, Assumption(tree, line))
+
+        for guard, line in zip(self.env.guards, self._lines, strict=True):
+            for part in guard.expr.args if type(guard.expr).__name__ == "And" else (guard.expr,):
+                self._add_guard(part, line, add)
+        for required in self._required:
+            add(*required)
+        for name, what in self.known.items():
+            low, high = self._first.get(name, (None, None))
+            if any(t[0] == "eq" and t[1] == ("load", name) and t[2][0] == "int" for t in found):
+                continue
+            lower = [t[2][1] for t in found if _bounds_only(t, name, ("ge", "gt"))]
+            if low is not None and what.kind in ("size", "stride") and not (
+                lower and max(lower) >= low
+            ):
+                add(("ge", ("load", name), ("int", low)), None)
+            if high is not None:
+                add(("le", ("load", name), ("int", high)), None)
+        return list(found.values())
+
+    def _add_guard(
+        self, expression: Any, line: tuple[str, int] | None, add: Callable[..., None]
+    ) -> None:
+        names = sorted(symbol.name for symbol in expression.free_symbols)
+        if not names or any(name not in self.known for name in names):
+            return  # about data: checked by the graph itself
+        try:
+            tree = from_sympy(expression)
+        except NotExpressible:  # rare: all that is in it keeps its value
+            for name in names:
+                value = self.value(name)
+                kind = "int" if type(value) is int else "float"
+                add(("eq", ("load", name), (kind, value)), line)
+            return
+        add(_normal(tree), line)
+
+
+def _normal(tree: Tree) -> Tree:
+    """``4 == s0`` is ``s0 == 4``."""
+    turned = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+    if tree[0] in turned and tree[1][0] in ("int", "float"):
+        return (turned[tree[0]], tree[2], tree[1])
+    return tree
+
+
+def _bounds_only(tree: Tree, name: str, kinds: tuple[str, ...]) -> bool:
+    return tree[0] in kinds and tree[1] == ("load", name) and tree[2][0] == "int"
+
+
+def _plain(number: Any) -> int | float:
+    return int(number) if number.is_Integer else float(number)

@@ -1,0 +1,99 @@
+"""The shape part of an entry's guards: what must hold of the numbers that vary, and which of them
+the generated function gets.
+
+In: the assumptions of `graph.symbols` and the symbols that code uses. Out: the program that the
+native `GuardTree` evaluates behind its other checks, printed guards, and the reason for a failure.
+Used by `plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from framejit.graph.expressions import Tree, evaluate, postfix, symbols_of, written
+from framejit.guards.texts import shown_name
+from framejit.source import Source
+
+if TYPE_CHECKING:
+    from framejit.graph.symbols import Assumption, Symbol, Symbols
+
+#: (inputs (node, kind, dim), checks in postfix form, positions of the captured inputs)
+Program = tuple[list[tuple[int, str, int]], list[list[Any]], list[int]]
+
+
+class ShapePlan:
+    """Checks on symbols. ``captured``: the symbols whose values the function gets, in order."""
+
+    def __init__(
+        self, symbols: dict[str, Symbol], checks: Sequence[Assumption], captured: Sequence[str]
+    ) -> None:
+        used = dict.fromkeys(captured)
+        for check in checks:
+            used.update(dict.fromkeys(symbols_of(check.tree)))
+        self.inputs = [symbols[name] for name in symbols if name in used]
+        self.checks = list(checks)
+        self.captured = list(captured)
+        #: How messages name the symbols: by what they stand for.
+        self.names = {s.name: _shown(s) for s in self.inputs}
+
+    @property
+    def sources(self) -> list[Source]:
+        """What the native check must load."""
+        return [symbol.source for symbol in self.inputs]
+
+    def program(self, node_of: Callable[[Source], int]) -> Program:
+        """The native form; ``node_of`` gives the number of a source in the tree."""
+        position = {symbol.name: i for i, symbol in enumerate(self.inputs)}
+        return (
+            [(node_of(s.source), s.kind, s.dim) for s in self.inputs],
+            [postfix(check.tree, position) for check in self.checks],
+            [position[name] for name in self.captured],
+        )
+
+    def text(self, tree: Tree) -> str:
+        """``local 'x'.size(0) >= 2``"""
+        return written(tree, self.names)
+
+    def failure(self, index: int, load: Callable[[Source], tuple[bool, Any]]) -> str:
+        """Why check ``index`` does not hold: what was assumed, and the numbers now."""
+        if index >= len(self.checks):
+            return "a number that varies does not fit 64 bits"
+        tree = self.checks[index].tree
+        values: dict[str, Any] = {}
+        for symbol in self.inputs:
+            found, value = load(symbol.source)
+            if found:
+                values[symbol.name] = _part(value, symbol)
+        names = symbols_of(tree)
+        shown = [f"{self.names[n]} is {values[n]}" for n in names if n in values]
+        if len(shown) == len(names) and not _fails(tree, values):
+            return "a number that varies does not fit 64 bits"
+        return f"it was assumed that {self.text(tree)}, now {' and '.join(shown)}"
+
+
+def make_shape_plan(symbols: Symbols | None, captured: Sequence[str]) -> ShapePlan | None:
+    """The plan for one capture; None when nothing in it varies."""
+    if symbols is None:
+        return None
+    return ShapePlan(symbols.known, symbols.assumptions(), captured)
+
+
+def _shown(symbol: Symbol) -> str:
+    name = shown_name(symbol.source)
+    if symbol.kind in ("size", "stride"):
+        return f"{name}.{symbol.kind}({symbol.dim})"
+    return name
+
+
+def _part(value: Any, symbol: Symbol) -> Any:
+    if symbol.kind in ("size", "stride"):
+        return getattr(value, symbol.kind)(symbol.dim)
+    return value
+
+
+def _fails(tree: Tree, values: dict[str, Any]) -> bool:
+    try:
+        return not evaluate(tree, values)
+    except (ArithmeticError, ValueError, TypeError):
+        return True

@@ -1,0 +1,120 @@
+"""When a size or a number becomes a symbol: not at first, but when it is seen to differ.
+
+In: tensors and numbers that a capture looks at, by the stable name of their source. Out: which
+dimensions and strides vary, with the user's bounds; whether a number does. One `Seen` per compiled
+frame remembers what captures met; the profile can fill it before the first one. Next: values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import torch
+
+from framejit.graph.metadata import Limits
+
+
+class TensorSeen:
+    """Sizes and strides of one input; None for one that varied."""
+
+    __slots__ = ("sizes", "strides")
+
+    def __init__(self, sizes: Iterable[int | None], strides: Iterable[int | None]) -> None:
+        self.sizes: list[int | None] = list(sizes)
+        self.strides: list[int | None] = list(strides)
+
+    def merge(self, sizes: Iterable[int | None], strides: Iterable[int | None]) -> None:
+        """Note another occurrence."""
+        self.sizes = [a if a == b else None for a, b in zip(self.sizes, sizes, strict=True)]
+        self.strides = [a if a == b else None for a, b in zip(self.strides, strides, strict=True)]
+
+
+class NumberSeen:
+    """An int or float; ``varied`` when two different ones were met."""
+
+    __slots__ = ("value", "varied")
+
+    def __init__(self, value: int | float, varied: bool = False) -> None:
+        self.value = value
+        self.varied = varied
+
+    def merge(self, value: int | float) -> None:
+        """Note another occurrence."""
+        self.varied = self.varied or value != self.value
+
+
+class Seen:
+    """What the captures of one frame met: (source's name, kind or number of dimensions) -> what."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[tuple[str, int], TensorSeen] = {}
+        self.numbers: dict[tuple[str, str], NumberSeen] = {}
+
+
+class Shape(NamedTuple):
+    """How an input tensor varies."""
+
+    dims: dict[int, Limits]
+    strides: frozenset[int]
+
+
+class Policy:
+    """Decides for one compiled frame. ``dynamic`` is the argument of `compile`."""
+
+    def __init__(self, dynamic: bool | None, seen: Seen) -> None:
+        self.dynamic = dynamic
+        self.seen = seen
+        #: Names of numbers that the backend cannot take as symbols.
+        self.pinned: set[str] = set()
+
+    def tensor(self, name: str, tensor: torch.Tensor, fixed: bool) -> Shape | None:
+        """Which dimensions of an input vary; ``fixed`` for parameters, whose sizes never do."""
+        marks = tensor.__dict__
+        marked: set[int] = set(marks.get("_dynamo_dynamic_indices", ()))
+        hinted: set[int] = set(marks.get("_dynamo_weak_dynamic_indices", ()))
+        static: set[int] = set(marks.get("_dynamo_static_indices", ()))
+        sizes, strides = tuple(tensor.shape), tensor.stride()
+        known = self.seen.tensors.get((name, len(sizes)))
+        if known is None:
+            known = self.seen.tensors[name, len(sizes)] = TensorSeen(sizes, strides)
+        else:
+            known.merge(sizes, strides)
+        if self.dynamic is False:
+            varied, marked, hinted = set(), set(), set()
+        elif self.dynamic and not fixed:
+            varied = set(range(len(sizes)))
+        else:
+            varied = {dim for dim, size in enumerate(known.sizes) if size is None}
+        if fixed:
+            varied = set()
+        dims = {dim for dim in (varied | hinted) - static | marked if sizes[dim] > 1}
+        if not dims and all(stride is not None for stride in known.strides):
+            return None
+        ranges = {r.dim: Limits(r.min, r.max) for r in marks.get("_dynamo_dynamic_range", ())}
+        if fixed or self.dynamic is False:
+            free: frozenset[int] = frozenset()
+        else:
+            free = frozenset(dim for dim, stride in enumerate(known.strides) if stride is None)
+        if not dims and not free:
+            return None
+        return Shape({dim: ranges.get(dim, Limits()) for dim in sorted(dims)}, free)
+
+    def number(self, name: str, value: Any, argument: bool) -> bool:
+        """Whether an int or float is a symbol. ``argument``: it is part of a call's arguments."""
+        kind = type(value).__name__
+        known = self.seen.numbers.get((name, kind))
+        if known is None:
+            known = self.seen.numbers[name, kind] = NumberSeen(value)
+        else:
+            known.merge(value)
+        if self.dynamic is False or name in self.pinned:
+            return False
+        if type(value) is float and not math.isfinite(value):
+            return False
+        if type(value) is int and abs(value) >= 1 << 62:
+            return False
+        if self.dynamic and argument and type(value) is int and value not in (0, 1):
+            return True
+        return known.varied

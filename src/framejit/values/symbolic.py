@@ -1,0 +1,318 @@
+"""Numbers that vary from call to call: sizes of inputs, ints and floats that are not built in.
+
+In: `torch.SymInt`, `SymFloat`, `SymBool`, and existing numbers and tensors that the shapes room
+says vary. Out: `SymbolicValue`: arithmetic gives symbolic values again; a decision is made as it
+comes out now and assumed from then on; whatever needs the number itself fixes its value, which is
+assumed too. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from framejit.exc import GraphBreak
+from framejit.graph.expressions import NotExpressible, Tree
+from framejit.graph.metadata import Example
+from framejit.source import Source
+from framejit.values.base import Value
+from framejit.values.constants import ConstantValue, constant_value
+from framejit.values.space import LOOKASIDES, Handler, Result, Space
+
+SYMBOLIC_TYPES = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_PYTHON = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+_HINT = (
+    "Pass the size as an argument, use torch._check to say what is known of it, or move this line "
+    "out of the compiled function."
+)
+
+
+class SymbolicValue(Value):
+    """An int, float or bool that is not known while capturing. ``sym`` is PyTorch's symbolic number;
+    ``exact`` the computation in the program's own order, where that order counts (floats)."""
+
+    __slots__ = ("exact", "sym")
+    is_symbolic = True
+
+    def __init__(self, sym: Any, exact: Tree | None = None) -> None:
+        self.sym = sym
+        self.exact = exact
+        self.source = None
+
+    def python_type(self) -> type:
+        return _PYTHON[type(self.sym)]
+
+    def tree(self, space: Space) -> Tree:
+        """What generated code and graphs compute. Raises GraphBreak if it cannot be written."""
+        if self.exact is not None:
+            return self.exact
+        try:
+            return space.builder.symbols.tree(self.sym)  # type: ignore[no-any-return]
+        except NotExpressible as problem:
+            raise GraphBreak(f"a size is computed with {problem}, which framejit cannot write")
+
+    def as_python(self) -> Any:
+        """The number as it is now; assumed to stay that."""
+        return _decided(lambda: self.python_type()(self.sym))
+
+    def fixed(self) -> ConstantValue:
+        """The same as a constant."""
+        return ConstantValue(self.as_python())
+
+    def truth(self, space: Space) -> bool:
+        answer = bool(_decided(lambda: bool(self.sym)))
+        space.builder.symbols.poll()
+        return answer
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name in ("real", "numerator"):
+            return self
+        return self.fixed().getattr(space, name)
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        return self.fixed().call_method(space, name, args, kwargs)
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return self.fixed().call(space, args, kwargs)
+
+    def to_fx(self, space: Space) -> Any:
+        """The graph node that computes it."""
+        return space.builder.symbolic_argument(self.tree(space))
+
+    def __repr__(self) -> str:
+        return f"<symbolic {self.sym}>"
+
+
+def _decided(question: Callable[[], Any]) -> Any:
+    try:
+        return question()
+    except Exception as error:
+        if type(error).__name__ == "GuardOnDataDependentSymNode":  # its module imports sympy
+            raise GraphBreak("a number that depends on the data of a tensor is looked at", _HINT)
+        raise
+
+
+def symbolic_value(space: Space, number: Any, exact: Tree | None = None) -> Value:
+    """The value of a symbolic number, or of a plain one that came out of symbolic arithmetic."""
+    if isinstance(number, SYMBOLIC_TYPES):
+        node = number.node
+        if node.expr.is_number:
+            return ConstantValue(_PYTHON[type(number)](number))
+        return SymbolicValue(number, exact)
+    return constant_value(space, number)
+
+
+# -- from outside ----------------------------------------------------------------------------------
+
+
+def wrap_number(space: Space, source: Source, obj: int | float) -> Value | None:
+    """An existing number, if it varies; its class is guarded."""
+    root = source
+    while root.base is not None:
+        root = root.base
+    if root.accessor == "const" and root.label.startswith("const "):
+        return None  # such labels are not unique
+    argument = root.accessor == "slot" and _is_plain_argument(source)
+    if not space.policy.number(source.name, obj, argument):
+        return None
+    space.guard(source, "TYPE_MATCH", type(obj))
+    return symbolic_value(space, space.builder.symbols.number(source, obj))
+
+
+def _is_plain_argument(source: Source) -> bool:
+    """An argument or part of a container that is one; attributes of objects are not."""
+    step: Source | None = source
+    while step is not None and step.accessor in ("index", "item", "slot"):
+        step = step.base
+    return step is None
+
+
+def wrap_sizes(space: Space, source: Source, obj: torch.Tensor) -> Example | None:
+    """What is known of an existing tensor some of whose sizes vary; None if none does."""
+    base = source.base
+    fixed = type(obj) is torch.nn.Parameter or (base is not None and base.key == "_parameters")
+    shape = space.policy.tensor(source.name, obj, fixed)
+    if shape is None:
+        return None
+    symbols = space.builder.symbols
+    sizes, strides = symbols.tensor(source, obj, shape.dims, shape.strides)
+    example: Example = space.builder.symbolic_example(obj, sizes, strides)
+    free_sizes = tuple(i for i, size in enumerate(sizes) if isinstance(size, torch.SymInt))
+    free_strides = tuple(i for i, step in enumerate(strides) if isinstance(step, torch.SymInt))
+    space.guard(source, "TENSOR_MATCH", (obj, 0, free_sizes, free_strides))
+    real = obj.stride()
+    for dim in free_strides:
+        symbols.require_stride(source, dim, strides[dim], real[dim])
+    return example
+
+
+# -- operators -------------------------------------------------------------------------------------
+
+_EXACT = {
+    operator.add: "add", operator.sub: "sub", operator.mul: "mul", operator.truediv: "truediv",
+    operator.floordiv: "floordiv", operator.mod: "mod", operator.pow: "pow", operator.neg: "neg",
+    operator.lt: "lt", operator.le: "le", operator.eq: "eq", operator.ne: "ne", operator.gt: "gt",
+    operator.ge: "ge", abs: "abs", math.floor: "floor", math.ceil: "ceil", torch.sym_int: "trunc",
+    math.trunc: "trunc", torch.sym_float: "to_float", torch.sym_max: "max", torch.sym_min: "min",
+    math.sqrt: "sqrt", torch.sym_sqrt: "sqrt",  # type: ignore[attr-defined]
+}  # fmt: skip
+_DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
+
+
+def _number(value: Value) -> Any:
+    """The number to compute with, or None for other kinds of values."""
+    if isinstance(value, SymbolicValue):
+        return value.sym
+    if type(value) is ConstantValue and isinstance(value.value, (int, float)):
+        return value.value
+    return None
+
+
+def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
+    """``function`` of numbers at least one of which is symbolic; None if it has to be done on the
+    numbers themselves."""
+    numbers = [_number(operand) for operand in operands]
+    if any(number is None for number in numbers):
+        return None
+    if any(type(number) is torch.SymBool for number in numbers):
+        return None
+    if function in _DIVISIONS and not _decided(lambda: bool(numbers[1] != 0)):
+        return None  # raises
+    floats = any(isinstance(number, (float, torch.SymFloat)) for number in numbers)
+    if function is operator.pow and not _plain_power(numbers, floats):
+        return None
+    if floats and function in (operator.floordiv, operator.mod):
+        return None  # the sign of zero, and rounding
+    if floats and any(isinstance(n, float) and not math.isfinite(n) for n in numbers):
+        return None
+    try:
+        result = function(*numbers)
+    except Exception as error:
+        if type(error).__name__ == "GuardOnDataDependentSymNode":
+            raise GraphBreak("a number that depends on the data of a tensor is looked at", _HINT)
+        return None  # no symbolic form
+    finally:
+        space.builder.symbols.poll()
+    exact = None
+    if isinstance(result, SYMBOLIC_TYPES):
+        traced = any(isinstance(o, SymbolicValue) and o.exact is not None for o in operands)
+        if floats or traced or isinstance(result, torch.SymFloat):
+            name = _EXACT.get(function)
+            if name is None:
+                return None
+            exact = (name, *[_tree(space, operand) for operand in operands])
+    return symbolic_value(space, result, exact)
+
+
+def _plain_power(numbers: list[Any], floats: bool) -> bool:
+    base, exponent = numbers
+    if type(exponent) is not int or exponent < 0:
+        return False
+    return not floats or exponent <= 3
+
+
+def _tree(space: Space, operand: Value) -> Tree:
+    if isinstance(operand, SymbolicValue):
+        return operand.tree(space)
+    number = operand.as_python()
+    return ("float" if isinstance(number, float) else "int", number)
+
+
+def plain(value: Value) -> Value:
+    """``value``, with its number fixed if it is symbolic."""
+    return value.fixed() if isinstance(value, SymbolicValue) else value
+
+
+# -- functions -------------------------------------------------------------------------------------
+
+
+def _is_symbolic(value: Value) -> bool:
+    return value.realize().is_symbolic
+
+
+def _override(function: Any, symbolic: Any, low: int = 1, high: int = 1) -> None:
+    """Calls of ``function`` on plain positional numbers become ``symbolic`` ones if they can."""
+    before = LOOKASIDES.get(function)
+
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        if not kwargs and low <= len(args) <= high and any(map(_is_symbolic, args)):
+            answer = compute(space, symbolic, [arg.realize() for arg in args])
+            if answer is not None:
+                return answer
+        fixed = [plain(arg.realize()) if _is_symbolic(arg) else arg for arg in args]
+        if before is not None:
+            return before(space, fixed, kwargs)
+        from framejit.values.folding import fold  # room-internal cycle
+
+        return fold(space, function, fixed, kwargs)
+
+    LOOKASIDES[function] = handler
+
+
+def _identity(number: Any) -> Any:
+    return number
+
+
+def _int(number: Any) -> Any:
+    return number if isinstance(number, torch.SymInt) else torch.sym_int(number)
+
+
+def _extreme(function: Any, symbolic: Any) -> None:
+    before = LOOKASIDES[function]
+
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        items = args
+        if len(args) == 1 and not kwargs:
+            known = args[0].realize().items_now(space)
+            items = args if known is None else list(known)
+        if kwargs or len(items) < 2 or not any(map(_is_symbolic, items)):
+            return before(space, args, kwargs)
+        whole = all(item.realize().python_type() is int for item in items)
+        answer: Value | None = items[0].realize()
+        for item in items[1:]:
+            if answer is not None:
+                operands = [answer, item.realize()]
+                answer = compute(space, symbolic, operands) if whole else None
+                if answer is None and whole:
+                    break
+        if answer is None:
+            return before(space, [plain(arg.realize()) for arg in items], kwargs)
+        return answer
+
+    LOOKASIDES[function] = handler
+
+
+def _divmod(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    from framejit.values.sequences import TupleValue  # room-internal cycle
+
+    if len(args) == 2 and any(map(_is_symbolic, args)):
+        return TupleValue(
+            [space.now(space.binary("//", *args)), space.now(space.binary("%", *args))]
+        )
+    return _plain_divmod(space, args, kwargs)
+
+
+_plain_divmod: Handler
+
+
+def install() -> None:
+    """Called last, when the other modules of the room have registered their functions."""
+    global _plain_divmod
+    for function, symbolic in (
+        (int, _int), (float, torch.sym_float), (abs, abs), (operator.index, _identity),
+        (math.floor, math.floor), (math.ceil, math.ceil), (math.trunc, torch.sym_int),
+        (math.sqrt, math.sqrt), (torch.sym_int, torch.sym_int), (torch.sym_float, torch.sym_float),
+    ):  # fmt: skip
+        _override(function, symbolic)
+    for function in (torch.sym_max, torch.sym_min):
+        _override(function, function, 2, 2)
+    _extreme(min, torch.sym_min)
+    _extreme(max, torch.sym_max)
+    _plain_divmod = LOOKASIDES[divmod]
+    LOOKASIDES[divmod] = _divmod
