@@ -63,13 +63,14 @@ class InductorBackend:
         _mark_static_inputs(owned, example_inputs)
         # A fake mode of its own: fakes that the capture changed in place must not be met again.
         known = fake_inputs(gm, example_inputs)
-        mode, inputs = (FakeTensorMode(), list(example_inputs)) if known is None else known
-        context = TracingContext.try_get() or TracingContext(mode)
+        fakes, inputs = (FakeTensorMode(), list(example_inputs)) if known is None else known
+        floats = _floats_as_tensors(owned, inputs, fakes)
+        context = TracingContext.try_get() or TracingContext(fakes)
         with tracing(context):
             compiled: Any = compile_fx(owned, inputs, config_patches=self.config_patches)
         # compile_fx wraps its result so that torch._dynamo leaves it alone (2 us a call).
         unwrapped: Callable[..., Any] = getattr(compiled, "_torchdynamo_orig_callable", compiled)
-        return unwrapped
+        return _with_tensors(unwrapped, floats) if floats else unwrapped
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InductorBackend) and self.config_patches == other.config_patches
@@ -79,6 +80,37 @@ class InductorBackend:
 
     def __repr__(self) -> str:
         return f"<backend inductor {self.config_patches or ''}>".replace(" >", ">")
+
+
+def _floats_as_tensors(gm: torch.fx.GraphModule, inputs: list[Any], mode: Any) -> list[int]:
+    """Inductor takes floats that vary as tensors without dimensions: change the graph and its
+    inputs to that. The answer: at which positions."""
+    positions = [i for i, value in enumerate(inputs) if isinstance(value, torch.SymFloat)]
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    for position in positions:
+        node, number = placeholders[position], inputs[position]
+        with mode:
+            fake = torch.empty((), dtype=torch.float64)
+        fake.item_memo = number
+        with gm.graph.inserting_after(placeholders[-1]):
+            item = gm.graph.call_method("item", (node,))
+        node.replace_all_uses_with(item, delete_user_cb=lambda user, item=item: user is not item)
+        item.meta["example_value"] = number
+        node.meta = {"example_value": fake}
+        inputs[position] = fake
+    if positions:
+        gm.recompile()
+    return positions
+
+
+def _with_tensors(compiled: Callable[..., Any], positions: list[int]) -> Callable[..., Any]:
+    def run(*arguments: Any) -> Any:
+        given = list(arguments)
+        for position in positions:
+            given[position] = torch.tensor(given[position], dtype=torch.float64)
+        return compiled(*given)
+
+    return run
 
 
 def _mark_static_inputs(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> None:

@@ -42,7 +42,7 @@ class Symbol(NamedTuple):
 
 
 class Assumption(NamedTuple):
-    """Something that must hold of the symbols; ``line`` is the user's (file, line) that needs it."""
+    """Something that must hold of the symbols. ``line``: the user's (file, line) that needs it."""
 
     tree: Tree
     line: tuple[str, int] | None

@@ -122,9 +122,8 @@ class Plan:
             return f"torch's global state differs: {words or 'grad mode, autocast or a mode'}"
         if check <= -3:
             assert self.shapes is not None
-            line = self.shapes.checks[-3 - check].line if -3 - check < len(self.shapes.checks) else None
             reason = self.shapes.failure(-3 - check, lambda source: value_at(source, slots))
-            return f"{reason}{_at(line, ' (assumed at ', ')')}"
+            return f"{reason}{_at(self.shapes.line(-3 - check), ' (assumed at ', ')')}"
         source = self.sources[node]
         name = shown_name(source)
         found, value = value_at(source, slots)

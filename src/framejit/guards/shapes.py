@@ -55,6 +55,10 @@ class ShapePlan:
         """``local 'x'.size(0) >= 2``"""
         return written(tree, self.names)
 
+    def line(self, index: int) -> tuple[str, int] | None:
+        """The user's line that needs check ``index``."""
+        return self.checks[index].line if index < len(self.checks) else None
+
     def failure(self, index: int, load: Callable[[Source], tuple[bool, Any]]) -> str:
         """Why check ``index`` does not hold: what was assumed, and the numbers now."""
         if index >= len(self.checks):

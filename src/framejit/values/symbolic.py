@@ -32,8 +32,8 @@ _HINT = (
 
 
 class SymbolicValue(Value):
-    """An int, float or bool that is not known while capturing. ``sym`` is PyTorch's symbolic number;
-    ``exact`` the computation in the program's own order, where that order counts (floats)."""
+    """An int, float or bool that is not known while capturing. ``sym`` is PyTorch's symbolic
+    number; ``exact`` the computation in the program's own order, where that counts (floats)."""
 
     __slots__ = ("exact", "sym")
     is_symbolic = True
@@ -211,7 +211,7 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
 
 
 def _plain_power(numbers: list[Any], floats: bool) -> bool:
-    base, exponent = numbers
+    exponent = numbers[1]
     if type(exponent) is not int or exponent < 0:
         return False
     return not floats or exponent <= 3
@@ -292,9 +292,7 @@ def _divmod(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result
     from framejit.values.sequences import TupleValue  # room-internal cycle
 
     if len(args) == 2 and any(map(_is_symbolic, args)):
-        return TupleValue(
-            [space.now(space.binary("//", *args)), space.now(space.binary("%", *args))]
-        )
+        return TupleValue([space.now(space.binary(op, args[0], args[1])) for op in ("//", "%")])
     return _plain_divmod(space, args, kwargs)
 
 
@@ -304,11 +302,12 @@ _plain_divmod: Handler
 def install() -> None:
     """Called last, when the other modules of the room have registered their functions."""
     global _plain_divmod
-    for function, symbolic in (
+    table: tuple[tuple[Any, Any], ...] = (
         (int, _int), (float, torch.sym_float), (abs, abs), (operator.index, _identity),
         (math.floor, math.floor), (math.ceil, math.ceil), (math.trunc, torch.sym_int),
         (math.sqrt, math.sqrt), (torch.sym_int, torch.sym_int), (torch.sym_float, torch.sym_float),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for function, symbolic in table:
         _override(function, symbolic)
     for function in (torch.sym_max, torch.sym_min):
         _override(function, function, 2, 2)
