@@ -91,7 +91,7 @@ def _floats_as_tensors(gm: torch.fx.GraphModule, inputs: list[Any], mode: Any) -
         node, number = placeholders[position], inputs[position]
         with mode:
             fake = torch.empty((), dtype=torch.float64)
-        fake.item_memo = number
+        setattr(fake, "item_memo", number)  # noqa: B010 (FakeTensor has it, Tensor does not)
         with gm.graph.inserting_after(placeholders[-1]):
             item = gm.graph.call_method("item", (node,))
         node.replace_all_uses_with(item, delete_user_cb=lambda user, item=item: user is not item)
