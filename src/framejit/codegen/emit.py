@@ -522,7 +522,8 @@ def _key(out: Emitter, key: Any) -> ast.expr:
 def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
     if value.source is not None:
         return out.load(value.source)
-    args = ast.Tuple(out.values(value.args(out.space)), ast.Load())
+    given = value.args(out.space) if value.given is None else value.given
+    args = ast.Tuple(out.values(given), ast.Load())
     made = out.keep(
         value, "exception",
         call(
@@ -533,7 +534,7 @@ def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
     attributes = {
         key: v
         for key, v in value.attributes.items()
-        if v is not None and key not in ("args", "__traceback__", "value")
+        if v is not None and key not in ("args", "__traceback__", "value", "exceptions")
         and not (v.is_constant and v.as_python() in (None, False))
     }  # fmt: skip
 

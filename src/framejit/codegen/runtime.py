@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from framejit.bytecode.assemble import with_location
+from framejit.values.exceptions import STATEFUL
 
 DELETED = object()
 _set_attribute = object.__setattr__
@@ -132,8 +133,12 @@ def new_exception(
     One that was raised while capturing gets a traceback of the user's lines (file, function, line
     of each frame); CPython relies on an exception that is being handled having one.
     """
-    made = cls.__new__(cls, *args)
-    made.args = args
+    made: BaseException
+    if issubclass(cls, STATEFUL):
+        made = cls(*args)
+    else:
+        made = cls.__new__(cls, *args)
+        made.args = args
     for filename, name, line in reversed(trace):
         frame = _frame_in(filename, name, line)
         made.__traceback__ = types.TracebackType(made.__traceback__, frame, frame.f_lasti, line)

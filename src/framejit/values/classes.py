@@ -316,6 +316,8 @@ def instantiate(
         return make_exception(space, cls, args, kwargs)
     if cls in PURE_TYPES:
         return fold(space, cls, args, kwargs, cls.__name__)
+    if cls is object and not args and not kwargs:
+        return new_instance(space, cls, args, kwargs)
     if issubclass(cls, torch.Tensor) or not is_user_class(cls):
         from framejit.values.torch_functions import call_in_graph, is_graph_class
 

@@ -12,28 +12,41 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
-from framejit.values.constants import ConstantValue
+from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.objects import ObjectValue, guard_class
 from framejit.values.space import WRAP_RULES, Result, Space
 
 #: C-level attributes and what they are on a new exception.
+#: Classes that keep more than their arguments.
+STATEFUL = (OSError, SyntaxError, UnicodeError, UnicodeDecodeError, UnicodeEncodeError,
+            UnicodeTranslateError, BaseExceptionGroup)  # fmt: skip
 _STATE = ("__cause__", "__context__", "__traceback__")
 
 
 class ExceptionValue(ObjectValue):
-    """An exception instance. ``trace``: where it has been raised, the outermost place first."""
+    """An exception instance. ``trace``: where it has been raised, the outermost place first.
+    ``model``: a real one made of the same arguments, for classes with more C-level state."""
 
-    __slots__ = ("trace",)
+    __slots__ = ("given", "model", "trace")
 
     def __init__(
         self, cls: type, obj: Any = None, source: Source | None = None, step: int = 0
     ) -> None:
         super().__init__(cls, obj, source, step)
         self.trace: tuple[tuple[str, str, int], ...] = ()
+        self.model: BaseException | None = None
+        #: The arguments that it was made with, where ``args`` is not the same.
+        self.given: list[Value] | None = None
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "__traceback__" and self.trace and self.source is None:
             return TracebackValue(self)
+        if self.model is not None and name not in self.attributes:
+            descriptor = vars(BaseException).get(name)
+            for cls in STATEFUL:
+                descriptor = vars(cls).get(name, descriptor)
+            if type(descriptor) in (types.MemberDescriptorType, types.GetSetDescriptorType):
+                return constant_value(space, getattr(self.model, name))
         return super().getattr(space, name)
 
     def set_args(self, args: list[Value]) -> None:
@@ -113,12 +126,48 @@ def make_exception(
         raise GraphBreak(f"making a {cls.__qualname__}, which has its own __new__")
     init = space.class_attribute(cls, "__init__")
     assert init is not None
+    stateful = issubclass(cls, STATEFUL)
     if type(init.raw) is types.FunctionType:
+        if stateful:
+            raise GraphBreak(f"making a {cls.__qualname__}, which has its own __init__")
         return initialise(space, new_exception(space, cls, args), cls, args, kwargs)
-    if kwargs or issubclass(cls, (OSError, SyntaxError, UnicodeError, BaseExceptionGroup)):
-        raise GraphBreak(f"making a {cls.__qualname__}")
+    if kwargs:
+        raise GraphBreak(f"making a {cls.__qualname__} with keyword arguments")
     space.changes += 1
-    return new_exception(space, cls, args)
+    return _stateful(space, cls, args) if stateful else new_exception(space, cls, args)
+
+
+def _stateful(space: Space, cls: type[BaseException], args: list[Value]) -> Value:
+    """An exception whose class keeps more than ``args``: a real one is made as the model."""
+    if issubclass(cls, BaseExceptionGroup):
+        real: list[Any] = [args[0].realize().as_python()] if args else []
+        for value in args[1:]:
+            members = [item.realize() for item in space.items(value)]
+            if not all(isinstance(item, ExceptionValue) for item in members):
+                raise GraphBreak("an exception group of other things than exceptions")
+            real.append([_sample(space, item) for item in members])
+    else:
+        real = [arg.realize().as_python() for arg in args]
+    try:
+        model = cls(*real)
+    except (TypeError, ValueError) as error:
+        return space.raise_real(error)
+    made = new_exception(space, type(model), args[: len(model.args)])
+    made.given, made.model = args, model
+    if issubclass(cls, BaseExceptionGroup):
+        from framejit.values.sequences import TupleValue  # room-internal cycle
+
+        made.attributes["exceptions"] = TupleValue(space.items(args[1]))
+    return made
+
+
+def _sample(space: Space, value: Any) -> BaseException:
+    """A real exception with the same text."""
+    if value.model is not None:
+        return value.model  # type: ignore[no-any-return]
+    if not value.cls.__flags__ & 0x200 and value.source is None:
+        return value.cls(*[arg.realize().as_python() for arg in value.args(space)])  # type: ignore[no-any-return]
+    raise GraphBreak(f"an exception group with a {value.describe()}")
 
 
 def _wrap_exception(space: Space, source: Source, obj: BaseException) -> Value:

@@ -19,7 +19,15 @@ from framejit.source import Source
 from framejit.values import inline_policy
 from framejit.values.base import CallRequest, Raised, Value
 from framejit.values.constants import ConstantValue, constant_value
-from framejit.values.space import LOOKASIDES, NAMED_LOOKASIDES, Result, Space, lookaside, wraps
+from framejit.values.space import (
+    CODE_LOOKASIDES,
+    LOOKASIDES,
+    NAMED_LOOKASIDES,
+    Result,
+    Space,
+    lookaside,
+    wraps,
+)
 
 _GENERATOR_FLAGS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _CODE_ATTRIBUTES = ("__name__", "__qualname__", "__module__", "__doc__")
@@ -125,6 +133,9 @@ class FunctionValue(Value):
 
             if is_graph_function(function):
                 return call_in_graph(space, function, args, kwargs, self)
+        inner = CODE_LOOKASIDES.get(id(self.code))
+        if inner is not None and function is not None:
+            return inner(space, [self, *args], kwargs)
         reason = inline_policy.refuses(self.code, self.globals)
         if reason is not None:
             named = NAMED_LOOKASIDES.get((str(self.globals.get("__name__")), self.code.co_qualname))

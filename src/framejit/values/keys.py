@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import types
+import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +96,24 @@ class IdentityKey:
 
     def __repr__(self) -> str:
         return f"<id of {type(self.target).__name__}>"
+
+
+class ReferenceKey:
+    """The key of a weak reference: equal when what is referred to is."""
+
+    __slots__ = ("target",)
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ReferenceKey and bool(other.target == self.target)
+
+    def __hash__(self) -> int:
+        return hash(self.target)
+
+    def __repr__(self) -> str:
+        return f"<key of a reference to {self.target!r}>"
 
 
 def separate(key: Any, keys: Iterable[Any]) -> None:
@@ -225,6 +244,8 @@ def key_of_real(obj: Any) -> Any:
         return frozenset(map(key_of_real, obj))
     if hashed_by_address(kind):
         return ObjectKey(obj)
+    if issubclass(kind, weakref.ReferenceType) and obj() is not None:
+        return ReferenceKey(key_of_real(obj()))
     raise GraphBreak(f"a dict or set has a key of type {kind.__qualname__} with its own __hash__")
 
 
@@ -232,6 +253,9 @@ def real_key(key: Any) -> tuple[bool, Any]:
     """The real object of a key: (True, object); (False, None) when it was made while capturing."""
     if type(key) is UserKey or type(key) is IdentityKey:
         return False, None
+    if type(key) is ReferenceKey:
+        known, target = real_key(key.target)
+        return known, weakref.ref(target) if known else None
     if type(key) is ObjectKey:
         return not isinstance(key.target, Value), key.target
     if type(key) is tuple:

@@ -15,6 +15,7 @@ from framejit.values import polyfills
 from framejit.values.base import Value
 from framejit.values.builtin_functions import builtin, call_polyfill
 from framejit.values.methods import Result, index_of
+from framejit.values.operators import is_user_class
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Space, lookaside, wraps
 
@@ -59,6 +60,7 @@ for _op, _compare in _COMPARE.items():
     _register_compare(_op, _compare)
 for _op, _unary in _UNARY.items():
     _register_unary(_op, _unary)
+_register_unary("~", operator.inv)
 _register_binary("+", operator.concat, False)
 _register_binary("+", operator.iconcat, True)
 
@@ -86,6 +88,26 @@ def _contains(space: Space, container: Value, item: Value) -> Value:
 @builtin(operator.countOf, 2)
 def _count(space: Space, container: Value, item: Value) -> Value:
     return space.constant(sum(space.equal(element, item) for element in space.items(container)))
+
+
+@builtin(operator.abs, 1)
+def _abs(space: Space, value: Value) -> Result:
+    return space.call(space.constant(abs), [value], {})
+
+
+@builtin(operator.length_hint, 1, 2)
+def _length_hint(space: Space, value: Value, default: Value | None = None) -> Result:
+    value = value.realize()
+    cls = value.python_type()
+    if hasattr(cls, "__len__"):
+        return space.len(value)
+    if hasattr(cls, "__length_hint__") and not is_user_class(cls):
+        raise GraphBreak(f"operator.length_hint() of a {value.describe()}")
+    hint = space.special_method(value, "__length_hint__")
+    answer = None if hint is None else space.call_now(hint, [])
+    if answer is not None and not space.is_(answer, space.constant(NotImplemented)):
+        return answer
+    return space.constant(0) if default is None else default
 
 
 @builtin(operator.is_, 2)

@@ -79,6 +79,8 @@ WRAP_RULES: list[tuple[Callable[[Any], bool], Callable[[Space, Source, Any], Val
 LOOKASIDES: dict[Any, Handler] = {}
 #: The same by (module, qualified name), for functions of modules that are not imported for this.
 NAMED_LOOKASIDES: dict[tuple[str, str], Handler] = {}
+#: The same by the id of the code, for functions that another one makes; they get the function, too.
+CODE_LOOKASIDES: dict[int, Handler] = {}
 
 
 def wraps(*kinds: type) -> Callable[[Any], Any]:

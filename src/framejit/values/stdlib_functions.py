@@ -15,7 +15,7 @@ import heapq
 import math
 import types
 from collections import defaultdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
@@ -23,15 +23,17 @@ from framejit.values import polyfills
 from framejit.values.base import Value
 from framejit.values.builtin_classes import unpack_keywords
 from framejit.values.builtin_functions import builtin, call_polyfill
+from framejit.values.classes import ClassValue
 from framejit.values.deques import DequeValue
 from framejit.values.exceptions import ExceptionValue
 from framejit.values.folding import fold
+from framejit.values.functions import FunctionValue
 from framejit.values.mappings import DictValue, new_dict
 from framejit.values.methods import Result
 from framejit.values.objects import ObjectValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue, copy_as
-from framejit.values.space import LOOKASIDES, Space, lookaside, wraps
+from framejit.values.space import CODE_LOOKASIDES, LOOKASIDES, Space, lookaside, wraps
 
 # -- functools -------------------------------------------------------------------------------------
 
@@ -156,6 +158,33 @@ def _wrap_cached(space: Space, source: Source, obj: Any) -> Value:
     """An existing cached function, known by identity."""
     space.guard(source, "ID_MATCH", obj)
     return space.remember(obj, CachedFunctionValue(obj, source))
+
+
+class _Dispatch(NamedTuple):
+    """Asks the ``dispatch`` of a single-dispatch function for the implementation for a class."""
+
+    cls: type
+
+    def __call__(self, dispatch: Any) -> Any:
+        return dispatch(self.cls)
+
+
+def _dispatch(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """``function.dispatch(cls)``: its cache and its registry are asked, and asked again later."""
+    dispatch, cls = args[0].realize(), args[1].realize()
+    if not isinstance(dispatch, FunctionValue) or not isinstance(cls, ClassValue):
+        raise GraphBreak("functools.singledispatch with something that is not a class")
+    if cls.making is not None or dispatch.source is None:
+        raise GraphBreak("functools.singledispatch on a class made while capturing")
+    found = dispatch.function(cls.cls)  # type: ignore[misc]
+    source = dispatch.source.child("call", _Dispatch(cls.cls))
+    space.guard(source, "ID_MATCH", found)
+    return space.load(source, found)
+
+
+for _code in functools.singledispatch.__code__.co_consts:
+    if isinstance(_code, types.CodeType) and _code.co_name == "dispatch":
+        CODE_LOOKASIDES[id(_code)] = _dispatch
 
 
 @lookaside(functools.reduce)

@@ -11,6 +11,7 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.values.base import Value
 from framejit.values.constants import ConstantValue, constant_value
+from framejit.values.exceptions import STATEFUL
 from framejit.values.space import Space
 
 
@@ -35,6 +36,9 @@ def text_of(space: Space, value: Value, method: str) -> str:
         return "{" + ", ".join(texts) + "}"
     if issubclass(cls, BaseException) and method == "__repr__":
         found = space.class_attribute(cls, method)
+        if value.model is not None and found is not None:  # type: ignore[attr-defined]
+            if found.owner is BaseException:
+                return repr(value.model)  # type: ignore[attr-defined]
         if found is not None and found.owner is BaseException:
             parts = [text_of(space, a, "__repr__") for a in value.args(space)]  # type: ignore[attr-defined]
             return f"{cls.__name__}({', '.join(parts)})"
@@ -111,7 +115,12 @@ def percent_format(space: Space, template: Value, argument: Value) -> Value:
 
 
 def exception_text(space: Space, value: Any) -> Value:
-    """``str(exception)`` as ``BaseException.__str__`` makes it."""
+    """``str(exception)`` as the C classes make it."""
+    found = space.class_attribute(value.cls, "__str__")
+    if found is not None and found.owner in STATEFUL:
+        if value.model is None:
+            raise GraphBreak(f"the text of a {value.describe()}")
+        return ConstantValue(str(value.model))
     args = value.args(space)
     if not args:
         return ConstantValue("")

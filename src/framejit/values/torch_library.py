@@ -14,7 +14,9 @@ import torch
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
+from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue, constant_value
+from framejit.values.keys import ReferenceKey, key_of
 from framejit.values.mappings import DictValue
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.space import Result, Space, lookaside, wraps
@@ -111,6 +113,10 @@ class WeakReferenceValue(Value):
     def truth(self, space: Space) -> bool:
         return True
 
+    def hash_key(self, space: Space) -> Any:
+        """Its key in dicts and sets."""
+        return ReferenceKey(key_of(space, self.call(space, [], {})))  # type: ignore[arg-type]
+
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         if args or kwargs:
             raise GraphBreak("a weak reference called with arguments")
@@ -132,6 +138,8 @@ def _make_reference(space: Space, args: list[Value], kwargs: dict[str, Value]) -
         raise GraphBreak("making a weak reference with a callback")
     target = args[0].realize()
     # Something else must keep the object alive as long as in eager: it must be part of another one.
-    if target.source is None or target.source.base is None or isinstance(target, TensorValue):
+    # A class lives long enough, too.
+    kept = target.source is not None and target.source.base is not None
+    if not (kept or isinstance(target, ClassValue)) or isinstance(target, TensorValue):
         raise GraphBreak(f"making a weak reference to a {target.describe()}")
     return WeakReferenceValue(None, None, target, space.step)
