@@ -25,6 +25,7 @@ from framejit.codegen.function import Draft, Recovery
 from framejit.exc import GraphBreak, InternalError
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
+from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
 from framejit.guards.plan import Plan, build_plan
 from framejit.guards.shapes import make_shape_plan
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
@@ -95,6 +96,7 @@ class GraphCall(NamedTuple):
     inputs: list[Source]
     watch: Watch | None
     unseen: bool
+    reached: Reached | None
 
 
 class Capture(NamedTuple):
@@ -216,8 +218,9 @@ def _attempt(
             watch = _watch(examples, inputs, builder)
             user_code = any(map(_runs_user_code, module.graph.nodes))
             sources = [value.source for value in inputs if value.source is not None]
-            graph_call = GraphCall(graph, module, sources, watch, user_code)
-            graph = callable_graph(graph, module, watch, user_code)
+            reached = reached_inputs(builder)
+            graph_call = GraphCall(graph, module, sources, watch, user_code, reached)
+            graph = callable_graph(graph, module, watch, user_code, reached)
             seconds = time.perf_counter() - started
     used = {id(value) for value in inputs}
     for value in space.graph_inputs:
@@ -260,10 +263,12 @@ def _watch(
 
 
 def callable_graph(
-    compiled: Callable[..., Any], recorded: Callable[..., Any], watch: Watch | None, unseen: bool
-) -> Callable[..., Any]:
+    compiled: Callable[..., Any], recorded: Callable[..., Any], watch: Watch | None, unseen: bool,
+    reached: Reached | None,
+) -> Callable[..., Any]:  # fmt: skip
     """What the generated function calls: the compiled graph, made safe where it has to be."""
-    graph = watch_aliases(compiled, recorded, watch)
+    graph = compiled if reached is None else exact_gradients(compiled, reached)
+    graph = watch_aliases(graph, recorded, watch)
     return _unseen(graph) if unseen else graph
 
 
@@ -271,8 +276,8 @@ def _guard_aliases(space: Space) -> None:
     """What the program changed must stay another object than everything else it looked at."""
     for changed in space.effects.changed:
         kind, obj = changed.python_type(), getattr(changed, "obj", None)
-        if obj is None or changed.source is None:
-            continue
+        if obj is None or changed.source is None or isinstance(changed, TensorValue):
+            continue  # gradients are only ever set to None, which may be done twice
         for other_obj, other in list(space.known_objects()):
             if other is not changed and other.source is not None and type(other_obj) is kind:
                 space.guard(other.source, "DISTINCT", (changed.source,))

@@ -97,7 +97,7 @@ class Source:
                 if not module:
                     return f"G[{key!r}]"
                 return f"G[{module}].{key}" if str(key).isidentifier() else f"G[{module}][{key!r}]"
-            return f"{base.name}[{key!r}]"
+            return f"{base.name}[{_key_text(key)}]"
         if accessor == "index":
             return f"{base.name}[{key}]"
         if accessor in ("cell", "proxied"):
@@ -112,3 +112,10 @@ class Source:
 
     def __repr__(self) -> str:
         return f"<Source {self.name}>"
+
+
+def _key_text(key: Any) -> str:
+    """A dict key in a name: objects (a parameter in an optimizer's state) by their class only."""
+    if type(key).__repr__ is object.__repr__ or hasattr(key, "__dict__"):
+        return f"<{getattr(key, '__qualname__', type(key).__name__)}>"
+    return repr(key)

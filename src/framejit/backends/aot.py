@@ -8,7 +8,8 @@ tell which stage a problem comes from. AOTAutograd imports torch._dynamo itself:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -46,7 +47,7 @@ def aot_autograd(
         table = decompositions() if callable(decompositions) else decompositions
         known = fake_inputs(gm, example_inputs)
         mode, inputs = (None, list(example_inputs)) if known is None else known
-        with tracing(_context(mode)):
+        with tracing_context(mode):
             return aot_module_simplified(
                 gm,
                 inputs,
@@ -62,7 +63,7 @@ def aot_autograd(
     return backend
 
 
-def _context(mode: FakeTensorMode | None) -> TracingContext | None:
+def _context(mode: FakeTensorMode | None) -> TracingContext:
     """The tracing context of whoever compiles, or a new one: the lazily compiled backward needs
     the one that its forward had."""
     known = TracingContext.try_get()
@@ -70,6 +71,20 @@ def _context(mode: FakeTensorMode | None) -> TracingContext | None:
         return known
     # A fake mode of its own: fakes that the capture changed in place must not be met again.
     return TracingContext(mode or FakeTensorMode())
+
+
+@contextlib.contextmanager
+def tracing_context(mode: FakeTensorMode | None) -> Iterator[None]:
+    """Compile in this block. What comes out allows ``backward(retain_graph=True)``, as eager does:
+    the backward graph does not reuse the memory of what was saved for it."""
+    from torch._functorch import config  # slow optional dependency
+
+    context = _context(mode)
+    with tracing(context), config.patch(donated_buffer=False):  # type: ignore[attr-defined]
+        yield
+    metadata = getattr(context, "fw_metadata", None)
+    if metadata is not None and metadata.bw_donated_idxs is None:
+        metadata.bw_donated_idxs = []  # None would be taken for "some" when backward runs
 
 
 def run_as_is(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:

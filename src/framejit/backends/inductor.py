@@ -15,6 +15,7 @@ import torch
 import torch.fx
 
 from ..graph.symbol_nodes import fake_inputs
+from .aot import tracing_context
 from .registry import register_backend
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
@@ -52,21 +53,17 @@ class InductorBackend:
         if mode is not None or options:
             return InductorBackend(mode, options)(gm, example_inputs)
         # Slow optional dependency, see above.
-        from torch._guards import TracingContext, tracing
         from torch._inductor.compile_fx import compile_fx
-        from torch._subclasses.fake_tensor import FakeTensorMode
 
         # compile_fx changes the graph it is given; ours is still shown to people afterwards.
         graph = torch.fx.Graph()
         graph.output(graph.graph_copy(gm.graph, {}))
         owned = torch.fx.GraphModule(gm, graph)
         _mark_static_inputs(owned, example_inputs)
-        # A fake mode of its own: fakes that the capture changed in place must not be met again.
         known = fake_inputs(gm, example_inputs)
-        fakes, inputs = (FakeTensorMode(), list(example_inputs)) if known is None else known
+        fakes, inputs = (None, list(example_inputs)) if known is None else known
         floats = _floats_as_tensors(owned, inputs, fakes)
-        context = TracingContext.try_get() or TracingContext(fakes)
-        with tracing(context):
+        with tracing_context(fakes):
             compiled: Any = compile_fx(owned, inputs, config_patches=self.config_patches)
         # compile_fx wraps its result so that torch._dynamo leaves it alone (2 us a call).
         unwrapped: Callable[..., Any] = getattr(compiled, "_torchdynamo_orig_callable", compiled)

@@ -29,6 +29,7 @@ from framejit.values.objects import ObjectValue
 from framejit.values.process import ContextVarValue
 from framejit.values.sequences import ListValue
 from framejit.values.sets import SetValue
+from framejit.values.tensors import TensorValue
 from framejit.values.torch_functions import STATE
 
 
@@ -120,6 +121,12 @@ def _write_class(out: Emitter, value: ClassValue) -> None:
             write_class(out, target, key, v)
 
 
+def _write_gradient(out: Emitter, value: TensorValue) -> None:
+    assert value.assigned_grad is not None
+    content = out.value(value.assigned_grad)
+    out.statement(call(out.constant(setattr), out.value(value), ast.Constant("grad"), content))
+
+
 _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     ListValue: _write_container,
     DequeValue: _write_container,
@@ -131,4 +138,5 @@ _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     FunctionValue: _write_function,
     ContextVarValue: _write_context,
     ClassValue: _write_class,
+    TensorValue: _write_gradient,
 }

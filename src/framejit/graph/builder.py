@@ -137,6 +137,7 @@ class GraphBuilder:
         last = self._placeholders[-1] if self._placeholders else self._symbol_nodes.last
         with self.graph.inserting_after(last):
             node = self.graph.create_node("placeholder", placeholder_name(name), (), {})
+        node.target = node.name  # unique, and the name of the generated function's parameter
         self._placeholders.append(node)
         self.inputs.append(tensor)
         self._examples[node] = example

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from ..exc import GraphBreak
-from .builder import GraphBuilder
+from . import global_state
+from .builder import GraphBuilder, examples_in
 from .lazy import CapturedGraph, LazyGraphModule
 
 _Node = torch.fx.Node
@@ -26,12 +27,39 @@ class Stretch:
         self.builder = builder
         self.start = len(builder._nodes)
         self.nodes: list[_Node] = []
+        self._state = global_state.current()
+        self._kept: set[_Node] = set()
 
-    def close(self, what: str) -> None:
-        """The stretch ends here. GraphBreak if it does something that must happen exactly once."""
+    def close(self, what: str, random: bool = False, state: bool = False) -> None:
+        """The stretch ends here. GraphBreak if it does something that must happen exactly once.
+
+        ``random``: it may draw random numbers; ``state``: it may change torch's global state and
+        put it back. These operations then belong to the nested graph alone.
+        """
+        builder = self.builder
+        self.nodes = builder._nodes[self.start :]
+        for node in self.nodes:
+            if node not in builder._effects:
+                continue
+            if node in builder._mutations:
+                raise GraphBreak(f"{what} writes to a tensor")
+            if not (random if node in builder._random else state):
+                raise GraphBreak(f"{what} draws random numbers or sets state")
+            self._kept.add(node)
+        if state and global_state.current() is not self._state:
+            raise GraphBreak(f"{what} changes torch's global state")
+        builder._effects -= self._kept
+        builder._random -= self._kept
+
+    def shares_memory(self, node: _Node) -> bool:
+        """Is this output not made inside, or perhaps a view of something?"""
+        return node not in self.nodes or any(
+            example.group is not None for example in examples_in(self.builder._examples[node])
+        )
+
+    def extend(self) -> None:
+        """Take in what was recorded since the stretch was closed."""
         self.nodes = self.builder._nodes[self.start :]
-        if any(node in self.builder._effects for node in self.nodes):
-            raise GraphBreak(f"{what} writes to a tensor, draws random numbers or sets state")
 
     def used_from_outside(self, outputs: list[_Node]) -> list[_Node]:
         """Nodes from before the stretch that its outputs depend on, in order of their first use."""
@@ -51,7 +79,7 @@ class Stretch:
     def _needed(self, outputs: list[_Node]) -> set[_Node]:
         inside = set(self.nodes)
         needed: set[_Node] = set()
-        stack = [node for node in outputs if node in inside]
+        stack = [node for node in outputs if node in inside] + list(self._kept)
         while stack:
             node = stack.pop()
             if node not in needed:
@@ -88,6 +116,42 @@ def batched(
 ) -> Any:
     """``torch.vmap`` of a nested graph: the target of the nodes that stand for it."""
     return torch.vmap(body, in_dims, out_dims, randomness)(*operands)
+
+
+def transformed(
+    name: str, options: dict[str, Any], body: Callable[..., Any], *operands: torch.Tensor
+) -> Any:
+    """``torch.func.<name>`` of a nested graph, applied: ``grad``, ``jacrev``, ...
+
+    ``vjp`` and ``jvp`` answer the derivative for the given cotangents or tangents, which are the
+    last operands.
+    """
+    count = options.get("primals", len(operands))
+    primals, vectors = operands[:count], operands[count:]
+    if name == "vjp":
+        answer: Any = torch.func.vjp(body, *primals)
+        return answer[1](vectors)
+    if name == "jvp":
+        return torch.func.jvp(body, primals, vectors)
+    return getattr(torch.func, name)(body, **options)(*operands)
+
+
+def checkpointed(
+    body: torch.fx.GraphModule, preserve_rng_state: bool, *operands: torch.Tensor
+) -> Any:
+    """``torch.utils.checkpoint`` of a nested graph.
+
+    Run as it is, it keeps nothing for backward but its operands. AOTAutograd, when it traces it,
+    sees the operator that marks what is inside for being computed again.
+    """
+    modes = torch._C._TorchDispatchModeKey
+    if torch._C._get_dispatch_mode(modes.FUNCTIONAL) or torch._C._get_dispatch_mode(modes.PROXY):
+        return torch.ops.higher_order.tag_activation_checkpoint(body, *operands)
+    if torch._C._get_dispatch_mode(modes.FAKE):
+        return body(*operands)
+    return torch.utils.checkpoint.checkpoint(
+        body.forward, *operands, use_reentrant=False, preserve_rng_state=preserve_rng_state
+    )
 
 
 def applied(cls: type[torch.autograd.Function]) -> Callable[..., Any]:

@@ -279,6 +279,8 @@ def _at(line: tuple[str, int] | None, before: str, after: str = "") -> str:
 
 # -- loading a value again -----------------------------------------------------------------------
 
+_ABSENT = object()
+
 
 def value_at(source: Source, slots: Sequence[Any]) -> tuple[bool, Any]:
     """(True, the value at ``source`` now), or (False, None) when there is none."""
@@ -297,6 +299,14 @@ def value_at(source: Source, slots: Sequence[Any]) -> tuple[bool, Any]:
         return True, _ACCESS[source.accessor](parent, source.key)
     except Exception:  # the path has changed: whatever its objects raise, there is no value
         return False, None
+
+
+def _item(parent: Any, key: Any) -> Any:
+    """Without ``__missing__``: looking must not add a key to the user's ``defaultdict``."""
+    found = dict.get(parent, key, _ABSENT)
+    if found is _ABSENT:
+        raise KeyError(key)
+    return found
 
 
 def _index(parent: Any, key: int) -> Any:
@@ -324,7 +334,7 @@ def _dict_of(parent: Any, _: Any) -> Any:
 _ACCESS: dict[str, Callable[[Any, Any], Any]] = {
     "cell": lambda parent, key: parent.cell_contents,
     "dict": _dict_of,
-    "item": lambda parent, key: dict.__getitem__(parent, key),
+    "item": _item,
     "index": _index,
     "type": lambda parent, key: type(parent),
     "type_attr": _type_attr,

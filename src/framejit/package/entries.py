@@ -189,6 +189,7 @@ def _encode_graph_call(
         watch = [list(watched), sorted(written), encoder.value(pattern), count]
     return {
         "inputs": inputs, "watch": watch, "unseen": call.unseen, "artifact": artifact,
+        "reached": call.reached and [sorted(inputs) for inputs in call.reached],
         "constants": bool(encoder.tensors),
     }  # fmt: skip
 
@@ -321,7 +322,8 @@ class WaitingEntry:
         if saved["watch"] is not None:
             watched, written, pattern, count = saved["watch"]
             watch = Watch(tuple(watched), frozenset(written), decoder.value(pattern), count)
-        return callable_graph(run, lambda *args: module()(*args), watch, saved["unseen"])
+        reached = saved["reached"] and [frozenset(inputs) for inputs in saved["reached"]]
+        return callable_graph(run, lambda *args: module()(*args), watch, saved["unseen"], reached)
 
 
 _PART_KINDS = frozenset({"entry", "code", "graph", "constants", "artifact"})

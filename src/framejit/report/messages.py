@@ -57,6 +57,16 @@ def graph_break_error(
     return exc.Unsupported("\n".join(lines))
 
 
+def side_effect_error(what: str, reason: str, filename: str, line: int) -> exc.Unsupported:
+    """The error for a function that an operator runs as often as it likes, with a side effect."""
+    lines = [reason, f'  File "{filename}", line {line}']
+    code = source_line(filename, line)
+    if code:
+        lines.append(f"    {_cut(code)}")
+    lines.append(f"Let {what} answer what it computes and change nothing else.")
+    return exc.Unsupported("\n".join(lines))
+
+
 def backend_error(
     backend_name: str, filename: str, line: int, cause: BaseException | None, result: object = None
 ) -> exc.BackendCompilerFailed:

@@ -7,6 +7,7 @@ value; it knows nothing of bytecode. Next room: interpreter.
 from __future__ import annotations
 
 from framejit.values import (
+    autograd,
     builtin_classes,
     builtin_functions,
     classes,
@@ -33,6 +34,7 @@ constants.install_fallback_rules()
 symbolic.install()
 
 __all__ = [
+    "autograd",
     "builtin_classes",
     "builtin_functions",
     "classes",

@@ -144,6 +144,9 @@ class FunctionValue(Value):
             cell = inline_policy.wrapped_cell(self.code)
             wrapped = self.cells(space)[cell].contents if cell is not None else None
             if wrapped is not None:
+                inner = getattr(wrapped.realize(), "function", None)
+                if reason == inline_policy.KEPT_OUT and not inline_policy.is_uncovered(inner):
+                    raise GraphBreak(f"calling {self.name}(): torch keeps it out of graphs")
                 return space.call(wrapped, args, kwargs)
             raise GraphBreak(f"calling {self.name}(): {reason}")
         return self.inline(space, args, kwargs)

@@ -40,6 +40,7 @@ _EXCEPTIONS = (
 
 #: Functions that torch puts around others to keep books: the free variable that holds the other.
 _BOOKKEEPING = {
+    "_disable_dynamo.<locals>.inner": "fn",
     "install_generation_tagging_init.<locals>.patched_init": "init",
     "install_generation_tagging_init.<locals>.patched_setstate": "setstate",
 }
@@ -49,6 +50,15 @@ def wrapped_cell(code: types.CodeType) -> int | None:
     """The position of the closure cell with the function to call instead, if there is one."""
     name = _BOOKKEEPING.get(code.co_qualname)
     return code.co_freevars.index(name) if name in code.co_freevars else None  # type: ignore[arg-type]
+
+
+#: Modules whose functions torch keeps away from ``torch.compile``, but that are ordinary code.
+_UNCOVERED = ("torch.optim.",)
+
+
+def is_uncovered(function: Any) -> bool:
+    """May this function, which torch itself marked as not to be compiled, be traced through?"""
+    return str(getattr(function, "__module__", None) or "").startswith(_UNCOVERED)
 
 
 _refusals: dict[types.CodeType, str | None] = {}
@@ -65,8 +75,14 @@ def refuses(code: types.CodeType, namespace: dict[str, Any]) -> str | None:
     return reason
 
 
+#: Why the wrapper of ``torch._disable_dynamo`` is not traced through.
+KEPT_OUT = "torch keeps it out of graphs"
+
+
 def _refusal(name: str) -> str | None:
     top = name.partition(".")[0]
+    if name == "torch._compile":
+        return KEPT_OUT
     for package in _EXCEPTIONS:
         if name.startswith(package):
             return None

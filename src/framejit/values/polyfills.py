@@ -577,3 +577,26 @@ def function_forward(cls: Any, context: Any, *args: Any) -> Any:
 def function_backward(cls: Any, context: Any, *gradients: Any) -> Any:
     """What autograd calls with the gradients of the outputs."""
     return cls.backward(context, *gradients)
+
+
+# -- operations with a number that is given as a tensor ----------------------------------------
+
+
+def addcdiv(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    """``Tensor.addcdiv`` with the number in a tensor of one element."""
+    return self + tensor1 * value / tensor2
+
+
+def addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    """``Tensor.addcdiv_`` with the number in a tensor of one element."""
+    return self.add_(tensor1 * value / tensor2)
+
+
+def addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    """``Tensor.addcmul`` with the number in a tensor of one element."""
+    return self + tensor1 * value * tensor2
+
+
+def addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
+    """``Tensor.addcmul_`` with the number in a tensor of one element."""
+    return self.add_(tensor1 * value * tensor2)

@@ -61,6 +61,9 @@ _EAGER_ONLY = frozenset(
 )
 
 
+#: Methods with a number ``value=``, which eager mode reads out of a tensor if it is given one.
+_SCALED = frozenset(["addcdiv", "addcdiv_", "addcmul", "addcmul_"])
+
 #: Conversions that answer the tensor itself when there is nothing to convert.
 _MAY_ANSWER_ITSELF = frozenset(
     [
@@ -75,7 +78,7 @@ class TensorValue(Value):
     """A tensor. ``node`` is its graph node (None for an existing tensor not yet used);
     ``example`` its metadata; ``obj`` the existing tensor."""
 
-    __slots__ = ("cls", "example", "maybe", "node", "obj")
+    __slots__ = ("assigned_grad", "cls", "example", "maybe", "node", "obj")
 
     def __init__(
         self, node: Any, example: Any, cls: type = torch.Tensor, obj: Any = None,
@@ -88,6 +91,8 @@ class TensorValue(Value):
         self.source = source
         #: (receiver, method, arguments) of a conversion that may have had nothing to convert.
         self.maybe: tuple[TensorValue, str, list[Value], dict[str, Value]] | None = None
+        #: What the program assigned to ``grad`` of an existing tensor.
+        self.assigned_grad: Value | None = None
 
     def python_type(self) -> type:
         return self.cls
@@ -146,6 +151,8 @@ class TensorValue(Value):
                 return self._asked(space, _is_leaf)
             return ConstantValue(bool(self.fake(space).is_leaf))
         if name == "grad":
+            if self.assigned_grad is not None:
+                return self.assigned_grad
             if self.obj is not None and self.source is not None:
                 return space.load(self.source.child("attr", "grad"), self.obj.grad)
             if bool(self.fake(space).is_leaf):
@@ -182,7 +189,15 @@ class TensorValue(Value):
         return ConstantValue(answer)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
-        raise GraphBreak(f"assigning attribute {name!r} of a tensor")
+        value = value.realize()
+        if name != "grad" or self.source is None or self.cls is not type(self.obj):
+            raise GraphBreak(f"assigning attribute {name!r} of a tensor")
+        if not (value.is_constant and value.as_python() is None):
+            # Autograd adds to a gradient in place: only what is checked again may be assigned.
+            raise GraphBreak("assigning a tensor to the gradient of another")
+        self.assigned_grad = value
+        space.effects.note(self)
+        space.changes += 1
 
     # -- operations --------------------------------------------------------------------------------
 
@@ -209,6 +224,13 @@ class TensorValue(Value):
             return ConstantValue(None)
         if name == "type" and not args and not kwargs:
             return _type_name(space, self)
+        if name in _SCALED and isinstance(
+            kwargs.get("value", ConstantValue(1)).realize(), TensorValue
+        ):
+            from framejit.values import polyfills  # room-internal cycle
+            from framejit.values.builtin_functions import call_polyfill
+
+            return call_polyfill(space, getattr(polyfills, name), [self, *args], kwargs)
         if name in ("new_tensor", "new"):
             raise GraphBreak(f"Tensor.{name}()")
         result = graph_call_method(space, name, [self, *args], kwargs)

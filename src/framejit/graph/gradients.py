@@ -1,0 +1,107 @@
+"""Inputs whose gradient stays None when only some outputs are differentiated.
+
+In: a recorded graph and its compiled form. Out: a callable whose backward leaves gradients out as
+eager mode does. AOTAutograd makes one node of the whole graph and answers zeros for inputs that
+only reach outputs nobody differentiates; an optimizer treats zero and None differently.
+Next: capture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from .builder import GraphBuilder, examples_in
+
+_COMPILED_NODE = "CompiledFunctionBackward"  # what AOTAutograd calls its node
+_MAX_VIEWS = 4  # how many nodes of views AOTAutograd puts behind its own
+
+
+#: Per output of a graph: the positions of the inputs that its gradient reaches.
+Reached = Sequence[frozenset[int]]
+
+
+def reached_inputs(builder: GraphBuilder) -> Reached | None:
+    """What each output's gradient reaches (positions in ``used_inputs``); None when all that have
+    a gradient reach the same."""
+    if len(builder._outputs) < 2:
+        return None
+    position = {builder._placeholders[index]: i for i, index in enumerate(builder.used_inputs)}
+    owner = {id(e): node for node, value in builder._examples.items() for e in examples_in(value)}
+    reach: dict[torch.fx.Node, set[int]] = {}
+    for node, number in position.items():
+        reach[node] = {number} if _differentiable(builder, node) else set()
+    nothing: set[int] = set()
+    for node in builder._nodes:
+        found = set().union(*[reach.get(used, nothing) for used in node.all_input_nodes])
+        reach[node] = found if _differentiable(builder, node) else set()
+        for written in builder._mutations.get(node, ()):
+            for member in written.group or (written,):
+                changed = owner.get(id(member))
+                if changed is not None and member.requires_grad:
+                    reach.setdefault(changed, set()).update(found)
+    found_all = [frozenset(reach.get(node, nothing)) for node in builder._outputs]
+    return found_all if len({inputs for inputs in found_all if inputs}) > 1 else None
+
+
+def _differentiable(builder: GraphBuilder, node: torch.fx.Node) -> bool:
+    return any(example.requires_grad for example in examples_in(builder._examples[node]))
+
+
+def exact_gradients(compiled: Callable[..., Any], reached: Reached) -> Callable[..., Any]:
+    """``compiled``, with None for the gradients that no differentiated output depends on."""
+    wanted = [(i, inputs) for i, inputs in enumerate(reached) if inputs]
+
+    def run(*arguments: Any) -> Any:
+        results = compiled(*arguments)
+        outputs: dict[int, frozenset[int]] = {}
+        owner = None
+        for index, inputs in wanted:
+            node, number = _compiled_node(results[index])
+            if node is not None and (owner is None or node is owner):
+                owner = node
+                outputs[number] = outputs.get(number, frozenset()) | inputs
+        if owner is not None:
+            tensors = [i for i, a in enumerate(arguments) if isinstance(a, torch.Tensor)]
+            owner.register_hook(_Mask(outputs, tensors))
+        return results
+
+    return run
+
+
+def _compiled_node(output: Any) -> tuple[Any, int]:
+    """AOTAutograd's node behind an output (perhaps behind views) and which of its outputs it is."""
+    if not isinstance(output, torch.Tensor) or output.grad_fn is None:
+        return None, 0
+    node: Any = output.grad_fn
+    number = output.output_nr
+    for _ in range(_MAX_VIEWS):
+        if type(node).__name__ == _COMPILED_NODE:
+            return node, number
+        if len(node.next_functions) != 1:
+            break
+        node, number = node.next_functions[0]
+    return None, 0
+
+
+class _Mask:
+    """Called behind the compiled backward: takes the zeros out that eager would not compute."""
+
+    def __init__(self, outputs: dict[int, frozenset[int]], inputs: list[int]) -> None:
+        self.outputs = outputs
+        self.inputs = inputs  # which of the graph's inputs are tensors
+
+    def __call__(self, gradients: tuple[Any, ...], given: tuple[Any, ...]) -> Any:
+        needed: set[int] = set()
+        for number, gradient in enumerate(given):
+            if gradient is not None:
+                inputs = self.outputs.get(number)
+                if inputs is None:  # an input that was written to: it may reach everything
+                    return None
+                needed |= inputs
+        if len(gradients) != len(self.inputs):  # inputs in another order than ours
+            return None
+        pairs = zip(self.inputs, gradients, strict=True)
+        return tuple([g if i in needed else None for i, g in pairs])

@@ -1,0 +1,179 @@
+"""Autograd in captured code: ``autograd.Function``, ``checkpoint``, and what Python must run.
+
+In: calls of these. Out: one node each (the functions are traced to see that they are pure and to
+guard what they read), or a graph break in front of what works on the autograd graph itself.
+Next room: graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.modules._functions
+import torch.utils.checkpoint
+import torch.utils.hooks
+from torch.optim.optimizer import _get_value
+
+from framejit.exc import GraphBreak
+from framejit.graph.nested import Stretch, applied, checkpointed
+from framejit.values import polyfills
+from framejit.values.base import Value
+from framejit.values.builtin_functions import call_polyfill
+from framejit.values.classes import ClassValue, class_value
+from framejit.values.constants import ConstantValue
+from framejit.values.nesting import Nested, rebuild, trial
+from framejit.values.sequences import TupleValue
+from framejit.values.space import NAMED_LOOKASIDES, Result, Space, lookaside
+from framejit.values.tensors import TensorValue, from_fx, graph_call, to_fx
+
+# -- torch.autograd.Function ------------------------------------------------------------------
+
+
+@lookaside(torch.autograd.Function.apply.__func__)  # type: ignore[attr-defined]
+def _apply(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    owner = args[0].realize()
+    if not isinstance(owner, ClassValue) or kwargs:
+        raise GraphBreak("an autograd.Function applied with keyword arguments")
+    cls, operands = owner.cls, [operand.realize() for operand in args[1:]]
+    for name in ("forward", "backward", "setup_context", "vjp", "apply"):
+        space.class_attribute(cls, name)
+    if getattr(cls, "vjp", None) is not torch.autograd.Function.vjp:
+        raise GraphBreak(f"{cls.__qualname__} has a vjp of its own")
+    what = f"{cls.__qualname__}.forward()"
+    context = space.call_now(class_value(space, polyfills.FunctionContext), list(operands))
+    forward = _PolyfillCall(polyfills.function_forward)
+    result, stretch = trial(space, forward, [owner, context, *operands], what)
+    answers = [result] if isinstance(result.realize(), TensorValue) else space.items(result)
+    answers = [answer.realize() for answer in answers]
+    outputs = [answer for answer in answers if isinstance(answer, TensorValue)]
+    given = {o.proxy(space) for o in operands if isinstance(o, TensorValue)}
+    _no_free_tensors(stretch, given, what)
+    if torch.is_grad_enabled() and any(o.metadata().requires_grad for o in (*outputs, *operands)
+                                       if isinstance(o, TensorValue)):  # fmt: skip
+        what = f"{cls.__qualname__}.backward()"
+        gradients = [
+            graph_call(space, torch.empty_like, [answer], {}) if isinstance(answer, TensorValue)
+            else ConstantValue(None) for answer in answers
+        ]  # fmt: skip
+        start = len(space.builder._nodes)
+        backward = _PolyfillCall(polyfills.function_backward)
+        _, inner = trial(space, backward, [owner, context, *gradients], what)
+        saved = {o.proxy(space) for o in outputs} | given
+        _no_free_tensors(inner, saved | set(space.builder._nodes[:start]), what)
+    nodes = [to_fx(space, operand) for operand in operands]
+    node, example = space.builder.call_function(applied(cls), tuple(nodes), {})
+    space.changes += 1
+    return from_fx(space, node, example)
+
+
+def _no_free_tensors(stretch: Stretch, given: set[Any], what: str) -> None:
+    outside = [n for node in stretch.nodes for n in node.all_input_nodes]
+    known = {*stretch.nodes, *given}
+    if any(node not in known for node in outside):
+        raise GraphBreak(f"{what} uses a tensor that is not an argument")
+
+
+class _PolyfillCall(Value):
+    """A function of `polyfills` as a value."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.source = None
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return call_polyfill(space, self.function, args)
+
+
+# -- torch.utils.checkpoint ---------------------------------------------------------------------
+
+_CHECKPOINT = torch.utils.checkpoint.checkpoint
+_PLAIN = {"context_fn", "determinism_check", "debug", "early_stop"}
+
+
+@lookaside(_CHECKPOINT)
+def _checkpoint(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    named = dict(kwargs)
+    function = args[0] if args else named.pop("function")
+    reentrant = named.pop("use_reentrant", ConstantValue(None)).realize().as_python()
+    preserve = space.truth(named.pop("preserve_rng_state", ConstantValue(True)))
+    if reentrant is None:
+        raise GraphBreak("checkpoint() without use_reentrant, which warns")
+    context = named.get("context_fn")
+    if context is not None:
+        raise GraphBreak("checkpoint() with context_fn")
+    named = {name: value for name, value in named.items() if name not in _PLAIN}
+    operands = [operand.realize() for operand in args[1:]]
+    if reentrant and (named or not _requires_grad(space, operands)):
+        raise GraphBreak("reentrant checkpoint() without an argument that requires a gradient")
+    if not torch.is_grad_enabled():
+        return space.call(function, operands, named)
+    what = "the function under checkpoint()"
+    result, stretch = trial(space, function, operands, what, named, random=True, state=True)
+    if reentrant and not _plain_tensors(result.realize()):
+        raise GraphBreak("reentrant checkpoint() of a function that answers no plain tensors")
+    nested = Nested(space, result, stretch, own=False)
+    inputs = nested.lifted([])
+    inside = set(stretch.nodes)
+    outputs = dict.fromkeys(node for node in nested.outputs if node in inside)
+    if not outputs:
+        return result
+    nested.outputs = list(outputs)
+    module = nested.node("checkpoint_body", inputs)
+    node, example = space.builder.call_function(
+        checkpointed, (module, preserve, *inputs), {}
+    )
+    space.changes += 1
+    made = dict(zip(outputs, space.items(from_fx(space, node, example)), strict=True))
+    return rebuild(result, lambda value: made.get(value.node, value))
+
+
+def _plain_tensors(result: Value) -> bool:
+    """Reentrant checkpointing gives gradients to these only, not to tensors deeper inside."""
+    answers = result.items if type(result) is TupleValue else [result]
+    return all(isinstance(answer.realize(), TensorValue) for answer in answers)
+
+
+def _requires_grad(space: Space, operands: list[Value]) -> bool:
+    """What reentrant checkpointing asks: tensors that are arguments themselves."""
+    return any(isinstance(o, TensorValue) and o.metadata().requires_grad for o in operands)
+
+
+# -- what works on the autograd graph ----------------------------------------------------------
+
+
+def _run_by_python(name: str) -> Any:
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        raise GraphBreak(f"{name}() works on the autograd graph")
+
+    return handler
+
+
+for _function in (
+    torch.autograd.grad, torch.autograd.backward, torch.utils.hooks.BackwardHook.setup_input_hook,
+    torch.utils.hooks.BackwardHook.setup_output_hook,
+):  # fmt: skip
+    lookaside(_function)(_run_by_python(_function.__qualname__))
+
+
+@lookaside(_get_value)
+def _number_of_optimizer(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """An optimizer asks for a step count or learning rate as a number. In double precision a
+    tensor of one element computes as the Python number would."""
+    value = args[0].realize()
+    if isinstance(value, TensorValue):
+        return value.call_method(space, "to", [ConstantValue(torch.float64)], {})
+    return value
+
+
+def _torch_graph_break(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """Optimizers call it for the sake of ``torch.compile``; for others it means what it says."""
+    line = space.line()
+    if line is None or line[0] != _get_value.__code__.co_filename:
+        raise GraphBreak("torch._dynamo.graph_break() was called")
+    return ConstantValue(None)
+
+
+NAMED_LOOKASIDES["torch._dynamo.decorators", "graph_break"] = _torch_graph_break

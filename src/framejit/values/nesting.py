@@ -1,0 +1,124 @@
+"""Calls a function of the program on the side and makes a nested graph of what it recorded.
+
+In: function values and operands of higher-order operators. Out: a `Nested`: the graph module, the
+nodes from outside that it needs, and the structure of the answer. Next: higher_order, autograd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from framejit.exc import GraphBreak
+from framejit.graph.nested import Stretch
+from framejit.values.base import Raised, Value
+from framejit.values.mappings import DictValue
+from framejit.values.sequences import ListValue, TupleValue
+from framejit.values.space import Space
+from framejit.values.tensors import TensorValue, graph_call_method
+
+
+class SideEffect(GraphBreak):
+    """The function changes something that exists outside of it."""
+
+
+def trial(
+    space: Space, function: Value, args: list[Value], what: str, kwargs: Any = None,
+    random: bool = False, state: bool = False,
+) -> tuple[Value, Stretch]:  # fmt: skip
+    """Call ``function`` and say what it recorded; it may do nothing else."""
+    stretch = Stretch(space.builder)
+    effects = space.effects
+    before = len(effects.changed), len(effects.globals), effects.nesting
+    try:
+        result = space.now(space.call(function, args, dict(kwargs or {})))
+    except Raised as error:
+        raise GraphBreak(f"{what} raises {error.value.python_type().__name__}")
+    if before != (len(effects.changed), len(effects.globals), effects.nesting):
+        raise SideEffect(f"{what} changes something outside")
+    stretch.close(what, random, state)
+    return result, stretch
+
+
+def tensors_in(value: Value) -> list[TensorValue]:
+    """The tensors in tuples, lists and dicts, in order; constants may stand between them."""
+    value = value.realize()
+    if isinstance(value, TensorValue):
+        return [value]
+    if value.is_constant:
+        return []
+    return [tensor for item in _parts(value) for tensor in tensors_in(item)]
+
+
+def _parts(value: Value) -> list[Value]:
+    if type(value) in (TupleValue, ListValue):
+        return list(value.items)  # type: ignore[attr-defined]
+    if type(value) is DictValue:
+        return [item for _, item in value.items.values()]
+    raise GraphBreak(f"a {value.describe()} is passed to, or answered by, a traced function")
+
+
+def rebuild(like: Value, replace: Callable[[TensorValue], Value]) -> Value:
+    """``like`` with other tensors."""
+    like = like.realize()
+    if isinstance(like, TensorValue):
+        return replace(like)
+    if like.is_constant:
+        return like
+    if type(like) is DictValue:
+        return DictValue({k: (key, rebuild(v, replace)) for k, (key, v) in like.items.items()})
+    items = [rebuild(item, replace) for item in _parts(like)]
+    if isinstance(like, ListValue):
+        return ListValue(items)
+    return TupleValue(items, None, like.python_type())
+
+
+def refilled(like: Value, tensors: list[Value]) -> Value:
+    """``like`` with these tensors, in order."""
+    rest = list(tensors)
+    return rebuild(like, lambda _: rest.pop(0))
+
+
+def structure(value: Value) -> Any:
+    """Equal for values of the same structure and constants."""
+    value = value.realize()
+    if isinstance(value, TensorValue):
+        return "tensor"
+    if value.is_constant:
+        return "constant", value.as_python()
+    keys = list(value.items) if type(value) is DictValue else None
+    return value.python_type(), keys, [structure(item) for item in _parts(value)]
+
+
+def stand_in(space: Space, tensor: TensorValue) -> TensorValue:
+    """A tensor of the same metadata and of its own memory; its node stays behind unused."""
+    made = graph_call_method(space, "clone", [tensor], {})
+    assert isinstance(made, TensorValue)
+    return made
+
+
+class Nested:
+    """A traced function: its answer, its outputs as nodes, and what it uses from outside."""
+
+    def __init__(self, space: Space, result: Value, stretch: Stretch, own: bool) -> None:
+        """``own``: outputs that may share memory with something are copied, as operators want."""
+        self.space = space
+        self.result = result
+        self.stretch = stretch
+        values = tensors_in(result)
+        if own:
+            values = [
+                stand_in(space, value) if stretch.shares_memory(value.proxy(space)) else value
+                for value in values
+            ]
+            stretch.extend()
+        self.outputs = [value.proxy(space) for value in values]
+
+    def lifted(self, operands: list[Any]) -> list[Any]:
+        """The nodes from outside that it uses beside its operands."""
+        used = self.stretch.used_from_outside(self.outputs)
+        return [node for node in used if node not in operands]
+
+    def node(self, name: str, inputs: list[Any]) -> Any:
+        """A node for the graph module with these inputs."""
+        return self.space.builder.add_module(name, self.stretch.module(inputs, self.outputs))

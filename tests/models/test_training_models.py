@@ -1,0 +1,179 @@
+"""Training of whole models: gradients, graphs, and a loop of 20 steps, against eager mode."""
+
+import copy
+
+import pytest
+import torch
+
+import framejit
+from framejit.backends import aot_autograd, lookup_backend
+from framejit.backends.aot import run_as_is
+from test_zoo_models import (
+    PIXELS,
+    SMALL,
+    TOKENS,
+    bert,
+    gpt2,
+    llama,
+    resnet18,
+    t5,
+    tensors,
+    transformers_model,
+    vit,
+)
+
+VOCABULARY = {"vocab_size": 100}
+LABELS = {"input_ids": TOKENS, "labels": TOKENS.flip(1)}
+
+
+def mixtral():
+    return transformers_model(
+        "mixtral", "MixtralConfig", "MixtralForCausalLM", intermediate_size=48,
+        num_local_experts=4, num_key_value_heads=2, sliding_window=None, **VOCABULARY, **SMALL,
+    ), {**LABELS, "use_cache": False}  # fmt: skip
+
+
+def mamba():
+    return transformers_model(
+        "mamba", "MambaConfig", "MambaForCausalLM", hidden_size=32, num_hidden_layers=2,
+        state_size=4, **VOCABULARY,
+    ), {**LABELS, "use_cache": False}  # fmt: skip
+
+
+def bart():
+    return transformers_model(
+        "bart", "BartConfig", "BartForConditionalGeneration", d_model=32, encoder_layers=1,
+        decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48,
+        decoder_ffn_dim=48, max_position_embeddings=32, pad_token_id=0, bos_token_id=1,
+        eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=2, **VOCABULARY,
+    ), {**LABELS, "use_cache": False}  # fmt: skip
+
+
+def clip():
+    part = {"intermediate_size": 48, **SMALL}
+    text = {"eos_token_id": 2, "bos_token_id": 1, "pad_token_id": 0, **part, **VOCABULARY}
+    return transformers_model(
+        "clip", "CLIPConfig", "CLIPModel", text_config=text,
+        vision_config={"image_size": 32, "patch_size": 8, **part}, projection_dim=16,
+    ), {"input_ids": TOKENS, "pixel_values": PIXELS, "return_loss": True}  # fmt: skip
+
+
+def electra():
+    return transformers_model(
+        "electra", "ElectraConfig", "ElectraForMaskedLM", embedding_size=16, intermediate_size=48,
+        **VOCABULARY, **SMALL,
+    ), LABELS  # fmt: skip
+
+
+def convnext():
+    timm = pytest.importorskip("timm")
+    torch.manual_seed(0)
+    return timm.create_model("convnext_atto", pretrained=False, num_classes=5), {"x": PIXELS}
+
+
+MODELS = [
+    bert, gpt2, llama, t5, vit, resnet18, mixtral, mamba, bart, clip, electra, convnext
+]  # fmt: skip
+QUICK = [gpt2, t5, clip]
+
+
+def loss_of(result):
+    """The model's own loss, or the mean square of its outputs that have a gradient."""
+    loss = getattr(result, "loss", None)
+    if loss is not None:
+        return loss
+    return sum(t.float().square().mean() for t in tensors(result) if t.requires_grad)
+
+
+def without_dropout(model):
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+        for name in ("attention_dropout", "dropout", "activation_dropout", "attn_dropout"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
+    return model.train()
+
+
+def counting(kept):
+    def compiler(gm, inputs):
+        kept.append(gm)
+        return run_as_is(gm, inputs)
+
+    return compiler
+
+
+def check_gradients(make, backend, tolerance):
+    model, inputs = make()
+    without_dropout(model)
+    twin = copy.deepcopy(model)
+    compiled = framejit.compile(twin, backend=backend, fullgraph=True)
+    for _ in range(2):
+        torch.manual_seed(1)
+        expected = loss_of(model(**inputs))
+        expected.backward()
+        torch.manual_seed(1)
+        got = loss_of(compiled(**inputs))
+        got.backward()
+        torch.testing.assert_close(got, expected, atol=1e-4, rtol=1e-4)
+        for (name, one), two in zip(model.named_parameters(), twin.parameters(), strict=True):
+            assert (one.grad is None) == (two.grad is None), name
+            if one.grad is not None:
+                torch.testing.assert_close(
+                    two.grad, one.grad, atol=tolerance, rtol=1e-3, msg=lambda m: f"{name}: {m}"
+                )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [m if m in QUICK else pytest.param(m, marks=pytest.mark.slow) for m in MODELS],
+    ids=lambda make: make.__name__,
+)
+def test_gradients_and_graphs(make):
+    forward, backward = [], []
+    backend = aot_autograd(counting(forward), counting(backward))
+    check_gradients(make, backend, 1e-5)
+    assert (len(forward), len(backward)) == (1, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
+def test_gradients_with_inductor(make):
+    check_gradients(make, "inductor", 2e-4)
+
+
+def train(model, call, inputs, steps=20):
+    """The losses of a usual loop."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=steps)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = loss_of(call(**inputs))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        scheduler.step()
+        losses.append(loss.detach())
+    return torch.stack(losses)
+
+
+@pytest.mark.parametrize("name", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_a_loop_of_20_steps(name):
+    compiled_graphs = []
+    inner = lookup_backend(name)
+
+    def backend(gm, inputs):
+        compiled_graphs.append(gm)
+        return inner(gm, inputs)
+
+    model, inputs = llama()
+    inputs = {**inputs, "labels": TOKENS}
+    without_dropout(model)
+    twin = copy.deepcopy(model)
+    expected = train(model, model, inputs)
+    got = train(twin, framejit.compile(twin, backend=backend, fullgraph=True), inputs)
+    torch.testing.assert_close(got, expected, atol=2e-4, rtol=1e-3)
+    assert expected[-1] < expected[0] * 0.8
+    assert len(compiled_graphs) == 1
