@@ -4,10 +4,6 @@ import copy
 
 import pytest
 import torch
-
-import framejit
-from framejit.backends import aot_autograd, lookup_backend
-from framejit.backends.aot import run_as_is
 from test_zoo_models import (
     PIXELS,
     SMALL,
@@ -21,6 +17,10 @@ from test_zoo_models import (
     transformers_model,
     vit,
 )
+
+import framejit
+from framejit.backends import aot_autograd, lookup_backend
+from framejit.backends.aot import run_as_is
 
 VOCABULARY = {"vocab_size": 100}
 LABELS = {"input_ids": TOKENS, "labels": TOKENS.flip(1)}
