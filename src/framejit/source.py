@@ -48,7 +48,12 @@ class Source:
         slot = (accessor, key)
         node = self.children.get(slot)
         if node is None:
-            node = self.children[slot] = Source(self, accessor, key)
+            label = ""
+            if accessor == "item" and _is_object(key):  # named by its place among those looked at
+                kind = getattr(key, "__qualname__", type(key).__name__)
+                number = sum(1 for sibling in self.children.values() if sibling.label)
+                label = f"<{kind} {number}>"
+            node = self.children[slot] = Source(self, accessor, key, label)
         return node
 
     @property
@@ -97,7 +102,7 @@ class Source:
                 if not module:
                     return f"G[{key!r}]"
                 return f"G[{module}].{key}" if str(key).isidentifier() else f"G[{module}][{key!r}]"
-            return f"{base.name}[{_key_text(key)}]"
+            return f"{base.name}[{self.label or repr(key)}]"
         if accessor == "index":
             return f"{base.name}[{key}]"
         if accessor in ("cell", "proxied"):
@@ -114,8 +119,6 @@ class Source:
         return f"<Source {self.name}>"
 
 
-def _key_text(key: Any) -> str:
-    """A dict key in a name: objects (a parameter in an optimizer's state) by their class only."""
-    if type(key).__repr__ is object.__repr__ or hasattr(key, "__dict__"):
-        return f"<{getattr(key, '__qualname__', type(key).__name__)}>"
-    return repr(key)
+def _is_object(key: Any) -> bool:
+    """A dict key whose text is an address or long (a parameter in an optimizer's state)."""
+    return type(key).__repr__ is object.__repr__ or hasattr(key, "__dict__")
