@@ -128,6 +128,10 @@ class FunctionValue(Value):
             if handler is not None:
                 return handler(space, args, kwargs)
             if directives.is_special(function):
+                hidden = function.__dict__.get("_torchdynamo_orig_callable")
+                if hidden is not None and inline_policy.is_uncovered(hidden):
+                    original = space.now(self.getattr(space, "_torchdynamo_orig_callable"))
+                    return space.call(original, args, kwargs)
                 return directives_call(space, self, function, args, kwargs)
             from framejit.values.torch_functions import call_in_graph, is_graph_function
 
