@@ -21,6 +21,7 @@ from framejit.api import (
     skip,
 )
 from framejit.backends import list_backends, register_backend
+from framejit.inspection import guards
 from framejit.report.counters import counters
 from framejit.version import __version__
 
@@ -35,6 +36,7 @@ __all__ = [
     "disallow_in_graph",
     "exc",
     "graph_break",
+    "guards",
     "is_compiling",
     "list_backends",
     "optimize",

@@ -415,9 +415,12 @@ class Compiler:
         target = compiled.target
         tree = native.GuardTree(made.plan.nodes, made.state, made.plan.program)
         if tree.check(slots) is None:  # it would never be used: a bug, not a recompile
-            reason = made.plan.explain(tree, slots, made.state)
+            made.plan.state = made.state
+            reason = made.plan.explain(tree, slots)
             return InternalError(f"a guard fails right behind the capture: {reason}")
         entry = native.Entry(tree, made.function)
+        made.plan.state = made.state
+        made.plan.backend = self.backend_name
         printouts.show_bytecode(target.code)
         if made.graph is not None:
             printouts.show_graph(target.name, made.graph)

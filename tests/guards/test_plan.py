@@ -205,11 +205,11 @@ def test_explanations_name_the_users_line():
 
 def test_global_state_is_explained_in_words():
     plan = build_plan([slot()])
-    state = GlobalState()
-    tree = GuardTree(plan.nodes, state)
+    plan.state = GlobalState()
+    tree = GuardTree(plan.nodes, plan.state)
     with torch.no_grad():
         assert tree.check((1,)) is None
-        assert "grad" in plan.explain(tree, (1,), state)
+        assert "grad mode was 1, is 0" in plan.explain(tree, (1,))
 
 
 def test_a_missing_captured_value_is_explained():

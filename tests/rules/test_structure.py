@@ -29,6 +29,7 @@ ORDER = [
     {"package"},
     {"settings", "regions"},
     {"callables"},
+    {"inspection"},
     {"api"},
     {"__init__"},
 ]

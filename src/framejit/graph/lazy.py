@@ -7,6 +7,8 @@ date first. A backend that compiles the graph itself never pays for code it does
 
 from __future__ import annotations
 
+import linecache
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +32,13 @@ def _forward_of_class(self: Any, *args: Any, **kwargs: Any) -> Any:
     return self.forward(*args, **kwargs)
 
 
+def _forget_source(filename: str) -> None:
+    """Drop what fx keeps for tracebacks through code that is gone; fx itself keeps it for good."""
+    loader = getattr(torch.fx.graph_module, "_loader", None)
+    if loader is not None and loader.eval_cache.pop(filename, None) is not None:
+        linecache.cache.pop(filename, None)
+
+
 class LazyGraphModule(GraphModule):
     """``LazyGraphModule.real_recompiles`` counts how often code was generated, in all of them."""
 
@@ -48,7 +57,10 @@ class LazyGraphModule(GraphModule):
     def real_recompile(self) -> PythonCode:
         """Generate and compile the code now."""
         LazyGraphModule.real_recompiles += 1
-        return super().recompile()
+        made = super().recompile()
+        code = type(self).forward.__code__  # type: ignore[attr-defined]
+        weakref.finalize(code, _forget_source, code.co_filename).atexit = False
+        return made
 
     def _up_to_date(self) -> None:
         if "_code" not in self.__dict__:

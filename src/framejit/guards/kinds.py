@@ -175,11 +175,37 @@ KINDS: dict[str, Kind] = {
     ),
 }
 
+
+
+def _scalar_remedy(payload: Any) -> str:
+    if type(payload) in (int, float):
+        return "pass it as a tensor, or keep it constant"
+    return "keep it constant, or compile one function per value"
+
+
+def _tensor_remedy(_: Any) -> str:
+    return "call it with tensors of one kind, or mark sizes that vary (dynamic=True)"
+
+
+#: What a user can write to avoid a recompile, by the kind of the guard that failed.
+REMEDIES: dict[str, Callable[[Any], str]] = {
+    "EQUALS_MATCH": _scalar_remedy,
+    "BOOL_MATCH": lambda _: "keep its truth value constant, or test a tensor with torch.where",
+    "TENSOR_MATCH": _tensor_remedy,
+    "LEN_MATCH": lambda _: "keep the number of elements constant, or stack them into one tensor",
+    "DICT_KEYS": lambda _: "keep the keys and their order constant",
+    "TYPE_MATCH": lambda _: "pass objects of one class",
+    "ID_MATCH": lambda _: "make it once and pass the same object each time",
+    "FUNCTION_ID": lambda _: "make it once and pass the same object each time",
+    "FUNCTION_MATCH": lambda _: "pass functions with the same code",
+}
+
 RELATIONS = frozenset(name for name, kind in KINDS.items() if kind.check is None)
 
 
 def _verify() -> None:
     odd = (FACT_KINDS ^ set(KINDS)) | (NATIVE_CHECKS ^ {row.native for row in KINDS.values()})
+    odd |= set(REMEDIES) - FACT_KINDS
     if odd:
         raise AssertionError(f"guards.kinds is not complete: {sorted(odd)}")
 

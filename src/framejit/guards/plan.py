@@ -13,9 +13,9 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from framejit.guards.kinds import KINDS, RELATIONS, differences, recall, shown_kind
+from framejit.guards.kinds import KINDS, RELATIONS, REMEDIES, differences, recall, shown_kind
 from framejit.guards.shapes import Program, ShapePlan
-from framejit.guards.texts import shown_name, shown_place
+from framejit.guards.texts import shown_name, shown_place, state_text
 from framejit.source import Fact, Source
 
 #: (parent or -1, accessor, key, checks, capture or -1), as `native.GuardTree` takes it.
@@ -32,6 +32,7 @@ class State(Protocol):
     """What the plan needs of the native snapshot of torch's global state."""
 
     def diff(self) -> str: ...
+    def export(self) -> tuple[dict[str, int], tuple[Any, ...]]: ...
 
 
 class Guard(NamedTuple):
@@ -66,6 +67,9 @@ class Plan:
         self.sources = sources
         self.checked = checked
         self.captures = captures
+        #: What the entry as a whole was made for; set by the compiler.
+        self.state: State | None = None
+        self.backend = ""
 
     @property
     def guard_count(self) -> int:
@@ -90,6 +94,10 @@ class Plan:
     def guards(self) -> list[Guard]:
         """Every guard, in the order in which it is checked."""
         out = []
+        if self.backend:
+            out.append(Guard("backend", "BACKEND_MATCH", self.backend, None))
+        if self.state is not None:
+            out.append(Guard("torch", "GLOBAL_STATE", state_text(*self.state.export()), None))
         for source, facts in zip(self.sources, self.checked, strict=True):
             if facts:
                 name = shown_name(source)
@@ -108,18 +116,20 @@ class Plan:
         """The guards as text: ``local 'a' TENSOR_MATCH float32[4]  # model.py:12: x = a / 2``."""
         return [str(guard) for guard in self.guards()]
 
-    def explain(self, tree: Tree, slots: tuple[Any, ...], state: State | None = None) -> str:
-        """One sentence: which guard fails for ``slots``, the old value, the new one, the line.
-
-        ``state`` is the global state that ``tree`` was made with. Returns "" when no guard fails.
+    def explain(self, tree: Tree, slots: tuple[Any, ...]) -> str:
+        """One sentence: which guard fails for ``slots``, the old value, the new one, the line, and
+        what to write to avoid that. Returns "" when no guard fails.
         """
         failure = tree.explain(slots)
         if failure is None:
             return ""
         node, check = failure
         if check == -2 or node < 0:
-            words = "" if state is None else state.diff()
-            return f"torch's global state differs: {words or 'grad mode, autocast or a mode'}"
+            words = "" if self.state is None else self.state.diff()
+            return (
+                f"torch's global state differs: {words or 'grad mode, autocast or a mode'}; to "
+                "avoid it, make every call under the same modes"
+            )
         if check <= -3:
             assert self.shapes is not None
             reason = self.shapes.failure(-3 - check, lambda source: value_at(source, slots))
@@ -138,7 +148,11 @@ class Plan:
             then, now = KINDS[kind].expected(payload), "gone"
         else:
             then, now = differences(kind, payload, value)
-        return f"{name} {shown}: it was {then}, now it is {now}{_at(line, ' (assumed at ', ')')}"
+        remedy = REMEDIES.get(kind)
+        return (
+            f"{name} {shown}: it was {then}, now it is {now}{_at(line, ' (assumed at ', ')')}"
+            + (f"; to avoid it, {remedy(payload)}" if remedy is not None else "")
+        )
 
 
 #: Kinds whose name and subject say everything.

@@ -150,3 +150,27 @@ def shown_place(source: Source) -> str:
     if source.accessor != "item" or base is None or base.base is None:
         return shown_name(source)
     return f"{shown_name(base)}[{source.key!r}]"
+
+
+#: torch's numbers for the dtypes that can be a default.
+_DTYPES = {5: "float16", 6: "float32", 7: "float64", 15: "bfloat16"}
+
+
+def state_text(flags: dict[str, int], modes: tuple[Any, ...]) -> str:
+    """Torch's global state in words: grad mode and default dtype always, the rest if unusual."""
+    def dtype(name: str) -> str:
+        return _DTYPES.get(flags[name], f"dtype {flags[name]}")
+
+    words = [f"grad mode {'on' if flags['grad'] else 'off'}"]
+    words.append(f"default dtype {dtype('default_dtype')}")
+    if flags["inference"]:
+        words.append("inference mode")
+    for device, shown in (("cpu", "the CPU"), ("cuda", "CUDA")):
+        if flags[f"autocast_{device}"]:
+            words.append(f"autocast on {shown} to {dtype(f'autocast_dtype_{device}')}")
+    if flags["deterministic"]:
+        words.append("deterministic algorithms")
+    if flags["torch_dispatch_modes"]:
+        words.append(f"{flags['torch_dispatch_modes']} torch dispatch modes")
+    words.extend(f"under {type(mode).__name__}" for mode in modes)
+    return ", ".join(words)

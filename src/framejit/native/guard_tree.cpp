@@ -177,9 +177,11 @@ GuardTree::Scan GuardTree::word_differs(Record& record, size_t index, const Thre
     case WordKind::Unsteady:
       nodes[info.node].unsteady = true;
       return Scan::Stale;
-    case WordKind::Version:
-      if (!repair(record, info, thread)) return Scan::Stale;
+    case WordKind::Version: {
+      Scan scan = repair(record, info, thread);
+      if (scan != Scan::Hold) return scan;
       break;
+    }
     case WordKind::Check: {
       Answer answer = check_pure(*info.check, info.object, thread);
       if (answer != Answer::Yes) return answer == Answer::No ? Scan::Fail : Scan::Stale;
@@ -193,41 +195,62 @@ GuardTree::Scan GuardTree::word_differs(Record& record, size_t index, const Thre
   return Scan::Hold;
 }
 
-bool GuardTree::repair(Record& record, const WordInfo& info, const ThreadKeys& thread) {
-  if (info.repair == 0) {
-    nodes[info.node].watched = true;  // the next record of this tree can repair itself
-    return false;
+// Records made from now on can repair themselves when this dict changes. Attributes are often changed for many objects
+// at a time (`model.eval()`), so one changed `__dict__` speaks for all.
+void GuardTree::watch(int node) {
+  nodes[node].watched = true;
+  if (nodes[node].access.kind != Accessor::Dict) return;
+  for (Node& other : nodes) {
+    if (other.access.kind == Accessor::Dict) other.watched = true;
   }
+}
+
+static Answer check_all(const std::vector<Check>& checks, PyObject* value, const ThreadKeys& thread) {
+  for (const Check& check : checks) {
+    Answer answer = check_pure(check, value, thread);
+    if (answer != Answer::Yes) return answer;
+  }
+  return Answer::Yes;
+}
+
+// What was read from a dict that has changed: is it still the same? Fail: a guard does not hold. The record is as good
+// as before then, for when the change is undone.
+GuardTree::Scan GuardTree::repair(Record& record, const WordInfo& info, const ThreadKeys& thread) {
+  if (info.repair == 0) return watch(info.node), Scan::Stale;
   const Repair& repair = record.repairs[info.repair - 1];
   PyObject* dict = info.object;
   for (const RepairItem& item : repair.items) {
     const Node& node = nodes[item.node];
     PyObject* value;
-    if (!load_pure(node.access, dict, &value)) return false;
+    if (!load_pure(node.access, dict, &value)) return Scan::Stale;
+    bool same = true;
     switch (item.kind) {
       case RepairItem::Absent:
-        if (value != nullptr) return false;
+        same = value == nullptr;
+        if (!same && check_all(node.checks, value, thread) == Answer::No) return Scan::Fail;
         break;
-      case RepairItem::Recheck:
-        if (value == nullptr) return false;
-        for (const Check& check : node.checks) {
-          if (check_pure(check, value, thread) != Answer::Yes) return false;
-        }
+      case RepairItem::Recheck: {
+        Answer answer = check_all(node.checks, value, thread);
+        if (answer == Answer::No) return Scan::Fail;
+        same = value != nullptr && answer == Answer::Yes;
         break;
+      }
       case RepairItem::SameDict: {
         const Word& version = record.words[item.word];
-        if (value != item.dict || !PyDict_Check(value) || *version.address != version.expected) return false;
+        same = value == item.dict && PyDict_Check(value) && *version.address == version.expected;
         break;
       }
       case RepairItem::SameWeakly:
-        if (value != record.pinned[item.node] || weak_referent(item.weak) != value) return false;
+        same = value == record.pinned[item.node] && weak_referent(item.weak) == value;
         break;
     }
+    if (!same) return Scan::Stale;
   }
   for (const Check* check : repair.key_checks) {
-    if (check_pure(*check, dict, thread) != Answer::Yes) return false;
+    Answer answer = check_pure(*check, dict, thread);
+    if (answer != Answer::Yes) return answer == Answer::No ? Scan::Fail : Scan::Stale;
   }
-  return true;
+  return Scan::Hold;
 }
 
 bool GuardTree::run_late(const Record& record, PyObject* const* fresh, const ThreadKeys& thread, PyObject** captures) {

@@ -149,7 +149,8 @@ class GuardTree {
   Scan scan(Record& record, PyObject* const* slots, Py_ssize_t count, PyObject** fresh, const ThreadKeys& thread,
             int* missed_pin);
   Scan word_differs(Record& record, size_t index, const ThreadKeys& thread, int* missed_pin);
-  bool repair(Record& record, const WordInfo& info, const ThreadKeys& thread);
+  Scan repair(Record& record, const WordInfo& info, const ThreadKeys& thread);
+  void watch(int node);
   bool run_late(const Record& record, PyObject* const* fresh, const ThreadKeys& thread, PyObject** captures);
   void remember(const std::vector<Ref>& values, int missed_pin);
   // Whether the shape checks hold; the numbers become captures. If they do not, the captures before them are released.

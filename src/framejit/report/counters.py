@@ -4,8 +4,9 @@ In: the event stream. Out: ``counters["graph_break"][reason]`` and the like; unk
 empty counters, and ``counters.clear()`` starts over. Next room: api.
 
 Groups: ``frames`` (total, ok, skipped, failed), ``graph_break`` (by reason), ``stats``
-(unique_graphs, calls_captured), ``recompiles`` (by frame), ``skipped`` and ``internal_error`` (by
-reason), ``backend`` (graphs by backend), ``deoptimised`` (by reason).
+(unique_graphs, calls_captured), ``recompiles`` (by frame), ``recompile_reasons`` (by sentence),
+``skipped`` and ``internal_error`` (by reason), ``backend`` (graphs by backend), ``deoptimised``
+(by reason).
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ def _count(event: events.Event) -> None:
             counters["graph_break"][event.reason] += 1
         case events.Recompile():
             counters["recompiles"][event.name] += 1
+            if event.reasons:
+                counters["recompile_reasons"][event.reasons[-1]] += 1
         case events.RecompileLimit():
             counters["recompile_limit"][event.name] += 1
         case events.FrameSkipped():
