@@ -22,9 +22,11 @@ from framejit.bytecode.continuations import FramePoint
 from framejit.bytecode.decode import decode
 from framejit.codegen.emit import Emitter
 from framejit.codegen.function import Draft, Recovery
+from framejit.codegen.runtime import located
 from framejit.exc import GraphBreak, InternalError
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
+from framejit.graph.failures import failing_node, place_of
 from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
 from framejit.guards.plan import Plan, build_plan
 from framejit.guards.shapes import make_shape_plan
@@ -231,14 +233,17 @@ def _attempt(
     with _no_collection():
         _guard_aliases(space)
         shapes = make_shape_plan(builder.symbols_if_any, list(out.symbols))
+        space.guard_presence()
         plan = build_plan([*space.slot_roots, *space.const_roots.values()], shapes)
     captures = [out.capture_name(source) for source in plan.captures]
     captures += out.symbols.values()
     first = (target.line, target.line, 0, 0)
     last = _position(frame, outcome)
+    deoptimise = driver.deoptimise
+    if module is not None and builder.mutated_inputs:
+        deoptimise = UnlessWritten(deoptimise, module, builder.first_write())
     recovery = Recovery(
-        driver.deoptimise,
-        rerun=not builder.mutated_inputs,
+        deoptimise,
         restore=[(setter, selector, v) for (setter, selector), v in space.effects.state.items()],
     )
     function, text = draft.function(
@@ -270,6 +275,26 @@ def callable_graph(
     graph = compiled if reached is None else exact_gradients(compiled, reached)
     graph = watch_aliases(graph, recorded, watch)
     return _unseen(graph) if unseen else graph
+
+
+class UnlessWritten:
+    """What a graph that writes to its inputs calls when it raises: it is deoptimised only if it had
+    not written anything. Otherwise its error goes on, with the user's line."""
+
+    def __init__(
+        self, deoptimise: Callable[..., Any], module: torch.fx.GraphModule,
+        first_write: torch.fx.Node | None,
+    ) -> None:  # fmt: skip
+        self.deoptimise = deoptimise
+        self.module = module
+        self.first_write = first_write
+
+    def __call__(self, error: Exception, *slots: Any) -> Any:
+        node, trace = failing_node(self.module, error)
+        if node is not None and self.first_write is not None and node <= self.first_write:
+            return self.deoptimise(error, *slots)
+        place = None if node is None else place_of(node)
+        raise error if place is None else located(error.with_traceback(trace), place)
 
 
 def _guard_aliases(space: Space) -> None:

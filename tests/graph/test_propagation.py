@@ -414,7 +414,7 @@ def test_setitem_and_out_are_kept(twice):
         builder.outputs([y])
         gm, _ = builder.finish()
         assert [n.target for n in gm.graph.nodes if n.op.startswith("call")] == [
-            "clone", operator.setitem, torch.empty, torch.add,
+            "clone", operator.setitem, torch.empty, torch.add, "abs",
         ]  # fmt: skip
 
     twice(scenario)
@@ -497,7 +497,8 @@ def test_random_operations_are_never_dead(twice):
         builder.call_function(F.dropout, (x, 0.5, False), {})
         builder.outputs([x])
         gm, _ = builder.finish()
-        assert sum(n.op == "call_function" for n in gm.graph.nodes) == 1
+        assert sum(n.op == "call_function" for n in gm.graph.nodes) == 2
+        assert builder.unused_random([x]) == [n for n in gm.graph.nodes if n.op == "call_function"][:1]
 
     twice(scenario)
 

@@ -78,21 +78,7 @@ def _write_object(out: Emitter, value: ObjectValue) -> None:
     if content is not None and getattr(content, "mutated", False) and not own_turn:
         write_container(out, target, value.container, new=False)
     if value.attributes:
-        # Deleting what the program itself had added before is no change.
-        names = {
-            key: v
-            for key, v in value.attributes.items()
-            if v is not None or _existed(value, key)
-        }
-        write_attributes(out, target, value, names)
-
-
-def _existed(value: ObjectValue, key: str) -> bool:
-    try:
-        object.__getattribute__(value.obj, key)
-    except AttributeError:
-        return False
-    return True
+        write_attributes(out, target, value, value.attributes)
 
 
 def _write_cell(out: Emitter, value: CellValue) -> None:

@@ -23,6 +23,9 @@ from framejit.interpreter.loop import Broken, Returned
 from framejit.values.base import NULL
 
 GRAPH = "fj:graph"
+#: How many inlined calls go on in one continuation; the callers of a deeper recursion wait in calls
+#: of their own, so that state and code do not grow with its depth.
+JOINED_LIMIT = 24
 
 
 class Recovery(NamedTuple):
@@ -30,8 +33,6 @@ class Recovery(NamedTuple):
 
     #: Called with the error and every slot; its answer is the rest of the work, in plain Python.
     deoptimise: Callable[..., Any]
-    #: Whether the segment can run again: the graph writes to no input.
-    rerun: bool
     #: Torch's global state that the graph changes: setter, what it selects, value at the start.
     restore: list[tuple[Any, tuple[Any, ...], Any]]
 
@@ -75,7 +76,7 @@ class Draft:
                 body.append(ast.Assign([target], result))
             else:
                 body.append(ast.Expr(result))
-            if recovery is not None and (recovery.rerun or recovery.restore):
+            if recovery is not None:
                 body = [ast.Try(body, _handlers(out, recovery), [], [])]
         for node in body:
             _place(node, first)
@@ -106,19 +107,17 @@ class Draft:
 
 
 def _handlers(out: Emitter, recovery: Recovery) -> list[ast.ExceptHandler]:
-    """The handlers around the graph call: nothing is replayed yet, the segment can run again."""
+    """The handlers around the graph call: nothing is replayed yet, the segment may run again."""
     error = ast.Name("fj:error", ast.Load())
     restore: list[ast.stmt] = [
         ast.Expr(call(out.constant(setter), *[out.constant(a) for a in (*selector, before)]))
         for setter, selector, before in reversed(recovery.restore)
     ]
-    handlers = []
-    if recovery.rerun:
-        slots: list[ast.expr] = [name(slot) for slot in out.slot_names]
-        out.namespace["fj:deoptimise"] = recovery.deoptimise
-        again: list[ast.stmt] = [ast.Return(call(name("fj:deoptimise"), error, *slots))]
-        kind = out.constant(Exception, "Exception")
-        handlers.append(ast.ExceptHandler(kind, "fj:error", [*restore, *again]))
+    slots: list[ast.expr] = [name(slot) for slot in out.slot_names]
+    out.namespace["fj:deoptimise"] = recovery.deoptimise
+    again: list[ast.stmt] = [ast.Return(call(name("fj:deoptimise"), error, *slots))]
+    kind: ast.expr = out.constant(Exception, "Exception")
+    handlers = [ast.ExceptHandler(kind, "fj:error", [*restore, *again])]
     if restore:
         kind = out.constant(BaseException, "BaseException")
         handlers.append(ast.ExceptHandler(kind, None, [*restore, ast.Raise()]))
@@ -156,7 +155,8 @@ def _exit_values(
                 arguments.append(out.assign("callee", thunk))
             # A caller that keeps the result goes on in one continuation with what it called: its
             # thunk runs the operation only and answers the call of the continuation behind it.
-            joined = depth > 0 and leaves_result(call_point(outcome.frames[depth - 1]))
+            joined = 0 < depth and len(outcome.frames) - depth <= JOINED_LIMIT
+            joined = joined and leaves_result(call_point(outcome.frames[depth - 1]))
             start = out.constant(functools.partial, "partial") if joined else tail
             thunk = call(start, out.constant(target, "break"), *arguments)
             result = overrides[depth]

@@ -6,6 +6,7 @@ Next: codegen.emit.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import types
 from collections import OrderedDict
@@ -57,7 +58,9 @@ def set_attributes(obj: Any, attributes: dict[str, Any]) -> None:
     """Write instance attributes, bypassing the class's own ``__setattr__``."""
     for name, value in attributes.items():
         if value is DELETED:
-            object.__delattr__(obj, name)
+            # What the program itself added before it deleted it may never have existed outside.
+            with contextlib.suppress(AttributeError):
+                object.__delattr__(obj, name)
         else:
             _set_attribute(obj, name, value)
 
@@ -80,7 +83,8 @@ def write_dict(target: dict[Any, Any], changes: dict[Any, Any]) -> None:
     base = _base(target)
     for key, value in changes.items():
         if value is DELETED:
-            base.__delitem__(target, key)
+            with contextlib.suppress(KeyError):
+                base.__delitem__(target, key)
         else:
             base.__setitem__(target, key, value)
 
@@ -139,10 +143,21 @@ def new_exception(
     else:
         made = cls.__new__(cls, *args)
         made.args = args
-    for filename, name, line in reversed(trace):
-        frame = _frame_in(filename, name, line)
-        made.__traceback__ = types.TracebackType(made.__traceback__, frame, frame.f_lasti, line)
+    for place in reversed(trace):
+        located(made, place)
     return made
+
+
+def located(error: BaseException, place: tuple[str, str, int]) -> BaseException:
+    """``error`` with a place of the user's (file, function, line) at the head of its traceback."""
+    frame = _frame_in(*place)
+    trace = types.TracebackType(error.__traceback__, frame, frame.f_lasti, place[2])
+    return error.with_traceback(trace)
+
+
+def raise_again(error: BaseException, *slots: Any) -> Any:
+    """The error of a graph goes on."""
+    raise error
 
 
 def _frame_in(filename: str, name: str, line: int) -> types.FrameType:

@@ -75,6 +75,7 @@ class GraphBuilder:
         self._effects: set[_Node] = set()
         self._random: set[_Node] = set()
         self._mutations: dict[_Node, list[Example]] = {}
+        self._aside: set[_Node] = set()
         self._outputs: list[_Node] = []
 
     # -- what is there
@@ -104,15 +105,26 @@ class GraphBuilder:
     @property
     def mutated_inputs(self) -> list[int]:
         """Which of `inputs` the graph may write to, directly or through a view."""
-        written: set[int] = set()
-        for examples in self._mutations.values():
-            for example in examples:
-                written.update(id(member) for member in example.group or (example,))
+        written = set().union(*[self._written_by(node) for node in self._mutations])
         return [
             index
             for index, node in enumerate(self._placeholders)
             if id(self._examples[node]) in written
         ]
+
+    def _written_by(self, node: _Node) -> set[int]:
+        """The ids of all examples whose memory a node may write to."""
+        return {
+            id(member)
+            for example in self._mutations.get(node, ())
+            for member in example.group or (example,)
+        }
+
+    def first_write(self) -> _Node | None:
+        """The first node that writes to an input."""
+        inputs = {id(self._examples[node]) for node in self._placeholders}
+        writers = (node for node in self._nodes if not inputs.isdisjoint(self._written_by(node)))
+        return next(writers, None)
 
     def example(self, node: _Node) -> Any:
         """What is known of a node's value now: an `Example`, a container of them, a constant."""
@@ -342,15 +354,22 @@ class GraphBuilder:
             and isinstance(self._examples[node], Example)
         ]  # fmt: skip
 
+    def set_aside(self, nodes: list[_Node]) -> None:
+        """These nodes were copied into another graph: unless something uses them, they go."""
+        self._aside.update(nodes)
+
     def outputs(self, nodes: list[_Node]) -> None:
         """Say what the graph returns, in order."""
         self._outputs = list(nodes)
 
     def finish(self) -> tuple[torch.fx.GraphModule, list[Any]]:
-        """The recorded graph without dead code, and what it is called with: `used_symbols` (as
-        `torch.SymInt`s), then the real tensors."""
+        """The recorded graph, and what it is called with: `used_symbols` (as `torch.SymInt`s), then
+        the real tensors.
+
+        Operations whose results nobody needs stay: they may raise, as they do in eager mode.
+        """
         self.graph.create_node("output", "output", (tuple(self._outputs),), {})
-        self._remove_dead_code()
+        self._remove_unused()
         self._settle_symbols()
         for node in self.graph.nodes:
             if node.op != "output":
@@ -379,9 +398,12 @@ class GraphBuilder:
                 self._symbol_nodes.placeholder(name, symbols.example(name))
         self.used_symbols = self._symbol_nodes.settle(symbols, needed)
 
-    def _remove_dead_code(self) -> None:
+    def _remove_unused(self) -> None:
+        """Erase what no operation of the program made (attributes, inputs, items of results,
+        arithmetic with sizes) and what was set aside, where nothing uses it."""
         for node in reversed(self._nodes):
-            if not node.users and node not in self._effects:
+            recorded = node in self._states or node in self._effects
+            if not node.users and (node in self._aside or not recorded):
                 self.graph.erase_node(node)
         self.used_inputs = []
         for index, node in enumerate(self._placeholders):

@@ -1,7 +1,7 @@
 """Nested graphs: a stretch of a recording as a module of its own, for higher-order operators.
 
 In: a builder, where the stretch begins, its inputs and outputs. Out: a `GraphModule`, and the nodes
-from outside that it uses. The recorded nodes stay behind unused and are removed as dead code.
+from outside that it uses. The recorded nodes are set aside; they leave the graph around them.
 Used by the value layer. Next room: backends.
 """
 
@@ -60,6 +60,7 @@ class Stretch:
     def extend(self) -> None:
         """Take in what was recorded since the stretch was closed."""
         self.nodes = self.builder._nodes[self.start :]
+        self.builder.set_aside(self.nodes)
 
     def used_from_outside(self, outputs: list[_Node]) -> list[_Node]:
         """Nodes from before the stretch that its outputs depend on, in order of their first use."""

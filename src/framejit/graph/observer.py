@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..exc import GraphBreak
+
 
 class _Quiet(threading.local):
     """Keeps torch from logging errors of propagation, which the user's own code may catch."""
@@ -67,6 +69,8 @@ class Observer(TorchDispatchMode):
                         continue
                     value = args[position] if position < len(args) else kwargs.get(argument.name)
                     self._note(value)
+                    if isinstance(value, torch.Tensor):
+                        check_write(func, value, [*args, *kwargs.values()])
             elif schema.name in _UNDECLARED_WRITES:
                 positions, flag = _UNDECLARED_WRITES[schema.name]
                 if args[flag]:
@@ -77,6 +81,38 @@ class Observer(TorchDispatchMode):
         for tensor in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(tensor, torch.Tensor):
                 self.written.add(memory_of(tensor))
+
+
+def check_write(
+    func: torch._ops.OpOverload, written: torch.Tensor, arguments: list[Any]
+) -> None:
+    """GraphBreak when eager mode may refuse to write, because memory overlaps or a result cannot be
+    cast; on fakes every write succeeds."""
+    if torch.Tag.pointwise in func.tags and not all(
+        torch.can_cast(other.dtype, written.dtype)
+        for other in arguments
+        if isinstance(other, torch.Tensor)
+    ):
+        raise GraphBreak(f"{func} may not write its result to a tensor of {written.dtype}")
+    if any(n > 1 and step == 0 for n, step in zip(written.shape, written.stride(), strict=True)):
+        raise GraphBreak("an operation writes to a tensor whose elements share memory")
+    memory = memory_of(written)
+    for other in arguments:
+        if not isinstance(other, torch.Tensor) or other is written or memory_of(other) != memory:
+            continue
+        first, second = extent(written), extent(other)
+        same = first == second and written.stride() == other.stride()
+        if first[0] < second[1] and second[0] < first[1] and not same:
+            raise GraphBreak("an operation reads a part of the memory that it writes")
+
+
+def extent(tensor: torch.Tensor) -> tuple[Any, Any]:
+    """The elements of the storage that a tensor lies in: the first one, behind the last one."""
+    start = tensor.storage_offset()
+    if tensor.numel() == 0:
+        return start, start
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    return start, start + 1 + sum([(n - 1) * step for n, step in steps])
 
 
 def memory_of(tensor: torch.Tensor) -> int:

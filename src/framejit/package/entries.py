@@ -18,9 +18,9 @@ import torch
 
 from framejit import native
 from framejit.bytecode.continuations import FramePoint
-from framejit.capture import Target, callable_graph
+from framejit.capture import Target, UnlessWritten, callable_graph
 from framejit.codegen.function import GRAPH
-from framejit.codegen.runtime import HELPERS
+from framejit.codegen.runtime import HELPERS, raise_again
 from framejit.compiler import Break, CompiledFrame, Origin
 from framejit.graph.aliasing import Watch
 from framejit.guards.kinds import KINDS, RELATIONS
@@ -72,7 +72,7 @@ def encode_entry(
         "facts": [[_encode_fact(fact) for fact in facts] for facts in plan.checked],
         "state": [flags, [encoder.value(mode) for mode in modes]],
         "names": names,
-        "deoptimises": _DEOPTIMISE in entry.function.__globals__,
+        "writes": isinstance(entry.function.__globals__.get(_DEOPTIMISE), UnlessWritten),
         "graph": graph,
         "late": encoder.late,
         "line": compiled.target.code.co_firstlineno,
@@ -284,9 +284,9 @@ class WaitingEntry:
         }
         namespace["__builtins__"] = builtins
         namespace["__name__"] = "framejit.generated"
-        if self.data["deoptimises"]:
-            namespace[_DEOPTIMISE] = compiled.compiler.deoptimise(compiled)
         if self.data["graph"] is not None:
+            again = raise_again if self.data["writes"] else compiled.compiler.deoptimise(compiled)
+            namespace[_DEOPTIMISE] = again
             namespace[GRAPH] = self._graph(compiled, bound.decoder, slots, captures)
         return types.FunctionType(code, namespace, code.co_name)
 

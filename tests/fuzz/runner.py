@@ -1,0 +1,269 @@
+"""Runs programs eagerly and compiled, and compares everything that a user can see.
+
+In: a `Program` and a mode. Out: a `Report`: the first difference if there is one, and how much was
+captured. A mode says how the program is compiled, see `MODES`.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import linecache
+import random
+import signal
+import traceback
+import types
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from program_writer import Program
+from snapshots import Snapshot
+
+import framejit
+from framejit.report import events
+
+FILE = "<program>"
+#: plain: `compile`. breaks: with a graph break at random statements. hook: inside an `optimize`
+#: block. limit: with few entries per frame.
+MODES = ("plain", "breaks", "hook", "limit")
+
+
+class Slow(BaseException):
+    """A program ran for too long."""
+
+
+@dataclass
+class Report:
+    """What came of one program."""
+
+    failure: str = ""
+    #: Where the failure is, short: the same for a program that was made smaller.
+    signature: str = ""
+    skipped: list[str] = field(default_factory=list)
+    graphs: int = 0
+    breaks: list[str] = field(default_factory=list)
+    raised: int = 0
+    calls: int = 0
+
+
+class InsertBreaks(ast.NodeTransformer):
+    """Puts a graph break behind random statements of all functions."""
+
+    def __init__(self, seed: int, share: float = 0.3) -> None:
+        self.random = random.Random(seed)
+        self.share = share
+        self.inside = 0
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.inside += 1
+        self.generic_visit(node)
+        self.inside -= 1
+        return node
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if self.inside and isinstance(block, list) and not isinstance(node, ast.ClassDef):
+                setattr(node, name, [part for s in block for part in self.with_break(s)])
+        return node
+
+    def with_break(self, statement: ast.stmt) -> list[ast.stmt]:
+        first = isinstance(statement, (ast.Global, ast.Nonlocal))
+        if first or self.random.random() > self.share:
+            return [statement]
+        return [statement, *ast.parse("framejit.graph_break()").body]
+
+
+def with_breaks(source: str, seed: int) -> str:
+    """``source`` with graph breaks at random statements of its own functions."""
+    head, marker, body = source.partition("G_M =")
+    tree = InsertBreaks(seed).visit(ast.parse(marker + body))
+    return head + "import framejit\n" + ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+
+
+class Copy:
+    """One copy of a program: a module of its own."""
+
+    def __init__(self, source: str) -> None:
+        self.module = types.ModuleType("program")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            exec(compile(source, FILE, "exec"), self.module.__dict__)
+        self.main = self.module.__dict__["main"]
+
+    def arguments(self, call: str) -> tuple[Any, ...]:
+        return eval(call, self.module.__dict__)  # noqa: S307 - written by the fuzzer
+
+    def state(self) -> list[Any]:
+        """The globals that a program can change."""
+        state = []
+        for name, value in self.module.__dict__.items():
+            if isinstance(value, type) and value.__module__ == "program":
+                plain = {k: v for k, v in vars(value).items() if isinstance(v, int)}
+                state.append((name, tuple(plain.items())))
+            elif name.startswith("G_") or isinstance(value, (int, list, dict)):
+                if not name.startswith("__"):
+                    state.append((name, value))
+        return state
+
+
+def outcome(copy: Copy, function: Any, args: tuple[Any, ...], around: Any) -> dict[str, Any]:
+    """Call ``function`` and say what can be seen of it afterwards."""
+    torch.manual_seed(7)
+    out = io.StringIO()
+    result = error = None
+    with contextlib.redirect_stdout(out):
+        try:
+            with around:
+                result = function(*args)
+        except Exception as raised:  # noqa: BLE001 - compared
+            error = raised
+    gradients = backward(result)
+    taken = Snapshot()
+    seen = {
+        "raised": taken.take(error),
+        "printed": out.getvalue(),
+        "result": taken.take(result),
+        "arguments": taken.take(args),
+        "globals": [taken.take(pair) for pair in copy.state()],
+        "backward": gradients,
+        "iterators": taken.rest(),
+        "generator": hash(bytes(torch.get_rng_state().tolist())),
+        "mode": torch.is_grad_enabled(),
+        "place": place(error),
+    }
+    torch.set_grad_enabled(True)
+    return seen
+
+
+def backward(result: Any) -> str:
+    """Run backward through the tensors of a result; gradients are compared with the arguments."""
+    found = []
+    for value in result if isinstance(result, tuple) else ():
+        for tensor in value if isinstance(value, list) else (value,):
+            if isinstance(tensor, torch.Tensor) and tensor.grad_fn is not None:
+                found.append(tensor.sum())
+    try:
+        if found:
+            torch.stack([t.double() for t in found]).sum().backward()
+    except RuntimeError as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
+def place(error: BaseException | None) -> list[int]:
+    """The lines of the program in an exception's traceback, innermost last."""
+    if error is None:
+        return []
+    steps = traceback.extract_tb(error.__traceback__)
+    return [step.lineno or 0 for step in steps if step.filename == FILE][-1:]
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `Slow` behind ``seconds``."""
+
+    def stop(*_: object) -> None:
+        raise Slow
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def run(program: Program, mode: str = "plain", seed: int = 0, seconds: float = 20) -> Report:
+    """Run all calls of a program on an eager copy and on a compiled one."""
+    report = Report()
+    source = program.source
+    if mode == "breaks":
+        source = with_breaks(source, seed)
+    linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
+    limit = 2 if mode == "limit" else framejit.config.recompile_limit
+    kinds = (events.FrameSkipped, events.GraphCompiled, events.GraphBreak, events.InternalFailure)
+    with (
+        framejit.config.patch(raise_internal_errors=True, recompile_limit=limit),
+        events.recording(*kinds) as seen,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            with time_limit(seconds):
+                eager, traced = Copy(source), Copy(source)
+                compare_calls(program, mode, eager, traced, report)
+        except Slow:
+            report.failure = report.failure or "too slow"
+            report.signature = report.signature or "slow"
+        finally:
+            torch.set_grad_enabled(True)
+            framejit.reset()
+    for event in seen:
+        if isinstance(event, events.FrameSkipped):
+            report.skipped.append(event.reason)
+        elif isinstance(event, events.GraphCompiled):
+            report.graphs += 1
+        elif isinstance(event, events.GraphBreak):
+            report.breaks.append(event.reason)
+    return report
+
+
+def counting(module: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
+    """The backend: runs graphs as they are."""
+    return module
+
+
+def compare_calls(program: Program, mode: str, eager: Copy, traced: Copy, report: Report) -> None:
+    """Fill in ``report``."""
+    function, around = traced.main, contextlib.nullcontext
+    if mode == "hook":
+        around = lambda: framejit.optimize(counting)  # noqa: E731
+    else:
+        function = framejit.compile(traced.main, backend=counting)
+    for number, call in enumerate(program.calls):
+        try:
+            args, again = eager.arguments(call), traced.arguments(call)
+        except Exception:  # noqa: BLE001 - state of earlier calls may not allow this one
+            continue
+        expected = outcome(eager, eager.main, args, contextlib.nullcontext())
+        report.calls += 1
+        report.raised += bool(expected["place"])
+        try:
+            got = outcome(traced, function, again, around())
+        except BaseException as error:
+            if isinstance(error, Slow):
+                raise
+            report.failure = f"call {number}: " + "".join(traceback.format_exception(error))
+            report.signature = f"crash {type(error).__name__}"
+            return
+        for key, value in expected.items():
+            if got[key] != value:
+                path, one, two = difference(value, got[key])
+                report.failure = (
+                    f"call {number} {call}: {key}{path}\n  eager:    {one}\n  compiled: {two}"
+                )
+                report.signature = key
+                if key == "raised":
+                    report.signature += f" {name_of(value)} {name_of(got[key])}"
+                    report.failure += "\n" + str(got["raised"])[:3000]
+                return
+
+
+def name_of(taken: Any) -> str:
+    return str(taken[0])
+
+
+def difference(one: Any, two: Any, path: str = "") -> tuple[str, Any, Any]:
+    """The first place where two snapshots differ."""
+    if isinstance(one, (list, tuple)) and type(one) is type(two) and len(one) == len(two):
+        for number, (a, b) in enumerate(zip(one, two)):
+            if a != b:
+                return difference(a, b, f"{path}[{number}]")
+    return path, one, two

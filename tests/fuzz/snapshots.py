@@ -1,0 +1,115 @@
+"""What a program can see of objects, as plain data that can be compared.
+
+In: objects. Out: nested tuples; each mutable object and each tensor's memory has a number, so two
+snapshots are equal only when the same things are shared. Objects of two copies of one program give
+equal snapshots when they are alike.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import types
+from typing import Any
+
+import torch
+
+_PLAIN = (int, float, complex, str, bytes, bool, type(None), range, slice, torch.dtype, torch.device)
+_ITERATOR_LIMIT = 20
+
+
+class Snapshot:
+    """Takes one snapshot of several roots."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[int, int] = {}
+        self.memory: dict[int, int] = {}
+        self.alive: list[Any] = []
+        self.iterators: list[Any] = []
+
+    def take(self, value: Any) -> Any:
+        """``value`` as plain data."""
+        if isinstance(value, _PLAIN) and type(value).__module__ in ("builtins", "torch"):
+            return type(value).__name__, repr(value)
+        if isinstance(value, torch.Size):
+            return "Size", tuple(value)
+        if type(value) is tuple:
+            return "tuple", tuple(self.take(v) for v in value)
+        if isinstance(value, (types.ModuleType, types.BuiltinFunctionType)):
+            return "built-in", getattr(value, "__qualname__", value.__name__)
+        if isinstance(value, type):
+            return "class", value.__qualname__
+        known = self.numbers.get(id(value))
+        if known is not None:
+            return "again", known
+        self.numbers[id(value)] = len(self.numbers)
+        self.alive.append(value)
+        name = "NameError" if isinstance(value, UnboundLocalError) else type(value).__name__
+        return name, *self.content(value)
+
+    def content(self, value: Any) -> tuple[Any, ...]:
+        """The parts of an object."""
+        if isinstance(value, torch.Tensor):
+            return self.tensor(value)
+        if isinstance(value, types.FunctionType):
+            cells = [self.cell(cell) for cell in value.__closure__ or ()]
+            return value.__qualname__, self.take(value.__defaults__), cells
+        if isinstance(value, types.MethodType):
+            return self.take(value.__func__), self.take(value.__self__)
+        if isinstance(value, functools.partial):
+            return self.take(value.func), self.take(value.args), self.take(value.keywords)
+        if isinstance(value, BaseException):
+            return self.error(value)
+        if hasattr(value, "__next__"):
+            self.iterators.append(value)
+            return ()
+        parts: list[Any] = []
+        if isinstance(value, dict):
+            items = [(self.take(k), self.take(dict.__getitem__(value, k))) for k in dict.keys(value)]
+            parts.append(items)
+        elif isinstance(value, (list, tuple, collections.deque)):
+            parts.append([self.take(v) for v in type(value).__mro__[-2].__iter__(value)])
+        elif isinstance(value, (set, frozenset)):
+            parts.append([self.take(v) for v in value])
+        if hasattr(value, "__dict__"):
+            parts.append([(k, self.take(v)) for k, v in vars(value).items()])
+        return tuple(parts)
+
+    def cell(self, cell: types.CellType) -> Any:
+        try:
+            return self.take(cell.cell_contents)
+        except ValueError:
+            return "empty"
+
+    def tensor(self, value: torch.Tensor) -> tuple[Any, ...]:
+        """Everything a program can see of a tensor."""
+        data = value.detach()
+        memory = self.memory.setdefault(data.untyped_storage()._cdata, len(self.memory))
+        node = value.grad_fn.name() if value.grad_fn is not None else None
+        return (
+            str(value.dtype), tuple(value.shape), value.stride(), value.storage_offset(), memory,
+            value.requires_grad, value.is_leaf, node, repr(data.tolist()),
+            self.take(value.grad if value.is_leaf else None),
+        )  # fmt: skip
+
+    def error(self, error: BaseException) -> tuple[Any, ...]:
+        """An exception with its causes."""
+        text = str(error).splitlines()[:1] if isinstance(error, RuntimeError) else str(error)
+        if isinstance(error, (RecursionError, NameError)):
+            # Where the stack ends differs; an empty cell of an enclosing function may be called
+            # a local variable (see bytecode/continuations.py).
+            text = ""
+        cause = type(error.__cause__).__name__
+        context = type(error.__context__).__name__
+        return text, cause, context, error.__suppress_context__
+
+    def rest(self) -> list[Any]:
+        """What the iterators that were met still give; they are used up."""
+        rest = []
+        for iterator in self.iterators:
+            try:
+                rest.append(self.take(tuple(itertools.islice(iterator, _ITERATOR_LIMIT))))
+            except Exception as error:  # noqa: BLE001 - part of the snapshot
+                rest.append(self.take(error))
+        return rest

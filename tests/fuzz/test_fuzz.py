@@ -1,0 +1,59 @@
+"""Random programs behave the same compiled: results, state, output, exceptions, gradients.
+
+A failure prints the program made small; ``python tests/fuzz SEED SEED+1 --shrink 1`` does it again.
+"""
+
+from __future__ import annotations
+
+import pytest
+from program_writer import Program, random_program
+from runner import MODES, run
+from shrinker import shrink
+
+#: A function that runs no PyTorch at all, called between two graphs, has nothing to capture.
+NOTHING_TO_CAPTURE = "it runs no PyTorch operation"
+PIECE = 1000
+
+
+def run_piece(first: int, count: int, mode: str) -> None:
+    """Run programs of consecutive seeds; assert that all agree and nearly all are captured."""
+    captured = 0
+    for seed in range(first, first + count):
+        program = random_program(seed)
+        report = run(program, mode, seed)
+        if report.failure:
+            pytest.fail(f"seed {seed}, mode {mode}\n{shrink(program, mode, seed).text}")
+        captured += all(reason == NOTHING_TO_CAPTURE for reason in report.skipped)
+    assert captured >= 0.95 * count, f"only {captured} of {count} programs are captured fully"
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mode, first, count", [
+    ("plain", 0, 700), ("breaks", 700, 100), ("hook", 800, 100), ("limit", 900, 100),
+])  # fmt: skip
+def test_some_programs(mode: str, first: int, count: int) -> None:
+    run_piece(first, count, mode)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("mode, first", [
+    *[("plain", 1000 + PIECE * number) for number in range(14)],
+    *[(mode, 20_000 + 2000 * at + PIECE * half) for at, mode in enumerate(MODES[1:])
+      for half in range(2)],
+])  # fmt: skip
+def test_many_programs(mode: str, first: int) -> None:
+    run_piece(first, PIECE, mode)
+
+
+def test_a_wrong_answer_is_found_and_made_small() -> None:
+    """The fuzzer itself: a program that can tell that it is compiled fails and shrinks."""
+    source = random_program(3).source
+    body = "    import framejit\n    if framejit.is_compiling(): x = x + 1\n    y = [x]\n    return x"
+    program = Program(f"{source}\ndef main(x, n):\n{body}\n", ["(R(1), 2)", "(R(2), 3)"])
+    report = run(program)
+    assert report.signature == "result"
+    small = shrink(program, "plain", 0)
+    assert small.report.signature == "result" and len(small.program.calls) == 1
+    assert "y = " not in small.text and "class" not in small.text
+    assert len(small.text.splitlines()) < 15
