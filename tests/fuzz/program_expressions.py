@@ -4,6 +4,7 @@ row), ``pair`` (two ints), ``set`` (ints), ``obj``, ``fn`` (int to int), ``tfn``
 (iterator of ints), ``opt`` (int or None).
 """
 
+# ruff: noqa: E501 (one production a line)
 from __future__ import annotations
 
 import random
@@ -232,7 +233,7 @@ class Expressions:
             lambda: f"({e(scope, 'ilist', d)} {self.one('==', 'is', '<')} {e(scope, 'ilist', d)})",
             lambda: f"torch.equal({e(scope, 'row', d)}, {e(scope, 'row', d)})",
             lambda: f"callable({self.anything(scope, d)})",
-            lambda: f"torch.is_grad_enabled()",
+            lambda: "torch.is_grad_enabled()",
         )
 
     def anything(self, scope: Scope, d: int) -> str:

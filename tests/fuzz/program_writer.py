@@ -3,6 +3,7 @@
 In: a seed. Out: a `Program`. The same seed gives the same program in every process.
 """
 
+# ruff: noqa: E501 (one production a line)
 from __future__ import annotations
 
 import contextlib

@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-_PLAIN = (int, float, complex, str, bytes, bool, type(None), range, slice, torch.dtype, torch.device)
+_PLAIN = (int, float, complex, str, bytes, bool, type(None), range, slice)
+_PLAIN += (torch.dtype, torch.device)  # type: ignore[assignment]
 _ITERATOR_LIMIT = 20
 
 
@@ -66,8 +67,8 @@ class Snapshot:
             return ()
         parts: list[Any] = []
         if isinstance(value, dict):
-            items = [(self.take(k), self.take(dict.__getitem__(value, k))) for k in dict.keys(value)]
-            parts.append(items)
+            items = dict.items(value)  # a subclass may have its own
+            parts.append([(self.take(k), self.take(v)) for k, v in items])
         elif isinstance(value, (list, tuple, collections.deque)):
             parts.append([self.take(v) for v in type(value).__mro__[-2].__iter__(value)])
         elif isinstance(value, (set, frozenset)):

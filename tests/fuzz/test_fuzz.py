@@ -49,8 +49,8 @@ def test_many_programs(mode: str, first: int) -> None:
 def test_a_wrong_answer_is_found_and_made_small() -> None:
     """The fuzzer itself: a program that can tell that it is compiled fails and shrinks."""
     source = random_program(3).source
-    body = "    import framejit\n    if framejit.is_compiling(): x = x + 1\n    y = [x]\n    return x"
-    program = Program(f"{source}\ndef main(x, n):\n{body}\n", ["(R(1), 2)", "(R(2), 3)"])
+    body = "import framejit\n    if framejit.is_compiling(): x = x + 1\n    y = [x]\n    return x"
+    program = Program(f"{source}\ndef main(x, n):\n    {body}\n", ["(R(1), 2)", "(R(2), 3)"])
     report = run(program)
     assert report.signature == "result"
     small = shrink(program, "plain", 0)

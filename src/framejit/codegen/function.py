@@ -155,7 +155,7 @@ def _exit_values(
                 arguments.append(out.assign("callee", thunk))
             # A caller that keeps the result goes on in one continuation with what it called: its
             # thunk runs the operation only and answers the call of the continuation behind it.
-            joined = 0 < depth and len(outcome.frames) - depth <= JOINED_LIMIT
+            joined = depth > 0 and len(outcome.frames) - depth <= JOINED_LIMIT
             joined = joined and leaves_result(call_point(outcome.frames[depth - 1]))
             start = out.constant(functools.partial, "partial") if joined else tail
             thunk = call(start, out.constant(target, "break"), *arguments)

@@ -1,0 +1,179 @@
+"""Programs that the fuzzer of tests/fuzz found to behave otherwise compiled, made small."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+import torch
+
+import framejit
+from checking import CountingBackend, check
+
+
+class Box:
+    def __init__(self, n=0):
+        self.n = n
+
+
+def twice(function, *arguments):
+    """Call ``function`` for each of ``arguments`` eagerly and compiled; all outcomes."""
+    outcomes = []
+    for run in (function, framejit.compile(function, backend=CountingBackend())):
+        here = []
+        for make in arguments:
+            try:
+                here.append(run(make()))
+            except Exception as error:
+                here.append((type(error), str(error)))
+        outcomes.append(here)
+    return outcomes
+
+
+def test_p01_an_attribute_deleted_again_needs_not_exist():
+    def p01(x, box):
+        box.extra = 1
+        del box.extra
+        return x + box.n
+
+    check(p01, torch.ones(2), Box(2), graphs=1, ops=1)
+    with_extra = Box(2)
+    with_extra.extra = 5
+    compiled = framejit.compile(p01, backend="eager")
+    compiled(torch.ones(2), with_extra)
+    assert not hasattr(with_extra, "extra")
+    compiled(torch.ones(2), with_extra)
+
+
+def test_p02_a_deleted_attribute_must_exist():
+    def p02(x, box):
+        del box.n
+        return x + 1
+
+    box_eager, box = Box(), Box()
+    compiled = framejit.compile(p02, backend="eager")
+    for run, target in ((p02, box_eager), (compiled, box)):
+        run(torch.ones(2), target)
+        with pytest.raises(AttributeError, match="n") as caught:
+            run(torch.ones(2), target)
+        last = traceback.extract_tb(caught.value.__traceback__)[-1]
+        assert last.line == "del box.n"
+
+
+def test_p03_hasattr_of_what_is_removed_later():
+    def p03(x, box):
+        return x + (1 if hasattr(box, "n") else 2)
+
+    box = Box()
+    compiled = framejit.compile(p03, backend="eager")
+    assert compiled(torch.zeros(1), box).item() == 1
+    del box.n
+    assert compiled(torch.zeros(1), box).item() == 2
+
+
+def test_p04_a_name_that_is_looked_at_for_nothing_must_exist():
+    namespace = {}
+    exec("def p04(x):\n    flag\n    return x + 1\n", namespace)
+    namespace["flag"] = 1
+    compiled = framejit.compile(namespace["p04"], backend="eager")
+    compiled(torch.zeros(1))
+    del namespace["flag"]
+    with pytest.raises(NameError, match="flag"):
+        compiled(torch.zeros(1))
+
+
+def test_p05_an_operation_whose_result_is_not_needed_raises():
+    def p05(x):
+        torch.softmax(x, 0)
+        return x + 1
+
+    check(p05, torch.ones(3), graphs=1, ops=2)
+    eager, compiled = twice(p05, lambda: torch.ones(3, dtype=torch.int64))
+    assert eager == compiled and eager[0][0] is NotImplementedError
+
+
+def test_p06_overlapping_memory_is_not_written():
+    def p06(x):
+        y = x * 1
+        try:
+            y += y[0, 0]
+        except RuntimeError as error:
+            return y, str(error)[:21]
+        return y, ""
+
+    check(p06, torch.ones(2, 3), graphs=1, ops=2)
+    assert p06(torch.ones(2, 3))[1] == "unsupported operation"
+
+
+def test_p07_a_tensor_whose_elements_share_memory_is_not_written():
+    def p07(x):
+        try:
+            x.expand(2, 3).add_(1)
+        except RuntimeError:
+            return x - 1
+        return x
+
+    check(p07, torch.ones(3), graphs=1, ops=1)
+
+
+def test_p08_an_integer_tensor_takes_no_fractions():
+    def p08(x, n):
+        x += 1
+        try:
+            n[0].mul_(x)
+        except RuntimeError as error:
+            return x, str(error)
+        return x, n
+
+    check(p08, torch.ones(3), torch.ones(2, 3, dtype=torch.int64), graphs=1, ops=2)
+    check(p08, torch.ones(3), torch.ones(2, 3, dtype=torch.float64), graphs=1, ops=3)
+
+
+def test_p09_a_graph_that_raises_before_it_writes_runs_again_as_python():
+    def p09(x, table, index):
+        try:
+            row = torch.nn.functional.embedding(index, table)
+            x.add_(1)
+        except IndexError:
+            return x - 1
+        return row.sum()
+
+    for index in (1, 9):
+        check(p09, torch.ones(3), torch.ones(4, 3), torch.tensor([index]), graphs=1)
+
+
+def test_p10_a_graph_that_raises_after_it_has_written_says_where():
+    def p10(x, table, index):
+        x.add_(1)
+        y = x * 2
+        return torch.nn.functional.embedding(index, table) + y
+
+    compiled = framejit.compile(p10, backend="eager")
+    x = torch.ones(3)
+    with pytest.raises(IndexError) as caught:
+        compiled(x, torch.ones(4, 3), torch.tensor([9]))
+    assert x.tolist() == [2, 2, 2]
+    lines = [step.line for step in traceback.extract_tb(caught.value.__traceback__)]
+    assert "return torch.nn.functional.embedding(index, table) + y" in lines
+
+
+def test_p11_breaks_in_a_deep_recursion():
+    def down(x, n):
+        if n == 0:
+            return x
+        framejit.graph_break()
+        return down(x + 1, n - 1) * 1
+
+    with framejit.config.patch(recompile_limit=100):
+        check(down, torch.ones(1), 60, graphs=61, ops=86)
+
+
+def test_p12_breaks_in_an_endless_recursion():
+    def endless(x):
+        framejit.graph_break()
+        return endless(x + 1)
+
+    compiled = framejit.compile(endless, backend="eager")
+    for _ in range(2):
+        with pytest.raises(RecursionError):
+            compiled(torch.ones(1))
