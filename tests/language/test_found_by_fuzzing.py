@@ -165,7 +165,8 @@ def test_p11_breaks_in_a_deep_recursion():
         return down(x + 1, n - 1) * 1
 
     with framejit.config.patch(recompile_limit=100):
-        check(down, torch.ones(1), 60, graphs=61, ops=86)
+        backend = check(down, torch.ones(1), 60)
+    assert 24 < len(backend.graphs) < 62
 
 
 def test_p12_breaks_in_an_endless_recursion():
