@@ -50,6 +50,7 @@ class Stretch:
             raise GraphBreak(f"{what} changes torch's global state")
         builder._effects -= self._kept
         builder._random -= self._kept
+        builder.set_aside(self.nodes)
 
     def shares_memory(self, node: _Node) -> bool:
         """Is this output not made inside, or perhaps a view of something?"""
