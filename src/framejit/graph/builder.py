@@ -327,7 +327,7 @@ class GraphBuilder:
                 continue  # a constant, an effect, or an item of another node's result
             args = lower(tuple(self._lookup(arg) for arg in node.args))
             kwargs = lower({key: self._lookup(value) for key, value in node.kwargs.items()})
-            with isolated(), self._states[node].applied(), self._world.mode:
+            with isolated(), self._states[node].applied(), self._world.running():
                 raw = invoke(node.target, args, kwargs)
             assign(self._examples[node], raw)
         for node in self.graph.nodes:

@@ -42,6 +42,19 @@ class FakeWorld:
                 self._symbols.attach(self._mode)
         return self._mode
 
+    def running(self) -> contextlib.AbstractContextManager[Any]:
+        """The state in which operations on fake tensors run."""
+        mode = self.mode
+        if self._symbols is None:
+            return mode
+        # Composite operators in C++ want sizes that are numbers; their Python forms do not.
+        from torch._dispatch.python import enable_python_dispatcher  # imports functorch
+
+        stack = contextlib.ExitStack()
+        stack.enter_context(mode)
+        stack.enter_context(enable_python_dispatcher())
+        return stack
+
     @property
     def symbols(self) -> Symbols:
         """The symbols for sizes that vary; asking for them makes symbolic sizes possible."""

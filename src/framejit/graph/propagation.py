@@ -111,7 +111,7 @@ class Call:
     def run(self) -> None:
         """Run on fake tensors, and hand them to the examples of ``result``."""
         args, kwargs = lower(self.args), lower(self.kwargs)
-        with isolated(), self.state.applied(), self.world.mode:
+        with isolated(), self.state.applied(), self.world.running():
             result = invoke(self.target, args, kwargs)
         assign(self.result, result)
 
@@ -297,10 +297,10 @@ def _run(
     try:
         quiet.on = True
         if known is None or known.effects.random:
-            with world.mode, observer:
+            with world.running(), observer:
                 raw = invoke(target, fake_args, fake_kwargs)
         else:
-            with world.mode:
+            with world.running():
                 raw = invoke(target, fake_args, fake_kwargs)
     except Exception as error:
         refresh(related)

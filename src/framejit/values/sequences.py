@@ -593,9 +593,9 @@ def existing_tuple(
 
 @wraps(torch.Size)
 def wrap_size(space: Space, source: Source, obj: torch.Size) -> Value:
-    """An existing torch.Size."""
-    space.guard(source, "EQUALS_MATCH", obj)
-    return TupleValue([space.constant(int(item)) for item in obj], source, torch.Size, obj)
+    """An existing torch.Size: its numbers may vary one by one."""
+    space.guard(source, "TYPE_MATCH", torch.Size)
+    return existing_tuple(space, source, obj, torch.Size)
 
 
 WRAP_RULES.insert(0, (lambda obj: is_struct_sequence(type(obj)), wrap_tuple))

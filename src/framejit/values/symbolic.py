@@ -154,13 +154,19 @@ def wrap_sizes(space: Space, source: Source, obj: torch.Tensor) -> Example | Non
 
 # -- operators -------------------------------------------------------------------------------------
 
+def _square_root(number: Any) -> Any:
+    if not number >= 0:
+        raise ValueError("math domain error")
+    return torch.sym_sqrt(number)  # type: ignore[attr-defined]
+
+
 _EXACT = {
     operator.add: "add", operator.sub: "sub", operator.mul: "mul", operator.truediv: "truediv",
     operator.floordiv: "floordiv", operator.mod: "mod", operator.pow: "pow", operator.neg: "neg",
     operator.lt: "lt", operator.le: "le", operator.eq: "eq", operator.ne: "ne", operator.gt: "gt",
     operator.ge: "ge", abs: "abs", math.floor: "floor", math.ceil: "ceil", torch.sym_int: "trunc",
     math.trunc: "trunc", torch.sym_float: "to_float", torch.sym_max: "max", torch.sym_min: "min",
-    math.sqrt: "sqrt", torch.sym_sqrt: "sqrt",  # type: ignore[attr-defined]
+    _square_root: "sqrt",
 }  # fmt: skip
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 
@@ -211,10 +217,11 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
 
 
 def _plain_power(numbers: list[Any], floats: bool) -> bool:
-    exponent = numbers[1]
-    if type(exponent) is not int or exponent < 0:
-        return False
-    return not floats or exponent <= 3
+    """Whether a power is a real number that needs no case distinction."""
+    base, exponent = numbers
+    if floats:
+        return bool(_decided(lambda: bool(base > 0)))
+    return bool(_decided(lambda: bool(exponent >= 0)))
 
 
 def _tree(space: Space, operand: Value) -> Tree:
@@ -305,7 +312,7 @@ def install() -> None:
     table: tuple[tuple[Any, Any], ...] = (
         (int, _int), (float, torch.sym_float), (abs, abs), (operator.index, _identity),
         (math.floor, math.floor), (math.ceil, math.ceil), (math.trunc, torch.sym_int),
-        (math.sqrt, math.sqrt), (torch.sym_int, torch.sym_int), (torch.sym_float, torch.sym_float),
+        (math.sqrt, _square_root), (torch.sym_int, torch.sym_int), (torch.sym_float, torch.sym_float),
     )  # fmt: skip
     for function, symbolic in table:
         _override(function, symbolic)
