@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from checking import CountingBackend
 
 import framejit
+from checking import CountingBackend
 from framejit.report import events
 
 

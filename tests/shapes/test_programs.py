@@ -4,10 +4,10 @@ import random
 
 import pytest
 import torch
-from checking import Outcome, compare_outcomes
 from shape_programs import PROGRAMS
 
 import framejit
+from checking import Outcome, compare_outcomes
 
 
 def compare(compiled, name, n, m):

@@ -312,7 +312,8 @@ def install() -> None:
     table: tuple[tuple[Any, Any], ...] = (
         (int, _int), (float, torch.sym_float), (abs, abs), (operator.index, _identity),
         (math.floor, math.floor), (math.ceil, math.ceil), (math.trunc, torch.sym_int),
-        (math.sqrt, _square_root), (torch.sym_int, torch.sym_int), (torch.sym_float, torch.sym_float),
+        (math.sqrt, _square_root), (torch.sym_int, torch.sym_int),
+        (torch.sym_float, torch.sym_float),
     )  # fmt: skip
     for function, symbolic in table:
         _override(function, symbolic)
