@@ -29,7 +29,9 @@ class Source:
     Python function of the value).
     """
 
-    __slots__ = ("accessor", "base", "captured", "children", "fact_keys", "facts", "key", "label")
+    __slots__ = (
+        "accessor", "base", "captured", "children", "fact_keys", "facts", "key", "label", "read",
+    )  # fmt: skip
 
     def __init__(self, base: Source | None, accessor: str, key: Any, label: str = "") -> None:
         self.base = base
@@ -40,6 +42,8 @@ class Source:
         self.facts: list[Fact] = []
         self.fact_keys: set[Any] = set()
         self.captured = False
+        #: Was it found to be there, whatever it is?
+        self.read = False
 
     def child(self, accessor: str, key: Any = None) -> Source:
         """The source reached from this one; made once per path."""

@@ -6,6 +6,7 @@ anew; ALLOWED: it may be; FREE: it must not be. Results are always those of eage
 
 import pytest
 import soundness_arguments  # noqa: F401 - its rows
+import soundness_identity  # noqa: F401
 import soundness_modules  # noqa: F401
 import soundness_objects  # noqa: F401
 import soundness_state  # noqa: F401

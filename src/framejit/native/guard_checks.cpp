@@ -436,6 +436,26 @@ static Answer equals_pure(PyObject* value, PyObject* expected) {
   return compares_by_identity(type) ? Answer::No : Answer::Unknown;
 }
 
+static bool equals_full(PyObject* value, PyObject* expected);
+
+// The same elements with the same types: {1} == {1.0} is not enough. Two sets that were built alike
+// list their elements alike; otherwise each one is looked for.
+static bool elements_equal(PyObject* value, PyObject* expected) {
+  Ref left = Ref::steal(PySequence_List(value)), right = Ref::steal(PySequence_List(expected));
+  if (!left || !right || PyList_GET_SIZE(left.get()) != PyList_GET_SIZE(right.get())) {
+    PyErr_Clear();
+    return false;
+  }
+  Py_ssize_t size = PyList_GET_SIZE(left.get());
+  for (Py_ssize_t i = 0; i < size; i++) {
+    PyObject* element = PyList_GET_ITEM(left.get(), i);
+    bool found = equals_full(element, PyList_GET_ITEM(right.get(), i));
+    for (Py_ssize_t j = 0; j < size && !found; j++) found = equals_full(element, PyList_GET_ITEM(right.get(), j));
+    if (!found) return false;
+  }
+  return true;
+}
+
 static bool equals_full(PyObject* value, PyObject* expected) {
   Answer quick = equals_pure(value, expected);
   if (quick != Answer::Unknown) return quick == Answer::Yes;
@@ -447,6 +467,7 @@ static bool equals_full(PyObject* value, PyObject* expected) {
   }
   int equal = PyObject_RichCompareBool(value, expected, Py_EQ);
   if (equal < 0) PyErr_Clear();
+  if (equal == 1 && PyAnySet_CheckExact(value)) return elements_equal(value, expected);
   return equal == 1;
 }
 

@@ -14,8 +14,15 @@ static PyObject* python_type_version(PyObject*, PyObject* type) {
   return PyLong_FromUnsignedLong(type_version(reinterpret_cast<PyTypeObject*>(type)));
 }
 
+static PyObject* python_has_generic_getattr(PyObject*, PyObject* type) {
+  if (!PyType_Check(type)) return PyErr_Format(PyExc_TypeError, "expected a class");
+  return PyBool_FromLong(reinterpret_cast<PyTypeObject*>(type)->tp_getattro == PyObject_GenericGetAttr);
+}
+
 static PyMethodDef functions[] = {
     {"dict_version", python_dict_version, METH_O, "The version tag of a dict: changes with every write."},
+    {"has_generic_getattr", python_has_generic_getattr, METH_O,
+     "Whether attributes of the instances of a class are looked up as those of plain objects."},
     {"type_version", python_type_version, METH_O, "The version tag of a type; 0 if it has none."},
     {nullptr, nullptr, 0, nullptr}};
 

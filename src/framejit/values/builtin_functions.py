@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import types
+import typing
 from abc import ABCMeta
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -165,9 +166,9 @@ def _ask_metaclass(
             assert method is not None
             return space.call(method, [value], {})
         answer = issubclass(cls, wanted)
-        if not answer and is_user_class(cls):  # it can be registered later
+        if is_user_class(cls) and wanted not in cls.__mro__:  # it can be registered or changed
             asked = space.class_source(wanted).child("call", _Subclass(cls))
-            space.guard(asked, "ID_MATCH", False)
+            space.guard(asked, "ID_MATCH", answer)
         return space.constant(answer)
     if issubclass(wanted, torch.nn.Parameter | torch.nn.Buffer) and function == "isinstance":
         if issubclass(cls, wanted):
@@ -181,16 +182,45 @@ def _ask_metaclass(
             return space.constant(real is not None and bool(getattr(real, flag, False)))
         return space.constant(False)
     if type(wanted).__module__ == "typing":
-        return space.constant(issubclass(cls, wanted))  # runtime-checkable protocols
+        return space.constant(_fits_protocol(space, value, cls, wanted, function))
     if type(found.raw) is not types.FunctionType:
         if issubclass(cls, torch.Tensor):  # torch.FloatTensor and its like look at the dtype
             fake = getattr(value, "fake", None)
-            if fake is not None and function == "isinstance":
+            if function == "isinstance" and fake is None:
+                raise GraphBreak(f"isinstance() of a {value.describe()} that is not traced")
+            if function == "isinstance":
                 return space.constant(isinstance(fake(space), wanted))
         return space.constant(issubclass(cls, wanted))
     method = space.special_method(classes, hook)
     assert method is not None
     return space.call(method, [value], {})
+
+
+def _fits_protocol(space: Space, value: Value, cls: type, wanted: type, function: str) -> bool:
+    """Does the class, or the instance, have all that a runtime-checkable protocol names?"""
+    if wanted in cls.__mro__:
+        return True
+    complaint = None
+    try:
+        answer = issubclass(cls, wanted)
+    except TypeError as error:  # it has members that are not methods: only instances can be asked
+        complaint = error
+        answer = False
+    if function == "issubclass":
+        if complaint is not None:
+            return space.raise_real(complaint)
+        if is_user_class(cls):
+            asked = space.class_source(wanted).child("call", _Subclass(cls))
+            space.guard(asked, "ID_MATCH", answer)
+        return answer
+    for name in sorted(typing._get_protocol_attrs(wanted)):  # type: ignore[attr-defined]
+        if not space.truth(_hasattr(space, value, space.constant(name))):
+            return answer
+        if callable(getattr(wanted, name, None)):  # a method set to None is none
+            member = space.getattr_now(value, name).realize()
+            if member.is_constant and member.as_python() is None:
+                return answer
+    return True
 
 
 def _has_python_hook(wanted: type) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from framejit import native
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
@@ -142,7 +143,10 @@ class OpaqueValue(Value):
         cls = type(self.obj)
         for hook in ("__getattribute__", "__getattr__"):
             found = space.class_attribute(cls, hook)
-            if found is not None and isinstance(found.raw, types.FunctionType):
+            if found is not None and (
+                isinstance(found.raw, types.FunctionType)
+                or not native.has_generic_getattr(found.owner)
+            ):
                 raise GraphBreak(f"attribute {name!r} of a {self.describe()}")
         found = space.class_attribute(cls, name)
         data = found is not None and hasattr(type(found.raw), "__set__")
@@ -347,15 +351,24 @@ def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: s
         # `value` may be overridden; the enum machinery's own descriptor is a DynamicClassAttribute.
         found = space.class_attribute(cls, name)
         if found is None or isinstance(found.raw, types.DynamicClassAttribute | enum.property):
-            return constant_value(space, getattr(member, name))
+            return _enum_part(space, member, f"_{name.strip('_')}_")
     found = space.class_attribute(cls, name)
     if found is not None:
         if isinstance(found.raw, enum.property):
             return constant_value(space, getattr(member, name))
         return space.bind_class_attribute(found, value, cls, name)
     if name in member.__dict__:
-        return constant_value(space, member.__dict__[name])
+        return _enum_part(space, member, name)
     return space.generic_getattr(value, name)
+
+
+def _enum_part(space: Space, member: enum.Enum, name: str) -> Value:
+    """What a member keeps in its ``__dict__``: only its name and a plain value never change."""
+    part = member.__dict__[name]
+    if name in ("_name_", "_value_") and type(part) in PURE_TYPES:
+        return constant_value(space, part)
+    root = space.const_source(member, f"{type(member).__qualname__}.{member.__dict__['_name_']}")
+    return space.load(root.child("dict").child("item", name), part)
 
 
 @wraps(type(None), bool, type(Ellipsis), type(NotImplemented), torch.dtype, torch.layout)

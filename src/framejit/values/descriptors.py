@@ -15,6 +15,7 @@ import torch
 from framejit.exc import GraphBreak
 from framejit.values.base import Value
 from framejit.values.functions import BoundBuiltin, MethodValue
+from framejit.values.operators import is_user_class
 from framejit.values.space import LOOKASIDES, ClassAttribute, Result, Space
 
 _C_METHODS = (
@@ -64,6 +65,9 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
         return _cached_property(space, found, value, name)
     getter = type(raw).__dict__.get("__get__") if hasattr(type(raw), "__get__") else None
     if getter is None and not hasattr(type(raw), "__get__"):
+        if is_user_class(kind):  # it can become a descriptor later
+            space.class_attribute(kind, "__get__")
+            space.class_attribute(kind, "__set__")
         return space.load(source, raw)
     if isinstance(raw, (types.BuiltinFunctionType, type)):
         return space.load(source, raw)

@@ -35,10 +35,12 @@ _BY_ADDRESS = (types.BuiltinFunctionType, types.MethodWrapperType, types.Wrapper
 class ObjectKey:
     """The key of an object that is hashed by its address: a real object, or a value made here."""
 
-    __slots__ = ("target",)
+    __slots__ = ("target", "value")
 
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: Any, value: Value | None = None) -> None:
         self.target = target
+        #: What the program holds, unless the key was found in an existing container.
+        self.value = value
 
     def __eq__(self, other: object) -> bool:
         return type(other) is ObjectKey and other.target is self.target
@@ -83,10 +85,11 @@ class UserKey:
 class IdentityKey:
     """The key of ``id(target)``: equal to other identities, never to a number (`separate`)."""
 
-    __slots__ = ("target",)
+    __slots__ = ("target", "value")
 
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: Any, value: Value | None = None) -> None:
         self.target = target
+        self.value = value
 
     def __eq__(self, other: object) -> bool:
         return type(other) is IdentityKey and other.target is self.target
@@ -224,7 +227,59 @@ def key_of(space: Space, value: Value) -> Any:
             f"a {value.describe()} with its own __hash__ is used as a key of a dict or set"
         )
     real = real_object(value)
-    return ObjectKey(value if real is None else real)
+    if real is None:
+        return ObjectKey(value)
+    tell_apart(space, value)
+    return ObjectKey(real, value)
+
+
+#: So many objects used as keys are compared pairwise; more are known by their identity.
+_PAIRWISE = 8
+
+
+def tell_apart(space: Space, value: Value) -> None:
+    """Guard that an existing object is none of the others that the program uses as keys."""
+    if value.source is None or value.source.accessor == "const" or value in space.keys:
+        return
+    others = space.keys
+    others[value] = None
+    if space.pin_keys:
+        pin(space, value)
+    elif len(others) > _PAIRWISE:
+        space.pin_keys = True
+        for one in others:
+            pin(space, one)
+    elif len(others) > 1:
+        sources = tuple([one.source for one in others if one is not value])
+        space.guard(value.source, "DISTINCT", sources)
+
+
+def pin(space: Space, value: Value | None) -> None:
+    """Guard the identity of an existing object: an existing container is asked for it."""
+    if value is None or value.source is None or value.source.accessor == "const":
+        return
+    space.guard(value.source, "ID_MATCH", real_object(value))
+
+
+def pin_key(space: Space, key: Any) -> None:
+    """The same for the objects that a key is made of."""
+    if type(key) is tuple or type(key) is frozenset:
+        for part in key:
+            pin_key(space, part)
+    elif type(key) is ObjectKey or type(key) is IdentityKey:
+        pin(space, key.value)
+
+
+def pin_all(space: Space, keys: Iterable[Any]) -> None:
+    """The program uses the ``keys`` of an existing container, which may hold objects."""
+    if any(mentions(key, _is_object) for key in keys):
+        for value in space.keys:
+            pin(space, value)
+        space.pin_keys = True
+
+
+def _is_object(key: Any) -> bool:
+    return type(key) is ObjectKey
 
 
 def real_object(value: Value) -> Any:

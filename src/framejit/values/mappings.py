@@ -19,8 +19,11 @@ from framejit.values.base import Value
 from framejit.values.iterators import DictIterator
 from framejit.values.keys import (
     IdentityKey,
+    UserKey,
     key_of,
     key_of_real,
+    pin_all,
+    pin_key,
     real_key,
     separate,
     value_of_key,
@@ -112,6 +115,7 @@ class DictValue(ContainerValue):
         self.complete = True
         self.blind.clear()
         self.removed.clear()
+        pin_all(space, out)
 
     def lookup(self, space: Space, key: Any) -> Pair | None:
         """The entry for ``key``; in an incomplete dict its presence or absence is guarded."""
@@ -124,11 +128,12 @@ class DictValue(ContainerValue):
             return None
         known, real = real_key(key)
         if not known:
-            if type(key) in (tuple, frozenset, IdentityKey):
+            if type(key) in (tuple, frozenset, IdentityKey, UserKey):
                 self.look_at_all(space)
                 return self.pairs.get(key)
             return None  # an object made while capturing cannot be a key of an existing dict
         assert self.source is not None
+        pin_key(space, key)
         child = self.source.child("item", real)
         if not _has(self.obj, real):
             space.guard(child, "ABSENT")

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from framejit import native
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import operators
@@ -57,6 +58,8 @@ class ObjectValue(Value):
             method = MethodValue(space.load(custom.source, custom.raw), self)
             if handler is None:
                 return space.call(method, [ConstantValue(name)], {})
+        elif custom is not None and not native.has_generic_getattr(custom.owner):
+            raise GraphBreak(f"attribute {name!r} of a {self.describe()}")
         return self.plain_getattr(space, name)
 
     def plain_getattr(self, space: Space, name: str) -> Result:

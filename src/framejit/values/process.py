@@ -19,7 +19,7 @@ from framejit.values.base import Value
 from framejit.values.builtin_functions import builtin
 from framejit.values.classes import class_value
 from framejit.values.constants import ConstantValue
-from framejit.values.keys import IdentityKey, hash_known_here
+from framejit.values.keys import IdentityKey, hash_known_here, tell_apart
 from framejit.values.operators import identical
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Result, Space, wraps
@@ -65,7 +65,10 @@ class IdentityValue(Value):
         """Its key in dicts and sets."""
         target: Any = self.function if self.target is None else self.target
         real = getattr(target, "obj", None)
-        return IdentityKey(target if real is None else real)
+        if real is None:
+            return IdentityKey(target)
+        tell_apart(space, target)
+        return IdentityKey(real, target)
 
 
 @builtin(id, 1)

@@ -20,6 +20,7 @@ from framejit.values.keys import (
     ObjectKey,
     key_of,
     key_of_real,
+    pin_all,
     real_key,
     separate,
     value_of_key,
@@ -97,6 +98,7 @@ class SetValue(ContainerValue):
                 key = key_of_real(element)
                 keys.add(key)
                 self.values[key] = value_of_key(self.space, element, self.source)
+            pin_all(self.space, keys)
         return keys
 
     def entries(self, space: Space | None) -> list[tuple[Any, Value]]:

@@ -165,6 +165,9 @@ class Space:
         self.class_writes: dict[type, dict[str, Value | None]] = {}
         #: Classes known by their structure: where they are.
         self.local_classes: dict[type, Source] = {}
+        #: The existing objects that the program uses as keys; shall they be known by identity?
+        self.keys: dict[Value, None] = {}
+        self.pin_keys = False
         self._loaded: dict[Source, Value] = {}
         self._known: dict[int, tuple[Any, Value]] = {}
         self._class_attributes: dict[tuple[type, str], ClassAttribute | None] = {}
@@ -209,6 +212,7 @@ class Space:
         value = self._loaded.get(source)
         if value is None:
             value = self._loaded[source] = LazyValue(self, source, obj)
+            source.read = True
         return value
 
     def preload(self, source: Source, value: Value) -> None:

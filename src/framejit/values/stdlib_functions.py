@@ -28,12 +28,14 @@ from framejit.values.deques import DequeValue
 from framejit.values.exceptions import ExceptionValue
 from framejit.values.folding import fold
 from framejit.values.functions import FunctionValue
+from framejit.values.keys import pin, real_object
 from framejit.values.mappings import DictValue, new_dict
 from framejit.values.methods import Result
 from framejit.values.objects import ObjectValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue, copy_as
 from framejit.values.space import CODE_LOOKASIDES, LOOKASIDES, Space, lookaside, wraps
+from framejit.values.tensors import TensorValue
 
 # -- functools -------------------------------------------------------------------------------------
 
@@ -122,8 +124,24 @@ def _partial(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Resul
     return PartialValue(function, args[1:], dict(kwargs))
 
 
+class _Cached(NamedTuple):
+    """Asks a cached function for its result; the function below runs when it is not there."""
+
+    args: tuple[Any, ...]
+    kwargs: tuple[tuple[str, Any], ...]
+    types: tuple[type, ...]
+
+    def __call__(self, function: Any) -> Any:
+        return function(*self.args, **dict(self.kwargs))
+
+
 class CachedFunctionValue(Value):
-    """A function under ``functools.lru_cache``: traced through, as if nothing were cached."""
+    """A function under ``functools.lru_cache``.
+
+    Called with constants and existing objects, it is asked for its result now and, as a guard,
+    before each later call. With tensors and with what was made while capturing nothing can be in
+    the cache: it is traced through.
+    """
 
     __slots__ = ("obj",)
 
@@ -142,7 +160,28 @@ class CachedFunctionValue(Value):
         return space.load(self.source.child("attr", "__wrapped__"), self.obj.__wrapped__)
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        return space.call(self.wrapped(space), args, kwargs)
+        values = [value.realize() for value in (*args, *kwargs.values())]
+        reals = [
+            value.as_python() if value.is_constant else real_object(value) for value in values
+        ]
+        if any(
+            (real is None and not value.is_constant) or isinstance(value, TensorValue)
+            for real, value in zip(reals, values, strict=True)
+        ):
+            return space.call(self.wrapped(space), args, kwargs)
+        for value in values:
+            if not value.is_constant:
+                pin(space, value)
+        named = tuple(zip(kwargs, reals[len(args) :], strict=True))
+        asked = _Cached(tuple(reals[: len(args)]), named, tuple(map(type, reals)))
+        try:
+            hash(asked)
+            result = asked(self.obj)
+        except Exception as error:
+            name = getattr(self.obj, "__qualname__", "a function")
+            raise GraphBreak(f"{name}() under functools.lru_cache raised") from error
+        space.changes += 1
+        return space.load(self.source.child("call", asked), result)
 
     def getattr(self, space: Space, name: str) -> Result:
         if name in self.obj.__dict__:

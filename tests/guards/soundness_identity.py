@@ -1,0 +1,275 @@
+"""Rows of the soundness table: presence, identity as a key, kinds of classes, caches."""
+
+import enum
+import functools
+import threading
+import typing
+
+import torch
+from soundness import ALLOWED, FREE, NEEDED, add, row
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+class Thing:
+    """Hashed by its address."""
+
+
+def thing(**members):
+    made = Thing()
+    made.__dict__.update(members)
+    return made
+
+
+# -- what is there -----------------------------------------------------------------------------
+
+
+@row(NEEDED)
+def hasattr_deleted(w):
+    o = thing(q=1)
+    return lambda x: x + 1 if hasattr(o, "q") else x - 1, (X,), lambda: delattr(o, "q")
+
+
+@row(NEEDED)
+def hasattr_other_object(w):
+    f = lambda x, o: x + 1 if hasattr(o, "q") else x - 1
+    return f, (X, thing(q=1)), lambda: (X, thing())
+
+
+@row(FREE)
+def hasattr_other_value(w):
+    o = thing(q=1)
+    return lambda x: x + 1 if hasattr(o, "q") else x - 1, (X,), lambda: setattr(o, "q", "text")
+
+
+@row(NEEDED)
+def hasattr_module_parameter(w):
+    m = torch.nn.Linear(3, 3)
+    f = lambda x: x + 1 if hasattr(m, "bias") else x - 1
+    return f, (X,), lambda: delattr(m, "bias")
+
+
+@row(NEEDED)
+def attribute_read_and_dropped(w):
+    o = thing(q=1)
+
+    def f(x):
+        try:
+            o.q
+        except AttributeError:
+            return x - 1
+        return x + 1
+
+    return f, (X,), lambda: delattr(o, "q")
+
+
+@row(NEEDED)
+def slot_read_and_dropped(w):
+    class Slotted:
+        __slots__ = ("q",)
+
+    o = Slotted()
+    o.q = 1
+    return lambda x: x + 1 if hasattr(o, "q") else x - 1, (X,), lambda: delattr(o, "q")
+
+
+@row(NEEDED)
+def cell_emptied(w):
+    value = 1
+
+    def f(x):
+        try:
+            value
+        except NameError:
+            return x - 1
+        return x + 1
+
+    def change():
+        nonlocal value
+        del value
+
+    return f, (X,), change
+
+
+# -- objects as keys ---------------------------------------------------------------------------
+
+KEYS = {
+    "object": Thing,
+    "module": torch.nn.ReLU,
+    "tensor": lambda: torch.ones(2, 3),
+    "parameter": lambda: torch.nn.Parameter(torch.ones(2, 3)),
+    "function": lambda: lambda: None,
+}
+for _name, _make in KEYS.items():
+
+    def _dict(w, make=_make):
+        a, b = make(), make()
+        table = {a: 1.0, b: 2.0}
+        return lambda x, o: x * table[o], (X, a), lambda: (X, b)
+
+    def _set(w, make=_make):
+        a, b = make(), make()
+        members = {a}
+        return lambda x, o: x + 1 if o in members else x - 1, (X, a), lambda: (X, b)
+
+    def _local(w, make=_make):
+        a, b = make(), make()
+        return lambda x, o, p: x * len({o, p}), (X, a, b), lambda: (X, a, a)
+
+    def _local_others(w, make=_make):
+        return lambda x, o, p: x * len({o, p}), (X, make(), make()), lambda: (X, make(), make())
+
+    def _seen(w, make=_make):
+        def f(x, *objects):
+            seen = {}
+            for o in objects:
+                if o not in seen:
+                    seen[o] = len(seen)
+                    x = x + len(seen)
+            return x
+
+        a, b, c = make(), make(), make()
+        return f, (X, a, b, c), lambda: (X, a, b, a)
+
+    add(f"key_of_dict_{_name}", NEEDED, _dict)
+    add(f"member_of_set_{_name}", NEEDED, _set)
+    add(f"keys_become_one_{_name}", NEEDED, _local)
+    add(f"keys_stay_apart_{_name}", FREE if _name != "function" else ALLOWED, _local_others)
+    add(f"seen_before_{_name}", NEEDED, _seen)
+
+
+@row(NEEDED)
+def many_objects_as_keys(w):
+    things = [Thing() for _ in range(12)]
+    f = lambda x, objects: x * len(set(objects))
+    return f, (X, things), lambda: (X, [*things[:11], things[0]])
+
+
+@row(NEEDED)
+def key_with_its_own_equality(w):
+    class Key:
+        def __init__(self, v):
+            self.v = v
+
+        def __hash__(self):
+            return hash(self.v)
+
+        def __eq__(self, other):
+            return self.v == other.v
+
+    table = {Key(1): 1.0, Key(2): 2.0}
+    return lambda x, k: x * table.get(k, 7.0), (X, Key(1)), lambda: (X, Key(2))
+
+
+SETS = {
+    "float": ({1}, {1.0}), "bool": ({1, 2}, {True, 2}), "tuple": ({(1,)}, {(1.0,)}),
+    "frozen": (frozenset({1}), frozenset({1.0})),
+}  # fmt: skip
+for _name, (_one, _two) in SETS.items():
+
+    def _types(w, one=_one, two=_two):
+        def f(x, s):
+            for k in s:
+                x = x.long() * (k if not isinstance(k, tuple) else k[0])
+            return x
+
+        return f, (X, one), lambda: (X, two)
+
+    add(f"set_of_other_types_{_name}", NEEDED, _types)
+
+
+# -- classes, enums, caches ---------------------------------------------------------------------
+
+
+@row(NEEDED)
+def protocol_is_met_later(w):
+    @typing.runtime_checkable
+    class P(typing.Protocol):
+        def foo(self): ...
+
+    class B:
+        pass
+
+    b = B()
+    f = lambda x: x + 1 if isinstance(b, P) else x - 1
+    return f, (X,), lambda: setattr(B, "foo", lambda self: 1)
+
+
+@row(NEEDED)
+def protocol_is_met_by_the_instance(w):
+    @typing.runtime_checkable
+    class P(typing.Protocol):
+        foo: int
+
+    f = lambda x, b: x + 1 if isinstance(b, P) else x - 1
+    return f, (X, thing()), lambda: (X, thing(foo=1))
+
+
+@row(NEEDED)
+def class_attribute_becomes_a_descriptor(w):
+    class D:
+        pass
+
+    class A:
+        d = D()
+
+    a = A()
+    f = lambda x: x * (2 if isinstance(a.d, D) else a.d)
+    return f, (X,), lambda: setattr(D, "__get__", lambda self, o, t: 5)
+
+
+@row(NEEDED)
+def enum_attribute(w):
+    class E(enum.Enum):
+        A = 1
+
+    E.A.extra = 2.0
+    return lambda x, e: x * e.extra, (X, E.A), lambda: setattr(E.A, "extra", 9.0)
+
+
+@row(NEEDED)
+def enum_mutable_value(w):
+    class E(enum.Enum):
+        A = [1]
+
+    return lambda x, e: x * e.value[0], (X, E.A), lambda: E.A.value.__setitem__(0, 5)
+
+
+@row(FREE)
+def cached_function_reads_what_changed(w):
+    state = thing(v=1.0)
+
+    @functools.lru_cache
+    def cached(k):
+        return k * state.v
+
+    return lambda x: x * cached(2), (X,), lambda: setattr(state, "v", 5.0)
+
+
+@row(NEEDED)
+def cached_function_cleared(w):
+    state = thing(v=1.0)
+
+    @functools.lru_cache
+    def cached(k):
+        return k * state.v
+
+    def change():
+        state.v = 5.0
+        cached.cache_clear()
+
+    return lambda x: x * cached(2), (X,), change
+
+
+@row(NEEDED)
+def thread_local_attribute(w):
+    local = threading.local()
+    local.v = 3.0
+    f = lambda x: x * getattr(local, "v", 9.0)
+    return f, (X,), lambda: setattr(local, "v", 4.0)
+
+
+@row(ALLOWED)
+def layout_of_a_tensor(w):
+    f = lambda t: isinstance(t, torch.FloatTensor)
+    return f, (X.to_sparse(),), lambda: (X,)
