@@ -186,9 +186,9 @@ def _ask_metaclass(
     if type(found.raw) is not types.FunctionType:
         if issubclass(cls, torch.Tensor):  # torch.FloatTensor and its like look at the dtype
             fake = getattr(value, "fake", None)
-            if function == "isinstance" and fake is None:
-                raise GraphBreak(f"isinstance() of a {value.describe()} that is not traced")
             if function == "isinstance":
+                if fake is None:
+                    raise GraphBreak(f"isinstance() of a {value.describe()} that is not traced")
                 return space.constant(isinstance(fake(space), wanted))
         return space.constant(issubclass(cls, wanted))
     method = space.special_method(classes, hook)
