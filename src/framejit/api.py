@@ -248,8 +248,11 @@ def _a(value: object) -> str:
     return f"an instance of {type(value).__name__}"
 
 
-def graph_break() -> None:
-    """End the current graph here; the next one starts behind it. Does nothing in eager code."""
+def graph_break(reason: str = "") -> None:
+    """End the current graph here; the next one starts behind it. Does nothing in eager code.
+
+    ``reason`` is shown wherever graph breaks are explained.
+    """
 
 
 directives.mark(graph_break, "graph_break")

@@ -10,13 +10,17 @@ import contextlib
 import os
 import sys
 import types
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable
 from typing import Any
+
+#: What `logs` may name.
+LOGS = ("graph", "bytecode", "code", "guards")
 
 #: Print the graph, the original bytecode, the replacing code and the guards of every capture.
 debug: bool = os.environ.get("FRAMEJIT_DEBUG", "") not in ("", "0")
-#: Which printouts are on, without `debug`: a set out of {"graph", "bytecode", "code", "guards"}.
-logs: frozenset[str] = frozenset(filter(None, os.environ.get("FRAMEJIT_LOGS", "").split(",")))
+#: Which printouts are on, without `debug`: a set out of `LOGS`, or names separated by commas.
+logs: frozenset[str] = frozenset()
 #: Raise bugs of framejit instead of running the frame as plain Python with one warning.
 raise_internal_errors: bool = os.environ.get("FRAMEJIT_RAISE_INTERNAL_ERRORS", "") not in ("", "0")
 #: How many entries one compiled frame may hold before other inputs run as plain Python.
@@ -34,39 +38,72 @@ capture_dynamic_output_shape_ops: bool = False
 #: Show framejit's own frames in tracebacks and longer messages.
 verbose: bool = os.environ.get("FRAMEJIT_VERBOSE", "") not in ("", "0")
 
-_NAMES = frozenset(
-    name
+_TYPES: dict[str, type] = {
+    name: type(value)
     for name, value in list(globals().items())
     if not name.startswith("_") and isinstance(value, (bool, int, frozenset, str))
-)
+}
 
 
-@contextlib.contextmanager
-def patch(**changes: Any) -> Iterator[None]:
+class patch(contextlib.ContextDecorator):
     """Set options for a block or a decorated function, and put them back behind it.
 
-    Raises AttributeError for a name that is not an option.
+    One object may be entered any number of times. Raises AttributeError for a name that is not an
+    option, and TypeError or ValueError for a value that does not fit.
     """
-    for name in changes:
-        _check_name(name)
-    previous = {name: globals()[name] for name in changes}
-    globals().update(changes)
-    try:
-        yield
-    finally:
-        globals().update(previous)
+
+    def __init__(self, **changes: Any) -> None:
+        self._changes = {name: checked(name, value) for name, value in changes.items()}
+        self._previous: list[dict[str, Any]] = []
+
+    def __enter__(self) -> None:
+        self._previous.append({name: globals()[name] for name in self._changes})
+        globals().update(self._changes)
+
+    def __exit__(self, *error: object) -> None:
+        globals().update(self._previous.pop())
 
 
-def _check_name(name: str) -> None:
-    if name not in _NAMES:
-        raise AttributeError(f"framejit.config has no option {name!r}; options: {sorted(_NAMES)}")
+def checked(name: str, value: Any) -> Any:
+    """The value that the option ``name`` gets for ``value``."""
+    kind: Any = _TYPES.get(name)
+    if kind is None:
+        raise AttributeError(f"framejit.config has no option {name!r}; options: {sorted(_TYPES)}")
+    if kind is frozenset:
+        return _log_names(name, value)
+    if type(value) is not kind:
+        wanted = {bool: "True or False", int: "an int"}.get(kind, f"a {kind.__name__}")
+        raise TypeError(f"framejit.config.{name} must be {wanted}, not {value!r}")
+    if kind is int and value < 1:
+        raise ValueError(f"framejit.config.{name} must be at least 1, not {value}")
+    return value
+
+
+def _log_names(name: str, value: Any) -> frozenset[str]:
+    if isinstance(value, str):
+        value = value.split(",")
+    if not isinstance(value, Iterable):
+        raise TypeError(f"framejit.config.{name} must be a set of names, not {value!r}")
+    names = frozenset(str(part).strip().lower() for part in value) - {""}
+    if not names <= set(LOGS):
+        unknown = ", ".join(sorted(names - set(LOGS)))
+        raise ValueError(f"framejit.config.{name} may name {', '.join(LOGS)}; not {unknown}")
+    return names
 
 
 class _ConfigModule(types.ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("__"):
-            _check_name(name)
+            value = checked(name, value)
         super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"framejit.config.{name} cannot be deleted; set it instead")
 
 
 sys.modules[__name__].__class__ = _ConfigModule
+
+try:
+    logs = _log_names("logs", os.environ.get("FRAMEJIT_LOGS", ""))
+except ValueError as _error:
+    warnings.warn(f"FRAMEJIT_LOGS is ignored: {_error}", stacklevel=2)

@@ -1,10 +1,16 @@
 """Bad arguments give one clear error each, which names the argument."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
 import framejit
+from checking import CountingBackend
 from framejit import exc
+from framejit.report import events
 
 
 def f(x):
@@ -187,6 +193,58 @@ def test_config_names_are_checked():
         return framejit.config.recompile_limit
 
     assert limited() == 3
+
+
+def test_config_values_are_checked():
+    config = framejit.config
+    wrong = [
+        ("recompile_limit", "x", TypeError), ("recompile_limit", -1, ValueError),
+        ("recompile_limit", True, TypeError), ("step_limit", None, TypeError),
+        ("debug", 1, TypeError), ("logs", None, TypeError), ("logs", "grahp", ValueError),
+    ]  # fmt: skip
+    for name, value, error in wrong:
+        before = getattr(config, name)
+        with pytest.raises(error, match=rf"framejit\.config\.{name}"):
+            setattr(config, name, value)
+        with pytest.raises(error, match=rf"framejit\.config\.{name}"):
+            config.patch(**{name: value})
+        assert getattr(config, name) == before
+    with pytest.raises(AttributeError, match="cannot be deleted"):
+        del config.debug
+    with config.patch(logs="Graph, guards"):
+        assert config.logs == {"graph", "guards"}
+    twice = config.patch(recompile_limit=3)
+    with twice, twice:
+        assert config.recompile_limit == 3
+    assert config.recompile_limit != 3
+
+
+def test_log_names_in_the_environment():
+    code = "import framejit; print(sorted(framejit.config.logs))"
+    outputs = []
+    for names in ("GRAPH,code", "grahp"):
+        environment = {**os.environ, "FRAMEJIT_LOGS": names}
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        outputs.append((done.stdout.strip(), "grahp" in done.stderr))
+    assert outputs == [("['code', 'graph']", False), ("[]", True)]
+
+
+def test_a_reason_for_a_graph_break():
+    backend = CountingBackend()
+
+    def f(x):
+        x = x + 1
+        framejit.graph_break("the sensor is read here")
+        return x * 2
+
+    x = torch.ones(2)
+    with events.recording(events.GraphBreak) as breaks:
+        assert torch.equal(framejit.compile(f, backend=backend)(x), f(x))
+    assert [event.reason for event in breaks] == [
+        "framejit.graph_break() was called: the sensor is read here"
+    ]
+    assert len(backend.graphs) == 2
 
 
 def test_public_names():

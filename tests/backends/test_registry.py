@@ -129,3 +129,9 @@ def test_inductor_settings_are_checked_at_once():
         with pytest.raises(ValueError, match=words):
             configured_backend("inductor", **settings)
     assert torch._inductor.config.max_autotune is False
+
+
+@pytest.mark.parametrize("name", [3, ""])
+def test_a_name_that_is_none(name):
+    with pytest.raises(TypeError, match="name must be a string"):
+        register_backend(lambda gm, inputs: gm, name=name)

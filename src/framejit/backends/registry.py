@@ -44,6 +44,8 @@ def register_backend(
     function's. Returns ``compiler_fn``. Raises TypeError for something that cannot be called,
     ValueError for a name that another backend has.
     """
+    if name is not None and (not isinstance(name, str) or not name):
+        raise TypeError(f"name must be a string that is not empty, not {name!r}")
     if compiler_fn is None:
         return functools.partial(register_backend, name=name, tags=tags)
     if not callable(compiler_fn):

@@ -381,9 +381,9 @@ def directives_call(
         result = function(*real, **{k: v.realize().as_python() for k, v in kwargs.items()})
         return constant_value(space, result)
     if mark == "graph_break":
-        raise GraphBreak("framejit.graph_break() was called")
-    if mark == "skip" or mark == "disable":
-        raise GraphBreak(f"{value.name} is marked with framejit.{mark}")
+        given = [a.realize() for a in (*args, *kwargs.values())]
+        why = f": {given[0].as_python()}" if given and given[0].is_constant else ""
+        raise GraphBreak(f"framejit.graph_break() was called{why}")
     raise GraphBreak(f"{value.name} is marked with framejit.{mark}")
 
 
