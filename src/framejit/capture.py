@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import torch
 
 from framejit import native
+from framejit.backends.saved_hooks import UntraceableHook, active_hooks, inlineable
 from framejit.bytecode.continuations import FramePoint
 from framejit.bytecode.decode import decode
 from framejit.codegen.emit import Emitter
@@ -33,6 +34,7 @@ from framejit.guards.shapes import make_shape_plan
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
 from framejit.interpreter.frame import Frame, HandledValue
 from framejit.interpreter.loop import Broken, Interpreter, Restart, Returned
+from framejit.interpreter.side_run import is_pure_round_trip
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
@@ -204,6 +206,7 @@ def _attempt(
     finally:
         _restore_state(space)
     graph, module, seconds = None, None, 0.0
+    hook_roots: list[Source] = []
     graph_call: GraphCall | None = None
     for number, node in enumerate(builder.unused_random(draft.output_nodes())):
         out.outputs[TensorValue(node, builder.example(node))] = f"unused {number}"
@@ -216,7 +219,7 @@ def _attempt(
         operations = sum(n.op.startswith("call") for n in module.graph.nodes)
         if operations:
             started = time.perf_counter()
-            graph = driver.compile_graph(module, examples)
+            graph, hook_roots = _compile_under_hooks(driver, module, examples)
             watch = _watch(examples, inputs, builder)
             user_code = any(map(_runs_user_code, module.graph.nodes))
             sources = [value.source for value in inputs if value.source is not None]
@@ -234,7 +237,8 @@ def _attempt(
         _guard_aliases(space)
         shapes = make_shape_plan(builder.symbols_if_any, list(out.symbols))
         space.guard_presence()
-        plan = build_plan([*space.slot_roots, *space.const_roots.values()], shapes)
+        roots = [*space.slot_roots, *space.const_roots.values(), *hook_roots]
+        plan = build_plan(roots, shapes)
     captures = [out.capture_name(source) for source in plan.captures]
     captures += out.symbols.values()
     first = (target.line, target.line, 0, 0)
@@ -253,6 +257,30 @@ def _attempt(
         outcome, function, text, plan, state, module if operations else None, operations,
         len(arguments), interpreter.steps, seconds, graph_call, interpreter.executed,
     )  # fmt: skip
+
+
+def _compile_under_hooks(
+    driver: Driver, module: torch.fx.GraphModule, examples: list[torch.Tensor]
+) -> tuple[Callable[..., Any], list[Source]]:
+    """The compiled graph, and the sources of what active saved-tensor hooks depend on."""
+    hooks = active_hooks()
+    training = torch.is_grad_enabled() and any(
+        isinstance(example, torch.Tensor) and example.requires_grad for example in examples
+    )
+    if hooks is None or not training:
+        return driver.compile_graph(module, examples), []
+    roots: list[Source] = []
+
+    def judge(pack: Any, unpack: Any, like: torch.Tensor) -> bool:
+        pure, found = is_pure_round_trip(pack, unpack, like)
+        roots.extend(found)
+        return pure
+
+    try:
+        with inlineable(hooks, judge):
+            return driver.compile_graph(module, examples), roots
+    except UntraceableHook:
+        return module.forward, []
 
 
 def _watch(

@@ -309,8 +309,8 @@ class Compiler:
 
         def deoptimise(error: Exception, *slots: Any) -> Any:
             target = compiled.target
-            if isinstance(error, FramejitError):
-                raise error
+            if isinstance(error, FramejitError) or _under_hooks():
+                raise error  # hooks are the user's code and may have raised it
             events.emit(
                 events.Deoptimised(
                     name=target.name, filename=target.code.co_filename, line=target.line,
@@ -507,6 +507,11 @@ def _from_start(target: Target) -> Callable[..., Any]:
         return native.tail(resume, *state)
 
     return fallback
+
+
+def _under_hooks() -> bool:
+    """Are saved-tensor hooks in place?"""
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
 
 
 def _blamed(broken: Broken) -> Frame:

@@ -70,7 +70,10 @@ def _context(mode: FakeTensorMode | None) -> TracingContext:
     if known is not None:
         return known
     # A fake mode of its own: fakes that the capture changed in place must not be met again.
-    return TracingContext(mode or FakeTensorMode())
+    # AOTAutograd's cache wants a ShapeEnv, even one that never sees a symbol.
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv  # imports sympy
+
+    return TracingContext(mode or FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True))
 
 
 @contextlib.contextmanager

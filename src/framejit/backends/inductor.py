@@ -17,6 +17,7 @@ import torch.fx
 from ..graph.symbol_nodes import fake_inputs
 from .aot import tracing_context
 from .registry import register_backend
+from .saved_hooks import active_hooks, as_modules
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
 
@@ -60,6 +61,9 @@ class InductorBackend:
         graph.output(graph.graph_copy(gm.graph, {}))
         owned = torch.fx.GraphModule(gm, graph)
         _mark_static_inputs(owned, example_inputs)
+        hooks = as_modules(active_hooks())
+        if hooks is not None:  # here the key of AOTAutograd's cache looks for them
+            owned.saved_tensors_hooks_pack_0, owned.saved_tensors_hooks_unpack_0 = hooks
         known = fake_inputs(gm, example_inputs)
         fakes, inputs = (None, list(example_inputs)) if known is None else known
         floats = _floats_as_tensors(owned, inputs, fakes)

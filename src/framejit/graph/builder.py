@@ -161,6 +161,10 @@ class GraphBuilder:
         """What is known of an input some of whose sizes and strides are symbols."""
         return self._world.symbolic_example(tensor, shape, stride)
 
+    def imagined_example(self, shape: list[int], stride: list[int], like: torch.Tensor) -> Example:
+        """What would be known of an input of these sizes, otherwise like another."""
+        return self._world.imagined(shape, stride, like)
+
     def symbolic_argument(self, tree: Tree) -> Any:
         """The node (or number) that computes an expression over symbols."""
         return self._symbol_nodes.argument(tree, self.symbols)

@@ -114,6 +114,14 @@ class FakeWorld:
         self.attach(example, tensor)
         return example
 
+    def imagined(self, shape: list[int], stride: list[int], like: torch.Tensor) -> Example:
+        """The example of a tensor that nobody has made, of the dtype and device of another."""
+        with self.mode:
+            fake = torch.empty_strided(shape, stride, dtype=like.dtype, device=like.device)
+        example = Example(self, describe_fake(fake))
+        example._fake = fake
+        return example
+
     def attach(self, example: Example, tensor: torch.Tensor) -> None:
         """Decide how the fake twin of ``tensor`` is made. Only unusual ones are made at once,
         so that no example keeps a user's tensor alive."""

@@ -89,8 +89,11 @@ class Stretch:
                 stack.extend(used for used in node.all_input_nodes if used in inside)
         return needed
 
-    def module(self, inputs: list[_Node], outputs: list[_Node]) -> torch.fx.GraphModule:
-        """The stretch as a function of ``inputs``, which answers a tuple of ``outputs``."""
+    def module(
+        self, inputs: list[_Node], outputs: list[_Node], unpacked: bool = False
+    ) -> torch.fx.GraphModule:
+        """The stretch as a function of ``inputs``, which answers a tuple of ``outputs`` (or the
+        only one, ``unpacked``)."""
         graph = CapturedGraph()
         copies: dict[_Node, _Node] = {}
         for number, node in enumerate(inputs):
@@ -105,7 +108,8 @@ class Stretch:
                     made.meta["stack_trace"] = trace()
                 if node.op == "get_attr":
                     attributes[str(node.target)] = self.builder._attributes[str(node.target)]
-        graph.create_node("output", "output", (tuple(copies[node] for node in outputs),), {})
+        answers = tuple(copies[node] for node in outputs)
+        graph.create_node("output", "output", (answers[0] if unpacked else answers,), {})
         return LazyGraphModule(attributes, graph, "GraphModule")
 
 
@@ -121,21 +125,42 @@ def batched(
 
 
 def transformed(
-    name: str, options: dict[str, Any], body: Callable[..., Any], *operands: torch.Tensor
+    name: str, options: dict[str, Any], body: Callable[..., Any], *arguments: torch.Tensor
 ) -> Any:
     """``torch.func.<name>`` of a nested graph, applied: ``grad``, ``jacrev``, ...
 
-    ``vjp`` and ``jvp`` answer the derivative for the given cotangents or tangents, which are the
-    last operands.
+    ``arguments``: the operands, then what ``vjp`` pulls back or ``jvp`` pushes forward, then what
+    else the body uses, which is not differentiated.
     """
-    count = options.get("primals", len(operands))
-    primals, vectors = operands[:count], operands[count:]
+    options = dict(options)
+    first = options.pop("operands")
+    second = first + options.pop("vectors")
+    operands, vectors, rest = arguments[:first], arguments[first:second], arguments[second:]
+
+    def function(*inputs: torch.Tensor) -> Any:
+        return body(*inputs, *rest)
+
     if name == "vjp":
-        answer: Any = torch.func.vjp(body, *primals)
-        return answer[1](vectors)
+        answer: Any = torch.func.vjp(function, *operands)
+        many = isinstance(answer[0], tuple)
+        return answer[1](vectors if many else vectors[0])
     if name == "jvp":
-        return torch.func.jvp(body, primals, vectors)
-    return getattr(torch.func, name)(body, **options)(*operands)
+        return torch.func.jvp(function, operands, vectors)
+    return getattr(torch.func, name)(function, **options)(*operands)
+
+
+def while_loop(
+    condition: Callable[..., Any], body: Callable[..., Any], carried: tuple[Any, ...],
+    lifted: tuple[Any, ...],
+) -> Any:  # fmt: skip
+    """The operator; its rule for fake tensors wants symbols even where nothing is symbolic."""
+    if _traced_by("FAKE") and not _traced_by("FUNCTIONAL") and not _traced_by("PROXY"):
+        return tuple(tensor.clone() for tensor in carried)
+    return torch.ops.higher_order.while_loop(condition, body, carried, lifted)
+
+
+def _traced_by(mode: str) -> bool:
+    return torch._C._get_dispatch_mode(getattr(torch._C._TorchDispatchModeKey, mode)) is not None
 
 
 def checkpointed(
@@ -146,10 +171,9 @@ def checkpointed(
     Run as it is, it keeps nothing for backward but its operands. AOTAutograd, when it traces it,
     sees the operator that marks what is inside for being computed again.
     """
-    modes = torch._C._TorchDispatchModeKey
-    if torch._C._get_dispatch_mode(modes.FUNCTIONAL) or torch._C._get_dispatch_mode(modes.PROXY):
+    if _traced_by("FUNCTIONAL") or _traced_by("PROXY"):
         return torch.ops.higher_order.tag_activation_checkpoint(body, *operands)
-    if torch._C._get_dispatch_mode(modes.FAKE):
+    if _traced_by("FAKE"):
         return body(*operands)
     return torch.utils.checkpoint.checkpoint(
         body.forward, *operands, use_reentrant=False, preserve_rng_state=preserve_rng_state

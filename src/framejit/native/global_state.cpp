@@ -2,6 +2,7 @@
 #include "global_state.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/SavedTensorHooks.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/Device.h>
@@ -103,8 +104,46 @@ static bool same_function_modes(const GlobalStateObject* state) {
   return true;
 }
 
+// The innermost hooks of torch.autograd.graph.saved_tensors_hooks; nulls without any.
+static std::pair<PyObject*, PyObject*> saved_tensor_hooks() {
+  const auto& stack = at::SavedTensorDefaultHooks::get_tls_state().stack;
+  if (stack.empty()) return {nullptr, nullptr};
+  const auto& [pack, unpack] = stack.top();
+  return {pack.ptr(&pack.pyinterpreter()), unpack.ptr(&unpack.pyinterpreter())};
+}
+
+static bool same_cells(PyObject* left, PyObject* right) {
+  if (left == right) return true;
+  if (!left || !right || PyTuple_GET_SIZE(left) != PyTuple_GET_SIZE(right)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(left); i++) {
+    if (PyCell_GET(PyTuple_GET_ITEM(left, i)) != PyCell_GET(PyTuple_GET_ITEM(right, i))) return false;
+  }
+  return true;
+}
+
+// A context manager makes its hooks anew each time: functions are the same if code and variables are. The hooks of
+// torch.utils.checkpoint work on whatever a graph saves, so nothing depends on their variables.
+static bool same_hook(PyObject* left, PyObject* right) {
+  if (left == right) return true;
+  if (!left || !right || !PyFunction_Check(left) || !PyFunction_Check(right)) return false;
+  auto* one = reinterpret_cast<PyFunctionObject*>(left);
+  auto* two = reinterpret_cast<PyFunctionObject*>(right);
+  if (one->func_code != two->func_code || one->func_globals != two->func_globals) return false;
+  if (one->func_module && PyUnicode_Check(one->func_module) &&
+      PyUnicode_CompareWithASCIIString(one->func_module, "torch.utils.checkpoint") == 0) {
+    return true;
+  }
+  return one->func_defaults == two->func_defaults && one->func_kwdefaults == two->func_kwdefaults &&
+      same_cells(one->func_closure, two->func_closure);
+}
+
+static bool same_saved_tensor_hooks(const GlobalStateObject* state) {
+  auto [pack, unpack] = saved_tensor_hooks();
+  return same_hook(state->pack, pack) && same_hook(state->unpack, unpack);
+}
+
 bool global_state_matches(const GlobalStateObject* state) {
-  return GlobalFlags::read() == state->flags && same_function_modes(state);
+  return GlobalFlags::read() == state->flags && same_function_modes(state) && same_saved_tensor_hooks(state);
 }
 
 // Overwrites the flags that were just read by those of an exported state; all of them must be there.
@@ -143,10 +182,19 @@ static PyObject* state_new(PyTypeObject* type, PyObject* args, PyObject* kwargs)
   for (int64_t i = 0; i < count; i++) {
     self->function_modes->push_back(Ref::borrow(values ? PyTuple_GET_ITEM(modes, i) : function_mode_at(i)));
   }
+  if (!values) {
+    auto [pack, unpack] = saved_tensor_hooks();
+    self->pack = Py_XNewRef(pack);
+    self->unpack = Py_XNewRef(unpack);
+  }
   return made.release();
 }
 
 static PyObject* state_export(GlobalStateObject* self, PyObject*) {
+  if (self->pack) {
+    PyErr_SetString(PyExc_LookupError, "saved-tensor hooks are part of this state");
+    return nullptr;
+  }
   Ref flags = Ref::steal(PyDict_New());
   Ref modes = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(self->function_modes->size())));
   if (!flags || !modes) return nullptr;
@@ -168,6 +216,8 @@ static int state_traverse(GlobalStateObject* self, visitproc visit, void* arg) {
   if (self->function_modes) {
     for (auto& mode : *self->function_modes) Py_VISIT(mode.get());
   }
+  Py_VISIT(self->pack);
+  Py_VISIT(self->unpack);
   return 0;
 }
 
@@ -176,6 +226,8 @@ static int state_clear(GlobalStateObject* self) {
     auto modes = std::move(*self->function_modes);
     self->function_modes->clear();
   }
+  Py_CLEAR(self->pack);
+  Py_CLEAR(self->unpack);
   return 0;
 }
 
@@ -183,6 +235,8 @@ static void state_dealloc(GlobalStateObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   delete self->function_modes;
+  Py_CLEAR(self->pack);
+  Py_CLEAR(self->unpack);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -208,6 +262,7 @@ static PyObject* state_diff(GlobalStateObject* self, PyObject*) {
     words += "the stack of __torch_function__ modes differs (it had " + std::to_string(self->function_modes->size()) +
         ", has " + std::to_string(FunctionModes::stack_len()) + ")";
   }
+  if (!same_saved_tensor_hooks(self)) words += words.empty() ? "saved-tensor hooks differ" : "; saved-tensor hooks differ";
   return PyUnicode_FromString(words.c_str());
 }
 

@@ -23,6 +23,7 @@ struct GlobalStateObject {
   PyObject_HEAD
   GlobalFlags flags;
   std::vector<Ref>* function_modes;
+  PyObject *pack, *unpack;  // the innermost saved-tensor hooks, or null
 };
 
 extern PyTypeObject* global_state_type;

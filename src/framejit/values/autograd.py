@@ -158,6 +158,15 @@ for _function in (
     lookaside(_function)(_run_by_python(_function.__qualname__))
 
 
+@lookaside(
+    torch._C._autograd._push_saved_tensors_default_hooks,
+    torch._C._autograd._pop_saved_tensors_default_hooks,
+)
+def _change_hooks(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """A graph is compiled with the hooks that are in place where it starts."""
+    raise GraphBreak("saved-tensor hooks change, and a graph has one pair of them")
+
+
 @lookaside(_get_value)
 def _number_of_optimizer(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """An optimizer asks for a step count or learning rate as a number. In double precision a

@@ -47,10 +47,11 @@ def tensors_in(value: Value) -> list[TensorValue]:
         return [value]
     if value.is_constant:
         return []
-    return [tensor for item in _parts(value) for tensor in tensors_in(item)]
+    return [tensor for item in parts_of(value) for tensor in tensors_in(item)]
 
 
-def _parts(value: Value) -> list[Value]:
+def parts_of(value: Value) -> list[Value]:
+    """What a tuple, list or dict consists of; GraphBreak for anything else."""
     if type(value) in (TupleValue, ListValue):
         return list(value.items)  # type: ignore[attr-defined]
     if type(value) is DictValue:
@@ -67,7 +68,7 @@ def rebuild(like: Value, replace: Callable[[TensorValue], Value]) -> Value:
         return like
     if type(like) is DictValue:
         return DictValue({k: (key, rebuild(v, replace)) for k, (key, v) in like.items.items()})
-    items = [rebuild(item, replace) for item in _parts(like)]
+    items = [rebuild(item, replace) for item in parts_of(like)]
     if isinstance(like, ListValue):
         return ListValue(items)
     return TupleValue(items, None, like.python_type())
@@ -87,7 +88,7 @@ def structure(value: Value) -> Any:
     if value.is_constant:
         return "constant", value.as_python()
     keys = list(value.items) if type(value) is DictValue else None
-    return value.python_type(), keys, [structure(item) for item in _parts(value)]
+    return value.python_type(), keys, [structure(item) for item in parts_of(value)]
 
 
 def stand_in(space: Space, tensor: TensorValue) -> TensorValue:
@@ -113,6 +114,8 @@ class Nested:
             ]
             stretch.extend()
         self.outputs = [value.proxy(space) for value in values]
+        #: Whether the graph answers its one output itself instead of a tuple.
+        self.unpacked = False
 
     def lifted(self, operands: list[Any]) -> list[Any]:
         """The nodes from outside that it uses beside its operands."""
@@ -121,4 +124,5 @@ class Nested:
 
     def node(self, name: str, inputs: list[Any]) -> Any:
         """A node for the graph module with these inputs."""
-        return self.space.builder.add_module(name, self.stretch.module(inputs, self.outputs))
+        module = self.stretch.module(inputs, self.outputs, self.unpacked)
+        return self.space.builder.add_module(name, module)

@@ -600,3 +600,39 @@ def addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
 def addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
     """``Tensor.addcmul_`` with the number in a tensor of one element."""
     return self.add_(tensor1 * value * tensor2)
+
+
+def round_trip(pack: Any, unpack: Any, saved: Any) -> Any:
+    """What becomes of a tensor that is saved for backward under hooks."""
+    return unpack(pack(saved))
+
+
+# -- torch.func ---------------------------------------------------------------------------------
+
+
+def transformed(name: str, function: Any, argnums: Any, operands: Any) -> Any:
+    """``torch.func.<name>(function, argnums)(*operands)``."""
+    return getattr(torch.func, name)(function, argnums)(*operands)
+
+
+def jacobian(name: str, function: Any, argnums: Any) -> Any:
+    """What ``torch.func.jacrev`` and its like answer."""
+
+    def differentiated(*operands: Any) -> Any:
+        return transformed(name, function, argnums, operands)
+
+    return differentiated
+
+
+def pull_back(function: Any, primals: Any, cotangents: Any) -> Any:
+    """What the function that ``torch.func.vjp`` answers computes."""
+    return torch.func.vjp(function, *primals)[1](cotangents)
+
+
+def vjp(function: Any, *primals: Any) -> Any:
+    """``torch.func.vjp``; the forward computation is done again when something is pulled back."""
+
+    def pull(cotangents: Any) -> Any:
+        return pull_back(function, primals, cotangents)
+
+    return function(*primals), pull

@@ -231,6 +231,19 @@ def _constant_data(space: Space, value: Value) -> bool:
     return items is not None and all(_constant_data(space, item) for item in items)
 
 
+def _custom_operator(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """What ``torch.library.custom_op`` makes: a call of the operator behind it."""
+    definition = args[0].realize()
+    real = getattr(definition, "obj", None)
+    if real is None or definition.source is None:
+        raise GraphBreak("calling a custom operator that was defined while capturing")
+    space.guard(definition.source, "ID_MATCH", real)
+    return call_in_graph(space, real._opoverload, args[1:], kwargs, None)
+
+
+NAMED_LOOKASIDES["torch._library.custom_ops", "CustomOpDef.__call__"] = _custom_operator
+
+
 @lookaside(torch.autograd.profiler.record_function)
 def _record_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     # What is recorded is no part of the program's results; the compiled graph records itself.

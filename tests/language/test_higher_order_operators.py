@@ -1,0 +1,263 @@
+"""Operators that take functions: one graph each, equal to plain Python, gradients too."""
+
+import pytest
+import torch
+from torch._higher_order_ops.map import map as higher_order_map
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
+
+import framejit
+from checking import Comparison, CountingBackend
+
+X = torch.linspace(-1, 2, 12).reshape(4, 3)
+W = torch.linspace(0.5, 1.5, 3)
+
+
+def weights():
+    return W.clone().requires_grad_()
+
+
+PROGRAMS = {}
+
+
+def program(reference):
+    """Register a program with the plain Python that it must equal."""
+
+    def register(function):
+        PROGRAMS[function.__name__] = (function, reference)
+        return function
+
+    return register
+
+
+@program(lambda x, w: torch.where(x.sum() > 0, (x * w).sin(), x - w))
+def cond(x, w):
+    return torch.cond(x.sum() > 0, lambda t: (t * w).sin(), lambda t: t - w, (x,))
+
+
+@program(lambda x, w: {"a": x * 2 + 1, "b": (x * w, 3)})
+def cond_with_a_structure(x, w):
+    return torch.cond(
+        w.sum() > 0,
+        lambda t: {"a": t * 2 + 1, "b": (t * w, 3)},
+        lambda t: {"a": t, "b": (t - w, 3)},
+        (x,),
+    )
+
+
+def _looped(x, w):
+    i = torch.tensor(0)
+    while i < 5:
+        i, x = i + 1, x * w + i
+    return i, x
+
+
+@program(_looped)
+def loop(x, w):
+    return while_loop(
+        lambda i, t: i < 5, lambda i, t: (i + 1, t * w + i), (torch.tensor(0), x)
+    )
+
+
+@program(lambda x, w: (x.sum(0) * w, torch.stack([x[: i + 1].sum(0) * w for i in range(4)])))
+def scanned(x, w):
+    return scan(lambda c, t: (c + t * w, c + t * w), torch.zeros(3), x)
+
+
+@program(lambda x, w: x.flip(1).cumsum(1).flip(1))
+def scanned_backwards(x, w):
+    def step(carry, t):
+        total = carry["sum"] + t
+        return {"sum": total}, total * 1
+
+    return scan(step, {"sum": torch.zeros(4)}, x, dim=1, reverse=True)[1]
+
+
+@program(lambda x, w: torch.stack([row.sin() * w for row in x]))
+def mapped(x, w):
+    return higher_order_map(lambda row, k: row.sin() * k, x, w)
+
+
+@program(lambda x, w: torch.stack([(row * w).cumsum(0) for row in x]) + 1)
+def vmapped(x, w):
+    return torch.vmap(lambda row: (row * w).cumsum(0))(x) + 1
+
+
+@program(lambda x, w: 3 * x**2 * w)
+def grad(x, w):
+    return torch.func.grad(lambda t: (t**3 * w).sum())(x)
+
+
+@program(lambda x, w: ((3 * x**2 * w, x**3), (x**3 * w).sum()))
+def grad_and_value(x, w):
+    def f(t, k):
+        return (t**3 * k).sum()
+
+    return torch.func.grad_and_value(f, argnums=(0, 1))(x, w.expand(4, 3))
+
+
+@program(lambda x, w: torch.stack([torch.diag(row.cos() * w) for row in x]))
+def jacobians(x, w):
+    one = torch.vmap(torch.func.jacrev(lambda t: t.sin() * w))(x)
+    two = torch.func.jacfwd(lambda t: t.sin() * w)(x[0])
+    return one + 0 * two
+
+
+@program(lambda x, w: torch.diag(6 * x[0] * w))
+def hessian(x, w):
+    return torch.func.hessian(lambda t: (t**3 * w).sum())(x[0])
+
+
+@program(lambda x, w: (x.sin() * w, 2 * x.cos() * w))
+def vjp(x, w):
+    out, pull = torch.func.vjp(lambda t: t.sin() * w, x)
+    return out, pull(torch.full_like(out, 2.0))[0]
+
+
+@program(lambda x, w: (x.sin() * w, 2 * x.cos() * w))
+def jvp(x, w):
+    return torch.func.jvp(lambda t: t.sin() * w, (x,), (torch.full_like(x, 2.0),))
+
+
+NO_GRADIENT = {"loop"}  # torch refuses it, or the reference has none
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_one_graph(name):
+    function, reference = PROGRAMS[name]
+    backend = CountingBackend()
+    compiled = framejit.compile(function, backend=backend, fullgraph=True)
+    for scale in (1.0, 1.0, 3.0):
+        with torch.no_grad():
+            expected, got = reference(X * scale, W), compiled(X * scale, W)
+            torch.testing.assert_close(got, expected)
+    assert len(backend.graphs) == 1
+
+
+def leaves(result):
+    if isinstance(result, torch.Tensor):
+        return [result] if result.requires_grad else []
+    parts = result.values() if isinstance(result, dict) else result
+    parts = parts if not isinstance(result, int) else ()
+    return [leaf for part in parts for leaf in leaves(part)]
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in NO_GRADIENT])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_gradients(name, backend):
+    function, reference = PROGRAMS[name]
+    compiled = framejit.compile(function, backend=backend, fullgraph=True)
+    found = []
+    for run in (reference, compiled, compiled):
+        x, w = X.clone().requires_grad_(), weights()
+        sum(leaf.sin().sum() for leaf in leaves(run(x, w))).backward()
+        found.append((x.grad, w.grad))
+    if name == "scanned_backwards":
+        assert found[1][1] is None
+    for got in found[1:]:
+        Comparison().compare(found[0], got, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cond", "loop", "scanned", "mapped", "vmapped", "grad"])
+def test_with_inductor(name):
+    function, reference = PROGRAMS[name]
+    with torch.no_grad():
+        Comparison().compare(reference(X, W), framejit.compile(function)(X, W), name)
+
+
+OPERATORS = {
+    "cond": lambda x, f: torch.cond(x.sum() > 0, f, lambda t: t - 1, (x,)),
+    "while_loop": lambda x, f: while_loop(lambda t: t.sum() < 9, lambda t: (f(t),), (x,)),
+    "scan": lambda x, f: scan(lambda c, t: (c + 1, f(t)), torch.zeros(3), x),
+    "map": lambda x, f: higher_order_map(f, x),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_side_effect_is_one_clear_error(name):
+    seen = []
+
+    def noting(t):
+        seen.append(1)
+        return t + 1
+
+    compiled = framejit.compile(lambda x: OPERATORS[name](x, noting), backend="eager")
+    with pytest.raises(framejit.exc.Unsupported, match="changes something outside") as caught:
+        compiled(X)
+    assert len(str(caught.value).splitlines()) <= 4 and __file__ in str(caught.value)
+    assert not seen
+
+
+def test_answering_an_input_itself():
+    def f(x):
+        return torch.cond(x.sum() > 0, lambda t: t, lambda t: t.T.T, (x,)) * 2
+
+    compiled = framejit.compile(f, backend="aot_eager", fullgraph=True)
+    for x in (X, -X - 9):
+        torch.testing.assert_close(compiled(x), x * 2)
+
+
+def test_cond_outside_compiled_code_is_its_own_affair():
+    """It compiles itself with torch.compile, and leaves what framejit compiled alone."""
+
+    def branches(x):
+        return torch.cond(x.sum() > 0, lambda t: t.sin(), lambda t: t.cos(), (x,))
+
+    backend = CountingBackend()
+    compiled = framejit.compile(branches, backend=backend)
+
+    @framejit.compile(backend=backend)
+    def around(x):
+        y = compiled(x) + 1
+        framejit.graph_break()
+        return y * 2
+
+    for x in (X, -X - 9, X):
+        expected = x.sin() if x.sum() > 0 else x.cos()
+        torch.testing.assert_close(branches(x), expected)
+        torch.testing.assert_close(compiled(x), expected)
+        torch.testing.assert_close(around(x), (expected + 1) * 2)
+    with framejit.optimize(backend):
+        torch.testing.assert_close(branches(X), X.sin())
+
+
+@torch.library.custom_op("framejit_tests::scaled", mutates_args=())
+def scaled(x: torch.Tensor, k: float) -> torch.Tensor:
+    return x * k
+
+
+@scaled.register_fake
+def _(x, k):
+    return torch.empty_like(x)
+
+
+scaled.register_autograd(
+    lambda ctx, g: (g * ctx.k, None),
+    setup_context=lambda ctx, inputs, output: setattr(ctx, "k", inputs[1]),
+)
+
+
+@torch.library.custom_op("framejit_tests::add_into", mutates_args=("out",))
+def add_into(out: torch.Tensor, x: torch.Tensor) -> None:
+    out.add_(x)
+
+
+def test_custom_operators():
+    def f(x, out):
+        add_into(out, x.detach())
+        return scaled(x.sin(), 3.0).sum() + torch.ops.framejit_tests.scaled(x, 2.0).sum()
+
+    backend = CountingBackend()
+    found = []
+    for run in (
+        f, framejit.compile(f, backend=backend, fullgraph=True),
+        framejit.compile(f, backend="aot_eager", fullgraph=True),
+    ):  # fmt: skip
+        x, out = X.clone().requires_grad_(), torch.zeros(4, 3)
+        y = run(x, out)
+        y.backward()
+        found.append((y, out, x.grad))
+    for got in found[1:]:
+        Comparison().compare(found[0], got, "custom")
+    assert len(backend.graphs) == 1

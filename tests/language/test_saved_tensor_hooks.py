@@ -1,0 +1,266 @@
+"""Saved-tensor hooks: part of the graphs where they only compute, called as in eager otherwise."""
+
+import pytest
+import torch
+from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
+from torch.utils.checkpoint import checkpoint
+
+import framejit
+from framejit.backends import aot_autograd
+from framejit.backends.aot import run_as_is
+
+
+class Graphs:
+    def __init__(self):
+        self.forward, self.backward = [], []
+
+        def note(kept):
+            def compiler(gm, inputs):
+                kept.append(gm)
+                return run_as_is(gm, inputs)
+
+            return compiler
+
+        self.backend = aot_autograd(note(self.forward), note(self.backward))
+
+    def __call__(self, gm, inputs):
+        return self.backend(gm, inputs)
+
+    def saved_bytes(self, index, outputs=1):
+        """What the forward graph keeps for backward beside its inputs."""
+        kept = self.forward[index].graph.output_node().args[0][outputs:]
+        inputs = {n.meta["val"].untyped_storage()._cdata
+                  for n in self.forward[index].graph.find_nodes(op="placeholder")}  # fmt: skip
+        return sum(
+            n.meta["val"].numel() * n.meta["val"].element_size()
+            for n in kept
+            if n.meta["val"].untyped_storage()._cdata not in inputs
+        )
+
+
+def f(x, w):
+    y = torch.nn.functional.gelu(x @ w)
+    return torch.nn.functional.gelu(y @ w).sum()
+
+
+def inputs(seed=0):
+    torch.manual_seed(seed)
+    return torch.randn(64, 16), (torch.randn(16, 16) / 4).requires_grad_()
+
+
+def gradient(function, hooks=None, seed=0):
+    x, w = inputs(seed)
+    if hooks is None:
+        function(x, w).backward()
+    else:
+        with saved_tensors_hooks(*hooks):
+            y = function(x, w)
+        y.backward()
+    return w.grad
+
+
+def casting(dtype):
+    def pack(t):
+        return t.to(dtype)
+
+    def unpack(t):
+        return t.to(torch.float32)
+
+    return pack, unpack
+
+
+def as_modules(hooks):
+    return tuple(map(torch.fx.symbolic_trace, hooks))
+
+
+LOW = [torch.bfloat16]
+if hasattr(torch, "float8_e4m3fn"):
+    LOW.append(torch.float8_e4m3fn)
+
+
+def targets(module):
+    return [str(node.target) for node in module.graph.nodes]
+
+
+@pytest.mark.parametrize("modules", [False, True])
+@pytest.mark.parametrize("dtype", LOW, ids=str)
+def test_the_casts_are_in_the_graphs(dtype, modules):
+    graphs = Graphs()
+    compiled = framejit.compile(f, backend=graphs, fullgraph=True)
+    torch.testing.assert_close(gradient(compiled), gradient(f))
+    hooks = as_modules(casting(dtype)) if modules else casting(dtype)
+    got = gradient(compiled, hooks)
+    scale = gradient(f).abs().max()
+    tolerance = {torch.bfloat16: 0.02}.get(dtype, 0.2)
+    assert (got - gradient(f)).abs().max() < tolerance * scale
+    assert (len(graphs.forward), len(graphs.backward)) == (2, 2)
+    casts = targets(graphs.forward[1]).count("aten._to_copy.default")
+    assert casts == targets(graphs.backward[1]).count("aten._to_copy.default") == 3
+    assert not any("_to_copy" in target for target in targets(graphs.forward[0]))
+    assert graphs.saved_bytes(0) == graphs.saved_bytes(1) * 4 / dtype.itemsize
+
+
+def test_changing_hooks_compiles_once_and_going_back_does_not():
+    graphs = Graphs()
+    compiled = framejit.compile(f, backend=graphs)
+    one, two = casting(torch.bfloat16), casting(torch.float16)
+    for hooks in (None, one, two, one, None, two, None):
+        gradient(compiled, hooks)
+    assert len(graphs.forward) == 3
+    assert sum(framejit.counters["recompiles"].values()) == 2
+
+
+def test_equal_functions_made_anew_are_the_same_hooks():
+    graphs = Graphs()
+    compiled = framejit.compile(f, backend=graphs)
+    for _ in range(3):
+        gradient(compiled, casting(torch.bfloat16))
+    assert len(graphs.forward) == 1
+    gradient(compiled, casting(torch.float16))
+    assert len(graphs.forward) == 2
+    for _ in range(3):
+        x, w = inputs()
+        with save_on_cpu():
+            y = compiled(x, w)
+        y.backward()
+        torch.testing.assert_close(w.grad, gradient(f))
+    assert len(graphs.forward) == 3
+
+
+def test_what_a_hook_reads_is_guarded():
+    graphs = Graphs()
+    compiled = framejit.compile(f, backend=graphs)
+    settings = {"scale": 1.0}
+
+    def pack(t):
+        return t * settings["scale"]
+
+    def unpack(t):
+        return t / settings["scale"] * 2
+
+    first = gradient(compiled, (pack, unpack))
+    settings["scale"] = 4.0
+    torch.testing.assert_close(gradient(compiled, (pack, unpack)), first)
+    assert len(graphs.forward) == 2
+    assert any("4.0" in str(node.args) for node in graphs.forward[1].graph.nodes)
+
+
+def test_conditions_on_size_and_dtype():
+    graphs = Graphs()
+
+    def g(x, w):
+        large = torch.nn.functional.gelu(x @ w)
+        small = torch.nn.functional.gelu(large[:1] @ w)
+        return small.sum() * large.sum()
+
+    def pack(t):
+        if t.dtype is torch.float32 and t.numel() >= 100:
+            return t.to(torch.bfloat16), t.dtype
+        return t, None
+
+    def unpack(packed):
+        tensor, dtype = packed
+        return tensor if dtype is None else tensor.to(dtype)
+
+    compiled = framejit.compile(g, backend=graphs, fullgraph=True)
+    got, expected = gradient(compiled, (pack, unpack)), gradient(g, (pack, unpack))
+    torch.testing.assert_close(got, expected, atol=expected.abs().max().item() * 0.02, rtol=0.02)
+    (forward,) = graphs.forward
+    casts = [n for n in forward.graph.nodes if str(n.target) == "aten._to_copy.default"]
+    assert casts and all(n.args[0].meta["val"].numel() >= 100 for n in casts)
+    kept = [n.meta["val"] for n in forward.graph.output_node().args[0][1:]]
+    assert any(v.dtype is torch.float32 and v.numel() < 100 for v in kept)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_hooks_with_effects_are_called_as_in_eager(backend):
+    compiled = framejit.compile(f, backend=backend)
+    logs = []
+    for function in (f, compiled, compiled):
+        log = []
+
+        def pack(t, log=log):
+            log.append(("pack", tuple(t.shape)))
+            return len(log), t
+
+        def unpack(packed, log=log):
+            log.append(("unpack", packed[0]))
+            return packed[1]
+
+        torch.testing.assert_close(gradient(function, (pack, unpack)), gradient(f))
+        logs.append(log)
+    assert logs[0] == logs[1] == logs[2] and len(logs[0]) > 4
+
+
+def test_errors_of_hooks_are_the_users():
+    def pack(t):
+        raise ValueError("no room")
+
+    for function in (f, framejit.compile(f, backend="eager")):
+        with pytest.raises(ValueError, match="no room"):
+            gradient(function, (pack, lambda t: t))
+
+
+def test_hooks_opened_inside():
+    graphs = Graphs()
+    pack, unpack = casting(torch.bfloat16)
+
+    def g(x, w):
+        y = torch.sin(x @ w)
+        with saved_tensors_hooks(pack, unpack):
+            y = f(y, w)
+        return (y * w).cos().sum()
+
+    compiled = framejit.compile(g, backend=graphs)
+    for _ in range(2):
+        got, expected = gradient(compiled), gradient(g)
+        torch.testing.assert_close(got, expected, atol=0.05 * expected.abs().max(), rtol=0.05)
+    assert len(graphs.forward) == 3
+    casts = [targets(gm).count("aten._to_copy.default") for gm in graphs.forward]
+    assert casts[0] == casts[2] == 0 < casts[1]
+    assert list(framejit.counters["graph_break"].values()) == [2]
+
+
+def test_compiled_code_inside_a_checkpoint():
+    graphs = Graphs()
+    compiled = framejit.compile(f, backend=graphs)
+    for seed in range(3):
+        got = gradient(lambda x, w: checkpoint(compiled, x, w, use_reentrant=False), seed=seed)
+        torch.testing.assert_close(got, gradient(f, seed=seed))
+    assert len(graphs.forward) == 2  # once in forward, once where it is computed again
+
+
+def _scale_for(t):
+    return 2.0 if t.numel() > 10 else 1.0
+
+
+torch.fx.wrap("_scale_for")
+
+
+@pytest.mark.slow
+def test_autograd_cache_with_wrapped_control_logic(tmp_path, monkeypatch):
+    """A call of a wrapped function is cached only when its node says what it depends on."""
+    from torch._dynamo.utils import counters
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+
+    def pack(t):
+        return t * _scale_for(t)
+
+    def unpack(t):
+        return t / _scale_for(t)
+
+    found = []
+    for hashed in (False, True, True):
+        modules = as_modules((pack, unpack))
+        for module in modules:
+            for node in module.graph.nodes:
+                if node.meta.get("is_wrapped") and hashed:
+                    node.meta["user_cache_hash"] = "scale 1"
+        counters.clear()
+        compiled = framejit.compile(f)
+        torch.testing.assert_close(gradient(compiled, modules), gradient(f), atol=1e-4, rtol=1e-3)
+        seen = counters["aot_autograd"]
+        names = ("bypass", "miss", "hit")
+        found.append(tuple(seen.get(f"autograd_cache_{name}", 0) for name in names))
+    assert found == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
