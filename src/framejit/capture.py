@@ -155,13 +155,30 @@ def capture(
     """Capture one call; starts again as often as a step must not be captured."""
     policy = policy or Policy(False, Seen())
     break_at: dict[int, GraphBreak] = {}
+    try:
+        return _capture(target, slots, driver, break_at, policy)
+    finally:
+        for cause in break_at.values():  # their frames hold them
+            cause.__traceback__ = cause.__cause__ = cause.__context__ = None
+
+
+def _capture(
+    target: Target,
+    slots: tuple[Any, ...],
+    driver: Driver,
+    break_at: dict[int, GraphBreak],
+    policy: Policy,
+) -> Capture:
     while True:
+        space = Space(GraphBuilder(), policy)
         try:
-            return _attempt(target, slots, driver, break_at, policy)
+            return _attempt(target, slots, driver, break_at, space)
         except Restart as restart:
             step, cause = restart.step, restart.cause
         except Unmaterialisable as problem:
             step, cause = problem.step, GraphBreak(problem.reason)
+        finally:
+            space.close()
         if step in break_at or step <= 0 or len(break_at) >= _RESTART_LIMIT:
             raise InternalError(f"the capture cannot go on: {cause.reason}")
         break_at[step] = cause
@@ -186,10 +203,9 @@ def _attempt(
     slots: tuple[Any, ...],
     driver: Driver,
     break_at: dict[int, GraphBreak],
-    policy: Policy,
+    space: Space,
 ) -> Capture:
-    builder = GraphBuilder()
-    space = Space(builder, policy)
+    builder = space.builder
     space.home = target.namespace
     interpreter = Interpreter(space, break_at)
     builder.stack_trace = interpreter.stack_trace

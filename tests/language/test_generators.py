@@ -380,3 +380,205 @@ def test_126_async_breaks():
         return b
 
     check(f, x)
+
+
+# -- dropped half-way ------------------------------------------------------------------------------
+
+
+def closing(a, log, tag="closed"):
+    """Yields with gradients off, and notes when it is closed."""
+    try:
+        with torch.no_grad():
+            yield a * 2
+            yield a * 3
+    finally:
+        log.append(tag)
+
+
+def noting(a, log, tag):
+    try:
+        yield a * 2
+    finally:
+        log.append(tag)
+
+
+def outer_closing(a, log):
+    try:
+        yield from closing(a, log, "inner")
+    finally:
+        log.append("outer")
+
+
+def first_of(items):
+    for item in items:
+        return item
+
+
+class Holder:
+    def __init__(self, items):
+        self.items = items
+
+
+def drop_by_break(a, log):
+    for v in closing(a, log):
+        break
+    log.append("behind")
+    return v * a
+
+
+def drop_by_break_inside_a_call(a, log):
+    v = first_of(closing(a, log))
+    log.append("behind")
+    return v * a
+
+
+def drop_by_del(a, log):
+    items = closing(a, log)
+    v = next(items)
+    log.append("before")
+    del items
+    return v * a, torch.is_grad_enabled()
+
+
+def drop_by_new_value(a, log):
+    items = closing(a, log)
+    v = next(items)
+    items = log.append("before")
+    return v * a
+
+
+def drop_by_return(a, log):
+    def inner():
+        items = closing(a, log)
+        return next(items)
+
+    v = inner()
+    log.append("behind")
+    return v * a
+
+
+def drop_at_the_end(a, log):
+    items = closing(a, log)
+    return next(items) * a
+
+
+def drop_the_holder(a, log):
+    holder = Holder(closing(a, log))
+    v = next(holder.items)
+    other = holder
+    del holder
+    log.append("held")
+    other.items = None
+    log.append("behind")
+    return v * a
+
+
+def drop_through_zip(a, log):
+    for v, _ in zip(closing(a, log), "ab"):
+        break
+    log.append("behind")
+    return v * a
+
+
+def drop_yield_from(a, log):
+    for v in outer_closing(a, log):
+        break
+    return v * a
+
+
+def drop_by_exception(a, log):
+    try:
+        for v in closing(a, log):
+            log.append("raises")
+            raise ValueError
+    except ValueError:
+        log.append("except")
+    return v * a
+
+
+def drop_with_traceback(a, log):
+    def inner():
+        items = closing(a, log)
+        next(items)
+        raise ValueError
+
+    try:
+        inner()
+    except ValueError:
+        log.append("except")
+    log.append("behind")
+    return a * 2
+
+
+def drop_expression(a, log):
+    found = any(v is not None for v in closing(a, log))
+    log.append("behind")
+    return a * 2 if found else a
+
+
+def not_dropped(a, log):
+    items = closing(a, log)
+    v = next(items)
+    log.append("between")
+    return v * next(items), list(items)
+
+
+def two_at_once(a, log):
+    one, two = noting(a, log, "one"), noting(a, log, "two")
+    return next(one) * next(two) * a
+
+
+def drop_behind_a_break(a, log):
+    items = closing(a, log)
+    v = next(items)
+    print(len(log))
+    return v * a
+
+
+def test_201_dropped_generators_are_closed():
+    a = torch.ones(2, requires_grad=True)
+    for function, ops in [
+        (drop_by_break, 4), (drop_by_break_inside_a_call, 4), (drop_by_del, 4),
+        (drop_by_new_value, 4), (drop_by_return, 4), (drop_at_the_end, 4),
+        (drop_the_holder, 4), (drop_through_zip, 4), (drop_yield_from, 4),
+        (drop_by_exception, 4), (drop_with_traceback, 3), (drop_expression, 3),
+        (not_dropped, 5),
+    ]:  # fmt: skip
+        one(function, a, [], ops=ops)
+        assert torch.is_grad_enabled(), function
+
+
+def test_202_dropped_at_an_unknown_moment():
+    a = torch.ones(2, requires_grad=True)
+    for function, graphs, ops in ((two_at_once, 1, 2), (drop_behind_a_break, 1, 1)):
+        check(function, a, [], graphs=graphs, ops=ops)
+        assert torch.is_grad_enabled(), function
+
+
+def test_203_throw_into_yield_from():
+    def f(a, log):
+        items = outer_closing(a, log)
+        v = next(items)
+        items.close()
+        log.append("behind")
+        again = outer_closing(a, log)
+        next(again)
+        try:
+            again.throw(ValueError("thrown"))
+        except ValueError as error:
+            log.append(str(error))
+        return v + 1
+
+    def g(a, log):
+        def relay():
+            got = yield from guarded(log)
+            return got
+
+        items = relay()
+        next(items)
+        log.append(items.throw(ValueError("once")))
+        log.append(items.send(3))
+        return a + 1
+
+    one(f, x, [])
+    one(g, x, [])

@@ -20,7 +20,7 @@ from framejit.codegen.effects import replay, replay_state
 from framejit.codegen.emit import Emitter, call, name
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
-from framejit.values.base import NULL
+from framejit.values.base import NULL, Value
 
 GRAPH = "fj:graph"
 #: How many inlined calls go on in one continuation; the callers of a deeper recursion wait in calls
@@ -191,6 +191,16 @@ def call_point(frame: Frame, innermost: bool = False) -> FramePoint:
 
 
 def live_slots_of(frame: Frame) -> frozenset[int]:
-    """The bound slots that the rest of the frame may still read."""
+    """The bound slots that the rest of the frame may still read, or that must not end early."""
     live = live_slots(frame.info, frame.index)
-    return frozenset(i for i in live if frame.slots[i] is not None)
+    return frozenset(
+        i for i, value in enumerate(frame.slots)
+        if value is not None and (i in live or _acts_at_its_end(value))
+    )  # fmt: skip
+
+
+def _acts_at_its_end(value: Value) -> bool:
+    """Is it an existing object whose end the program notices: a variable keeps it to its own end,
+    even if nothing reads the variable any more."""
+    kind = type(getattr(value, "obj", None))
+    return kind is types.GeneratorType or hasattr(kind, "__del__")

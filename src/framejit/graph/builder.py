@@ -433,6 +433,11 @@ class GraphBuilder:
             pending["example_value"] = _Reader(self._world, example)
         node.meta = meta
 
+    def close(self) -> None:
+        """Nothing more is recorded: let go of the user's tensors and of who recorded."""
+        self.inputs, self.stack_trace, self.line = [], None, lambda: None
+        self._world.forget_inputs()
+
 
 class _Reader:
     """Makes ``example_value`` when it is read."""

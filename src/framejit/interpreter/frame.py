@@ -18,8 +18,8 @@ class Frame:
     it was before the instruction (a break needs its operands back)."""
 
     __slots__ = (
-        "before", "entry_handled", "generator", "globals", "index", "info", "names",
-        "operator_step", "parent", "pc", "program", "result", "slots", "stack",
+        "before", "entry_handled", "first_step", "generator", "globals", "index", "info", "left",
+        "names", "operator_step", "parent", "pc", "program", "result", "slots", "stack",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +47,10 @@ class Frame:
         self.entry_handled: Value | None = None
         #: The namespace of a class body, for names that are looked up dynamically.
         self.names: dict[str, Value] | None = None
+        #: It has returned, or an exception has left it.
+        self.left = False
+        #: The number of the instruction that made it.
+        self.first_step = 0
         #: The generator this frame belongs to.
         self.generator: Any = None
 

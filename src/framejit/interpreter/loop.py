@@ -15,11 +15,18 @@ from framejit import config
 from framejit.bytecode.decode import decode
 from framejit.bytecode.model import CodeInfo
 from framejit.exc import GraphBreak
-from framejit.interpreter.frame import Frame
+from framejit.interpreter.dropped import Roots
+from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.registry import HANDLERS
 from framejit.values.base import CallRequest, Raised, Value
 from framejit.values.exceptions import ExceptionValue
 from framejit.values.space import Space
+
+#: Instructions behind which everything is held that was held before.
+_DROPS_NOTHING = frozenset(
+    ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "PUSH_NULL", "COPY", "SWAP", "JUMP",
+     "NOP", "RESUME", "MAKE_CELL", "COPY_FREE_VARS", "BUILD_TUPLE", "BUILD_LIST")
+)  # fmt: skip
 
 
 class Returned:
@@ -99,6 +106,11 @@ class Interpreter:
         self._programs: dict[Any, tuple[CodeInfo, list[Any]]] = {}
         #: Every code object that was executed, with the name of its module.
         self.executed: dict[Any, str] = {}
+        #: Generators suspended where closing them runs code -> how they were last seen to be held.
+        self.suspended: dict[Any, Any] = {}
+        self.roots = Roots(space)
+        #: For every `run` that is going on: the step its frame was made at.
+        self.run_steps: list[int] = []
         space.run_frame = self.run_request
         space.resume_generator = self.resume_generator
         space.line = self.user_line
@@ -131,6 +143,7 @@ class Interpreter:
             self.executed[code] = str(namespace.get("__name__"))
         frame = Frame(known[0], known[1], slots, namespace, parent)
         frame.entry_handled = self.handled
+        frame.first_step = self.steps
         return frame
 
     def push(self, request: CallRequest) -> None:
@@ -188,31 +201,97 @@ class Interpreter:
     def resume_generator(self, generator: Any, sent: Value, thrown: Value | None) -> Value | None:
         """Run a generator's frame to its next yield; None when it has returned."""
         frame: Frame = generator.frame
+        self.suspended.pop(generator, None)
         if frame is None:
             request = generator.request
             frame = generator.frame = self.make_frame(
                 request.function.code, request.slots, request.function.globals, self.frame
             )
             frame.generator = generator
+        elif frame is self.frame or generator in self._running():
+            return self.space.raise_error(ValueError, "generator already executing")
         else:
-            if frame is self.frame or generator in self._running():
-                return self.space.raise_error(ValueError, "generator already executing")
             frame.parent = self.frame
-            frame.stack.append(sent)
-        self.level += 1
-        self.depth += 1
         handled = self.handled
+        self.roots.resumed.append(frame)
         try:
-            result = self.run(frame, thrown)
+            if thrown is not None:
+                thrown, answer = self._throw_inside(frame, thrown)
+                if answer is not None:
+                    self._suspend(generator)
+                    return answer
+            elif frame.pc:
+                frame.stack.append(sent)
+            self.level += 1
+            self.depth += 1
+            try:
+                result = self.run(frame, thrown)
+            finally:
+                self.level -= 1
+                self.depth -= 1
         finally:
-            self.level -= 1
-            self.depth -= 1
             self.handled = handled
             frame.parent = None
+            self.roots.resumed.pop()
         if isinstance(result, Yielded):
+            self._suspend(generator)
             return result.value
         generator.returned = result.value
         return None
+
+    def _suspend(self, generator: Any) -> None:
+        frame = generator.frame
+        if frame.info.handlers[frame.index] is not None:
+            self.suspended[generator] = None
+
+    def _throw_inside(
+        self, frame: Frame, thrown: Value
+    ) -> tuple[Value | None, Value | None]:
+        """Throw into the generator that ``frame`` waits for in a ``yield from``, if it does.
+
+        Answers what is to be thrown into the frame itself, and what the inner generator yields.
+        """
+        instructions = frame.info.instructions
+        behind = instructions[frame.pc]  # a `yield from` goes back to its SEND
+        send = instructions[behind.target] if behind.op == "JUMP" else behind
+        inner: Any = frame.stack[-1].realize() if send.op == "SEND" else None
+        if inner is None or not hasattr(inner, "resume"):
+            return thrown, None
+        try:
+            if issubclass(thrown.python_type(), GeneratorExit):
+                inner.call_method(self.space, "close", [], {})
+                return thrown, None
+            value = inner.resume(self.space, NONE, thrown)
+        except Raised as error:
+            return error.value, None
+        if value is None:
+            frame.stack[-1] = inner.returned or NONE
+            frame.pc = send.target
+        return None, value
+
+    def _close_dropped(self, frame: Frame | None, extra: tuple[Any, ...] = ()) -> None:
+        """Close the suspended generators that nothing holds any more."""
+        roots, started = self.roots, self.run_steps[-1]
+        while True:
+            gone = []
+            for generator, way in self.suspended.items():
+                if generator.step < started:
+                    continue  # an operation in an outer run may hold it
+                if not roots.still_holds(way, frame):
+                    way = self.suspended[generator] = roots.holder(generator, frame, extra)
+                    if way is None:
+                        gone.append(generator)
+            first = [
+                generator for generator in gone
+                if all(roots.holder(generator, None, (other,)) is None
+                       for other in gone if other is not generator)
+            ]  # fmt: skip
+            if not gone:
+                return
+            if len(first) != 1:
+                raise GraphBreak("which of several generators is closed first")
+            del self.suspended[first[0]]
+            first[0].drop(self.space)
 
     def _running(self) -> list[Any]:
         running, frame = [], self.frame
@@ -252,17 +331,21 @@ class Interpreter:
         """Execute until ``base`` returns or yields; start in ``innermost`` if it is given."""
         space = self.space
         outer_base, outer_frame = self.base, self.frame
+        self.roots.bases.append(base)
+        self.run_steps.append(base.first_step)
+        instruction = base.program[0][1]
         self.base = base
         self.frame = base if innermost is None else innermost
         try:
             if thrown is not None:
-                base.stack.pop()
                 self.unwind(Raised(thrown))
             while True:
                 changes = space.changes
                 try:
                     while True:
                         frame = self.frame
+                        if self.suspended and instruction.op not in _DROPS_NOTHING:
+                            self._close_dropped(frame)
                         index = frame.pc
                         frame.index = index
                         frame.pc = index + 1
@@ -276,6 +359,8 @@ class Interpreter:
                         handler, instruction = frame.program[index]
                         result = handler(self, frame, instruction)
                         if result is not None:
+                            if self.suspended:
+                                self._leaving(result)
                             return result
                 except Raised as error:
                     self._raised(error, changes)
@@ -283,6 +368,21 @@ class Interpreter:
                     self._broken(broken, changes)
         finally:
             self.base, self.frame = outer_base, outer_frame
+            self.roots.bases.pop()
+            self.run_steps.pop()
+
+    def _leaving(self, result: Any) -> None:
+        """The base frame is left: its variables are dropped."""
+        if not isinstance(result, _Return):
+            return
+        self._close_dropped(self.base.parent, (result.value,))
+        if self.level == 0 and self.suspended:
+            self._give_up_suspended()
+
+    def _give_up_suspended(self) -> None:
+        """Generators that have been started cannot be built: their creation is not captured."""
+        step = min(generator.step for generator in self.suspended)
+        raise Restart(step, GraphBreak("a generator that has been started is needed for real"))
 
     def _planned_break(self) -> None:
         step = self.steps
@@ -300,6 +400,8 @@ class Interpreter:
             raise cause  # the operation that needed this result breaks
         if self.space.changes != changes:
             raise Restart(self.root_step, cause)
+        if self.suspended:
+            self._give_up_suspended()
         raise BreakHere(Broken(self.frame.chain(), cause))
 
     def _raised(self, error: Raised, changes: int) -> None:
@@ -354,14 +456,21 @@ class Interpreter:
                 return
             self.handled = frame.entry_handled
             if frame is self.base:
+                if self.suspended:
+                    self.roots.left.setdefault(value, []).append(frame)
                 raise error
             assert frame.parent is not None
             self.depth -= 1
+            frame.left = True
+            if self.suspended:
+                frame.stack.clear()
+                self.roots.left.setdefault(value, []).append(frame)
             frame = frame.parent
 
     def leave(self, frame: Frame, value: Value) -> Any:
         """The frame returns ``value``."""
         self.handled = frame.entry_handled
+        frame.left = True
         if frame is self.base:
             return _Return(value)
         assert frame.parent is not None

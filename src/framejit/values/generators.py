@@ -12,7 +12,7 @@ import types
 from typing import Any
 
 from framejit.exc import GraphBreak
-from framejit.values.base import CallRequest, Raised, Value
+from framejit.values.base import CallRequest, Raised, Unmaterialisable, Value
 from framejit.values.constants import ConstantValue
 from framejit.values.space import Result, Space
 
@@ -20,7 +20,7 @@ from framejit.values.space import Result, Space
 class GeneratorValue(Value):
     """``frame`` is the interpreter's frame once started; ``finished`` when it has returned."""
 
-    __slots__ = ("finished", "frame", "request", "returned", "started", "step")
+    __slots__ = ("dropped", "finished", "frame", "request", "returned", "started", "step")
 
     def __init__(self, request: CallRequest, step: int) -> None:
         self.request = request
@@ -28,6 +28,8 @@ class GeneratorValue(Value):
         self.frame: Any = None
         self.started = False
         self.finished = False
+        #: It was closed because nothing seemed to hold it any more.
+        self.dropped = False
         self.returned: Value | None = None
         self.source = None
 
@@ -45,6 +47,8 @@ class GeneratorValue(Value):
 
     def resume(self, space: Space, sent: Value, thrown: Value | None) -> Value | None:
         """Run to the next yield: the yielded value, or None when the generator returned."""
+        if self.dropped:
+            raise Unmaterialisable(self.step, "when a generator is dropped is not known")
         if self.finished:
             if thrown is not None:
                 raise Raised(thrown)
@@ -127,6 +131,15 @@ class GeneratorValue(Value):
         if value is not None:
             space.raise_error(RuntimeError, "generator ignored GeneratorExit")
         return ConstantValue(None)
+
+    def drop(self, space: Space) -> None:
+        """Close it because its last reference is gone."""
+        try:
+            self._close(space)
+        except Raised as error:
+            kind = error.value.python_type().__name__
+            raise GraphBreak(f"{kind} is raised in a generator that is dropped")
+        self.dropped = True
 
 
 def _exception(space: Space, args: list[Value]) -> Value:

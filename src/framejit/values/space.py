@@ -173,6 +173,16 @@ class Space:
         self._class_attributes: dict[tuple[type, str], ClassAttribute | None] = {}
         self._globals: dict[tuple[int, str], Value] = {}
 
+    def close(self) -> None:
+        """The capture is over: let go of the user's objects now, not at the next collection."""
+        for table in (self._loaded, self._known, self._class_attributes, self._globals,
+                      self.class_writes, self.local_classes, self.const_roots):  # fmt: skip
+            table.clear()  # type: ignore[attr-defined]
+        self.graph_inputs, self.slot_roots, self.effects = [], [], Effects()
+        self.run_frame, self.resume_generator = _no_interpreter, _no_generator
+        self.namespace, self.handled, self.line = dict, lambda: None, lambda: None
+        self.builder.close()
+
     # -- sources and wrapping --------------------------------------------------------------------
 
     def slot_source(self, index: int, name: str) -> Source:
