@@ -9,17 +9,26 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 NATIVE := $(wildcard src/framejit/native/*.cpp src/framejit/native/*.h)
 
-.PHONY: help demo test lint bench clean distclean
+.PHONY: help demo test test-sanitize lint bench clean distclean
 
 help: ## this list
 	@echo "usage: make TARGET [ARGS=\"...\"]"
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.installed ## the README's example, then BERT through Inductor (ARGS=--graphs-only: no BERT)
 	@$(BIN)/python -W ignore examples/quickstart.py $(ARGS)
 
 test: $(VENV)/.installed ## the tests (ARGS="tests/api -x": some of them; ARGS="-m slow": the long ones)
 	$(BIN)/python -m pytest $(ARGS)
+
+# Python's own allocator would hide what happens to freed objects; torch's memory is not ours to check.
+SANITIZED := ASAN_OPTIONS=detect_leaks=0:alloc_dealloc_mismatch=0:detect_odr_violation=0 \
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc PYTHONPATH=build/sanitize \
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)"
+
+test-sanitize: $(VENV)/.installed ## the C++ part under AddressSanitizer and UndefinedBehaviorSanitizer
+	FRAMEJIT_SANITIZE=1 $(BIN)/python setup.py -q build --build-lib build/sanitize --build-temp build/sanitize-objects
+	$(SANITIZED) $(BIN)/python -m pytest --timeout=600 $(or $(ARGS),tests/native)
 
 lint: $(VENV)/.installed ## ruff and mypy
 	$(BIN)/ruff check src tests examples benchmarks

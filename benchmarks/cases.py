@@ -16,15 +16,17 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 warnings.filterwarnings("ignore")
-# No images here: a torchvision that does not fit this torch must not stop transformers.
-sys.modules.setdefault("torchvision", None)  # type: ignore[arg-type]
-
+# A torchvision that does not fit this torch must not stop transformers and timm.
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
+
+import conftest  # noqa: E402, F401
 
 COMPILERS = ("framejit", "torch.compile")
 
@@ -133,6 +135,12 @@ def bert(layers: int = 12) -> Any:
     return BertModel(config).eval(), (torch.randint(0, 1000, (2, 32)),), {}
 
 
+def resnet18() -> Any:
+    from timm import create_model
+
+    return create_model("resnet18").eval(), (torch.randn(1, 3, 32, 32),), {}
+
+
 def llama8() -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -160,6 +168,7 @@ CASES: dict[str, Case] = {
     "dataclass, dict": Case(dataclass_and_dict),
     "list of 32": Case(list32),
     "18 convolutions": Case(convolutions),
+    "timm resnet18": Case(resnet18),
     "BERT, 12 layers": Case(bert),
     "Llama, 8 layers": Case(llama8),
     "BERT, 2, grad": Case(bert2_training, grad=True),
@@ -215,6 +224,7 @@ def seconds_per_call(call: Callable[[], Any], budget: float = 0.2) -> float:
 
 def prefetch() -> None:
     """Import what the models need, once, before forking."""
+    import timm  # noqa: F401
     import transformers.models.bert.modeling_bert
     import transformers.models.llama.modeling_llama  # noqa: F401
 

@@ -158,6 +158,31 @@ def test_a_change_of_mode_is_explained(backend):
     )
 
 
+class Counting(nn.Module):
+    """Counts its calls in attributes; one of them is used in the computation."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.calls, self.steps = nn.Linear(2, 2), 0, 0
+
+    def forward(self, x):
+        self.calls += 1
+        self.steps += 2
+        return self.linear(x) * self.steps
+
+
+def test_counters_compile_at_most_twice(backend):
+    torch.manual_seed(0)
+    eager = Counting()
+    model = Counting()
+    model.load_state_dict(eager.state_dict())
+    compiled, x = framejit.compile(model, backend=backend), torch.ones(1, 2)
+    for _ in range(12):
+        assert torch.equal(compiled(x), eager(x))
+        assert (model.calls, model.steps) == (eager.calls, eager.steps)
+    assert type(model.calls) is int and len(backend.graphs) <= 2
+
+
 # -- printing --------------------------------------------------------------------------------------
 
 

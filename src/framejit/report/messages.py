@@ -122,8 +122,8 @@ def warn_recompile_limit(function: str, filename: str, line: int, limit: int, re
     warnings.warn(
         f"framejit compiled {function} ({filename}:{line}) {limit} times, which is the limit. What "
         "was compiled stays in use; other inputs run as plain Python. "
-        f"The last guard that failed: {reason or 'unknown'}. Make that value constant or a tensor, "
-        "or raise framejit.config.recompile_limit.",
+        f"The last guard that failed: {reason or 'unknown'}. The limit is "
+        "framejit.config.recompile_limit.",
         FramejitWarning,
         stacklevel=3,
     )
