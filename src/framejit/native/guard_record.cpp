@@ -251,6 +251,7 @@ class Recorder {
     if (constant) {
       record_->pins.push_back(Ref::borrow(object));
     } else if (PyDict_Check(object)) {
+      emit_word(&object->ob_type, WordKind::Unsteady, i);  // something smaller may be at this address now
       add_version(i);
     } else {
       emit_word(weak_referent_address(pin_[i]), WordKind::Identity, i);
