@@ -5,19 +5,28 @@ and returns a tuple or list of the graph's outputs. Backends are found by name i
 each lives in one file and imports its compiler only when it is used. Next room: codegen.
 """
 
-from . import aot, eager, inductor
+from . import aot, eager, inductor, onnxrt, torchscript
 from .aot import aot_autograd
 from .compile import compile_graph
-from .registry import configured_backend, list_backends, lookup_backend, register_backend
+from .registry import (
+    configured_backend,
+    doctor,
+    list_backends,
+    lookup_backend,
+    register_backend,
+)
 
 __all__ = [
     "aot",
     "aot_autograd",
     "compile_graph",
     "configured_backend",
+    "doctor",
     "eager",
     "inductor",
     "list_backends",
     "lookup_backend",
+    "onnxrt",
     "register_backend",
+    "torchscript",
 ]

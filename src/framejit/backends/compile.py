@@ -18,6 +18,7 @@ import torch.fx
 
 from ..exc import BackendCompilerFailed, FramejitError, GraphBreak
 from ..graph import global_state
+from . import repro
 from .registry import CompilerFn, backend_name
 
 #: Longest line that a message quotes.
@@ -44,7 +45,11 @@ def compile_graph(
     except (FramejitError, GraphBreak):
         raise
     except Exception as error:
-        raise BackendCompilerFailed(name, _describe(name, gm, error)) from error
+        text = _describe(name, gm, error)
+        path = repro.save(gm, example_inputs, name, error)
+        if path is not None:
+            text += f"\n  to reproduce it: python {path}"
+        raise BackendCompilerFailed(name, text) from error
     if not callable(compiled):
         raise BackendCompilerFailed(
             name,
@@ -91,7 +96,7 @@ def _set_function_modes(modes: list[Any]) -> None:
 
 
 def _describe(name: str, gm: torch.fx.GraphModule, error: Exception) -> str:
-    """At most six lines: who failed, on what, with what message, where."""
+    """A few lines: who failed, on what, for which of the user's lines, with what message, where."""
     operations = sum(node.op.startswith("call_") for node in gm.graph.nodes)
     noun = "operation" if operations == 1 else "operations"
     lines = [f"backend {name!r} raised {type(error).__name__} on a graph of {operations} {noun}:"]
@@ -99,8 +104,21 @@ def _describe(name: str, gm: torch.fx.GraphModule, error: Exception) -> str:
     lines += [f"  {line[:_WIDTH]}" for line in text[:3] or ["(no message)"]]
     if len(text) > 3:
         lines.append(f"  ... {len(text) - 3} more lines in the exception below")
+    place = _first_line(gm)
+    if place:
+        lines.insert(1, f"  the graph begins at {place}")
     frames = traceback.extract_tb(error.__traceback__)
     if frames:
         last = frames[-1]
         lines.append(f"  at {last.filename}:{last.lineno} in {last.name}")
     return "\n".join(lines)
+
+
+def _first_line(gm: torch.fx.GraphModule) -> str:
+    """The user's line of the graph's first operation."""
+    for node in gm.graph.nodes:
+        if node.op.startswith("call_"):
+            trace = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
+            files = [line for line in trace if line.startswith("File ")]
+            return files[-1] if files else ""
+    return ""

@@ -16,6 +16,7 @@ from importlib.metadata import EntryPoint
 from typing import Any, NamedTuple
 
 from ..exc import UnknownBackend
+from .optional import Availability, missing, optional_backends, require
 
 CompilerFn = Callable[..., Callable[..., Any]]
 
@@ -80,7 +81,7 @@ def list_backends(exclude_tags: Collection[str] | None = ("debug", "experimental
             name for name, backend in _registered.items() if not excluded.intersection(backend.tags)
         }
         names.update(name for name in _installed() if name not in _registered)
-    return sorted(names)
+    return sorted(name for name in names if missing(name) is None)
 
 
 def lookup_backend(backend: str | CompilerFn) -> CompilerFn:
@@ -99,9 +100,11 @@ def lookup_backend(backend: str | CompilerFn) -> CompilerFn:
     with _lock:
         known = _registered.get(backend)
         if known is not None:
+            require(backend)
             return known.compiler_fn
         entry_point = _installed().get(backend)
     if entry_point is None:
+        require(backend)
         raise _unknown(backend)
     try:
         compiler_fn = entry_point.load()
@@ -147,6 +150,22 @@ def configured_backend(
         return configured
     given = {"mode": mode, "options": options}
     return functools.partial(compiler_fn, **{key: v for key, v in given.items() if v})
+
+
+def doctor() -> list[Availability]:
+    """Every backend that framejit knows of: its own, registered ones, those of installed packages,
+    and those whose package is missing, with what to install. Sorted by name."""
+    optional = {row.name: row for row in optional_backends()}
+    rows = list(optional.values())
+    for name in sorted({*_registered, *_installed()} - optional.keys()):
+        known = _registered.get(name)
+        if known is None:
+            detail = f"entry point {_installed()[name].value}"
+        else:
+            text = (known.compiler_fn.__doc__ or "").strip().partition("\n")[0]
+            detail = text or "registered by the program"
+        rows.append(Availability(name, True, detail))
+    return sorted(rows)
 
 
 def _installed() -> dict[str, EntryPoint]:

@@ -1,0 +1,74 @@
+"""Backend 'onnxrt': the graph exported to ONNX and run by ONNX Runtime, for inference on the CPU.
+
+In: a captured graph. Out: a function that calls an inference session. Needs the packages
+``onnxruntime`` and ``onnxscript``; they are imported when the first graph is compiled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from .optional import require
+from .registry import register_backend
+from .torchscript import is_fixed, needs_gradients
+
+
+@register_backend
+def onnxrt(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    """ONNX Runtime's CPU provider. Raises ValueError where gradients are needed."""
+    require("onnxrt")
+    import onnxruntime  # optional dependency
+
+    if needs_gradients(example_inputs):
+        raise ValueError("onnxrt computes no gradients: call it under torch.no_grad()")
+    if not is_fixed(gm, example_inputs):
+        return gm.forward
+    model = _exported(gm, example_inputs)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    names = [value.name for value in session.get_inputs()]
+    wanted = [_position(name, gm) for name in names]
+
+    def run(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        arrays = {
+            name: tensors[position].detach().contiguous().numpy()
+            for name, position in zip(names, wanted, strict=True)
+        }
+        return tuple([torch.from_numpy(array) for array in session.run(None, arrays)])
+
+    return run
+
+
+def _exported(gm: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> bytes:
+    """The graph as a serialised ONNX model; its inputs are called as the graph's."""
+    silence = io.StringIO()
+    names = [str(node.target) for node in gm.graph.find_nodes(op="placeholder")]
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(silence):
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                gm, tuple(value.detach() for value in inputs), dynamo=True, input_names=names,
+                verbose=False,
+            )  # fmt: skip
+    finally:
+        logging.disable(level)
+    assert program is not None
+    model: bytes = program.model_proto.SerializeToString()
+    return model
+
+
+def _position(name: str, gm: torch.fx.GraphModule) -> int:
+    names = [str(node.target) for node in gm.graph.find_nodes(op="placeholder")]
+    return names.index(name)
