@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import framejit
-from framejit.backends import doctor, list_backends, lookup_backend
+from framejit.backends import doctor, list_backends
 from framejit.backends import optional as optional_backends
 from framejit.exc import BackendCompilerFailed, UnknownBackend
 
