@@ -7,8 +7,10 @@ In: a captured graph, and ``mode`` / ``options`` as `torch.compile` takes them. 
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_origin
 
 import torch
@@ -20,6 +22,10 @@ from .registry import register_backend
 from .saved_hooks import active_hooks, as_modules
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
+
+
+#: What AOTAutograd found out about a graph, by the compiled graph; for `serialize`.
+_metadata: weakref.WeakKeyDictionary[Callable[..., Any], Any] = weakref.WeakKeyDictionary()
 
 
 class InductorBackend:
@@ -71,7 +77,26 @@ class InductorBackend:
             compiled: Any = compile_fx(owned, inputs, config_patches=self.config_patches)
         # compile_fx wraps its result so that torch._dynamo leaves it alone (2 us a call).
         unwrapped: Callable[..., Any] = getattr(compiled, "_torchdynamo_orig_callable", compiled)
-        return _with_tensors(unwrapped, floats) if floats else unwrapped
+        if floats:
+            return _with_tensors(unwrapped, floats)
+        with contextlib.suppress(TypeError):  # an object that cannot be referred to weakly
+            _metadata[unwrapped] = context.fw_metadata
+        return unwrapped
+
+    def serialize(self, compiled: Any, gm: torch.fx.GraphModule) -> dict[str, bytes] | None:
+        """For packages: what Inductor compiled, if it can run without Inductor."""
+        from .inductor_artifact import serialize  # only programs that save need it
+
+        metadata = _metadata.get(compiled)
+        return None if metadata is None else serialize(compiled, metadata)
+
+    def deserialize(
+        self, parts: Mapping[str, Any], module: Callable[[], torch.fx.GraphModule]
+    ) -> Callable[..., Any] | None:
+        """The way back from `serialize`, in another process."""
+        from .inductor_runtime import deserialize  # only programs that load need it
+
+        return deserialize(parts)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InductorBackend) and self.config_patches == other.config_patches

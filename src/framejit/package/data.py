@@ -11,6 +11,7 @@ import base64
 import collections
 import enum
 import functools
+import inspect
 import marshal
 import sys
 import types
@@ -21,7 +22,7 @@ import torch
 
 from framejit.exc import PackageError
 from framejit.native import CompiledFunction
-from framejit.package import naming
+from framejit.package import forms, naming
 
 Json = Any
 
@@ -115,7 +116,12 @@ class Encoder:
     def reference(self, obj: Any) -> Json:
         """An object by its name, or late."""
         named = identity(obj, self.home)
-        return self._late(obj) if named is None else named
+        if named is not None:
+            return named
+        form = forms.parts_of(obj)
+        if form is not None:
+            return ["form", form[0], *[self.value(part) for part in form[1]]]
+        return self._late(obj)
 
     def _late(self, obj: Any) -> Json:
         for number, known in enumerate(self._late_objects):
@@ -135,6 +141,8 @@ class Encoder:
         if obj is None or obj is True or obj is False or obj is Ellipsis:
             return self.value(obj)
         if identity(obj, self.home) is not None or isinstance(obj, enum.Enum):
+            return self.value(obj)
+        if type(obj) in (inspect.Signature, inspect.Parameter):  # made by the capture itself
             return self.value(obj)
         return self._late(obj)
 
@@ -240,10 +248,9 @@ def describe(obj: Any, home: Home) -> Json:
         return ["property", *[describe(f, home) for f in (obj.fget, obj.fset, obj.fdel)]]
     if isinstance(obj, types.MethodType):
         return ["method", describe(obj.__func__, home), describe(obj.__self__, home)]
-    if isinstance(obj, (types.GenericAlias, types.UnionType)):
-        origin = getattr(obj, "__origin__", types.UnionType)
-        arguments = [describe(arg, home) for arg in obj.__args__]
-        return ["form", type(obj).__name__, describe(origin, home), *arguments]
+    form = forms.parts_of(obj)
+    if form is not None:
+        return ["form", form[0], *[describe(part, home) for part in form[1]]]
     if type(obj) is _TUPLE_GETTER:
         return ["field", list(obj.__reduce__()[1])]
     owner = getattr(obj, "__objclass__", None)
@@ -328,6 +335,13 @@ def _container(tag: str) -> Callable[..., Any]:
     return lambda decoder, *items: _MADE_OF[tag](decoder.values(items))
 
 
+def _form(decoder: Decoder, tag: str, *parts: Json) -> Any:
+    try:
+        return forms.make(tag, decoder.values(parts))
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        raise PackageError(f"a package holds a {tag} that cannot be made: {error}") from error
+
+
 _DECODERS: dict[str, Callable[..., Any]] = {
     **{tag: _container(tag) for tag in _MADE_OF},
     "d": lambda decoder, *items: {decoder.value(k): decoder.value(v) for k, v in items},
@@ -352,4 +366,5 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "code": lambda decoder, number: decoder.code_at(number),
     "tensor": lambda decoder, number: decoder.tensors[number],
     "late": _late,
+    "form": _form,
 }

@@ -90,7 +90,12 @@ def encode_entry(
 
 
 def _words(description: Json) -> str:
-    return " ".join(str(part) for part in description if isinstance(part, str))
+    """A description for messages: "instance of ..."."""
+    if type(description) is not list:
+        return str(description)
+    if description[0] in ("o", "class"):
+        return ".".join(map(str, description[1:3]))
+    return " ".join(_words(part) for part in description)
 
 
 def _encode_nodes(tree: Any, plan: Plan, encoder: Encoder) -> list[Json]:

@@ -1,0 +1,290 @@
+"""What Inductor compiled, as plain parts: the wrapper's code, shared objects, constants, a plan.
+
+In: the callable that Inductor returned. Out: bytes from which `inductor_runtime` makes an equal
+callable without importing Inductor; or None when it does something that the runtime does not know
+(GPU kernels, outputs that alias inputs, tensor subclasses, ...): the saved graph is then compiled
+again. Nothing here changes Inductor's objects.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import json
+import marshal
+import sys
+import types
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from . import inductor_runtime as runtime
+
+
+class _Unknown(Exception):
+    """The runtime cannot run this."""
+
+
+class _Found(NamedTuple):
+    """The objects of AOTAutograd and Inductor behind a compiled callable."""
+
+    graphs: list[Any]  # CompiledFxGraph
+    metadata: list[Any]  # ViewAndMutationMeta
+    functions: list[type]  # autograd.Function
+    names: set[str]  # qualified names of the wrappers on the way
+
+
+def serialize(compiled: Any, metadata: Any) -> dict[str, bytes] | None:
+    """The parts of one compiled graph (forward and backward), or None.
+
+    ``metadata`` is AOTAutograd's, which the runtime of an inference graph does not hold.
+    """
+    try:
+        found = _search(compiled)
+        if not found.metadata:
+            found.metadata.append(metadata)
+        plan, graphs = _plan(found)
+        parts: dict[str, bytes] = {}
+        for role, graph in graphs.items():
+            plan[role] = _graph_parts(graph, role, parts)
+    except _Unknown:
+        return None
+    return {"plan": json.dumps(plan).encode(), **parts}
+
+
+# -- finding ---------------------------------------------------------------------------------------
+
+_LIMIT = 5000
+
+
+def _search(compiled: Any) -> _Found:
+    """Walk from wrapper to wrapper through closures, bound objects and generated functions."""
+    found = _Found([], [], [], set())
+    seen: set[int] = set()
+    todo = [compiled]
+    while todo:
+        obj = todo.pop()
+        if id(obj) in seen or isinstance(obj, (torch.Tensor, types.ModuleType, str, int)):
+            continue
+        seen.add(id(obj))
+        if len(seen) > _LIMIT:
+            raise _Unknown
+        kind = type(obj).__name__
+        if kind == "CompiledFxGraph":
+            found.graphs.append(obj)
+        elif kind == "ViewAndMutationMeta":
+            found.metadata.append(obj)
+        elif isinstance(obj, type):
+            if issubclass(obj, torch.autograd.Function) and obj is not torch.autograd.Function:
+                found.functions.append(obj)
+                members = [vars(obj).get(name) for name in ("compiled_fw", "compiled_bw")]
+                todo += [getattr(m, "__func__", m) for m in (*members, vars(obj).get("metadata"))]
+        else:
+            found.names.add(getattr(obj, "__qualname__", kind))
+            todo.extend(_referred(obj))
+    return found
+
+
+def _referred(obj: Any) -> Iterator[Any]:
+    if isinstance(obj, functools.partial):
+        yield from (obj.func, *obj.args, *obj.keywords.values())
+    elif isinstance(obj, types.FunctionType):
+        for cell in obj.__closure__ or ():
+            try:
+                yield cell.cell_contents
+            except ValueError:
+                continue
+        yield vars(obj).get("__wrapped__")
+        if obj.__globals__.get("__name__") not in sys.modules:  # generated: a namespace of its own
+            yield from obj.__globals__.values()
+    elif isinstance(obj, (list, tuple)) and len(obj) < 50:
+        yield from obj
+    elif isinstance(obj, (types.MethodType, types.BuiltinMethodType)):
+        yield obj.__self__
+        yield getattr(obj, "__func__", None)
+    elif type(obj).__module__.startswith(("torch._functorch", "torch._inductor")):
+        yield from vars(obj).values() if hasattr(obj, "__dict__") else ()
+
+
+# -- AOTAutograd's part ----------------------------------------------------------------------------
+
+
+def _plan(found: _Found) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What happens around the graphs, and the graphs by role."""
+    metadata = list({id(meta): meta for meta in found.metadata}.values())
+    if len(metadata) != 1:
+        raise _Unknown
+    meta = metadata[0]
+    _require(not any("Dedupe" in n or "SyntheticBase" in n for n in found.names))
+    _require(not meta.mutated_inp_runtime_indices and not meta.num_intermediate_bases)
+    _require(not meta.tokens and not meta.is_rng_op_functionalized)
+    _require(not meta.num_backward_tokens and not meta.num_graphsafe_rng_states)
+    _require(meta.grad_enabled_mutation is None)
+    plain = {"PlainTensorMeta"}
+    for metas in (meta.subclass_inp_meta, meta.subclass_fw_graph_out_meta):
+        _require({type(one).__name__ for one in metas} <= plain)
+    outputs = []
+    for number, info in enumerate(meta.output_info):
+        kind = info.output_type.name
+        _require(kind in ("non_alias", "unsafe_view_alias", "custom_function_view", "is_input"))
+        if kind == "is_input":
+            outputs.append([number, info.base_idx])
+    plan: dict[str, Any] = {
+        "version": runtime.VERSION,
+        "returns": meta.num_forward_returns,
+        "inputs_returned": outputs,
+        "versions": list(meta.mutated_graph_handled_indices_seen_by_autograd),
+    }
+    by_role: dict[str, Any] = {}
+    for graph in found.graphs:
+        backward = graph.fx_kwargs.get("is_backward")
+        role = "backward" if backward else "forward"
+        _require(by_role.setdefault(role, graph) is graph)
+    _require("forward" in by_role)
+    if not by_role["forward"].fx_kwargs.get("is_inference"):
+        _require("backward" in by_role and len(found.functions) == 1)
+        plan["training"] = _training(meta)
+    return plan, by_role
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise _Unknown
+
+
+def _training(meta: Any) -> dict[str, Any]:
+    """How an autograd function passes values between its forward and its backward graph."""
+    slices = [
+        meta.tensors_saved_for_backwards_with_vc_check_slice,
+        meta.tensors_saved_for_backwards_no_vc_check_slice,
+        meta.symints_saved_for_backwards_slice,
+    ]
+    _require(not meta.num_opaque_objects_saved_for_bw)
+    _require(not meta.indices_of_inputs_that_requires_grad_with_mutations_in_bw)
+    surviving = [
+        number
+        for number, info in enumerate(meta.output_info)
+        if info.output_type.name != "is_input"
+        and issubclass(info.raw_type, torch.Tensor)
+        and info.requires_grad_for_backward
+    ]
+    _require(len(surviving) == len(meta.subclass_tangent_meta))
+    tangents = []
+    for number, one in zip(surviving, meta.subclass_tangent_meta, strict=True):
+        _require(type(one).__name__ == "PlainTensorMeta")
+        memory = one.memory_format
+        if memory.memory_format is not None:
+            layout: Any = str(memory.memory_format).removeprefix("torch.")
+        else:
+            layout = [[int(n) for n in memory.size], [int(n) for n in memory.stride]]
+        tangents.append([number, layout])
+    return {
+        "saved": [[part.start, part.stop] for part in slices],
+        "unsafe_views": list(meta.unsafe_view_out_indices),
+        "not_differentiable": [
+            n for n, info in enumerate(meta.output_info) if not info.requires_grad
+        ],
+        "tangents": tangents,
+        "donated": meta.bw_donated_idxs != [],
+        "deterministic": meta.deterministic,
+        "inputs_require_grad": any(info.requires_grad for info in meta.input_info),
+    }
+
+
+# -- Inductor's part -------------------------------------------------------------------------------
+
+
+def _graph_parts(graph: Any, role: str, parts: dict[str, bytes]) -> dict[str, Any]:
+    """Add the parts of one compiled graph; the answer names them."""
+    _require(set(graph.device_types) <= {"cpu"} and not graph.frozen_param_names)
+    _require(not graph.torchbind_constants and not graph.inputs_to_check)
+    _require(not graph.opaque_value_type_classes)
+    tree = ast.parse(graph.source_code)
+    kernels = _take_kernels(tree)
+    loaded = _loaded_module(graph)
+    names: dict[str, str] = {}
+    for name in kernels:
+        file = getattr(getattr(getattr(loaded, name, None), "__self__", None), "__file__", None)
+        _require(file is not None)
+        data = Path(str(file)).read_bytes()
+        part = f"so {_digest(data)}"
+        parts[part] = data
+        names[name] = part
+    _check_names(tree, {*kernels, *(graph.constants or ())})
+    code = compile(tree, "<inductor>", "exec", dont_inherit=True)
+    parts[f"{role}.code"] = marshal.dumps(code)
+    constants = dict(graph.constants or {})
+    _require(all(_is_plain(value) for value in constants.values()))
+    if constants:
+        parts[f"{role}.constants"] = runtime.dump_tensors(constants)
+    return {"kernels": names, "constants": bool(constants)}
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) in (torch.Tensor, torch.nn.Parameter) and runtime.is_dumpable(value)
+
+
+def _digest(data: bytes) -> str:
+    import hashlib  # only when saving
+
+    return hashlib.sha256(data).hexdigest()[:24]
+
+
+def _loaded_module(graph: Any) -> types.ModuleType:
+    """The module that Inductor made of the wrapper's code."""
+    from torch._inductor.codecache import PyCodeCache  # imported already: it made the graph
+
+    for module in PyCodeCache.modules:
+        if getattr(module, "key", None) == graph.cache_key:
+            return module
+    raise _Unknown
+
+
+def _take_kernels(tree: ast.Module) -> list[str]:
+    """Remove imports, the compiling of kernels and the benchmark from the wrapper's code."""
+    kernels: list[str] = []
+    kept: list[ast.stmt] = []
+    for statement in tree.body:
+        if isinstance(statement, (ast.Import, ast.ImportFrom, ast.If, ast.Delete)):
+            continue
+        if isinstance(statement, ast.FunctionDef) and statement.name in (
+            "benchmark_compiled_module", "get_args",
+        ):  # fmt: skip
+            continue
+        text = ast.unparse(statement)[:400]
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            name = statement.targets[0].id
+            if "async_compile.cpp_pybinding(" in text:
+                kernels.append(name)
+                continue
+            if name in runtime.PROVIDED or name == "async_compile":
+                continue
+        if isinstance(statement, ast.Expr) and "async_compile" in text:
+            continue
+        _require("async_compile" not in text)
+        kept.append(statement)
+    tree.body = kept
+    return kernels
+
+
+def _check_names(tree: ast.Module, known: Iterable[str]) -> None:
+    """Everything that the code reads must be there when it runs."""
+    available = {*known, *runtime.PROVIDED, *dir(builtins)}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            available.add(node.name)
+        elif isinstance(node, ast.arg):
+            available.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            available.add(node.id)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            _require(node.id in available)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id == "extern_kernels":
+                _require(hasattr(runtime.ExternKernels, node.attr))
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            raise _Unknown
