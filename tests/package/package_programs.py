@@ -144,6 +144,10 @@ def training(compiled, x):
     return [out.detach(), x.grad, *grads]
 
 
+def sizes(compiled, x):
+    return [compiled(torch.ones(n, 4)) for n in (3, 5, 7, 2, 11)]
+
+
 def plain(compiled, *args):
     return compiled(*args)
 
@@ -166,6 +170,7 @@ PROGRAMS = {
     "mutation": lambda: (mutation, (X.clone(), {}), plain),
     "method": lambda: (make_net().forward, (torch.ones(3, 4),), plain),
     "three_modes": lambda: (make_net(), (torch.ones(3, 4),), net_in_three_modes),
+    "sizes": lambda: (make_net().eval(), (torch.ones(3, 4),), sizes),
     "training": lambda: (make_net(), (torch.ones(3, 4),), training),
 }
 
@@ -191,7 +196,8 @@ def run(mode, directory, backend, name):
     target, args, call = PROGRAMS[name]()
     expected = flat(call(target, *args))
     target, args, call = PROGRAMS[name]()
-    compiled = framejit.compile(target, backend=backend)
+    dynamic = None if hasattr(framejit.backends.lookup_backend(backend), "serialize") else False
+    compiled = framejit.compile(target, backend=backend, dynamic=dynamic)
     path = Path(directory) / f"{name}.package"
     framejit.counters.clear()
     with events.recording(events.CaptureStart, events.GraphCompiled) as seen:

@@ -12,7 +12,7 @@ import json
 import marshal
 import types
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -25,6 +25,7 @@ from framejit.compiler import Break, CompiledFrame, Origin
 from framejit.graph.aliasing import Watch
 from framejit.guards.kinds import KINDS, RELATIONS
 from framejit.guards.plan import Plan, value_at
+from framejit.guards.shapes import ShapePlan
 from framejit.guards.texts import TensorText
 from framejit.package import naming, tensors
 from framejit.package.container import Reader
@@ -36,6 +37,20 @@ _DEOPTIMISE = "fj:deoptimise"
 _OWN_NAMES = frozenset({GRAPH, _DEOPTIMISE, "__builtins__", "__name__"})
 #: Accessors whose key is data; the keys of the others are plain numbers or nothing.
 _KEYED = frozenset({"item", "call", "attr", "type_attr"})
+
+
+class _Symbol(NamedTuple):
+    """What `graph.symbols.Symbol` is, without the libraries that it needs."""
+
+    name: str
+    source: Source
+    kind: str
+    dim: int
+
+
+class _Assumption(NamedTuple):
+    tree: Any
+    line: tuple[str, int] | None
 
 
 # -- saving ----------------------------------------------------------------------------------------
@@ -74,6 +89,7 @@ def encode_entry(
         "names": names,
         "writes": isinstance(entry.function.__globals__.get(_DEOPTIMISE), UnlessWritten),
         "graph": graph,
+        "shapes": _encode_shapes(plan),
         "late": encoder.late,
         "line": compiled.target.code.co_firstlineno,
     }
@@ -134,6 +150,20 @@ def _encode_check(check: tuple[Any, ...], node: int, encoder: Encoder) -> Json:
     raise Unsaveable(f"a guard of kind {kind!r}")
 
 
+def _encode_shapes(plan: Plan) -> Json:
+    """The checks on sizes that vary: for the native tree, and for messages."""
+    shapes = plan.shapes
+    if shapes is None or plan.program is None:
+        return None
+    position = {id(source): number for number, source in enumerate(plan.sources)}
+    return {
+        "program": plan.program,
+        "symbols": [[s.name, position[id(s.source)], s.kind, s.dim] for s in shapes.inputs],
+        "checks": [[check.tree, check.line] for check in shapes.checks],
+        "captured": shapes.captured,
+    }
+
+
 def _encode_fact(fact: Fact) -> Json:
     text = list(fact.payload) if isinstance(fact.payload, TensorText) else None
     return [fact.kind, fact.line, text]
@@ -188,10 +218,15 @@ def _encode_graph_call(
         if made is not None:
             artifact = sorted(made)
             parts |= {f"artifact {label} {name}": data for name, data in made.items()}
+    if artifact is None and plan.program is not None:
+        raise Unsaveable(
+            f"a graph with sizes that vary, which backend {compiled.compiler.backend_name!r} "
+            "cannot save"
+        )
     watch = None
     if call.watch is not None:
-        watched, written, pattern, count = call.watch
-        watch = [list(watched), sorted(written), encoder.value(pattern), count]
+        watch = [sorted(v) if isinstance(v, frozenset) else v for v in call.watch]
+        watch = [encoder.value(part) for part in watch]
     return {
         "inputs": inputs, "watch": watch, "unseen": call.unseen, "artifact": artifact,
         "reached": call.reached and [sorted(inputs) for inputs in call.reached],
@@ -248,7 +283,7 @@ class WaitingEntry:
             return None
         flags, modes = self.data["state"]
         state = native.GlobalState(flags, tuple(bound.decoder.values(modes)))
-        tree = native.GuardTree(nodes, state)
+        tree = native.GuardTree(nodes, state, bound.program())
         captures = tree.check(slots)
         if captures is None:
             return None
@@ -266,7 +301,7 @@ class WaitingEntry:
         nodes = bound.nodes()
         if nodes is None:
             return bound.changed
-        tree = native.GuardTree(nodes)
+        tree = native.GuardTree(nodes, None, bound.program())
         return bound.plan().explain(tree, slots)
 
     def _function(
@@ -325,8 +360,8 @@ class WaitingEntry:
             run = compiled.compiler.compile_again(compiled.target, module(), examples)
         watch = None
         if saved["watch"] is not None:
-            watched, written, pattern, count = saved["watch"]
-            watch = Watch(tuple(watched), frozenset(written), decoder.value(pattern), count)
+            watched, written, *rest = decoder.values(saved["watch"])
+            watch = Watch(watched, frozenset(written), *rest)
         reached = saved["reached"] and [frozenset(inputs) for inputs in saved["reached"]]
         return callable_graph(run, lambda *args: module()(*args), watch, saved["unseen"], reached)
 
@@ -452,6 +487,29 @@ class _Bound:
             return kind, self.decoder.value(payload[0])
         return (kind, *payload)
 
+    def program(self) -> Any:
+        """The checks on sizes that vary, in native form."""
+        shapes = self.data["shapes"]
+        if shapes is None:
+            return None
+        inputs, checks, captured = shapes["program"]
+        steps = [[_tuples(step) for step in check] for check in checks]
+        return [tuple(row) for row in inputs], steps, captured
+
+    def _shapes(self, sources: list[Source]) -> ShapePlan | None:
+        shapes = self.data["shapes"]
+        if shapes is None:
+            return None
+        symbols: Any = {
+            name: _Symbol(name, sources[node], kind, dim)
+            for name, node, kind, dim in shapes["symbols"]
+        }
+        checks: Any = [
+            _Assumption(_tuples(tree), None if line is None else tuple(line))
+            for tree, line in shapes["checks"]
+        ]
+        return ShapePlan(symbols, checks, shapes["captured"])
+
     def plan(self) -> Plan:
         """For printing and explaining."""
         sources = [self.source(number) for number in range(len(self._sources))]
@@ -474,7 +532,11 @@ class _Bound:
                     payload = KINDS[kind].remember(self._check(check)[1])
                 made.append(Fact(kind, payload, None if line is None else tuple(line)))
             checked.append(made)
-        return Plan([], sources, checked, [])
+        return Plan([], sources, checked, [], self._shapes(sources), self.program())
+
+
+def _tuples(data: Json) -> Any:
+    return tuple([_tuples(part) for part in data]) if type(data) is list else data
 
 
 def _tensor_text(data: Json) -> TensorText:
