@@ -77,14 +77,14 @@ def _context(mode: FakeTensorMode | None) -> TracingContext:
 
 
 @contextlib.contextmanager
-def tracing_context(mode: FakeTensorMode | None) -> Iterator[None]:
+def tracing_context(mode: FakeTensorMode | None) -> Iterator[TracingContext]:
     """Compile in this block. What comes out allows ``backward(retain_graph=True)``, as eager does:
     the backward graph does not reuse the memory of what was saved for it."""
     from torch._functorch import config  # slow optional dependency
 
     context = _context(mode)
     with tracing(context), config.patch(donated_buffer=False):  # type: ignore[attr-defined]
-        yield
+        yield context
     metadata = getattr(context, "fw_metadata", None)
     if metadata is not None and metadata.bw_donated_idxs is None:
         metadata.bw_donated_idxs = []  # None would be taken for "some" when backward runs

@@ -73,7 +73,7 @@ class InductorBackend:
         known = fake_inputs(gm, example_inputs)
         fakes, inputs = (None, list(example_inputs)) if known is None else known
         floats = _floats_as_tensors(owned, inputs, fakes)
-        with tracing_context(fakes):
+        with tracing_context(fakes) as context:
             compiled: Any = compile_fx(owned, inputs, config_patches=self.config_patches)
         # compile_fx wraps its result so that torch._dynamo leaves it alone (2 us a call).
         unwrapped: Callable[..., Any] = getattr(compiled, "_torchdynamo_orig_callable", compiled)
@@ -87,8 +87,7 @@ class InductorBackend:
         """For packages: what Inductor compiled, if it can run without Inductor."""
         from .inductor_artifact import serialize  # only programs that save need it
 
-        metadata = _metadata.get(compiled)
-        return None if metadata is None else serialize(compiled, metadata)
+        return serialize(compiled, gm, _metadata[compiled]) if compiled in _metadata else None
 
     def deserialize(
         self, parts: Mapping[str, Any], module: Callable[[], torch.fx.GraphModule]

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import torch
 
 from . import inductor_runtime as runtime
+from .compile import preserved_state
 
 
 class _Unknown(Exception):
@@ -34,19 +35,24 @@ class _Found(NamedTuple):
     graphs: list[Any]  # CompiledFxGraph
     metadata: list[Any]  # ViewAndMutationMeta
     functions: list[type]  # autograd.Function
-    names: set[str]  # qualified names of the wrappers on the way
+    lazy: list[Any]  # what compiles the backward graph when it is run first
 
 
-def serialize(compiled: Any, metadata: Any) -> dict[str, bytes] | None:
-    """The parts of one compiled graph (forward and backward), or None.
+def serialize(
+    compiled: Any, gm: torch.fx.GraphModule, metadata: Any
+) -> dict[str, bytes] | None:
+    """The parts of what ``gm`` was compiled to (forward and backward), or None.
 
     ``metadata`` is AOTAutograd's, which the runtime of an inference graph does not hold.
     """
     try:
         found = _search(compiled)
-        if not found.metadata:
+        if any(lazy.compiled_bw is None for lazy in found.lazy):
+            _compile_backward(found.lazy)
+            found = _search(compiled)
+        if metadata is not None and not found.metadata:
             found.metadata.append(metadata)
-        plan, graphs = _plan(found)
+        plan, graphs = _plan(found, len(gm.graph.find_nodes(op="placeholder")))
         parts: dict[str, bytes] = {}
         for role, graph in graphs.items():
             plan[role] = _graph_parts(graph, role, parts)
@@ -58,11 +64,12 @@ def serialize(compiled: Any, metadata: Any) -> dict[str, bytes] | None:
 # -- finding ---------------------------------------------------------------------------------------
 
 _LIMIT = 5000
+_MEMBERS = ("compiled_fw", "compiled_bw", "metadata", "_backward_impl")
 
 
 def _search(compiled: Any) -> _Found:
     """Walk from wrapper to wrapper through closures, bound objects and generated functions."""
-    found = _Found([], [], [], set())
+    found = _Found([], [], [], [])
     seen: set[int] = set()
     todo = [compiled]
     while todo:
@@ -77,13 +84,15 @@ def _search(compiled: Any) -> _Found:
             found.graphs.append(obj)
         elif kind == "ViewAndMutationMeta":
             found.metadata.append(obj)
+        elif kind == "_AutogradBackwardCompiler":
+            found.lazy.append(obj)
+            todo.append(obj.compiled_bw)
         elif isinstance(obj, type):
             if issubclass(obj, torch.autograd.Function) and obj is not torch.autograd.Function:
                 found.functions.append(obj)
-                members = [vars(obj).get(name) for name in ("compiled_fw", "compiled_bw")]
-                todo += [getattr(m, "__func__", m) for m in (*members, vars(obj).get("metadata"))]
+                members = [vars(obj).get(name) for name in _MEMBERS]
+                todo += [getattr(member, "__func__", member) for member in members]
         else:
-            found.names.add(getattr(obj, "__qualname__", kind))
             todo.extend(_referred(obj))
     return found
 
@@ -109,16 +118,28 @@ def _referred(obj: Any) -> Iterator[Any]:
         yield from vars(obj).values() if hasattr(obj, "__dict__") else ()
 
 
+def _compile_backward(lazy: list[Any]) -> None:
+    """Nobody has called ``backward()`` yet, but the next process may."""
+    for one in lazy:
+        if one.compiled_bw is None:
+            try:
+                with preserved_state():
+                    one.get_or_compile(saved_tensors_use_once=False)
+            except Exception as error:  # what Inductor raises would be raised on backward()
+                raise _Unknown from error
+
+
 # -- AOTAutograd's part ----------------------------------------------------------------------------
 
 
-def _plan(found: _Found) -> tuple[dict[str, Any], dict[str, Any]]:
+def _plan(found: _Found, n_inputs: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """What happens around the graphs, and the graphs by role."""
     metadata = list({id(meta): meta for meta in found.metadata}.values())
     if len(metadata) != 1:
         raise _Unknown
     meta = metadata[0]
-    _require(not any("Dedupe" in n or "SyntheticBase" in n for n in found.names))
+    # Otherwise AOTAutograd has merged arguments that are the same or views of each other.
+    _require(len(meta.input_info) == n_inputs)
     _require(not meta.mutated_inp_runtime_indices and not meta.num_intermediate_bases)
     _require(not meta.tokens and not meta.is_rng_op_functionalized)
     _require(not meta.num_backward_tokens and not meta.num_graphsafe_rng_states)
