@@ -7,6 +7,7 @@ imports it but the package's front door.
 
 from __future__ import annotations
 
+import os
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from framejit.callables import (
     compile_callable,
     compilers,
     disable_module,
+    keep_in_package,
     new_compiler,
     original_module,
     supported,
@@ -55,6 +57,7 @@ def compile(
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
     disable: bool = False,
+    package: str | os.PathLike[str] | None = None,
 ) -> Any:
     """Compile a function, method, callable or ``nn.Module``; also usable as a decorator.
 
@@ -67,6 +70,8 @@ def compile(
         mode: A mode of the inductor backend, as in ``torch.compile``.
         options: Options for the backend; not together with ``mode``.
         disable: Return ``model`` as it is.
+        package: A file of compiled code (`load_package`). What is there and fits is used, a warning
+            says why it is not; what is compiled besides is added when the process ends.
 
     Returns:
         The same kind of object. A function keeps its name, signature and docstring; a module is an
@@ -78,9 +83,15 @@ def compile(
     settings = Settings(
         backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options
     )
+    def compiled(model: Any) -> Any:
+        made = _compile(_required(model), settings)
+        if package is not None:
+            keep_in_package(made, package)
+        return made
+
     if model is None:
-        return lambda model: _required(model) if disable else _compile(_required(model), settings)
-    return model if disable else _compile(model, settings)
+        return lambda model: _required(model) if disable else compiled(model)
+    return model if disable else compiled(model)
 
 
 def _compile(model: Any, settings: Settings) -> Any:
@@ -264,6 +275,24 @@ def is_compiling() -> bool:
 
 
 LOOKASIDES[is_compiling] = lambda space, args, kwargs: space.constant(True)
+
+
+def load_package(
+    path: str | os.PathLike[str],
+    model: Any,
+    *,
+    key: bytes | None = None,
+    skip_source_check: bool = False,
+    **settings: Any,
+) -> Any:
+    """Compile ``model`` with ``settings`` (as `compile` takes them) and load a package into it.
+
+    The same as ``compile(model, **settings).load_package(path, ...)``. Raises exc.PackageError for
+    a file that is damaged or was made for something else.
+    """
+    made = compile(model, **settings)
+    made.load_package(path, key=key, skip_source_check=skip_source_check)
+    return made
 
 
 def original(compiled: Any) -> Any:

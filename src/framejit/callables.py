@@ -8,6 +8,7 @@ Next room: api.
 
 from __future__ import annotations
 
+import atexit
 import copy
 import functools
 import os
@@ -19,6 +20,7 @@ from typing import Any
 
 import torch
 
+from framejit.exc import PackageError
 from framejit.native import CompiledFunction
 from framejit.peer import is_machinery
 from framejit.regions import disabled_function
@@ -172,6 +174,33 @@ def compile_function(function: types.FunctionType, settings: Settings) -> Compil
         compiled.skip("it was made by torch.compile, which compiles what is inside")
         compiled.context = None
     return compiled
+
+
+def keep_in_package(compiled: Any, path: str | os.PathLike[str]) -> None:
+    """Use a package if there is one; write what was compiled besides when the process ends."""
+    if not hasattr(compiled, "load_package"):
+        raise TypeError("package= needs a function or a module, not a functools.partial")
+    try:
+        if os.path.exists(path):
+            compiled.load_package(path)
+    except PackageError as error:
+        messages.warn_package_refused(str(error))
+    inner: Any = compiled
+    if isinstance(compiled, torch.nn.Module):
+        inner = _call_behind(compiled)
+    frame: Any = getattr(inner, "__func__", inner)
+    known = weakref.ref(frame)
+
+    def save_at_exit() -> None:
+        alive = known()
+        if alive is not None and alive.compiler.compiled_anew:
+            try:
+                alive.save_package(path)
+            except PackageError as error:
+                messages.warn_package_refused(str(error))
+
+    atexit.register(save_at_exit)
+    weakref.finalize(frame, atexit.unregister, save_at_exit)
 
 
 def _python_function(target: Callable[..., Any]) -> types.FunctionType:

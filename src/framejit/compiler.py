@@ -180,6 +180,15 @@ class Compiler:
         self.library = None
         self.hook_context.clear()
 
+    @property
+    def compiled_anew(self) -> bool:
+        """Whether there are entries that no package brought."""
+        return any(
+            isinstance(origin, Origin)
+            for frame in self.frames()
+            for origin in frame.origins.values()
+        )
+
     def frames(self) -> list[CompiledFrame]:
         """The compiled functions and continuations, in the order in which they were made."""
         return [*self._frames, *self._continuations.values()]

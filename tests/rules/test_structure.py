@@ -30,7 +30,7 @@ ORDER = [
     {"settings", "regions"},
     {"callables"},
     {"inspection"},
-    {"api"},
+    {"api", "cli"},
     {"__init__"},
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}

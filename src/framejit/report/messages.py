@@ -173,6 +173,11 @@ def warn_source_changed(path: str, listed: str) -> None:
     )
 
 
+def warn_package_refused(reason: str) -> None:
+    """Say why a package is not used, or not written."""
+    warnings.warn(f"framejit: {reason}", FramejitWarning, stacklevel=4)
+
+
 def warn_package_entry(function: str, path: str, error: Exception) -> None:
     """Say once why an entry of a package is not used."""
     if _first_time(("package", function, path, str(error))):

@@ -1,0 +1,190 @@
+"""Damaged files are refused and nothing of them is executed; kills leave no half file."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+import framejit
+from framejit.exc import PackageError
+from framejit.package import container
+
+
+def victim(x):
+    print("between")
+    return x.sin() + 1
+
+
+X = torch.ones(3)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    path = tmp_path_factory.mktemp("damage") / "good"
+    compiled = framejit.compile(victim, backend="eager")
+    compiled(X)
+    compiled.save_package(path)
+    return path.read_bytes()
+
+
+def refused(path):
+    compiled = framejit.compile(victim, backend="eager")
+    with pytest.raises(PackageError):
+        compiled.load_package(path)
+    assert compiled.compiler.library is None
+    return compiled
+
+
+def manifest_of(data):
+    size = container._HEADER.size
+    *_, length, _, _ = container._HEADER.unpack(data[:size])
+    return json.loads(data[size : size + length])
+
+
+def with_manifest(data, change):
+    """The file with another manifest and a fitting checksum, as somebody who edits it would do."""
+    manifest = manifest_of(data)
+    rest = data[len(data) - manifest["size"] :]
+    change(manifest)
+    text = json.dumps(manifest).encode()
+    header = container._HEADER.pack(
+        container.MAGIC, container.FORMAT, 0, len(text), hashlib.sha256(text).digest(), bytes(32)
+    )
+    padding = bytes(-(len(header) + len(text)) % container._ALIGNMENT)
+    return header + text + padding + rest
+
+
+def test_three_hundred_damages(original, tmp_path):
+    generator = random.Random(0)
+    path = tmp_path / "bad"
+    # Bytes of padding and, in a file without one, of the signature say nothing.
+    used = bytearray(len(original))
+    size = container._HEADER.size
+    manifest = manifest_of(original)
+    used[: size - 32] = b"\1" * (size - 32)
+    *_, length, _, _ = container._HEADER.unpack(original[:size])
+    used[size : size + length] = b"\1" * length
+    start = len(original) - manifest["size"]
+    for row in manifest["parts"]:
+        first = start + row["offset"]
+        used[first : first + row["size"]] = b"\1" * row["size"]
+    positions = [i for i, flag in enumerate(used) if flag]
+    for number in range(300):
+        damaged = bytearray(original)
+        if number % 3 == 0:
+            del damaged[generator.randrange(len(original)) :]
+        else:
+            damaged[generator.choice(positions)] ^= 1 << generator.randrange(8)
+        path.write_bytes(damaged)
+        refused(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m["parts"][0].update(name="../../etc/passwd"),
+        lambda m: m["parts"][0].update(name=m["parts"][1]["name"]),
+        lambda m: m["parts"][0].update(size=1 << 60),
+        lambda m: m["parts"][0].update(offset=-64),
+        lambda m: m["parts"][0].update(sha256="0" * 64),
+        lambda m: m["parts"][0].update(sha256=None),
+        lambda m: m["parts"].pop(),
+        lambda m: m["parts"][0].update(
+            offset=m["parts"][1]["offset"], size=m["parts"][1]["size"]
+        ),
+        lambda m: m.update(parts=None),
+        lambda m: m.update(frames=None),
+        lambda m: m.update(object={}),
+        lambda m: m.update(environment={}),
+        lambda m: m.update(sources=[{}]),
+        lambda m: m.update(size=0),
+        lambda m: m.clear(),
+    ],
+)  # fmt: skip
+def test_edited_manifests(original, tmp_path, change):
+    path = tmp_path / "edited"
+    path.write_bytes(with_manifest(original, change))
+    compiled = framejit.compile(victim, backend="eager")
+    try:
+        compiled.load_package(path)
+    except PackageError:
+        pass
+    else:  # a part is missing that is asked for only when the entry is used
+        with pytest.warns(framejit.report.messages.FramejitWarning, match="cannot use"):
+            compiled(X)
+    torch.testing.assert_close(compiled(X), X.sin() + 1)
+
+
+def test_foreign_and_newer_files(original, tmp_path):
+    path = tmp_path / "foreign"
+    for data in (b"", b"framejit", b"PK\3\4" + bytes(500), bytes(5000), original[:40]):
+        path.write_bytes(data)
+        refused(path)
+    header = bytearray(original)
+    header[8] = 99
+    path.write_bytes(header)
+    with pytest.raises(PackageError, match="has format 99; this framejit reads 1"):
+        framejit.compile(victim, backend="eager").load_package(path)
+    refused(tmp_path / "missing")
+    refused(tmp_path)
+
+
+SAVER = """
+import sys
+from framejit.package import container
+path, number = sys.argv[1], 0
+print("ready", flush=True)
+while True:
+    number += 1
+    parts = {f"entry {i}": bytes([number % 256]) * 20000 for i in range(8)}
+    container.write(path, {"number": number, "frames": []}, parts)
+"""
+
+
+def test_kills_while_saving(tmp_path):
+    """After a kill there is the old package or the new one, whole."""
+    path = tmp_path / "killed"
+    generator = random.Random(1)
+    container.write(path, {"number": 0}, {"entry 0": b"old"})
+    for number in range(200):
+        child = os.fork()
+        if child == 0:
+            try:
+                while True:
+                    number += 1
+                    parts = {f"entry {i}": bytes([number % 256]) * 20000 for i in range(8)}
+                    container.write(path, {"number": number}, parts)
+            finally:
+                os._exit(1)
+        time.sleep(generator.random() * 0.02)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        reader = container.Reader(path)
+        reader.verify()
+        assert len({bytes(reader.part(name))[:1] for name in reader.part_sizes}) == 1
+
+
+def test_two_writers(tmp_path):
+    path = tmp_path / "both"
+    container.write(path, {"number": 0}, {"entry 0": b"old"})
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", SAVER, str(path)], stdout=subprocess.PIPE, env=dict(os.environ)
+        )
+        for _ in range(2)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+    for _ in range(100):
+        container.Reader(path).verify()
+    for writer in writers:
+        writer.kill()
+        writer.wait()

@@ -1,0 +1,202 @@
+"""A package is used only for what it was made for; everything else is one clear PackageError."""
+
+import types
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+import framejit
+from framejit.exc import PackageError
+from framejit.package import identity
+from framejit.report import events
+from framejit.report.messages import FramejitWarning
+
+SOURCE = """
+import torch
+
+def third(x):
+    return x + {constant}
+
+def second(x):
+    return third(x) * 2
+
+def first(x):
+    return second(x).sin()
+
+def foo(x, y=1):
+    return first(x) + y
+
+def bar(x, y=1):
+    return first(x) + y
+"""
+
+
+def module_of(constant=1, source=SOURCE):
+    """A module of its own; its name is the same each time, as after an edit."""
+    import sys
+
+    module = types.ModuleType("package_victim")
+    sys.modules["package_victim"] = module
+    exec(source.replace("{constant}", str(constant)), vars(module))
+    return module
+
+
+X = torch.ones(3)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """The package of `foo`."""
+    compiled = framejit.compile(module_of().foo, backend="eager")
+    compiled(X)
+    compiled.save_package(tmp_path / "foo")
+    return tmp_path / "foo"
+
+
+def loaded(function, path, backend="eager", **options):
+    return framejit.compile(function, backend=backend).load_package(path, **options)
+
+
+def test_it_is_used_for_what_it_was_made_for(saved):
+    compiled = loaded(module_of().foo, saved)
+    with events.recording(events.CaptureStart) as captured:
+        torch.testing.assert_close(compiled(X), module_of().foo(X))
+    assert captured == []
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (lambda: module_of().bar, {}, "made for the function package_victim.foo, not for"),
+        (
+            lambda: module_of(source=SOURCE.replace("foo(x, y=1)", "foo(x, z=1, y=1)")).foo, {},
+            r"foo\(x, y\), which is foo\(x, z, y\) now",
+        ),
+        (lambda: module_of(2).foo, {}, r"another source: third \(<string>:\d+\) changed"),
+        (lambda: module_of().foo, {"backend": "aot_eager"}, "backend='eager', not 'aot_eager'"),
+        (lambda: module_of().foo, {"key": b"secret"}, "is not signed, but a key was given"),
+    ],
+)  # fmt: skip
+def test_another_program_is_refused(saved, make, options, message):
+    function = make()
+    backend = options.pop("backend", "eager")
+    compiled = framejit.compile(function, backend=backend)
+    with pytest.raises(PackageError, match=message):
+        compiled.load_package(saved, **options)
+    torch.testing.assert_close(compiled(X), function(X))  # it can be compiled still
+
+
+@pytest.mark.parametrize("what", sorted(identity._WORDS))
+def test_another_environment_is_refused(saved, what, monkeypatch):
+    now = identity.environment()
+    monkeypatch.setattr(identity, "environment", lambda: now | {what: "something else"})
+    compiled = framejit.compile(module_of().foo, backend="eager")
+    if what == "gpu":  # the package has no code for one
+        compiled.load_package(saved)
+        return
+    with pytest.raises(PackageError, match=f"{identity._WORDS[what]}.*has 'something else'"):
+        compiled.load_package(saved)
+
+
+def test_the_source_check_can_be_skipped(saved):
+    function = module_of(2).foo
+    with pytest.warns(FramejitWarning, match="its source changed: third"):
+        compiled = loaded(function, saved, skip_source_check=True)
+    torch.testing.assert_close(compiled(X), function(X))  # the guards still see the change
+
+
+def make_closure(k):
+    def closure(x):
+        return x * k
+
+    return closure
+
+
+def test_a_changed_closure_constant_is_refused(tmp_path):
+    compiled = framejit.compile(make_closure(2), backend="eager")
+    compiled(X)
+    compiled.save_package(tmp_path / "closure")
+    loaded(make_closure(2), tmp_path / "closure")
+    with pytest.raises(PackageError, match="was 2, now it is 3"):
+        loaded(make_closure(3), tmp_path / "closure")
+
+
+def test_another_dtype_of_a_parameter_is_refused(tmp_path):
+    compiled = framejit.compile(nn.Linear(3, 3), backend="eager")
+    compiled(X)
+    compiled.save_package(tmp_path / "linear")
+    framejit.compile(nn.Linear(3, 3), backend="eager").load_package(tmp_path / "linear")
+    with pytest.raises(PackageError, match="had dtype float32, now it has float64"):
+        framejit.compile(nn.Linear(3, 3).double(), backend="eager").load_package(
+            tmp_path / "linear"
+        )
+    with pytest.raises(PackageError, match="not for the module"):
+        framejit.compile(nn.Bilinear(3, 3, 3), backend="eager").load_package(tmp_path / "linear")
+
+
+def test_signatures(tmp_path):
+    compiled = framejit.compile(make_closure(2), backend="eager")
+    compiled(X)
+    compiled.save_package(tmp_path / "signed", key=b"secret")
+    loaded(make_closure(2), tmp_path / "signed", key=b"secret")
+    loaded(make_closure(2), tmp_path / "signed")
+    with pytest.raises(PackageError, match="was not signed with this key"):
+        loaded(make_closure(2), tmp_path / "signed", key=b"guess")
+
+
+def test_nothing_to_save(tmp_path):
+    with pytest.raises(PackageError, match="call the compiled object first"):
+        framejit.compile(make_closure(2), backend="eager").save_package(tmp_path / "empty")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_inputs_are_compiled_as_usual_and_saved_again(tmp_path):
+    path = tmp_path / "more"
+    compiled = framejit.compile(make_closure(2), backend="eager", dynamic=False)
+    compiled(X)
+    compiled.save_package(path)
+    again = loaded_static(path)
+    with events.recording(events.CaptureStart) as captured:
+        again(X)
+        assert len(captured) == 0
+        again(torch.ones(4))
+        assert len(captured) == 1
+    again.save_package(path)
+    third = loaded_static(path)
+    with events.recording(events.CaptureStart) as captured:
+        torch.testing.assert_close(third(torch.ones(4)), torch.full((4,), 2.0))
+        torch.testing.assert_close(third(X), X * 2)
+    assert captured == []
+
+
+def loaded_static(path):
+    compiled = framejit.compile(make_closure(2), backend="eager", dynamic=False)
+    return compiled.load_package(path)
+
+
+def test_run_only_uses_a_package_and_compiles_nothing(saved):
+    function = module_of().foo
+    compiled = loaded(function, saved)
+    with events.recording(events.CaptureStart) as captured, framejit.run():
+        torch.testing.assert_close(compiled(X), function(X))
+        torch.testing.assert_close(compiled(torch.ones(2, 2)), function(torch.ones(2, 2)))
+    assert captured == []
+    assert sum(entry.hits for entry in compiled.entries) == 1
+
+
+def test_the_package_argument(tmp_path):
+    path = tmp_path / "kept"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled = framejit.compile(make_closure(2), backend="eager", package=path)
+        compiled(X)
+        assert compiled.compiler.compiled_anew
+        compiled.save_package(path)
+        again = framejit.compile(make_closure(2), backend="eager", package=path)
+        again(X)
+        assert not again.compiler.compiled_anew
+    path.write_bytes(b"nonsense")
+    with pytest.warns(FramejitWarning, match="is not a framejit package"):
+        framejit.compile(make_closure(2), backend="eager", package=path)(X)
