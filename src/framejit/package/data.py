@@ -185,6 +185,8 @@ def identity(obj: Any, home: Home) -> Json | None:
     """A name that leads to this very object in any process."""
     if isinstance(obj, _TORCH_NAMES):
         return literal(obj)
+    if isinstance(obj, torch._ops._OpNamespace):
+        return ["operators", obj.name, None] if getattr(torch.ops, obj.name) is obj else None
     if isinstance(obj, types.ModuleType):
         if vars(obj) is home.namespace:
             return ["m", "@"]
@@ -214,8 +216,19 @@ def _namespace_name(obj: dict[str, Any], home: Home) -> Json | None:
     if obj is home.namespace:
         return ["g", "@"]
     name = obj.get("__name__")
-    module = sys.modules.get(name) if isinstance(name, str) else None
-    return ["g", name] if module is not None and vars(module) is obj else None
+    if not isinstance(name, str):
+        return None
+    operators = getattr(torch.ops, name.removeprefix("torch.ops."), None)
+    if name.startswith("torch.ops.") and vars(operators) is obj:
+        packets = [k for k, v in obj.items() if isinstance(v, torch._ops.OpOverloadPacket)]
+        return ["operators", name.removeprefix("torch.ops."), sorted(packets)]
+    module = sys.modules.get(name)
+    if module is not None and getattr(module, "__dict__", None) is obj:
+        return ["g", name]
+    for known, module in list(sys.modules.items()):  # registered under another name
+        if getattr(module, "__dict__", None) is obj:
+            return ["g", known]
+    return None
 
 
 def describe(obj: Any, home: Home) -> Json:
@@ -312,6 +325,17 @@ def _namespace(decoder: Decoder, name: str) -> Any:
     return decoder.home.namespace if name == "@" else vars(naming._module_or_member(name))
 
 
+def _operators(decoder: Decoder, name: str, packets: list[str] | None) -> Any:
+    """A namespace of ``torch.ops``, or its dict, in which an operator appears when it is used."""
+    namespace = getattr(torch.ops, name)
+    if packets is None:
+        return namespace
+    for packet in packets:
+        if not hasattr(namespace, packet):
+            raise PackageError(f"there is no operator {name}::{packet} in this process")
+    return vars(namespace)
+
+
 def _late(decoder: Decoder, number: int) -> Any:
     if number not in decoder.late:
         raise LookupError(number)
@@ -358,6 +382,7 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "op": lambda decoder, *spelling: naming.find_operator(list(spelling)),
     "m": _module,
     "g": _namespace,
+    "operators": _operators,
     "modules": lambda decoder: sys.modules,
     "bound": lambda decoder, owner, name: getattr(decoder.value(owner), name),
     "enum": _enum,
