@@ -321,6 +321,13 @@ def callable_graph(
     return _unseen(graph) if unseen else graph
 
 
+#: A note on the error of a graph that had already written to a tensor of the caller.
+LATE = (
+    "framejit: the graph had already written to a tensor when this was raised, so the code around "
+    "it could not run again as plain Python: handlers between the two were left out."
+)
+
+
 class UnlessWritten:
     """What a graph that writes to its inputs calls when it raises: it is deoptimised only if it had
     not written anything. Otherwise its error goes on, with the user's line."""
@@ -337,6 +344,7 @@ class UnlessWritten:
         node, trace = failing_node(self.module, error)
         if node is not None and self.first_write is not None and node <= self.first_write:
             return self.deoptimise(error, *slots)
+        error.add_note(LATE)
         place = None if node is None else place_of(node)
         raise error if place is None else located(error.with_traceback(trace), place)
 

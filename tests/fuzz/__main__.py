@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--shrink", type=int, default=0, help="make so many failures small")
     parser.add_argument("--show", action="store_true", help="print the programs")
     options = parser.parse_args()
-    failures = skipped = raised = calls = graphs = 0
+    failures = skipped = raised = calls = graphs = late = 0
     reasons: collections.Counter[str] = collections.Counter()
     breaks: collections.Counter[str] = collections.Counter()
     start = time.time()
@@ -35,6 +35,7 @@ def main() -> int:
         report = run(program, options.mode, seed)
         skipped += bool(report.skipped)
         raised += report.raised
+        late += report.late
         calls += report.calls
         graphs += report.graphs
         reasons.update(report.skipped)
@@ -51,6 +52,7 @@ def main() -> int:
     count = options.last - options.first
     print(
         f"{count} programs, {calls} calls ({raised} raise), {graphs} graphs, {failures} failures, "
+        f"{late} errors behind a write, "
         f"{skipped} with skipped frames, {time.time() - start:.0f} s"
     )
     print("skipped:", reasons.most_common(10))

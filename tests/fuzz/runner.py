@@ -24,6 +24,7 @@ from program_writer import Program
 from snapshots import Snapshot
 
 import framejit
+from framejit.capture import LATE
 from framejit.report import events
 
 FILE = "<program>"
@@ -48,6 +49,9 @@ class Report:
     breaks: list[str] = field(default_factory=list)
     raised: int = 0
     calls: int = 0
+    #: The error of a graph that had already written to a tensor ended the comparison: the one
+    #: difference that is known (see `framejit.capture.LATE`).
+    late: bool = False
 
 
 class InsertBreaks(ast.NodeTransformer):
@@ -135,6 +139,7 @@ def outcome(copy: Copy, function: Any, args: tuple[Any, ...], around: Any) -> di
         "iterators": taken.rest(),
         "generator": hash(bytes(torch.get_rng_state().tolist())),
         "mode": torch.is_grad_enabled(),
+        "late": LATE in getattr(error, "__notes__", ()),
         "place": place(error),
     }
     torch.set_grad_enabled(True)
@@ -242,6 +247,9 @@ def compare_calls(program: Program, mode: str, eager: Copy, traced: Copy, report
                 raise
             report.failure = f"call {number}: " + "".join(traceback.format_exception(error))
             report.signature = f"crash {type(error).__name__}"
+            return
+        if got["late"]:
+            report.late = True
             return
         for key, value in expected.items():
             if got[key] != value:

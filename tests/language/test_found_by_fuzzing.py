@@ -178,3 +178,74 @@ def test_p12_breaks_in_an_endless_recursion():
     for _ in range(2):
         with pytest.raises(RecursionError):
             compiled(torch.ones(1))
+
+
+def test_p13_a_set_without_itself():
+    def p13(x, seen):
+        seen -= seen
+        return x + len(seen), seen
+
+    def p13b(x, seen):
+        seen.symmetric_difference_update(seen)
+        return x + len(seen), seen
+
+    def p13c(x, seen):
+        seen &= seen
+        seen |= seen
+        return x + len(seen), seen
+
+    for function in (p13, p13b, p13c):
+        check(function, torch.ones(2), {1, 2}, graphs=1, ops=1)
+
+
+def test_p14_an_integer_tensor_is_not_scaled_by_a_fraction():
+    def p14(x, n):
+        x += 1
+        try:
+            raise KeyError(1)
+        except KeyError:
+            n[0] *= 0.5
+        return x
+
+    check(p14, torch.ones(3), torch.ones(2, 3, dtype=torch.int64), graphs=1, ops=2)
+    check(p14, torch.ones(3), torch.ones(2, 3), graphs=1, ops=4)
+
+
+def test_p15_an_attribute_that_tensors_do_not_have():
+    def p15(x):
+        try:
+            return x.names
+        except AttributeError:
+            return x + 1
+
+    check(p15, torch.ones(2))
+
+
+class Cached(property):
+    def __init__(self, function):
+        property.__init__(self, function)
+
+
+def test_p16_a_subclass_of_property_made_and_asked_for_its_class():
+    def p16(x):
+        made = Cached(lambda self: 3)
+        if isinstance(made, Cached) and isinstance(made, property):
+            x = x + 1
+        return x * 2
+
+    check(p16, torch.ones(2), graphs=1, ops=2, fullgraph=True)
+
+    def kept(x):
+        y = x + 1
+        return type(Cached(lambda self: 3)), [Cached(lambda self: 3)][0].fget(0), y
+
+    check(kept, torch.ones(2), graphs=1, ops=1)
+
+
+def test_p17_distributions():
+    def p17(x):
+        normal = torch.distributions.Normal(x, x.exp(), validate_args=False)
+        choice = torch.distributions.Categorical(logits=x, validate_args=False)
+        return normal.log_prob(x + 1), choice.entropy(), normal.mean
+
+    check(p17, torch.ones(2, 3), graphs=1, fullgraph=True)

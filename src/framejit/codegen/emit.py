@@ -35,7 +35,7 @@ from framejit.values.generators import GeneratorValue
 from framejit.values.local_classes import DescriptorValue
 from framejit.values.mapping_views import DictViewValue
 from framejit.values.mappings import DictValue, InstanceDictValue
-from framejit.values.objects import ObjectMethodValue, ObjectValue
+from framejit.values.objects import ObjectMethodValue, ObjectValue, PropertyValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import LazyValue, Space
@@ -439,6 +439,11 @@ def _object(out: Emitter, value: ObjectValue) -> ast.expr:
 
     out.later(fill)
     return made
+
+
+@emits(PropertyValue)
+def _property(out: Emitter, value: PropertyValue) -> ast.expr:
+    raise Unmaterialisable(value.step, f"a {value.describe()} is needed for real")
 
 
 def write_attributes(

@@ -88,10 +88,13 @@ def check_write(
 ) -> None:
     """GraphBreak when eager mode may refuse to write, because memory overlaps or a result cannot be
     cast; on fakes every write succeeds."""
-    if torch.Tag.pointwise in func.tags and not all(
-        torch.can_cast(other.dtype, written.dtype)
+    kinds = [
+        other.dtype if isinstance(other, torch.Tensor) else torch.float32
         for other in arguments
-        if isinstance(other, torch.Tensor)
+        if isinstance(other, (torch.Tensor, float))
+    ]
+    if torch.Tag.pointwise in func.tags and not all(
+        torch.can_cast(kind, written.dtype) for kind in kinds
     ):
         raise GraphBreak(f"{func} may not write its result to a tensor of {written.dtype}")
     if any(n > 1 and step == 0 for n, step in zip(written.shape, written.stride(), strict=True)):

@@ -19,7 +19,7 @@ from framejit.values.base import CallRequest, Value
 from framejit.values.constants import PURE_TYPES, ConstantValue, constant_value, fold
 from framejit.values.descriptors import bind, is_data_descriptor
 from framejit.values.functions import BoundBuiltin, BuiltinValue, MethodValue
-from framejit.values.objects import ObjectMethodValue, ObjectValue, solid_base
+from framejit.values.objects import ObjectMethodValue, ObjectValue, PropertyValue, solid_base
 from framejit.values.operators import is_user_class
 from framejit.values.space import (
     LOOKASIDES,
@@ -379,8 +379,10 @@ def new_instance(
     space: Space, cls: type, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """``object.__new__`` or the ``__new__`` of the builtin container base."""
-    made = ObjectValue(cls, step=space.step)
     space.changes += 1
+    if issubclass(cls, property):
+        return PropertyValue(cls, step=space.step)
+    made = ObjectValue(cls, step=space.step)
     for base in _CONTAINERS:
         if issubclass(cls, base):
             from framejit.values.containers import new_container

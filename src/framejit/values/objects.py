@@ -353,6 +353,24 @@ class ObjectValue(Value):
         return True
 
 
+class PropertyValue(ObjectValue):
+    """A new instance of a subclass of ``property``: to be asked for its class, not to be kept."""
+
+    __slots__ = ()
+
+    def plain_getattr(self, space: Space, name: str) -> Result:
+        if name in ("fget", "fset", "fdel", "__doc__"):
+            raise GraphBreak(f"attribute {name!r} of a {self.describe()}")
+        return super().plain_getattr(space, name)
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        if name == "__init__":
+            return ConstantValue(None)
+        return super().call_method(space, name, args, kwargs)
+
+
 def instance_namespace(obj: Any) -> dict[str, Any] | None:
     """The instance's ``__dict__`` without running user code."""
     try:

@@ -240,6 +240,7 @@ class SetValue(ContainerValue):
     def apply(self, space: Space, op: str, other: Value) -> None:
         """``self op= other`` for any iterable."""
         keys, operand = self.keys(space), _operand(space, other)
+        others = operand.snapshot()  # before the change: the other set may be this one
         self.ordered = self.ordered and (op == "-" or operand.ordered)
         if op == "|":
             keys.update(operand.keys)
@@ -251,7 +252,7 @@ class SetValue(ContainerValue):
             keys.symmetric_difference_update(operand.keys)
         self._adopt(self.values, operand.values)
         name = "update" if op == "|" else f"{_OPERATIONS[op]}_update"
-        self.changed(space, name, operand.snapshot())
+        self.changed(space, name, others)
 
     # -- methods -----------------------------------------------------------------------------------
 

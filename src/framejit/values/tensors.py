@@ -29,7 +29,7 @@ _METADATA_ATTRIBUTES = frozenset(
     [
         "dtype", "device", "layout", "ndim", "is_cuda", "is_cpu", "is_mps", "is_meta", "is_sparse",
         "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested", "is_xpu", "is_vulkan", "is_mtia",
-        "is_maia", "is_ipu", "is_xla", "itemsize", "nbytes", "names", "is_sparse_csc",
+        "is_maia", "is_ipu", "is_xla", "itemsize", "nbytes", "is_sparse_csc",
     ]
 )
 _METADATA_METHODS = frozenset(
