@@ -27,6 +27,7 @@ PURE_TYPES: frozenset[type] = frozenset(
     {
         type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented),
         range, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo,
+        torch._C._SDPBackend,
         torch.iinfo, types.CodeType, decimal.Decimal, fractions.Fraction,
     }
 )  # fmt: skip
@@ -396,7 +397,9 @@ def _is_typing_form(obj: Any) -> bool:
     return type(obj).__module__ == "typing" and not isinstance(obj, (type, types.FunctionType))
 
 
-@wraps(torch.memory_format, types.CodeType, types.GenericAlias, types.UnionType)
+@wraps(
+    torch.memory_format, torch._C._SDPBackend, types.CodeType, types.GenericAlias, types.UnionType
+)
 def _wrap_identity(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source, "ID_MATCH", obj)
     return ConstantValue(obj, source)

@@ -130,7 +130,8 @@ def _current(function: Any) -> None:
         real = [a.realize().as_python() for a in args]
         named = {k: v.realize().as_python() for k, v in kwargs.items()}
         answer = function(*real, **named)
-        if function in _NOT_IN_STATE:
+        changed = any(STATE[setter][0] is function for setter, _ in space.effects.state)
+        if function in _NOT_IN_STATE and not changed:
             asked = space.const_source(function, function.__name__).child("call", operator.call)
             space.guard(asked, "EQUALS_MATCH", answer)
         return constant_value(space, answer)
@@ -138,11 +139,17 @@ def _current(function: Any) -> None:
     LOOKASIDES[function] = handler
 
 
+#: Which kernels attention may use: setter -> getter.
+_ATTENTION = {
+    getattr(torch._C, f"_set_sdp_use_{name}"): getattr(torch._C, f"_get_{name}_sdp_enabled")
+    for name in ("cudnn", "flash", "mem_efficient", "math", "overrideable")
+}
 #: Questions without arguments that the native snapshot of the global state does not answer.
 _NOT_IN_STATE = frozenset(
     [
         torch.is_anomaly_enabled, torch._C._get_cudnn_enabled, torch.get_num_threads,
         torch.backends.mha.get_fastpath_enabled, torch._C._get_mkldnn_enabled,
+        *_ATTENTION.values(),
     ]
 )  # fmt: skip
 for _question in (
@@ -159,7 +166,7 @@ for _question in (
     torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.broadcast_shapes,
     torch._C._get_deterministic_algorithms, torch._C._get_deterministic_algorithms_warn_only,
     torch.is_deterministic_algorithms_warn_only_enabled, torch.device,
-    torch._C._get_accelerator, torch.cuda.is_current_stream_capturing,
+    torch._C._get_accelerator, torch.cuda.is_current_stream_capturing, *_ATTENTION.values(),
 ):  # fmt: skip
     _current(_question)
 
@@ -259,6 +266,8 @@ STATE: dict[Any, tuple[Callable[..., Any], int]] = {
     torch.set_autocast_dtype: (torch.get_autocast_dtype, 1),
     torch.set_autocast_cache_enabled: (torch.is_autocast_cache_enabled, 0),
     torch._C._set_deterministic_algorithms: (torch.are_deterministic_algorithms_enabled, 0),
+    torch._C._set_default_dtype: (torch.get_default_dtype, 0),
+    **{setter: (getter, 0) for setter, getter in _ATTENTION.items()},
 }
 
 

@@ -1,0 +1,292 @@
+"""Tensors as people use them: views that are written, `out=`, indexing, global settings, layers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
+
+import framejit
+from checking import CountingBackend, check
+
+
+def matrix():
+    return torch.arange(6.0).reshape(2, 3)
+
+
+def p01_views_of_an_input_are_written(x):
+    v = x.view(-1)
+    v[1:3].mul_(2)
+    x.t()[0].add_(1)
+    return v, x
+
+
+def p02_out_arguments(x):
+    y, o = x * 1, torch.empty(2, 3)
+    r = torch.add(x, y, out=o)
+    torch.mul(x, 2, out=y)
+    return o, r is o, y
+
+
+def p03_out_is_resized(x):
+    o = torch.empty(0)
+    torch.add(x, 1, out=o)
+    return o
+
+
+def p04_two_outs(x):
+    values, indices = torch.empty(2), torch.empty(2, dtype=torch.long)
+    torch.max(x, 1, out=(values, indices))
+    return values, indices
+
+
+def p05_indexing(x):
+    return (
+        x[0], x[..., 1], x[:, None], x[[0, 1], [1, 2]], x[torch.tensor([1, 0])], x[1:, ::2], x[-1],
+        x[True], x[(0, 1)], x[slice(0, 1)], x[None, ..., None],
+    )  # fmt: skip
+
+
+def p06_indexed_writes(x):
+    x[0] = 1
+    x[:, 1] = torch.tensor([5.0, 6.0])
+    x[x > 4] = 0
+    x[[0, 1], [0, 2]] += 1
+    x[..., -1] *= 2
+    return x
+
+
+def p07_split_and_unbind(x):
+    a, b = x.split(1)
+    c = x.unbind(1)
+    return [a, b, *c, *x.chunk(2, 1)], torch.stack(list(c))
+
+
+def p08_sizes(x):
+    s = x.size()
+    n, m = s
+    return s.numel(), s + (1,), s[1:], x.reshape(*s, 1), torch.Size([n, m]) == s, x.new_zeros(s)
+
+
+def p09_a_name_for_the_same_tensor(x):
+    y = x
+    y += 1
+    z = x
+    z = z * 2
+    return x is y, y, z
+
+
+def p10_attributes(x):
+    return (
+        x.shape, x.dtype, x.device, x.ndim, x.stride(), x.is_contiguous(), x.layout, x.T.shape,
+        x.mT.shape, x.nbytes, x.itemsize, x.is_cuda, x.element_size(), x.grad, x.data + 1,
+    )  # fmt: skip
+
+
+def p11_iteration(x):
+    return [r.sum() for r in x], len(x), list(reversed(x))[0]
+
+
+def p12_moves(x):
+    return x.type(), x.double().type(torch.float32), x.to("cpu", torch.float64), x.to(torch.int32)
+
+
+def p13_scatter_and_gather(x):
+    i = torch.tensor([[0], [1]])
+    return x.scatter(1, i, 9.0), x.gather(1, i), x.index_add(0, i[0], torch.ones(1, 3))
+
+
+def p14_a_device_as_context(x):
+    with torch.device("meta"):
+        y = torch.ones(2)
+    with torch.device("cpu"):
+        z = torch.ones(2, 3)
+    return x + z, y.device
+
+
+def p15_the_default_dtype_for_a_while(x):
+    torch.set_default_dtype(torch.float64)
+    try:
+        y = torch.ones(2, 3)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    return x + y, y.dtype, torch.ones(1)
+
+
+def p16_attention_kernels(x):
+    q = x.reshape(1, 1, 2, 3)
+    with sdpa_kernel(SDPBackend.MATH):
+        a = F.scaled_dot_product_attention(q, q, q)
+        enabled = torch.backends.cuda.flash_sdp_enabled()
+    with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):
+        b = F.scaled_dot_product_attention(q, q, q)
+    return a, b, enabled
+
+
+def p17_autocast(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ x.t()
+    return y, y.dtype
+
+
+def p18_complex_numbers(x):
+    z = torch.complex(x, x)
+    return z.abs(), torch.view_as_real(z)
+
+
+@pytest.mark.parametrize(
+    "function, ops",
+    [
+        (p01_views_of_an_input_are_written, 6),
+        (p02_out_arguments, 4),
+        (p03_out_is_resized, 2),
+        (p04_two_outs, 3),
+        (p05_indexing, 12),
+        (p06_indexed_writes, 11),
+        (p07_split_and_unbind, 11),
+        (p08_sizes, 2),
+        (p09_a_name_for_the_same_tensor, 2),
+        (p10_attributes, None),
+        (p11_iteration, 8),
+        (p12_moves, 4),
+        (p13_scatter_and_gather, 6),
+        (p14_a_device_as_context, 3),
+        (p15_the_default_dtype_for_a_while, 5),
+        (p16_attention_kernels, None),
+        (p17_autocast, 11),
+        (p18_complex_numbers, 3),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_one_graph(function, ops):
+    check(function, matrix(), graphs=1, ops=ops, fullgraph=True)
+    assert torch.get_default_dtype() is torch.float32
+    assert torch.backends.cuda.flash_sdp_enabled()
+
+
+def test_p19_the_kernels_that_are_enabled_are_guarded():
+    def p19(x):
+        return x + (1 if torch.backends.cuda.flash_sdp_enabled() else 2)
+
+    compiled = framejit.compile(p19, backend="eager")
+    assert compiled(torch.zeros(1)).item() == 1
+    with sdpa_kernel(SDPBackend.MATH):
+        assert compiled(torch.zeros(1)).item() == 2
+    assert compiled(torch.zeros(1)).item() == 1
+
+
+class Symmetric(nn.Module):
+    def forward(self, w):
+        return w.triu() + w.triu(1).transpose(-1, -2)
+
+
+def symmetric():
+    layer = nn.Linear(3, 3)
+    nn.utils.parametrize.register_parametrization(layer, "weight", Symmetric())
+    return layer
+
+
+@pytest.mark.parametrize(
+    "make, ops",
+    [
+        (symmetric, 5),
+        (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)), 2),
+        (lambda: nn.utils.weight_norm(nn.Linear(3, 2)), 2),
+        (lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(3, 2)).eval(), 7),
+        (lambda: nn.utils.parametrizations.orthogonal(nn.Linear(3, 3)), 6),
+    ],
+    ids=["symmetric", "weight_norm", "old_weight_norm", "spectral_norm", "orthogonal"],
+)
+def test_p20_parametrized_layers(make, ops):
+    layer, backend = make(), CountingBackend()
+    compiled = framejit.compile(layer, backend=backend, fullgraph=True)
+    x = matrix().requires_grad_()
+    for _ in range(2):
+        expected, got = layer(x), compiled(x)
+        assert torch.equal(expected, got)
+        one = torch.autograd.grad(expected.sum(), list(layer.parameters()))
+        two = torch.autograd.grad(got.sum(), list(layer.parameters()))
+        assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+    assert len(backend.graphs) == 1 and backend.ops == ops
+
+
+class Renamed(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        result = super().__torch_function__(func, types, args, kwargs or {})
+        return result + 1 if func is torch.Tensor.mul else result
+
+
+def test_p21_subclasses_keep_what_they_do():
+    def p21(x):
+        y = x * 2
+        return y, x.sum(), type(y).__name__
+
+    compiled = framejit.compile(p21, backend="eager")
+    for x in (matrix().as_subclass(Renamed), matrix()):
+        for _ in range(2):
+            expected, got = p21(x), compiled(x)
+            assert type(got[0]) is type(expected[0]) and got[2] == expected[2]
+            assert torch.equal(got[0], expected[0]) and torch.equal(got[1], expected[1])
+
+
+class Swapped(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return (torch.sub if func is torch.add else func)(*args, **(kwargs or {}))
+
+
+def test_p22_a_function_mode_inside_and_around():
+    def p22(x):
+        with Swapped():
+            y = torch.add(x, 1)
+        return y, torch.add(x, 1)
+
+    def plain(x):
+        return torch.add(x, 1)
+
+    check(p22, matrix())
+    compiled = framejit.compile(plain, backend="eager")
+    with Swapped():
+        assert torch.equal(compiled(matrix()), matrix() - 1)
+    assert torch.equal(compiled(matrix()), matrix() + 1)
+
+
+def test_p23_random_numbers_as_in_eager():
+    def p23(x):
+        generator = torch.Generator().manual_seed(3)
+        a = torch.rand(2, generator=generator)
+        torch.manual_seed(5)
+        return x + torch.rand(2, 3), torch.randn(2), a, torch.randperm(4), F.dropout(x, 0.5)
+
+    check(p23, matrix())
+
+    def drawn(x):
+        state = torch.get_rng_state()
+        a = torch.rand(2)
+        torch.set_rng_state(state)
+        return a - torch.rand(2), x
+
+    check(drawn, matrix())
+
+
+def test_p24_numpy_beside_tensors():
+    def p24(x, n):
+        a = x.detach().numpy()
+        c = np.sin(a) + n
+        d = torch.from_numpy(c)
+        a[0, 0] = 7
+        return d * 2, torch.as_tensor(np.where(c > 0, c, 0).sum(axis=0)) + x.shape[0], x
+
+    check(p24, matrix(), np.ones(3, dtype=np.float32))
+
+
+def test_p25_numbers_and_lists_of_tensors():
+    def p25(x):
+        rows = x.tolist()
+        return x * rows[0][1], x[1].tolist(), x.sum().item(), int(x[0, 1]), bool(x[0, 0])
+
+    check(p25, matrix())
