@@ -252,7 +252,6 @@ def _attempt(
     with _no_collection():
         _guard_aliases(space)
         shapes = make_shape_plan(builder.symbols_if_any, list(out.symbols))
-        space.guard_presence()
         roots = [*space.slot_roots, *space.const_roots.values(), *hook_roots]
         plan = build_plan(roots, shapes)
     captures = [out.capture_name(source) for source in plan.captures]

@@ -242,21 +242,6 @@ class Space:
         while step is not None and step not in roots:
             step = step.base
         return step is not None
-    def guard_presence(self) -> None:
-        """Guard that names and attributes that were found but never looked at still exist."""
-        for source, value in self._loaded.items():
-            base = source.base
-            if (
-                source.accessor == "item"
-                and base is not None
-                and base.accessor in ("dict", "const")
-                and type(value) is LazyValue
-                and value.value is None
-                and not (source.captured or source.facts or source.children)
-                and not any(fact.kind == "DICT_KEYS" for fact in base.facts)
-            ):
-                source.add_fact("PRESENT")
-
     def wrap(self, source: Source, obj: Any) -> Value:
         """The value that stands for ``obj``; its kind is guarded. One object, one value."""
         known = self._known.get(id(obj))
