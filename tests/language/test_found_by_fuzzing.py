@@ -249,3 +249,24 @@ def test_p17_distributions():
         return normal.log_prob(x + 1), choice.entropy(), normal.mean
 
     check(p17, torch.ones(2, 3), graphs=1, fullgraph=True)
+
+
+class Base:
+    def step(self, x):
+        return x + self.n
+
+
+class Derived(Base):
+    n = 2
+
+    def step(self, x):
+        kinds = {self.n for _ in (1, 2)}  # makes a cell of self
+        print("between")
+        return super().step(x) * len(kinds)
+
+
+def test_p18_super_behind_a_break_where_self_is_a_cell():
+    def p18(x):
+        return Derived().step(x)
+
+    check(p18, torch.ones(2), graphs=1, ops=2)

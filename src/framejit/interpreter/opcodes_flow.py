@@ -135,7 +135,7 @@ def _zero_argument_super(vm: Any, frame: Frame) -> Value:
         raise GraphBreak("super() outside a method")
     cell = frame.slots[names.index("__class__")]
     receiver = frame.slots[0]
-    if isinstance(receiver, CellValue):
+    if receiver is not None and isinstance(receiver := receiver.realize(), CellValue):
         receiver = receiver.contents
     if cell is None or receiver is None:
         raise GraphBreak("super() without its first argument")
