@@ -237,7 +237,10 @@ def compare_calls(program: Program, mode: str, eager: Copy, traced: Copy, report
             args, again = eager.arguments(call), traced.arguments(call)
         except Exception:  # noqa: BLE001 - state of earlier calls may not allow this one
             continue
-        expected = outcome(eager, eager.main, args, contextlib.nullcontext())
+        try:
+            expected = outcome(eager, eager.main, args, contextlib.nullcontext())
+        except Slow:  # it never ends, whoever runs it
+            return
         report.calls += 1
         report.raised += bool(expected["place"])
         try:
