@@ -259,8 +259,9 @@ def _attempt(
     first = (target.line, target.line, 0, 0)
     last = _position(frame, outcome)
     deoptimise = driver.deoptimise
-    if module is not None and builder.mutated_inputs:
-        deoptimise = UnlessWritten(deoptimise, module, builder.first_write())
+    first_effect = builder.first_effect()
+    if module is not None and first_effect is not None:
+        deoptimise = UnlessWritten(deoptimise, module, first_effect)
     recovery = Recovery(
         deoptimise,
         restore=[(setter, selector, v) for (setter, selector), v in space.effects.state.items()],
@@ -320,28 +321,28 @@ def callable_graph(
     return _unseen(graph) if unseen else graph
 
 
-#: A note on the error of a graph that had already written to a tensor of the caller.
+#: A note on the error of a graph that could not run again as plain Python.
 LATE = (
-    "framejit: the graph had already written to a tensor when this was raised, so the code around "
-    "it could not run again as plain Python: handlers between the two were left out."
+    "framejit: the graph had already written to a tensor or drawn random numbers when this was "
+    "raised, so the code around it could not run again as plain Python: handlers were left out."
 )
 
 
 class UnlessWritten:
-    """What a graph that writes to its inputs calls when it raises: it is deoptimised only if it had
-    not written anything. Otherwise its error goes on, with the user's line."""
+    """What a graph calls when it raises that writes to its inputs or draws random numbers: it is
+    deoptimised only if it had not done so. Otherwise its error goes on, with the user's line."""
 
     def __init__(
         self, deoptimise: Callable[..., Any], module: torch.fx.GraphModule,
-        first_write: torch.fx.Node | None,
+        first_effect: torch.fx.Node,
     ) -> None:  # fmt: skip
         self.deoptimise = deoptimise
         self.module = module
-        self.first_write = first_write
+        self.first_effect = first_effect
 
     def __call__(self, error: Exception, *slots: Any) -> Any:
         node, trace = failing_node(self.module, error)
-        if node is not None and self.first_write is not None and node <= self.first_write:
+        if node is not None and node <= self.first_effect:
             return self.deoptimise(error, *slots)
         error.add_note(LATE)
         place = None if node is None else place_of(node)

@@ -270,3 +270,18 @@ def test_p18_super_behind_a_break_where_self_is_a_cell():
         return Derived().step(x)
 
     check(p18, torch.ones(2), graphs=1, ops=2)
+
+
+def test_p19_a_graph_that_raises_draws_its_random_numbers_once():
+    def p19(x, w):
+        noise = torch.rand_like(x)
+        return noise, x @ w
+
+    compiled = framejit.compile(p19, backend="eager")
+    states = []
+    for run in (p19, compiled):
+        torch.manual_seed(7)
+        with pytest.raises(RuntimeError, match="dtype"):
+            run(torch.ones(2, 3, dtype=torch.float64), torch.ones(3, 3))
+        states.append(torch.get_rng_state())
+    assert torch.equal(*states)

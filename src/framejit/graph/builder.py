@@ -120,11 +120,13 @@ class GraphBuilder:
             for member in example.group or (example,)
         }
 
-    def first_write(self) -> _Node | None:
-        """The first node that writes to an input."""
+    def first_effect(self) -> _Node | None:
+        """The first node that writes to an input or draws random numbers."""
         inputs = {id(self._examples[node]) for node in self._placeholders}
-        writers = (node for node in self._nodes if not inputs.isdisjoint(self._written_by(node)))
-        return next(writers, None)
+        for node in self._nodes:
+            if node in self._random or not inputs.isdisjoint(self._written_by(node)):
+                return node
+        return None
 
     def example(self, node: _Node) -> Any:
         """What is known of a node's value now: an `Example`, a container of them, a constant."""
