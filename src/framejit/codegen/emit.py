@@ -35,7 +35,7 @@ from framejit.values.generators import GeneratorValue
 from framejit.values.local_classes import DescriptorValue
 from framejit.values.mapping_views import DictViewValue
 from framejit.values.mappings import DictValue, InstanceDictValue
-from framejit.values.objects import ObjectMethodValue, ObjectValue, PropertyValue
+from framejit.values.objects import SCALARS, ObjectMethodValue, ObjectValue, PropertyValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import LazyValue, Space
@@ -424,6 +424,8 @@ def _object(out: Emitter, value: ObjectValue) -> ast.expr:
         base = value.container.python_type()
         if base in (tuple, frozenset):
             content = [ast.Tuple(out.values(list(value.container.items)), ast.Load())]
+        elif base in SCALARS:
+            content = [out.value(value.container)]
     made = out.keep(
         value, "object",
         call(out.helper("new_object"), out.cls(value.cls), out.constant(base), *content),

@@ -49,9 +49,7 @@ def new_object(cls: type, base: Any, items: Any = None) -> Any:
     """An instance without ``__init__``; ``base`` is the builtin class that holds its content."""
     if base is object:
         return object.__new__(cls)
-    if base in (tuple, frozenset):
-        return base.__new__(cls, items)
-    return base.__new__(cls)
+    return base.__new__(cls) if items is None else base.__new__(cls, items)
 
 
 def set_attributes(obj: Any, attributes: dict[str, Any]) -> None:

@@ -19,7 +19,13 @@ from framejit.values.base import CallRequest, Value
 from framejit.values.constants import PURE_TYPES, ConstantValue, constant_value, fold
 from framejit.values.descriptors import bind, is_data_descriptor
 from framejit.values.functions import BoundBuiltin, BuiltinValue, MethodValue
-from framejit.values.objects import ObjectMethodValue, ObjectValue, PropertyValue, solid_base
+from framejit.values.objects import (
+    SCALARS,
+    ObjectMethodValue,
+    ObjectValue,
+    PropertyValue,
+    solid_base,
+)
 from framejit.values.operators import is_user_class
 from framejit.values.space import (
     LOOKASIDES,
@@ -31,7 +37,7 @@ from framejit.values.space import (
     wraps,
 )
 
-_CONTAINERS = (dict, list, tuple, set, frozenset)
+_CONTAINERS = (dict, list, tuple, set, frozenset, *SCALARS)
 _TYPE_CONSTANTS = frozenset(
     [
         "__name__", "__qualname__", "__module__", "__doc__", "__bases__", "__base__", "__mro__",
@@ -387,7 +393,7 @@ def new_instance(
         if issubclass(cls, base):
             from framejit.values.containers import new_container
 
-            made.container = new_container(space, base, cls, args)
+            made.container = new_container(space, base, cls, args, kwargs)
             return made
     solid = solid_base(cls)
     if solid is not object and not issubclass(solid, BaseException):

@@ -12,8 +12,9 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
+from framejit.values.constants import ConstantValue
 from framejit.values.mappings import DictValue, existing_dict
-from framejit.values.methods import ContainerValue, Result, container_of
+from framejit.values.methods import Result, container_of
 from framejit.values.objects import ObjectValue
 from framejit.values.sequences import (
     ListValue,
@@ -27,8 +28,18 @@ from framejit.values.space import Space, wraps
 _Sample = namedtuple("_Sample", "field")
 
 
-def existing_container(space: Space, source: Source, obj: Any, base: type) -> ContainerValue:
+#: How to get at the number or text inside an instance of a subclass.
+_CONTENT: dict[type, Any] = {
+    int: int.__int__, float: float.__float__, complex: complex.__complex__, str: str.__str__,
+}  # fmt: skip
+
+
+def existing_container(space: Space, source: Source, obj: Any, base: type) -> Value:
     """The content of ``obj``, an instance of a subclass of the builtin class ``base``."""
+    if base in _CONTENT:
+        content = _CONTENT[base](obj)
+        space.guard(source.child("call", _CONTENT[base]), "EQUALS_MATCH", content)
+        return ConstantValue(content)
     if issubclass(base, dict):
         return existing_dict(space, source, obj, _dict_kind(type(obj)))
     if base is list:
@@ -38,8 +49,15 @@ def existing_container(space: Space, source: Source, obj: Any, base: type) -> Co
     return existing_set(space, source, obj, base)
 
 
-def new_container(space: Space, base: type, cls: type, args: list[Value]) -> ContainerValue:
+def new_container(
+    space: Space, base: type, cls: type, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
     """The content of a new ``cls``, as ``base.__new__(cls, *args)`` leaves it."""
+    if base in _CONTENT:
+        made = space.call_now(space.constant(base), args, kwargs).realize()
+        if not made.is_constant:
+            raise GraphBreak(f"making a {cls.__qualname__} of a value that is not known")
+        return made
     if issubclass(base, dict):
         return DictValue({}, None, None, _dict_kind(cls))
     if base is list:

@@ -210,6 +210,12 @@ def key_of(space: Space, value: Value) -> Any:
     hash_key = getattr(value, "hash_key", None)  # tuples, frozensets: made of keys
     if hash_key is not None:
         return hash_key(space)
+    return key_of_object(space, value)
+
+
+def key_of_object(space: Space, value: Value) -> Any:
+    """The key of a value that hashes by its address, or by Python code."""
+    cls = value.python_type()
     if cls.__hash__ is None:
         space.raise_error(TypeError, f"unhashable type: {cls.__name__!r}")
     if _is_enum_of_plain(cls) and real_object(value) is not None:

@@ -22,9 +22,15 @@ from framejit.values.base import NULL, Value
 from framejit.values.constants import ConstantValue
 from framejit.values.descriptors import is_data_descriptor
 from framejit.values.functions import MethodValue
+from framejit.values.keys import key_of_object
 from framejit.values.space import LOOKASIDES, WRAP_RULES, Result, Space
 
 _MISSING = object()
+_OPERATOR_METHODS = frozenset(
+    f"__{prefix}{name}__" for prefix in ("", "r")
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor",
+                 "lshift", "rshift", "matmul", "divmod", "eq", "ne", "lt", "le", "gt", "ge")
+)  # fmt: skip
 
 
 class ObjectValue(Value):
@@ -233,6 +239,8 @@ class ObjectValue(Value):
         """A C-level method of the builtin base class."""
         if self.container is None:
             raise GraphBreak(f"calling {self.cls.__qualname__}.{name}()")
+        if type(self.container) is ConstantValue:
+            return self._scalar_method(space, name, args, kwargs)
         if name == "__init__":
             return self._container_init(space, args, kwargs)
         before = self.container.mutated if hasattr(self.container, "mutated") else False
@@ -255,6 +263,33 @@ class ObjectValue(Value):
         if result is self.container:
             return self
         return result
+
+    def _scalar_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        """A C-level method of the number or text inside."""
+        if name == "__init__":
+            return ConstantValue(None)
+        if name == "__iter__":
+            return space.iter(self.container)
+        plain = [operators.scalar_of(a.realize()) or a for a in args]
+        other = plain[0].realize() if len(plain) == 1 else None
+        if other is not None and not other.is_constant and name in _OPERATOR_METHODS:
+            return ConstantValue(NotImplemented)
+        return self.container.call_method(space, name, plain, kwargs)  # type: ignore[no-any-return]
+
+    def as_python(self) -> Any:
+        if type(self.container) is ConstantValue:
+            return self.container.value
+        return super().as_python()
+
+    def hash_key(self, space: Space) -> Any:
+        """Its key in dicts and sets."""
+        if type(self.container) is ConstantValue:
+            own = [space.class_attribute(self.cls, name) for name in ("__hash__", "__eq__")]
+            if all(found is not None and not found.owner.__flags__ & 0x200 for found in own):
+                return self.container.value
+        return key_of_object(space, self)
 
     def _container_init(
         self, space: Space, args: list[Value], kwargs: dict[str, Value]
@@ -479,7 +514,7 @@ def _wrap_instance(space: Space, source: Source, obj: Any) -> Value:
     guard_class(space, source, cls)
     value = ObjectValue(cls, obj, source)
     space.remember(obj, value)
-    for base in (dict, list, tuple, set, frozenset, deque):
+    for base in (dict, list, tuple, set, frozenset, deque, *SCALARS):
         if isinstance(obj, base):
             from framejit.values.containers import existing_container
 
@@ -496,7 +531,9 @@ def _is_instance_of_user_class(obj: Any) -> bool:
     return solid_base(cls) in _SOLID
 
 
-_SOLID = (object, dict, list, tuple, set, frozenset, OrderedDict, defaultdict, deque)
+#: Immutable classes whose instances are numbers and texts.
+SCALARS = (int, float, complex, str)
+_SOLID = (object, dict, list, tuple, set, frozenset, OrderedDict, defaultdict, deque, *SCALARS)
 
 
 def solid_base(cls: type) -> type:

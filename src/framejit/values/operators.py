@@ -64,6 +64,7 @@ def binary(
         if type(left) is not TensorValue and type(right) is not TensorValue:
             return binary(space, op, plain(left), plain(right), inplace, names)
     if type(left) is TensorValue or type(right) is TensorValue:
+        left, right = _beside_tensor(space, left, names[0]), _beside_tensor(space, right, "")
         if _plain_operand(left) and _plain_operand(right):
             if type(left) is ConstantValue and type(left.value) is str and op == "%":
                 pass  # string formatting
@@ -107,6 +108,15 @@ def binary(
     )
 
 
+def _beside_tensor(space: Space, value: Value, name: str) -> Value:
+    """An operand as a tensor takes it: plain, unless its class answers ``name`` itself."""
+    inner = scalar_of(value)
+    if inner is None:
+        return value
+    found = space.class_attribute(value.python_type(), name) if name else None
+    return value if found is not None and is_user_class(found.owner) else inner
+
+
 def _plain_operand(value: Value) -> bool:
     if type(value) is TensorValue or value.is_symbolic:
         return True
@@ -122,6 +132,8 @@ def _attempt(
     space: Space, value: Value, name: str, op: str, other: Value, reflected: bool, inplace: bool
 ) -> Result | None:
     """Ask ``value`` for the operation; None means NotImplemented."""
+    if value.is_constant or type(value) is TensorValue:
+        other = scalar_of(other) or other
     if value.is_constant and other.is_constant:
         function = getattr(value.as_python(), name, None)
         if function is None:
@@ -156,6 +168,12 @@ def not_implemented(space: Space, result: Result) -> Result | None:
     if type(result.realize()) is ConstantValue and result.realize().as_python() is NotImplemented:
         return None
     return result
+
+
+def scalar_of(value: Value) -> Value | None:
+    """The number or text inside an instance of a subclass of ``int``, ``float``, ``str``, ..."""
+    inner = getattr(value, "container", None)
+    return inner if inner is not None and inner.is_constant else None
 
 
 def is_user_class(cls: type) -> bool:
@@ -208,6 +226,7 @@ def compare(space: Space, op: str, left: Value, right: Value, names: tuple[str, 
         if type(left) is not TensorValue and type(right) is not TensorValue:
             return compare(space, op, plain(left), plain(right), names)
     if type(left) is TensorValue or type(right) is TensorValue:
+        left, right = _beside_tensor(space, left, names[0]), _beside_tensor(space, right, "")
         if _plain_operand(left) and _plain_operand(right):
             if op in ("==", "!=") and (_is_none(left) or _is_none(right)):
                 return ConstantValue(op == "!=")
@@ -240,6 +259,15 @@ def _attempt_compare(
     space: Space, value: Value, name: str, op: str, other: Value
 ) -> Result | None:
     cls = value.python_type()
+    own, inner = scalar_of(value), scalar_of(other)
+    if own is not None or (value.is_constant and inner is not None):
+        found = space.class_attribute(cls, name)
+        if found is not None and not is_user_class(found.owner):
+            left, right = own or value, inner or other
+            if not right.is_constant:
+                return None
+            answer = getattr(left.as_python(), name)(right.as_python())
+            return None if answer is NotImplemented else ConstantValue(answer)
     if not is_user_class(cls) or type(value) is TensorValue:
         method = getattr(value, "compare_op", None)
         return None if method is None else method(space, op, other)
