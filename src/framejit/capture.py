@@ -264,6 +264,7 @@ def _attempt(
         deoptimise = UnlessWritten(deoptimise, module, first_effect)
     recovery = Recovery(
         deoptimise,
+        random=builder.draws_random and not builder.mutated_inputs,
         restore=[(setter, selector, v) for (setter, selector), v in space.effects.state.items()],
     )
     function, text = draft.function(

@@ -9,6 +9,7 @@ and line tables are shifted. Next room: codegen.
 
 from __future__ import annotations
 
+import dis
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
@@ -69,6 +70,49 @@ def build_resume(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     )
     key = id(function.__code__)
     _points[key] = (weakref.ref(function.__code__, lambda _: _points.pop(key, None)), point)
+    return function
+
+
+def build_generator(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
+    """A generator function whose generators, after one ``next()``, stand at ``point``: right
+    behind a YIELD_VALUE, before the value that is sent is on the stack (``explicit_depth``).
+
+    Parameters as in `build_resume`. What is sent or thrown into such a generator arrives where the
+    original would get it: the prefix ends in a yield of its own, which has the handler of the
+    original one.
+    """
+    check(point, generator=True)
+    info = point.info
+    code = info.code
+    layout = _Layout(info, point, has_thunk=False, n_next=0)
+    start = emit("RETURN_GENERATOR") + emit("POP_TOP") + layout.restore_state()
+    start += emit("LOAD_CONST", len(code.co_consts))
+    suspended = info.instructions[point.index - 1]
+    if suspended.op != "YIELD_VALUE" or code.co_code[suspended.end] != dis.opmap["RESUME"]:
+        raise ValueError("the frame does not stand behind a yield")
+    # Its operand says whether a `yield from` waits here: throw() goes to the inner one then.
+    resume = emit("RESUME", code.co_code[suspended.end + 1])
+    behind = resume + emit("JUMP_FORWARD", point.offset // 2)
+    head = start + emit("YIELD_VALUE") + behind
+    shift, entries = len(head) // 2, []
+    handler = info.handlers[point.index - 1]
+    if handler is not None:
+        target = info.instructions[handler.target].offset // 2 + shift
+        entries.append(Entry(len(start) // 2, 2, target, handler.depth, handler.push_lasti))
+    line = suspended.positions
+    function = layout.function(
+        code.co_name,
+        globals,
+        head=head,
+        head_entries=entries,
+        head_lines=without_location(len(start) // 2)
+        + with_location(shift - len(start) // 2 - 1, line, code.co_firstlineno)
+        + with_location(1, (code.co_firstlineno, None, None, None), line[0] or 0),
+        stack_size=code.co_stacksize + 2,
+        constants=(*code.co_consts, None),
+        next_cells=(),
+    )
+    function.__qualname__ = code.co_qualname
     return function
 
 

@@ -90,10 +90,10 @@ class FramePoint:
         return f"<FramePoint {self.code.co_qualname}:{instruction.line} before {instruction}>"
 
 
-def check(point: FramePoint) -> None:
+def check(point: FramePoint, generator: bool = False) -> None:
     """Raise ValueError unless a continuation can be built for ``point``."""
     info = point.info
-    if info.is_generator:
+    if info.is_generator and not generator:
         raise ValueError("a generator's frame cannot be continued by a function")
     if not info.code.co_flags & 1:  # CO_OPTIMIZED
         raise ValueError("a module's or a class body's frame cannot be continued by a function")

@@ -31,7 +31,6 @@ from framejit.values.functions import (
     FunctionValue,
     MethodValue,
 )
-from framejit.values.generators import GeneratorValue
 from framejit.values.local_classes import DescriptorValue
 from framejit.values.mapping_views import DictViewValue
 from framejit.values.mappings import DictValue, InstanceDictValue
@@ -72,6 +71,8 @@ class Emitter:
         self.shared: dict[int, ast.expr] = {}
         #: The symbols that the function needs, with the names of their parameters.
         self.symbols: dict[str, str] = {}
+        #: Generators whose state is being built.
+        self.unfinished: set[Value] = set()
         self._in_progress: dict[Value, None] = {}
         self._pending: list[Callable[[], None]] = []
         self._constants: dict[int, str] = {}
@@ -654,25 +655,3 @@ def _partial(out: Emitter, value: PartialValue) -> ast.expr:
     if attributes:
         out.later(fill)
     return made
-
-
-@emits(GeneratorValue)
-def _generator(out: Emitter, value: GeneratorValue) -> ast.expr:
-    if value.started:
-        raise Unmaterialisable(value.step, "a generator that has been started is needed for real")
-    request = value.request
-    function, code = request.function, request.function.code
-    count = code.co_argcount
-    slots = request.slots
-    args: list[ast.expr] = [out.value(v) for v in slots[:count] if v is not None]
-    keywords = [
-        ast.keyword(code.co_varnames[i], out.value(slots[i]))  # type: ignore[arg-type]
-        for i in range(count, count + code.co_kwonlyargcount)
-    ]
-    position = count + code.co_kwonlyargcount
-    if code.co_flags & 4:
-        args.append(ast.Starred(out.value(slots[position]), ast.Load()))  # type: ignore[arg-type]
-        position += 1
-    if code.co_flags & 8:
-        keywords.append(ast.keyword(None, out.value(slots[position])))  # type: ignore[arg-type]
-    return out.keep(value, "generator", ast.Call(out.value(function), args, keywords))

@@ -15,7 +15,11 @@ from typing import Any, NamedTuple
 
 from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
-from framejit.codegen import emit_iterators, emit_process  # noqa: F401 - register their emitters
+from framejit.codegen import (  # noqa: F401 - register their emitters
+    emit_generators,
+    emit_iterators,
+    emit_process,
+)
 from framejit.codegen.effects import replay, replay_state
 from framejit.codegen.emit import Emitter, call, name
 from framejit.interpreter.frame import Frame
@@ -33,6 +37,8 @@ class Recovery(NamedTuple):
 
     #: Called with the error and every slot; its answer is the rest of the work, in plain Python.
     deoptimise: Callable[..., Any]
+    #: Whether the segment can always run again and the graph draws random numbers.
+    random: bool
     #: Torch's global state that the graph changes: setter, what it selects, value at the start.
     restore: list[tuple[Any, tuple[Any, ...], Any]]
 
@@ -78,6 +84,9 @@ class Draft:
                 body.append(ast.Expr(result))
             if recovery is not None:
                 body = [ast.Try(body, _handlers(out, recovery), [], [])]
+                if recovery.random:
+                    before = ast.Name(_RANDOM_BEFORE, ast.Store())
+                    body.insert(0, ast.Assign([before], call(out.helper("random_state"))))
         for node in body:
             _place(node, first)
         for node in (*out.statements, self.exit):
@@ -106,6 +115,9 @@ class Draft:
         return types.FunctionType(inner, out.namespace, code.co_name), ast.unparse(module)
 
 
+_RANDOM_BEFORE = "fj:random before"
+
+
 def _handlers(out: Emitter, recovery: Recovery) -> list[ast.ExceptHandler]:
     """The handlers around the graph call: nothing is replayed yet, the segment may run again."""
     error = ast.Name("fj:error", ast.Load())
@@ -116,6 +128,8 @@ def _handlers(out: Emitter, recovery: Recovery) -> list[ast.ExceptHandler]:
     slots: list[ast.expr] = [name(slot) for slot in out.slot_names]
     out.namespace["fj:deoptimise"] = recovery.deoptimise
     again: list[ast.stmt] = [ast.Return(call(name("fj:deoptimise"), error, *slots))]
+    if recovery.random:  # what is drawn again must be the same
+        again.insert(0, ast.Expr(call(out.helper("restore_random"), name(_RANDOM_BEFORE))))
     kind: ast.expr = out.constant(Exception, "Exception")
     handlers = [ast.ExceptHandler(kind, "fj:error", [*restore, *again])]
     if restore:

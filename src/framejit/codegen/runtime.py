@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
+import torch
+
 from framejit.bytecode.assemble import with_location
 from framejit.values.exceptions import STATEFUL
 
@@ -201,11 +203,32 @@ def answer(thunk: Callable[[], Any], result: Any) -> Any:
     return result
 
 
+def started_generator(function: Callable[..., Iterator[Any]], *state: Any) -> Iterator[Any]:
+    """A generator that is suspended where ``function`` goes on."""
+    made = function(*state)
+    next(made)
+    return made
+
+
+def random_state() -> tuple[torch.Tensor, list[torch.Tensor] | None]:
+    """The state of the default generators."""
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    return torch.get_rng_state(), cuda
+
+
+def restore_random(state: tuple[torch.Tensor, list[torch.Tensor] | None]) -> None:
+    """Undo what was drawn since `random_state`."""
+    torch.set_rng_state(state[0])
+    if state[1] is not None:
+        torch.cuda.set_rng_state_all(state[1])
+
+
 HELPERS: dict[str, Any] = {
     name: globals()[name]
     for name in (
         "DELETED", "new_cell", "set_cell", "empty_cell", "new_object", "set_attributes",
         "assign_list", "assign_dict", "write_dict", "assign_set", "assign_deque", "write_globals",
         "new_function", "new_exception", "advance", "iterator_at", "exhausted", "answer",
+        "started_generator", "random_state", "restore_random",
     )
 } | {"method": types.MethodType}  # fmt: skip

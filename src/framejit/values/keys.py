@@ -206,7 +206,6 @@ def key_of(space: Space, value: Value) -> Any:
         except TypeError as error:
             space.raise_real(error)
         return key
-    cls = value.python_type()
     hash_key = getattr(value, "hash_key", None)  # tuples, frozensets: made of keys
     if hash_key is not None:
         return hash_key(space)

@@ -363,7 +363,9 @@ def to_fx(space: Space, value: Value) -> Any:
     if convert is not None:
         return convert(space)
     container = getattr(value, "container", None)
-    if container is not None and isinstance(container, (ListValue, TupleValue)):
+    if container is not None and (
+        container.is_constant or isinstance(container, (ListValue, TupleValue))
+    ):
         return to_fx(space, container)
     real = getattr(value, "cls", None)
     if isinstance(real, type) and type(value).__name__ == "ClassValue":

@@ -1,0 +1,67 @@
+"""Generators to expressions: new ones by a call, suspended ones by a continuation.
+
+In: generators that the captured program made. Out: expressions. Next: codegen.effects.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from framejit.bytecode.continuations import build_generator
+from framejit.bytecode.frame_point import FramePoint
+from framejit.bytecode.liveness import live_slots
+from framejit.codegen.emit import Emitter, call, emits
+from framejit.values.base import NULL, Unmaterialisable
+from framejit.values.generators import GeneratorValue
+
+
+@emits(GeneratorValue)
+def _generator(out: Emitter, value: GeneratorValue) -> ast.expr:
+    if value.started and not value.finished:
+        return _suspended(out, value)
+    made = out.keep(value, "generator", _call(out, value))
+    if value.finished:
+        out.statement(call(ast.Attribute(made, "close", ast.Load())))
+    return made
+
+
+def _suspended(out: Emitter, value: GeneratorValue) -> ast.expr:
+    """A generator that stands behind a yield: its frame's state is handed to a continuation."""
+    frame = value.frame
+    if frame is None or frame.parent is not None or value in out.unfinished:
+        raise Unmaterialisable(value.step, "a running generator is needed for real")
+    bound = frozenset(
+        i for i in live_slots(frame.info, frame.pc) if frame.slots[i] is not None
+    )
+    nulls = frozenset(i for i, item in enumerate(frame.stack) if item is NULL)
+    point = FramePoint(frame.info.code, frame.pc, bound, nulls, len(frame.stack))
+    out.unfinished.add(value)
+    slots: list[ast.expr] = [
+        out.value(item) if i in bound and item is not None else ast.Constant(None)
+        for i, item in enumerate(frame.slots)
+    ]
+    stack = [out.value(item) for item in frame.stack if item is not NULL]
+    out.unfinished.remove(value)
+    function = out.constant(build_generator(point, frame.globals), "generator")
+    return out.keep(
+        value, "generator", call(out.helper("started_generator"), function, *slots, *stack)
+    )
+
+
+def _call(out: Emitter, value: GeneratorValue) -> ast.expr:
+    request = value.request
+    function, code = request.function, request.function.code
+    count = code.co_argcount
+    slots = request.slots
+    args: list[ast.expr] = [out.value(v) for v in slots[:count] if v is not None]
+    keywords = [
+        ast.keyword(code.co_varnames[i], out.value(slots[i]))  # type: ignore[arg-type]
+        for i in range(count, count + code.co_kwonlyargcount)
+    ]
+    position = count + code.co_kwonlyargcount
+    if code.co_flags & 4:
+        args.append(ast.Starred(out.value(slots[position]), ast.Load()))  # type: ignore[arg-type]
+        position += 1
+    if code.co_flags & 8:
+        keywords.append(ast.keyword(None, out.value(slots[position])))  # type: ignore[arg-type]
+    return ast.Call(out.value(function), args, keywords)

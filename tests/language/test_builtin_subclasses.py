@@ -1,0 +1,213 @@
+"""Subclasses of int, float, str, tuple, list, dict and set: made, looked at, changed, kept."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from checking import check
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+class S(str):
+    def shout(self):
+        return self.upper() + "!"
+
+    def __len__(self):
+        return 3
+
+
+class Int(int):
+    def double(self):
+        return self * 2
+
+    def __add__(self, o):
+        return Int(int(self) + o)
+
+
+class F(float):
+    pass
+
+
+class T(tuple):
+    def first(self):
+        return self[0]
+
+    def __new__(cls, *a):
+        return super().__new__(cls, a)
+
+
+class L(list):
+    def __getitem__(self, i):
+        return super().__getitem__(i) * 2
+
+    def append(self, v):
+        super().append(v)
+        self.n = len(self)
+
+
+class D(dict):
+    def __missing__(self, k):
+        return k * 2
+
+    def __setitem__(self, k, v):
+        super().__setitem__(k, v)
+        self.last = k
+
+
+class St(set):
+    def addall(self, *a):
+        for v in a:
+            self.add(v)
+        return self
+
+
+s0 = S("abc")
+i0 = Int(4)
+f0 = F(2.5)
+d0 = D(q=1)
+
+
+def p001_sub_str(x):
+    s = S("hey")
+    more = s + "b", s[0], type(s).__name__
+    return x + len(s), s.shout(), s == "hey", {s: 1}["hey"], more
+
+
+def p002_sub_str_exist(x):
+    return x + len(s0), s0.shout(), s0.upper(), f"{s0}-{s0!r}"
+
+
+def p003_sub_int(x):
+    i = Int(3)
+    more = list(range(i)), [1, 2, 3, 4][i], i == 3, isinstance(i, int)
+    return x + i.double(), i + 2, type(i + 2).__name__, x * i, i * 2, more
+
+
+def p004_sub_int_exist(x):
+    return x * i0 + i0.double(), i0 + 1
+
+
+def p005_sub_float(x):
+    return x * F(2.5) + f0, F(1.5) + 1
+
+
+def p006_sub_tuple(x):
+    t = T(x, 2)
+    return t.first() + t[1], len(t), t
+
+
+def p007_sub_list(x):
+    l = L([x, 2])
+    l.append(3)
+    return l[0], l[1], l, l.n, sum(list.__iter__(l))
+
+
+def p008_sub_dict(x):
+    d = D(a=x)
+    d["b"] = 3
+    return d["a"], d["zz"], d.last, d
+
+
+def p009_sub_set(x):
+    s = St([1])
+    s.addall(2, 3)
+    return x + len(s), s, 2 in s
+
+
+def p010_sub_list_over_break(x):
+    l = L([x, 2])
+    l.append(x + 1)
+    print(l.n)
+    l.append(5)
+    return l[2] + l.n, l
+
+
+def p011_sub_str_break(x):
+    s = S("q")
+    y = x + 1
+    print(s)
+    return y * 2, s.shout(), s
+
+
+def p012_sub_int_break(x):
+    s = Int(2)
+    y = x + s
+    print(s)
+    return y * s, s.double(), s
+
+
+def p013_torch_takes_an_int_subclass(x):
+    return (
+        torch.zeros(Int(3)) + x.sum(dim=Int(0)),
+        x.reshape((Int(3), 2)),
+        x[Int(1)],
+        x.repeat(Int(2), 1),
+    )
+
+
+def p014_dispatch_on_a_str_subclass(x):
+    table = {"abc": 2, "d": 3}
+    found = [s0, "b"].index("abc"), "-".join([s0, S("z")])
+    return x * table[s0], s0 in table, found, s0 < "b", "x" + s0
+
+
+def p015_sorting_and_sums_of_int_subclasses(x):
+    values = [Int(3), Int(1), 2]
+    more = min(Int(4), 9), abs(Int(-2)), round(Int(7)), divmod(Int(7), 2)
+    return x + sum(values), sorted(values), max(values), more
+
+
+def p016_str_subclass_with_state(x):
+    class Tagged(str):
+        def __new__(cls, text, tag):
+            made = super().__new__(cls, text)
+            made.tag = tag
+            return made
+
+    t = Tagged("name", 4)
+    print(t.upper(), t.tag)
+    return x + t.tag, t == "name", t[1:], len(t), f"{t:>8}", t.split("a")
+
+
+def p017_int_subclass_changes(x):
+    f0.note = 3
+    i = Int(5)
+    i.tag = x
+    i2 = i + 1
+    return i2, i.tag + i, bool(Int(0)), -i, i**2, int(i), float(i), i // 2, i % 3, i << 1, str(i)
+
+
+def p018_list_of_a_subclass_is_not_rebuilt(x):
+    l = L([1, x])
+    k = l
+    k.append(x * 2)
+    print(len(l))
+    return l is k, l.n, l
+
+
+def p019_dict_subclass_existing(x):
+    d0["new"] = x
+    y = d0["missing"]
+    print(d0.last)
+    del d0["new"]
+    return y, len(d0), x + 1
+
+
+#: (program, graphs, operations captured)
+PROGRAMS = [
+    (p001_sub_str, 1, 1), (p002_sub_str_exist, 1, 1), (p003_sub_int, 1, 2),
+    (p004_sub_int_exist, 1, 2), (p005_sub_float, 1, 2), (p006_sub_tuple, 1, 1),
+    (p007_sub_list, 1, 4), (p008_sub_dict, 0, 0), (p009_sub_set, 1, 1),
+    (p010_sub_list_over_break, 2, 3), (p011_sub_str_break, 2, 2), (p012_sub_int_break, 2, 2),
+    (p013_torch_takes_an_int_subclass, 1, 6), (p014_dispatch_on_a_str_subclass, 1, 1),
+    (p015_sorting_and_sums_of_int_subclasses, 1, 1), (p016_str_subclass_with_state, 1, 1),
+    (p017_int_subclass_changes, 1, 1), (p018_list_of_a_subclass_is_not_rebuilt, 1, 1),
+    (p019_dict_subclass_existing, 1, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function, graphs, ops", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
+def test_program(function, graphs, ops):
+    check(function, X, graphs=graphs, ops=ops)

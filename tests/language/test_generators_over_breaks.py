@@ -1,0 +1,220 @@
+"""Generators that have been started live across graph breaks: they go on where they stood."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import torch
+
+from checking import check
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+def p001_gen_over_break(x):
+    def g():
+        yield x + 1
+        yield x + 2
+        yield x + 3
+
+    it = g()
+    a = next(it)
+    print("hi")
+    b = next(it)
+    return a * b + next(it)
+
+
+def p002_gen_loop_over_break(x):
+    def g(n):
+        for i in range(n):
+            yield x + i
+
+    t = x
+    for v in g(4):
+        t = t * v
+        print("v")
+    return t
+
+
+def p003_gen_try_throw(x):
+    def g():
+        y = 1
+        try:
+            while True:
+                got = yield x + y
+                y = got or y
+        except ValueError as e:
+            yield x * 100
+        finally:
+            print("fin")
+
+    it = g()
+    a = next(it)
+    b = it.send(5)
+    print("break")
+    c = it.send(7)
+    d = it.throw(ValueError("v"))
+    it.close()
+    return a, b, c, d
+
+
+def p004_gen_yield_from(x):
+    def inner():
+        a = yield x + 1
+        b = yield x + (a or 0)
+        return 7
+
+    def outer():
+        r = yield from inner()
+        yield x * r
+
+    it = outer()
+    a = next(it)
+    print("b")
+    b = it.send(3)
+    c = next(it)
+    return a, b, c, list(it)
+
+
+def p005_gen_in_handler(x):
+    def g():
+        try:
+            raise KeyError("k")
+        except KeyError as e:
+            yield x + 1
+            yield str(e)
+            try:
+                raise
+            except KeyError:
+                yield 5
+
+    it = g()
+    a = next(it)
+    print("b")
+    return a, list(it)
+
+
+def p006_gen_finished(x):
+    def g():
+        yield x + 1
+
+    it = g()
+    a = list(it)
+    print("b")
+    return a, list(it), next(it, None)
+
+
+def p007_gen_contextmanager(x):
+    @contextlib.contextmanager
+    def cm(v):
+        print("in")
+        try:
+            yield v * 2
+        finally:
+            print("out")
+
+    with cm(x) as y:
+        z = y + 1
+        print("mid")
+        w = z * 2
+    return w
+
+
+@contextlib.contextmanager
+def quiet(v):
+    try:
+        yield v * 2
+    except ValueError:
+        pass
+
+
+def p008_cm_quiet(x):
+    with quiet(x) as y:
+        z = y + 1
+        print("mid")
+        w = z * 2
+        raise ValueError
+    return w
+
+
+def p009_cm_noprint(x):
+    with quiet(x) as y:
+        z = y + 1
+        print("mid")
+        w = z * 2
+    return w
+
+
+def p010_gen_closure_cells(x):
+    n = 0
+
+    def g():
+        nonlocal n
+        while n < 4:
+            n += 1
+            yield x + n
+
+    it = g()
+    a = next(it)
+    print(n)
+    n = 2
+    b = next(it)
+    return a, b, n, [v.sum() for v in it]
+
+
+def p011_gen_returned(x):
+    def g(a, *r, k=3):
+        yield a + 1
+        yield a * k, r
+
+    it = g(x, 1, 2)
+    next(it)
+    return it, x * 2
+
+
+def p012_genexp_over_break(x):
+    it = (x + i for i in range(3))
+    a = next(it)
+    print("p")
+    return a + sum(it)
+
+
+def p013_gen_name(x):
+    def named():
+        yield 1
+        yield 2
+
+    it = named()
+    next(it)
+    print(it.__name__, it.gi_code.co_name)
+    return x + next(it)
+
+
+def p014_gen_self_method(x):
+    class A:
+        k = 2
+
+        def items(self):
+            yield x * self.k
+            yield super().__repr__ is not None
+
+    it = A().items()
+    a = next(it)
+    print("q")
+    return a, next(it)
+
+
+#: (program, graphs, operations captured)
+PROGRAMS = [
+    (p001_gen_over_break, 3, 3), (p002_gen_loop_over_break, 2, 3), (p003_gen_try_throw, 1, 2),
+    (p004_gen_yield_from, 1, 1), (p005_gen_in_handler, 1, 1), (p006_gen_finished, 1, 1),
+    (p007_gen_contextmanager, 2, 2), (p008_cm_quiet, 2, 3), (p009_cm_noprint, 2, 3),
+    (p010_gen_closure_cells, 2, 2), (p011_gen_returned, 1, 1), (p012_genexp_over_break, 2, 2),
+    (p013_gen_name, 1, 1), (p014_gen_self_method, 1, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function, graphs, ops", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
+def test_program(function, graphs, ops):
+    check(function, X, graphs=graphs, ops=ops)
