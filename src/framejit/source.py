@@ -19,6 +19,9 @@ class Fact(NamedTuple):
     line: tuple[str, int] | None  # the user's file and line that relied on it
 
 
+_BY_IDENTITY = frozenset({"ID_MATCH", "TYPE_MATCH", "FUNCTION_MATCH", "FUNCTION_ID"})
+
+
 class Source:
     """One node: ``accessor`` applied to ``base``'s value. Children are interned, so the same path
     is the same object and comparing sources is comparing identities.
@@ -72,7 +75,10 @@ class Source:
         """Record an assumption once; ``payload`` is compared by identity when it is unhashable."""
         token: tuple[str, Any, Any]
         try:
-            token = (kind, payload, type(payload))
+            if kind in _BY_IDENTITY:  # no user's __hash__ or __eq__ shall run
+                token = (kind, id(payload), None)
+            else:
+                token = (kind, payload, type(payload))
             if token in self.fact_keys:
                 return
         except TypeError:

@@ -1,4 +1,4 @@
-"""A graph that raises: what was drawn and written before, the handlers, and the line in the error."""
+"""A graph that raises: what was drawn and written before, the handlers, the error's line."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _TRACED_STDLIB = frozenset(
     [
         "_collections_abc", "_weakrefset", "abc", "bisect", "collections", "contextlib", "copy",
         "copyreg", "dataclasses", "decimal", "enum", "fractions", "functools", "heapq", "inspect",
-        "itertools", "keyword", "math", "numbers", "operator", "os", "random", "reprlib",
+        "itertools", "keyword", "math", "numbers", "operator", "os", "reprlib",
         "statistics",
         "string", "textwrap", "types", "typing", "_py_abc", "colorsys", "queue", "cmath", "dis",
         "token", "graphlib", "pprint", "json", "weakref", "genericpath", "posixpath",

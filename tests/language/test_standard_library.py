@@ -1,0 +1,388 @@
+"""Modules of the standard library in programs: what they do, and that a break keeps the order."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import copy
+import dataclasses
+import inspect
+import logging
+import numbers
+import random
+import threading
+import time
+import typing
+import warnings
+import weakref
+
+import pytest
+import torch
+
+import framejit
+from checking import CountingBackend, check
+from framejit.report import events
+
+X = torch.arange(6.0).reshape(2, 3)
+
+variable = contextvars.ContextVar("variable", default=2)
+unset = contextvars.ContextVar("unset")
+lock = threading.Lock()
+again = threading.RLock()
+log = logging.getLogger("tests.language")
+
+
+class Node:
+    pass
+
+
+kept = Node()
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    a: int
+    b: str = "x"
+
+
+@dataclasses.dataclass
+class Record:
+    a: int
+    items: list = dataclasses.field(default_factory=list)
+
+
+def parameters(a, b=3, *c, d, **e): ...
+
+
+def p001_random_numbers_after_a_seed(x):
+    random.seed(3)
+    return x * random.random() + random.randint(1, 5) + random.choice([1, 2, 3])
+
+
+def p002_random_shuffles_and_samples(x):
+    items = [1, 2, 3, 4]
+    random.seed(1)
+    random.shuffle(items)
+    more = random.uniform(1, 2), random.gauss(0, 1), random.sample(range(10), 3)
+    return x + items[0] * 10 + items[1], more
+
+
+def p003_random_object(x):
+    source = random.Random(5)
+    return x * source.random() + source.randrange(10)
+
+
+def p004_random_state(x):
+    random.seed(2)
+    state = random.getstate()
+    first = random.random()
+    random.setstate(state)
+    return x + first, random.random() == first
+
+
+def p005_warning_in_the_middle(x):
+    y = x + 1
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        warnings.warn("first", UserWarning)
+        y = y * 2
+        warnings.warn("second", DeprecationWarning)
+    return y, [str(w.message) for w in seen], [w.category.__name__ for w in seen]
+
+
+def p006_warning_as_error(x):
+    y = x + 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            warnings.warn("bad")
+        except UserWarning as error:
+            y = y * len(str(error))
+    return y
+
+
+def p007_log_that_nobody_wants(x):
+    y = x + 1
+    log.debug("unseen %s", y.shape)
+    return y * 2
+
+
+class Printing(logging.Handler):
+    def emit(self, record):
+        print("log:", record.getMessage())
+
+
+def p008_logs_and_prints_in_order(x):
+    handler = Printing()
+    log.addHandler(handler)
+    try:
+        y = x + 1
+        print("one")
+        log.warning("two %d", 2)
+        y = y * 2
+        print("three")
+        log.error("four")
+    finally:
+        log.removeHandler(handler)
+    return y - 1
+
+
+def p009_weak_reference(x):
+    reference = weakref.ref(kept)
+    return x + 1 if reference() is kept else x
+
+
+def p010_weak_key_dictionary(x):
+    table = weakref.WeakKeyDictionary()
+    table[kept] = 3
+    return x + table[kept], len(table)
+
+
+def p011_weak_value_dictionary(x):
+    table = weakref.WeakValueDictionary()
+    table["k"] = kept
+    return x + (table["k"] is kept)
+
+
+def p012_copies(x):
+    one = [1, [2, {"a": 3}]]
+    two, three = copy.copy(one), copy.deepcopy(one)
+    one[1][1]["a"] = 9
+    return x + two[1][1]["a"], three, two[1] is one[1]
+
+
+def p013_deep_copy_of_an_object(x):
+    record = Record(3, [1, 2])
+    twin = copy.deepcopy(record)
+    twin.items.append(4)
+    return x + len(record.items), twin.items, copy.copy(record).items is record.items
+
+
+def p014_signature(x):
+    found = inspect.signature(parameters)
+    kinds = [p.kind.name for p in found.parameters.values()]
+    return x + len(kinds), kinds, str(found)
+
+
+def p015_signature_bound(x):
+    bound = inspect.signature(parameters).bind(1, d=4)
+    bound.apply_defaults()
+    return x + bound.arguments["b"], bound.args, bound.kwargs
+
+
+def p016_typing(x):
+    n = typing.cast(int, 3)
+    hints = typing.get_type_hints(Record)
+    origin = typing.get_origin(typing.List[int]), typing.get_args(typing.Dict[str, int])
+    return x + n, hints["a"] is int, origin
+
+
+def p017_abstract_numbers(x):
+    return x + isinstance(3, numbers.Number) + isinstance(3.0, numbers.Integral)
+
+
+def p018_context_variable(x):
+    y = x + variable.get()
+    token = variable.set(4)
+    y = y * variable.get()
+    variable.reset(token)
+    return y + variable.get(), unset.get("none")
+
+
+def p019_context_variable_without_value(x):
+    try:
+        unset.get()
+    except LookupError:
+        return x + 1
+    return x
+
+
+def p020_context_variable_across_a_break(x):
+    token = variable.set(x + 1)
+    print("set")
+    y = variable.get() * 2
+    variable.reset(token)
+    return y, variable.get()
+
+
+def p021_context_variable_set_in_a_callee(x):
+    @contextlib.contextmanager
+    def scope(value):
+        token = variable.set(value)
+        try:
+            yield
+        finally:
+            variable.reset(token)
+
+    with scope(5):
+        with scope(7):
+            y = x + variable.get()
+        y = y + variable.get()
+    return y + variable.get()
+
+
+def p022_locks_keep_others_out(x):
+    with lock:
+        y = x + 1
+        held = lock.locked()
+    with again:
+        y = y * 2
+    return y, held, lock.locked()
+
+
+def p023_identities(x):
+    one, two = [1], [1]
+    seen = {id(one): "one", id(two): "two"}
+    return x + (id(one) == id(one)) + (id(one) == id(two)), seen[id(two)], id(x) in seen
+
+
+def p024_visited_by_identity(x):
+    shared = [x]
+    visited, total = set(), 0
+
+    def walk(item):
+        nonlocal total
+        if id(item) in visited:
+            return
+        visited.add(id(item))
+        total += 1
+        for part in item if isinstance(item, list) else ():
+            walk(part)
+
+    walk([shared, shared, [shared]])
+    return x + total
+
+
+def p025_hashes_of_texts(x):
+    same = hash("a") == hash("a"), hash((1, "b")) == hash((1, "b")), hash(None) == hash(None)
+    return x + 1, same
+
+
+def p026_frozen_dataclass_as_key(x):
+    table = {Key(1): x, Key(2, "y"): x * 2}
+    return table[Key(1)] + table[Key(2, "y")], Key(3) in table, len({Key(1), Key(1)})
+
+
+def p027_representation_of_a_dataclass(x):
+    return x + 1, repr(Record(1, [2])), str(Key(2)), f"{Key(3)!r:>20}"
+
+
+def p028_exit_stack(x):
+    done = []
+    with contextlib.ExitStack() as stack:
+        value = stack.enter_context(contextlib.nullcontext(3))
+        stack.callback(done.append, "first")
+        stack.callback(done.append, "second")
+        y = x + value
+    return y * 2, done
+
+
+def p029_exit_stack_swallows(x):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.suppress(ValueError))
+        y = x + 1
+        raise ValueError("no")
+    return y * 2
+
+
+def p030_exit_stack_across_a_break(x):
+    done = []
+    with contextlib.ExitStack() as stack:
+        stack.callback(done.append, "out")
+        y = x + 1
+        print(done)
+        y = y * 2
+    return y, done
+
+
+def p031_operating_system_error(x):
+    try:
+        raise FileNotFoundError(2, "gone", "name")
+    except OSError as error:
+        return x + error.errno, str(error), error.filename, error.strerror, error.args
+
+
+def p032_operating_system_error_by_number(x):
+    error = OSError(13, "no")
+    return x + 1, type(error).__name__, isinstance(error, PermissionError), str(error)
+
+
+def p033_decoding_error(x):
+    try:
+        raise UnicodeDecodeError("utf-8", b"a\xff", 1, 2, "why")
+    except ValueError as error:
+        return x + error.start, str(error), error.reason, error.object
+
+
+def p034_exception_group(x):
+    group = ExceptionGroup("several", [ValueError(1), KeyError("k")])
+    return x + len(group.exceptions), str(group), group.message, repr(group.exceptions[1])
+
+
+def p035_exception_group_split(x):
+    y = x + 1
+    try:
+        raise ExceptionGroup("several", [ValueError(1), KeyError("k")])
+    except* ValueError as group:
+        y = y * len(group.exceptions)
+    except* KeyError:
+        y = y + 5
+    return y
+
+
+#: (program, graphs, operations captured)
+PROGRAMS = [
+    (p001_random_numbers_after_a_seed, 3, 3), (p002_random_shuffles_and_samples, 1, 2),
+    (p003_random_object, 2, 2), (p004_random_state, 1, 1), (p005_warning_in_the_middle, 2, 2),
+    (p006_warning_as_error, 1, 1), (p007_log_that_nobody_wants, 2, 2),
+    (p008_logs_and_prints_in_order, 3, 3), (p009_weak_reference, 1, 1),
+    (p010_weak_key_dictionary, 1, 1), (p011_weak_value_dictionary, 1, 1), (p012_copies, 1, 1),
+    (p013_deep_copy_of_an_object, 1, 1), (p014_signature, 1, 1), (p015_signature_bound, 1, 1),
+    (p016_typing, 1, 1), (p017_abstract_numbers, 1, 2), (p018_context_variable, 1, 3),
+    (p019_context_variable_without_value, 1, 1), (p020_context_variable_across_a_break, 2, 2),
+    (p021_context_variable_set_in_a_callee, 1, 3), (p022_locks_keep_others_out, 2, 2),
+    (p023_identities, 1, 2), (p024_visited_by_identity, 1, 1), (p025_hashes_of_texts, 1, 1),
+    (p026_frozen_dataclass_as_key, 1, 2), (p027_representation_of_a_dataclass, 1, 1),
+    (p028_exit_stack, 1, 2), (p029_exit_stack_swallows, 1, 2),
+    (p030_exit_stack_across_a_break, 2, 2), (p031_operating_system_error, 1, 1),
+    (p032_operating_system_error_by_number, 1, 1), (p033_decoding_error, 1, 1),
+    (p034_exception_group, 1, 1), (p035_exception_group_split, 3, 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function, graphs, ops", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
+def test_program(function, graphs, ops):
+    check(function, X, graphs=graphs, ops=ops)
+
+
+def measured(x):
+    start = time.perf_counter()
+    y = x + 1
+    took = time.perf_counter() - start
+    return y * 2, took >= 0
+
+
+def test_measured_time_does_not_recompile_each_call():
+    backend = CountingBackend()
+    compiled = framejit.compile(measured, backend=backend)
+    for _ in range(3):
+        y, positive = compiled(X)
+        assert torch.equal(y, (X + 1) * 2) and positive
+    graphs = len(backend.graphs)
+    with events.recording(events.CaptureStart) as captures:
+        for _ in range(5):
+            compiled(X)
+    assert len(backend.graphs) == graphs and not captures
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_the_same_draws_as_eager(calls):
+    def draw(x):
+        return x * random.random(), [random.randint(0, 9) for _ in range(3)]
+
+    compiled = framejit.compile(draw, backend="eager")
+    random.seed(11)
+    expected = [draw(X) for _ in range(calls)], random.random()
+    random.seed(11)
+    got = [compiled(X) for _ in range(calls)], random.random()
+    torch.testing.assert_close(got, expected)
