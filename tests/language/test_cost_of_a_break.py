@@ -1,0 +1,231 @@
+"""What a break costs: one. Wherever it stands, what is before and behind it is captured."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import torch
+
+from checking import check
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+class Ctx:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *details):
+        return False
+
+
+def third(x):
+    y = x + 1
+    print("deep")
+    return y * 2
+
+
+def second(x):
+    return third(x - 1) + 1
+
+
+def first(x):
+    return second(x / 2) * 3
+
+
+def p001_print_in_for(x):
+    for _ in range(5):
+        x = x + 1
+        print("in for")
+        x = x * 2
+    return x
+
+
+def p002_print_in_for_with_the_loop_variable(x):
+    for i in range(3):
+        x = x + i
+        print(i)
+        x = x * 2
+    return x
+
+
+def p003_print_in_while(x):
+    n = 0
+    while n < 3:
+        x = x + 1
+        print("in while")
+        x = x * 2
+        n += 1
+    return x
+
+
+def p004_print_in_try(x):
+    try:
+        x = x + 1
+        print("in try")
+        x = x * 2
+    except ValueError:
+        x = x - 1
+    return x.relu()
+
+
+def p005_print_in_except(x):
+    try:
+        x = x + 1
+        raise ValueError("here")
+    except ValueError as error:
+        x = x - 1
+        print("in except", error)
+        x = x * 3
+    return x.relu()
+
+
+def p006_print_in_finally(x):
+    try:
+        x = x + 1
+    finally:
+        x = x * 2
+        print("in finally")
+        x = x - 1
+    return x.relu()
+
+
+def p007_print_in_with(x):
+    with Ctx():
+        x = x + 1
+        print("in with")
+        x = x * 2
+    return x.relu()
+
+
+def p008_print_in_no_grad(x):
+    with torch.no_grad():
+        x = x + 1
+        print(torch.is_grad_enabled())
+        x = x * 2
+    return x.relu(), torch.is_grad_enabled()
+
+
+def p009_branch_in_for(x):
+    for _ in range(3):
+        x = x + 1
+        if x.sum() > 5:
+            x = x * 2
+        else:
+            x = x - 1
+    return x
+
+
+def p010_print_three_calls_deep(x):
+    return first(x + 5).relu()
+
+
+def p011_print_three_calls_deep_in_a_loop(x):
+    for _ in range(3):
+        x = first(x)
+    return x
+
+
+def p012_print_three_calls_deep_in_with_and_try(x):
+    with Ctx():
+        try:
+            x = first(x)
+        finally:
+            x = x - 1
+    return x * 2
+
+
+def p013_print_in_a_comprehension(x):
+    return sum([first(x) for _ in range(2)])
+
+
+def p014_print_in_a_method_of_a_module(x):
+    class Layer(torch.nn.Module):
+        def forward(self, v):
+            v = v * 2
+            print("in forward")
+            return v + 1
+
+    layer = Layer()
+    return layer(x - 1).relu()
+
+
+def p015_break_in_match(x):
+    match x.dim():
+        case 2:
+            x = x + 1
+            print("two")
+            x = x * 2
+        case _:
+            x = x - 1
+    return x.relu()
+
+
+def p016_break_as_an_argument(x):
+    return torch.add(x + 1, x * 2 if print("argument") is None else x).relu()
+
+
+def p017_break_in_a_nested_with(x):
+    with Ctx(), contextlib.nullcontext(3) as three, torch.no_grad():
+        x = x + three
+        print("nested")
+        x = x * 2
+    return x.relu()
+
+
+def p018_break_in_a_lambda(x):
+    loud = lambda v: (print("lambda"), v * 2)[1]
+    return loud(x + 1).relu()
+
+
+def p019_break_in_a_property(x):
+    class Box:
+        @property
+        def value(self):
+            y = x + 1
+            print("property")
+            return y * 2
+
+    return Box().value.relu()
+
+
+def p020_break_in_an_operator(x):
+    class Loud:
+        def __add__(self, other):
+            y = other + 1
+            print("add")
+            return y * 2
+
+    return (Loud() + x).relu()
+
+
+def p021_break_in_init(x):
+    class Made:
+        def __init__(self, v):
+            self.v = v + 1
+            print("init")
+            self.w = self.v * 2
+
+    made = Made(x)
+    return made.v + made.w
+
+
+#: (program, graphs, operations captured)
+PROGRAMS = [
+    (p001_print_in_for, 3, 3), (p002_print_in_for_with_the_loop_variable, 4, 4),
+    (p003_print_in_while, 4, 6), (p004_print_in_try, 2, 3), (p005_print_in_except, 2, 4),
+    (p006_print_in_finally, 2, 4), (p007_print_in_with, 2, 3), (p008_print_in_no_grad, 2, 5),
+    (p009_branch_in_for, 3, 7), (p010_print_three_calls_deep, 2, 8),
+    (p011_print_three_calls_deep_in_a_loop, 3, 9),
+    (p012_print_three_calls_deep_in_with_and_try, 2, 8), (p013_print_in_a_comprehension, 4, 11),
+    (p014_print_in_a_method_of_a_module, 2, 4), (p015_break_in_match, 2, 3),
+    (p016_break_as_an_argument, 2, 4), (p017_break_in_a_nested_with, 2, 5),
+    (p018_break_in_a_lambda, 2, 3), (p019_break_in_a_property, 2, 3),
+    (p020_break_in_an_operator, 2, 3), (p021_break_in_init, 2, 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function, graphs, ops", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
+def test_program(function, graphs, ops):
+    check(function, X, graphs=graphs, ops=ops)
