@@ -38,7 +38,7 @@ from framejit.values.objects import SCALARS, ObjectMethodValue, ObjectValue, Pro
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import LazyValue, Space
-from framejit.values.stdlib_functions import PartialValue
+from framejit.values.stdlib_functions import CachedFunctionValue, PartialValue
 from framejit.values.symbolic import SymbolicValue
 from framejit.values.tensors import TensorValue
 from framejit.values.torch_library import WeakReferenceValue
@@ -300,7 +300,7 @@ def _builtin(out: Emitter, value: BuiltinValue) -> ast.expr:
 
 @emits(NewMethodValue)
 def _new_method(out: Emitter, value: NewMethodValue) -> ast.expr:
-    return out.constant(object.__new__)
+    return out.constant(value.raw)
 
 
 @emits(type(NULL))
@@ -634,6 +634,19 @@ def _super(out: Emitter, value: SuperValue) -> ast.expr:
 @emits(HandledValue)
 def _handled(out: Emitter, value: HandledValue) -> ast.expr:
     return out.value(value.handled)
+
+
+@emits(CachedFunctionValue)
+def _cached_function(out: Emitter, value: CachedFunctionValue) -> ast.expr:
+    if value.function is None:
+        assert value.source is not None
+        return out.load(value.source)
+    keywords = [ast.keyword(key, out.value(v)) for key, v in value.options.items()]
+    decorate = ast.Call(out.constant(functools.lru_cache), [], keywords)
+    made = out.keep(value, "cached", call(decorate, out.value(value.function)))
+    for key, v in value.attributes.items():
+        out.statement(call(out.constant(setattr), made, ast.Constant(key), out.value(v)))
+    return made
 
 
 @emits(PartialValue)

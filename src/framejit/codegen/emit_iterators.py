@@ -13,7 +13,6 @@ import itertools
 from framejit.codegen.emit import Emitter, call, emits
 from framejit.values import iterators
 from framejit.values.operator_functions import GetterValue
-from framejit.values.stdlib_functions import CachedFunctionValue
 
 
 def _number(value: int) -> ast.expr:
@@ -188,8 +187,3 @@ def _getter(out: Emitter, value: GetterValue) -> ast.expr:
     keywords = [ast.keyword(key, out.value(v)) for key, v in value.kwargs.items()]
     made = ast.Call(out.constant(value.kind), out.values(value.args), keywords)
     return out.keep(value, "getter", made)
-
-
-@emits(CachedFunctionValue)
-def _cached_function(out: Emitter, value: CachedFunctionValue) -> ast.expr:
-    return out.load(value.source)

@@ -428,7 +428,7 @@ class SuperValue(Value):
             raw, source, owner = found
             if on_class and type(raw) is not classmethod:
                 if name == "__new__" and type(raw) is types.BuiltinMethodType:
-                    return NewMethodValue()
+                    return NewMethodValue(raw)
                 return receiver._bind_none(space, found, name)  # type: ignore[attr-defined]
             if on_class:
                 return MethodValue(
@@ -448,9 +448,10 @@ class SuperValue(Value):
 class NewMethodValue(Value):
     """``object.__new__``, ``dict.__new__``, ...: called with the class."""
 
-    __slots__ = ()
+    __slots__ = ("raw",)
 
-    def __init__(self) -> None:
+    def __init__(self, raw: Any = object.__new__) -> None:
+        self.raw = raw
         self.source = None
 
     def python_type(self) -> type:

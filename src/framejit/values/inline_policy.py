@@ -117,6 +117,8 @@ def is_pure_builtin(function: Any) -> bool:
         )
     if module in ("math", "cmath", "_operator", "_bisect", "_heapq"):
         return module not in ("_bisect", "_heapq") or name.startswith("bisect")
+    if function in (str.maketrans, bytes.maketrans):
+        return True
     owner = getattr(function, "__self__", None)
     return owner in (int, float, str, bytes, dict) and name in (
         "fromhex", "from_bytes", "maketrans"

@@ -28,7 +28,7 @@ from framejit.values.deques import DequeValue
 from framejit.values.exceptions import ExceptionValue
 from framejit.values.folding import fold
 from framejit.values.functions import FunctionValue
-from framejit.values.keys import pin, real_object
+from framejit.values.keys import key_of, pin, real_object
 from framejit.values.mappings import DictValue, new_dict
 from framejit.values.methods import Result
 from framejit.values.objects import ObjectValue
@@ -136,27 +136,38 @@ class _Cached(NamedTuple):
 
 
 class CachedFunctionValue(Value):
-    """A function under ``functools.lru_cache``.
+    """A function under ``functools.lru_cache``; ``function`` is set on one made while capturing.
 
-    Called with constants and existing objects, it is asked for its result now and, as a guard,
-    before each later call. With tensors and with what was made while capturing nothing can be in
-    the cache: it is traced through.
+    Called with constants and existing objects, an existing one is asked for its result now and, as
+    a guard, before each later call. With tensors and with what was made while capturing nothing can
+    be in the cache: it is traced through, once for the same arguments.
     """
 
-    __slots__ = ("obj",)
+    __slots__ = ("attributes", "function", "known", "obj", "options")
 
-    def __init__(self, obj: Any, source: Source) -> None:
+    def __init__(
+        self, obj: Any, source: Source | None, function: Value | None = None,
+        options: dict[str, Value] | None = None,
+    ) -> None:  # fmt: skip
         self.obj = obj
-        self.source: Source = source
+        self.source = source
+        self.function = function
+        self.options = options or {}
+        self.known: dict[Any, Value] = {}
+        #: What the program stored in a new one's ``__dict__``.
+        self.attributes: dict[str, Value] = {}
 
     def python_type(self) -> type:
-        return type(self.obj)
+        return functools._lru_cache_wrapper
 
     def truth(self, space: Space) -> bool:
         return True
 
     def wrapped(self, space: Space) -> Value:
         """The function below the cache."""
+        if self.function is not None:
+            return self.function
+        assert self.source is not None
         return space.load(self.source.child("attr", "__wrapped__"), self.obj.__wrapped__)
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
@@ -164,11 +175,11 @@ class CachedFunctionValue(Value):
         reals = [
             value.as_python() if value.is_constant else real_object(value) for value in values
         ]
-        if any(
+        if self.function is not None or any(
             (real is None and not value.is_constant) or isinstance(value, TensorValue)
             for real, value in zip(reals, values, strict=True)
         ):
-            return space.call(self.wrapped(space), args, kwargs)
+            return self._trace(space, args, kwargs)
         for value in values:
             if not value.is_constant:
                 pin(space, value)
@@ -183,13 +194,54 @@ class CachedFunctionValue(Value):
         space.changes += 1
         return space.load(self.source.child("call", asked), result)
 
+    def _trace(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        named = tuple((name, key_of(space, value)) for name, value in kwargs.items())
+        key = tuple((key_of(space, arg), arg.realize().python_type()) for arg in args), named
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = space.call_now(self.wrapped(space), args, kwargs)
+        return found
+
     def getattr(self, space: Space, name: str) -> Result:
-        if name in self.obj.__dict__:
-            source = self.source.child("dict").child("item", name)
-            return space.load(source, self.obj.__dict__[name])
+        if name in self.attributes:
+            return self.attributes[name]
         if name in ("cache_clear", "cache_info", "cache_parameters"):
             raise GraphBreak(f"{name}() of a functools.lru_cache")
+        if self.function is not None:
+            if name == "__wrapped__":
+                return self.function
+            return space.getattr(self.function, name)
+        if name in self.obj.__dict__:
+            assert self.source is not None
+            source = self.source.child("dict").child("item", name)
+            return space.load(source, self.obj.__dict__[name])
         return space.generic_getattr(self, name)
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        if self.function is None:
+            raise GraphBreak("setting an attribute of an existing functools.lru_cache")
+        self.attributes[name] = value
+
+
+@lookaside(functools.lru_cache)
+def _lru_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """``lru_cache(function)``, or the decorator that ``lru_cache(maxsize, typed)`` gives."""
+    if len(args) == 1 and not kwargs and not args[0].realize().is_constant:
+        return CachedFunctionValue(None, None, args[0].realize())
+    options = dict(zip(("maxsize", "typed"), args, strict=False)) | kwargs
+    for option in options.values():
+        option.realize().as_python()
+    return PartialValue(space.constant(_cached_with), [], options)
+
+
+def _cached_with(function: Any, **options: Any) -> Any:
+    """What a decorator made by ``lru_cache(...)`` does."""
+    return functools.lru_cache(**options)(function)
+
+
+@lookaside(_cached_with)
+def _make_cached(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    return CachedFunctionValue(None, None, args[0].realize(), kwargs)
 
 
 @wraps(functools._lru_cache_wrapper)
