@@ -192,6 +192,7 @@ class CachedFunctionValue(Value):
             name = getattr(self.obj, "__qualname__", "a function")
             raise GraphBreak(f"{name}() under functools.lru_cache raised") from error
         space.changes += 1
+        assert self.source is not None
         return space.load(self.source.child("call", asked), result)
 
     def _trace(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
