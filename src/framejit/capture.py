@@ -219,6 +219,7 @@ def _attempt(
                 driver.check_break(outcome)
             out = Emitter(space, slot_names)
             draft = Draft(out, outcome, _Link(driver.make_break, driver.answer))
+            interpreter.check_suspended(out.made)
     finally:
         _restore_state(space)
     graph, module, seconds = None, None, 0.0

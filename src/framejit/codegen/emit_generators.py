@@ -6,13 +6,26 @@ In: generators that the captured program made. Out: expressions. Next: codegen.e
 from __future__ import annotations
 
 import ast
+import types
 
 from framejit.bytecode.continuations import build_generator
 from framejit.bytecode.frame_point import FramePoint
 from framejit.bytecode.liveness import live_slots
 from framejit.codegen.emit import Emitter, call, emits
-from framejit.values.base import NULL, Unmaterialisable
+from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.generators import GeneratorValue
+from framejit.values.space import LazyValue
+
+
+def acts_at_its_end(value: Value) -> bool:
+    """Is it an object whose end the program notices: a variable keeps it to its own end, even if
+    nothing reads the variable any more."""
+    if type(value) is LazyValue and value.value is not None:
+        value = value.value
+    if isinstance(value, GeneratorValue):
+        return value.started and not value.finished
+    kind = type(getattr(value, "obj", None))
+    return kind is types.GeneratorType or hasattr(kind, "__del__")
 
 
 @emits(GeneratorValue)
@@ -30,9 +43,11 @@ def _suspended(out: Emitter, value: GeneratorValue) -> ast.expr:
     frame = value.frame
     if frame is None or frame.parent is not None or value in out.unfinished:
         raise Unmaterialisable(value.step, "a running generator is needed for real")
+    live = live_slots(frame.info, frame.pc)
     bound = frozenset(
-        i for i in live_slots(frame.info, frame.pc) if frame.slots[i] is not None
-    )
+        i for i, item in enumerate(frame.slots)
+        if item is not None and (i in live or acts_at_its_end(item))
+    )  # fmt: skip
     nulls = frozenset(i for i, item in enumerate(frame.stack) if item is NULL)
     point = FramePoint(frame.info.code, frame.pc, bound, nulls, len(frame.stack))
     out.unfinished.add(value)

@@ -15,16 +15,13 @@ from typing import Any, NamedTuple
 
 from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
-from framejit.codegen import (  # noqa: F401 - register their emitters
-    emit_generators,
-    emit_iterators,
-    emit_process,
-)
+from framejit.codegen import emit_iterators, emit_process  # noqa: F401 - register their emitters
 from framejit.codegen.effects import replay, replay_state
 from framejit.codegen.emit import Emitter, call, name
+from framejit.codegen.emit_generators import acts_at_its_end
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
-from framejit.values.base import NULL, Value
+from framejit.values.base import NULL
 
 GRAPH = "fj:graph"
 #: How many inlined calls go on in one continuation; the callers of a deeper recursion wait in calls
@@ -209,12 +206,5 @@ def live_slots_of(frame: Frame) -> frozenset[int]:
     live = live_slots(frame.info, frame.index)
     return frozenset(
         i for i, value in enumerate(frame.slots)
-        if value is not None and (i in live or _acts_at_its_end(value))
+        if value is not None and (i in live or acts_at_its_end(value))
     )  # fmt: skip
-
-
-def _acts_at_its_end(value: Value) -> bool:
-    """Is it an existing object whose end the program notices: a variable keeps it to its own end,
-    even if nothing reads the variable any more."""
-    kind = type(getattr(value, "obj", None))
-    return kind is types.GeneratorType or hasattr(kind, "__del__")

@@ -9,6 +9,7 @@ capture starts again with that step marked (`Restart`). Next room: codegen.
 from __future__ import annotations
 
 import linecache
+from collections.abc import Container
 from typing import Any
 
 from framejit import config
@@ -376,13 +377,14 @@ class Interpreter:
         if not isinstance(result, _Return):
             return
         self._close_dropped(self.base.parent, (result.value,))
-        if self.level == 0 and self.suspended:
-            self._give_up_suspended()
 
-    def _give_up_suspended(self) -> None:
-        """Generators that have been started cannot be built: their creation is not captured."""
-        step = min(generator.step for generator in self.suspended)
-        raise Restart(step, GraphBreak("a generator that has been started is needed for real"))
+    def check_suspended(self, built: Container[Any]) -> None:
+        """The capture has ended: generators whose end does something must have been built, else
+        their creation is not captured."""
+        lost = [generator.step for generator in self.suspended if generator not in built]
+        if lost:
+            cause = GraphBreak("a generator that has been started is held by something that is not")
+            raise Restart(min(lost), cause)
 
     def _planned_break(self) -> None:
         step = self.steps
@@ -400,8 +402,6 @@ class Interpreter:
             raise cause  # the operation that needed this result breaks
         if self.space.changes != changes:
             raise Restart(self.root_step, cause)
-        if self.suspended:
-            self._give_up_suspended()
         raise BreakHere(Broken(self.frame.chain(), cause))
 
     def _raised(self, error: Raised, changes: int) -> None:
