@@ -24,6 +24,8 @@ from framejit.api import (
 from framejit.backends import list_backends, register_backend
 from framejit.inspection import guards
 from framejit.report.counters import counters
+from framejit.shapes.marks import mark_dynamic, mark_static, maybe_mark_dynamic
+from framejit.shapes.profile import load_profile, save_profile
 from framejit.version import __version__
 
 __all__ = [
@@ -41,9 +43,14 @@ __all__ = [
     "is_compiling",
     "list_backends",
     "load_package",
+    "load_profile",
+    "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
     "optimize",
     "register_backend",
     "reset",
     "run",
+    "save_profile",
     "skip",
 ]

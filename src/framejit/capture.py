@@ -85,6 +85,17 @@ class Target(NamedTuple):
         return f"{self.code.co_qualname}.__resume_at_{self.point.offset}"
 
     @property
+    def place(self) -> str:
+        """Which continuation it is: the same in every process."""
+        if self.point is None:
+            return ""
+        points = [self.point, *[caller.point for caller in self.callers]]
+        return "".join(
+            "@new" if point is None else f"@{point.code.co_name}+{point.offset}"
+            for point in points
+        )
+
+    @property
     def line(self) -> int:
         """The user's line where it starts."""
         if self.point is None:

@@ -31,12 +31,19 @@ from framejit.bytecode.frame_point import leaves_result
 from framejit.capture import Caller, Capture, Driver, GraphCall, Target, capture
 from framejit.codegen.function import call_point
 from framejit.codegen.runtime import answer
-from framejit.exc import BackendCompilerFailed, FramejitError, InternalError, Unsupported
+from framejit.exc import (
+    BackendCompilerFailed,
+    FramejitError,
+    InternalError,
+    MarkContradicted,
+    Unsupported,
+)
 from framejit.graph.global_state import runs_foreign_code
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken
 from framejit.peer import is_machinery, keep_out, left_alone
 from framejit.report import events, messages, printouts
+from framejit.shapes import profile
 from framejit.shapes.policy import Policy, Seen
 from framejit.values import inline_policy
 
@@ -83,8 +90,9 @@ class CompiledFrame(native.CompiledFunction):
     joined: dict[Caller, CompiledFrame]
     #: Why it runs as plain Python, if it does.
     skipped: str
-    #: What varied from call to call.
+    #: What varied from call to call, and its name in profiles.
     policy: Policy
+    profile_key: str
     #: The same as plain Python, made when a graph has raised.
     plain: Callable[..., Any] | None
 
@@ -93,6 +101,7 @@ class CompiledFrame(native.CompiledFunction):
         self.compiler = compiler
         self.target = target
         self.policy = Policy(compiler.dynamic, Seen())
+        self.profile_key = ""
         self.lock = threading.RLock()
         self.plans = {}
         self.origins = {}
@@ -101,9 +110,23 @@ class CompiledFrame(native.CompiledFunction):
         self.skipped = ""
         self.plain = None
 
+    def forget(self) -> None:
+        """Nothing was seen to vary yet."""
+        self.policy = Policy(self.compiler.dynamic, Seen())
+        self.profile_key = ""
+
+    def remember(self) -> None:
+        """Before the first capture: what earlier runs say about this code."""
+        if not self.profile_key:
+            target = self.target
+            module = str(target.namespace.get("__name__"))
+            self.profile_key = profile.frame_key(target.code, module, target.place)
+            profile.start(self.profile_key, self.policy.seen)
+
     def recode(self, function: types.FunctionType) -> None:
         """``function.__code__`` was assigned; the entries are gone already."""
         self.target = Target(function.__code__, function.__globals__, None)
+        self.forget()
         self.plans.clear()
         self.origins.clear()
         if decode(function.__code__).is_generator:
@@ -175,6 +198,7 @@ class Compiler:
             frame.plans.clear()
             frame.origins.clear()
             frame.joined.clear()
+            frame.forget()
             frame.run_only = frame.ask_always = False
         self._continuations.clear()
         self.library = None
@@ -390,6 +414,7 @@ class Compiler:
             )  # fmt: skip
         events.emit(events.CaptureStart(name=target.name, filename=filename, line=line))
         started = time.perf_counter()
+        compiled.remember()
         try:
             made = capture(
                 target,
@@ -403,7 +428,7 @@ class Compiler:
                 ),
                 compiled.policy,
             )
-        except (Unsupported, BackendCompilerFailed):
+        except (Unsupported, BackendCompilerFailed, MarkContradicted):
             events.emit(self._end(target, "failed", started, 0))
             raise
         except RecursionError:  # the stack is nearly full: the user's code may still fit
@@ -412,6 +437,7 @@ class Compiler:
         except Exception as error:
             return self._internal_error(compiled, error, started)
         events.emit(self._end(target, "compiled", started, made.steps))
+        profile.learn(compiled.profile_key, compiled.policy.seen)
         if compiled.hooked and not isinstance(made.outcome, Broken) and not made.operations:
             compiled.skip(NO_OPERATION)
             return None

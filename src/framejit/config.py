@@ -35,6 +35,8 @@ inline_depth_limit: int = 400
 capture_scalar_outputs: bool = False
 #: Capture operations whose result's size depends on data (``nonzero``, boolean masks, ``unique``).
 capture_dynamic_output_shape_ops: bool = False
+#: A file that remembers which sizes and numbers varied, for the next process; "" for none.
+profile: str = os.environ.get("FRAMEJIT_PROFILE", "")
 #: Show framejit's own frames in tracebacks and longer messages.
 verbose: bool = os.environ.get("FRAMEJIT_VERBOSE", "") not in ("", "0")
 

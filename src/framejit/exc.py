@@ -29,6 +29,10 @@ class BackendCompilerFailed(FramejitError):
         self.backend_name = backend_name
 
 
+class MarkContradicted(FramejitError):
+    """A dimension is marked as dynamic, and the code allows one size of it only."""
+
+
 class UnknownBackend(FramejitError):
     """A backend was asked for by a name that is not registered."""
 

@@ -8,6 +8,9 @@ name, so every process finds the same. Made only when something varies: it impor
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import linecache
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,8 +20,9 @@ from torch._guards import Source as TorchSource
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .. import config
+from ..exc import MarkContradicted
 from ..source import Source
-from .expressions import NotExpressible, Tree, from_sympy
+from .expressions import NotExpressible, Tree, from_sympy, symbols_of
 from .metadata import Limits
 
 #: Bounds at or beyond this are none.
@@ -73,14 +77,35 @@ class _Named(TorchSource):
         return hash(self.text)
 
 
+@functools.cache
+def _environment() -> type[Any]:
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    class Environment(ShapeEnv):
+        """PyTorch's, with names from a wider range: an input that varies in one run only shall not
+        push aside the names of others, which are part of the keys of caches on disk."""
+
+        def _generate_unique_id(self, source_name: str) -> int:
+            return unique_number(source_name, self.unique_ids)
+
+    return Environment
+
+
+def unique_number(source_name: str, taken: set[int]) -> int:
+    """The number in a symbol's name: a hash of its source's name, or the next one that is free."""
+    number = int(hashlib.sha256(source_name.encode()).hexdigest(), 16) % 10_000
+    while number in taken:
+        number += 1
+    taken.add(number)
+    return number
+
+
 class Symbols:
     """All symbols of one capture."""
 
     def __init__(self) -> None:
         # Slow: imports sympy.
-        from torch.fx.experimental.symbolic_shapes import ShapeEnv
-
-        self.env = ShapeEnv(
+        self.env = _environment()(
             duck_shape=False,  # equal sizes at capture need not be equal later
             allow_scalar_outputs=config.capture_scalar_outputs,
             allow_dynamic_output_shape_ops=config.capture_dynamic_output_shape_ops,
@@ -91,6 +116,8 @@ class Symbols:
         self.line: Callable[[], tuple[str, int] | None] = lambda: None
         self._numbers: dict[str, Any] = {}
         self._required: list[Assumption] = []
+        #: Sizes that a user marked as dynamic.
+        self.must_vary: list[Any] = []
         self._first: dict[str, tuple[int | None, int | None]] = {}
 
     def attach(self, mode: FakeTensorMode) -> FakeTensorMode:
@@ -233,6 +260,7 @@ class Symbols:
         for guard, line in zip(self.env.guards, self._lines, strict=True):
             for part in guard.expr.args if type(guard.expr).__name__ == "And" else (guard.expr,):
                 self._add_guard(part, line, add)
+        self._check_marks(found)
         for required in self._required:
             add(*required)
         for name, what in self.known.items():
@@ -247,6 +275,25 @@ class Symbols:
             if high is not None:
                 add(("le", ("load", name), ("int", high)), None)
         return list(found.values())
+
+    def _check_marks(self, found: dict[Tree, Assumption]) -> None:
+        for size in self.must_vary:
+            name = size.node._expr.name  # as it was made, whatever is known of it by now
+            value = self.fixed(name)
+            if value is None:
+                continue
+            lines = [a.line for a in found.values() if name in symbols_of(a.tree) and a.line]
+            where = "the code"
+            if lines:
+                filename, line = lines[-1]
+                code = linecache.getline(filename, line).strip()
+                where = f"{filename}:{line} ({code})"
+            symbol = self.known[name]
+            raise MarkContradicted(
+                f"dimension {symbol.dim} of {symbol.source.name} is marked as dynamic, but {where} "
+                f"works for size {value} only. Write that line so that it works for any size, or "
+                "use maybe_mark_dynamic(), which gives this size its own code."
+            )
 
     def _add_guard(
         self, expression: Any, line: tuple[str, int] | None, add: Callable[..., None]

@@ -51,6 +51,30 @@ class Seen:
     def __init__(self) -> None:
         self.tensors: dict[tuple[str, int], TensorSeen] = {}
         self.numbers: dict[tuple[str, str], NumberSeen] = {}
+        self._told: dict[tuple[str, int], tuple[set[int], set[int]]] = {}
+
+    def tell_tensor(self, name: str, ndim: int, sizes: list[int], strides: list[int]) -> None:
+        """These dimensions of an input are known to vary."""
+        known = self._told.setdefault((name, ndim), (set(), set()))
+        known[0].update(sizes)
+        known[1].update(strides)
+
+    def tell_number(self, name: str, kind: str) -> None:
+        """This number is known to vary."""
+        self.numbers[name, kind] = NumberSeen(0, varied=True)
+
+    def tensor(self, name: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> TensorSeen:
+        """Note a tensor; what is known of its source now."""
+        known = self.tensors.get((name, len(sizes)))
+        if known is not None:
+            known.merge(sizes, strides)
+            return known
+        told = self._told.get((name, len(sizes)), ((), ()))
+        known = self.tensors[name, len(sizes)] = TensorSeen(
+            [None if dim in told[0] else size for dim, size in enumerate(sizes)],
+            [None if dim in told[1] else stride for dim, stride in enumerate(strides)],
+        )
+        return known
 
 
 class Shape(NamedTuple):
@@ -58,6 +82,8 @@ class Shape(NamedTuple):
 
     dims: dict[int, Limits]
     strides: frozenset[int]
+    #: Dimensions that a user marked: they must not turn out to have one size.
+    marked: frozenset[int]
 
 
 class Policy:
@@ -76,11 +102,7 @@ class Policy:
         hinted: set[int] = set(marks.get("_dynamo_weak_dynamic_indices", ()))
         static: set[int] = set(marks.get("_dynamo_static_indices", ()))
         sizes, strides = tuple(tensor.shape), tensor.stride()
-        known = self.seen.tensors.get((name, len(sizes)))
-        if known is None:
-            known = self.seen.tensors[name, len(sizes)] = TensorSeen(sizes, strides)
-        else:
-            known.merge(sizes, strides)
+        known = self.seen.tensor(name, sizes, strides)
         if self.dynamic is False:
             varied, marked, hinted = set(), set(), set()
         elif self.dynamic and not fixed:
@@ -99,7 +121,8 @@ class Policy:
             free = frozenset(dim for dim, stride in enumerate(known.strides) if stride is None)
         if not dims and not free:
             return None
-        return Shape({dim: ranges.get(dim, Limits()) for dim in sorted(dims)}, free)
+        limits = {dim: ranges.get(dim, Limits()) for dim in sorted(dims)}
+        return Shape(limits, free, frozenset(marked & dims))
 
     def number(self, name: str, value: Any, argument: bool) -> bool:
         """Whether an int or float is a symbol. ``argument``: it is part of a call's arguments."""

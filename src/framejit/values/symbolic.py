@@ -142,6 +142,8 @@ def wrap_sizes(space: Space, source: Source, obj: torch.Tensor) -> Example | Non
         return None
     symbols = space.builder.symbols
     sizes, strides = symbols.tensor(source, obj, shape.dims, shape.strides)
+    for dim in shape.marked:
+        symbols.must_vary.append(sizes[dim])
     example: Example = space.builder.symbolic_example(obj, sizes, strides)
     free_sizes = tuple(i for i, size in enumerate(sizes) if isinstance(size, torch.SymInt))
     free_strides = tuple(i for i, step in enumerate(strides) if isinstance(step, torch.SymInt))

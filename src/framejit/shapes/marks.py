@@ -1,0 +1,79 @@
+"""What users say about the dimensions of a tensor before it is first seen to change.
+
+In: `mark_dynamic` and its relatives. Out: attributes on the tensor, the same that PyTorch's own
+marks leave, so that either kind works with either compiler. Read by policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import torch
+
+
+class Range(NamedTuple):
+    """Bounds of one marked dimension."""
+
+    dim: int
+    min: int | None
+    max: int | None
+
+
+def mark_dynamic(
+    tensor: torch.Tensor,
+    index: int | Iterable[int],
+    *,
+    min: int | None = None,
+    max: int | None = None,
+) -> None:
+    """Say that the size of ``tensor`` in dimension ``index`` varies: it is symbolic at once.
+
+    ``min`` and ``max`` bound it (both included). Compiling code that allows one size only raises
+    `exc.MarkContradicted`. Sizes 0 and 1 are compiled for on their own, as always. Raises TypeError
+    for what is no tensor, IndexError for a dimension that it does not have, ValueError for bounds
+    that its size is outside of.
+    """
+    for dim in _dims(tensor, index, "mark_dynamic"):
+        size = tensor.shape[dim]
+        if (min is not None and size < min) or (max is not None and size > max):
+            low, high = "" if min is None else f"{min} <= ", "" if max is None else f" <= {max}"
+            raise ValueError(
+                f"mark_dynamic: the size of dimension {dim} is {size}, outside of {low}size{high}"
+            )
+        _add(tensor, "_dynamo_dynamic_indices", dim)
+        if min is not None or max is not None:
+            _add(tensor, "_dynamo_dynamic_range", Range(dim, min, max))
+
+
+def maybe_mark_dynamic(tensor: torch.Tensor, index: int | Iterable[int]) -> None:
+    """Like `mark_dynamic`, but code that allows one size only is compiled for that size."""
+    for dim in _dims(tensor, index, "maybe_mark_dynamic"):
+        _add(tensor, "_dynamo_weak_dynamic_indices", dim)
+
+
+def mark_static(tensor: torch.Tensor, index: int | Iterable[int] | None = None) -> None:
+    """Say that each size of dimension ``index`` (None: of every dimension) gets its own code."""
+    if index is None and isinstance(tensor, torch.Tensor):
+        index = range(tensor.dim())
+    for dim in _dims(tensor, index, "mark_static"):
+        _add(tensor, "_dynamo_static_indices", dim)
+
+
+def _dims(tensor: Any, index: Any, function: str) -> list[int]:
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{function}: the first argument must be a tensor, not {type(tensor)!r}")
+    given = [index] if isinstance(index, int) else list(index)
+    for dim in given:
+        if not 0 <= dim < tensor.dim():
+            raise IndexError(
+                f"{function}: a tensor of {tensor.dim()} dimensions has no dimension {dim}"
+            )
+    return given
+
+
+def _add(tensor: torch.Tensor, name: str, item: Any) -> None:
+    known = tensor.__dict__.get(name)
+    if known is None:
+        known = tensor.__dict__[name] = set()
+    known.add(item)

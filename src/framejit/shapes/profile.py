@@ -1,0 +1,300 @@
+"""The profile: what varied in earlier runs, so that the next process compiles for it at once.
+
+In: what captures met (`policy.Seen`), files of other processes. Out: a text file per user's choice,
+and what a frame starts from. A frame is known by its module, its name and a hash of its code, which
+is the same wherever its file lies and whatever else stands in it. Files are written whole or not at
+all, under a lock, merged with what is there; one that cannot be understood is ignored with one
+warning. Next: values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import threading
+import types
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from framejit import config
+from framejit.shapes.policy import Seen
+
+VERSION = 1
+#: What varied in one frame: "L['x'] 2" (name, dimensions) -> {"sizes": [0], "strides": []};
+#: "L['n'] int" -> {}.
+Facts = dict[str, dict[str, list[int]]]
+
+
+class ProfileWarning(UserWarning):
+    """A profile file was ignored."""
+
+
+class Profile:
+    """What varied, by frame."""
+
+    def __init__(self) -> None:
+        self.frames: dict[str, Facts] = {}
+
+    def merge(self, other: Profile) -> bool:
+        """Add what ``other`` knows; whether that was anything new."""
+        before = self.text()
+        for key, facts in other.frames.items():
+            mine = self.frames.setdefault(key, {})
+            for name, parts in facts.items():
+                known = mine.setdefault(name, {})
+                for part, dims in parts.items():
+                    known[part] = sorted({*known.get(part, ()), *dims})
+        return self.text() != before
+
+    def text(self) -> str:
+        """The file's content: the same for the same facts, whatever order they came in."""
+        data = {"framejit profile": VERSION, "frames": self.frames}
+        return json.dumps(data, indent=1, sort_keys=True) + "\n"
+
+    @classmethod
+    def parse(cls, text: str) -> Profile:
+        """The profile in a file's content. Raises ValueError for anything else."""
+        data = json.loads(text)
+        if not isinstance(data, dict) or "framejit profile" not in data:
+            raise ValueError("it is no framejit profile")
+        if data["framejit profile"] != VERSION:
+            raise ValueError(
+                f"it has version {data['framejit profile']}, this framejit reads {VERSION}"
+            )
+        made = cls()
+        frames = data.get("frames")
+        if not isinstance(frames, dict):
+            raise ValueError("it lists no frames")
+        for key, facts in frames.items():
+            mine = made.frames[key] = {}
+            if not isinstance(facts, dict):
+                raise ValueError(f"the frame {key!r} is damaged")
+            for name, parts in facts.items():
+                if not isinstance(parts, dict) or not all(map(_is_dims, parts.values())):
+                    raise ValueError(f"{name!r} of the frame {key!r} is damaged")
+                mine[name] = {part: list(dims) for part, dims in parts.items()}
+        return made
+
+
+def _is_dims(value: Any) -> bool:
+    return isinstance(value, list) and all(type(v) is int and v >= 0 for v in value)
+
+
+# -- frames ----------------------------------------------------------------------------------------
+
+
+def frame_key(code: types.CodeType, module: str, place: str) -> str:
+    """The name of a frame in profiles; ``place`` says which continuation it is, if it is one."""
+    return f"{module}:{code.co_qualname}{place} {code_hash(code)}"
+
+
+def code_hash(code: types.CodeType) -> str:
+    """A hash of what code does: not of its file, its lines, or what it closes over."""
+    digest = hashlib.sha256()
+
+    def add(part: types.CodeType) -> None:
+        shape = (part.co_argcount, part.co_kwonlyargcount, part.co_posonlyargcount, part.co_flags)
+        names = (part.co_names, part.co_varnames, part.co_freevars, part.co_cellvars)
+        digest.update(repr((part.co_name, part.co_code, shape, names)).encode())
+        for constant in part.co_consts:
+            if isinstance(constant, types.CodeType):
+                add(constant)
+            elif isinstance(constant, frozenset):  # in hash order
+                digest.update(repr(sorted(map(repr, constant))).encode())
+            else:
+                digest.update(repr(constant).encode())
+
+    add(code)
+    return digest.hexdigest()[:16]
+
+
+def facts_of(seen: Seen) -> Facts:
+    """What varied, of all that was seen."""
+    facts: Facts = {}
+    for (name, ndim), tensor in seen.tensors.items():
+        sizes = [dim for dim, size in enumerate(tensor.sizes) if size is None]
+        strides = [dim for dim, stride in enumerate(tensor.strides) if stride is None]
+        if sizes or strides:
+            facts[f"{name} {ndim}"] = {"sizes": sizes, "strides": strides}
+    for (name, kind), number in seen.numbers.items():
+        if number.varied:
+            facts[f"{name} {kind}"] = {}
+    return facts
+
+
+# -- this process ----------------------------------------------------------------------------------
+
+_lock = threading.RLock()
+#: What this process has learned, and what it was told by files.
+_learned, _told = Profile(), Profile()
+_read: set[str] = set()
+_problems: set[tuple[str, str]] = set()
+
+
+def start(key: str, seen: Seen) -> None:
+    """Fill in what earlier runs learned about a frame."""
+    path = config.profile
+    with _lock:
+        if path and path not in _read:
+            _read.add(path)
+            known = _load(path, missing_is_fine=True)
+            if known is not None:
+                _told.merge(known)
+        facts = _told.frames.get(key)
+    for name, parts in (facts or {}).items():
+        source, _, kind = name.rpartition(" ")
+        if kind.isdigit():
+            seen.tell_tensor(source, int(kind), parts.get("sizes", []), parts.get("strides", []))
+        else:
+            seen.tell_number(source, kind)
+
+
+def learn(key: str, seen: Seen) -> None:
+    """Remember what a frame's captures have learned; write it when there is a profile."""
+    facts = facts_of(seen)
+    if not facts:
+        return
+    with _lock:
+        news = Profile()
+        news.frames[key] = facts
+        changed = _learned.merge(news)
+        known = Profile()
+        known.merge(_told)
+        if config.profile and changed and known.merge(news):
+            try:
+                save_profile(config.profile)
+            except OSError as error:
+                _warn_once(config.profile, f"it cannot be written ({error})")
+
+
+def forget() -> None:
+    """As in a new process."""
+    with _lock:
+        _learned.frames.clear()
+        _told.frames.clear()
+        _read.clear()
+        _problems.clear()
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def save_profile(path: str | os.PathLike[str]) -> None:
+    """Write what varied in this process to ``path``, together with what the file says already.
+
+    Safe when many processes write at once, and when one is killed meanwhile. Raises OSError.
+    """
+    with _lock:
+        mine = Profile()
+        mine.merge(_told)
+        mine.merge(_learned)
+    merge_into(os.fspath(path), mine)
+
+
+def load_profile(path: str | os.PathLike[str]) -> None:
+    """Use the profile in ``path`` for everything that is compiled from now on.
+
+    A file that is missing, damaged or of another version is ignored with one warning.
+    """
+    known = _load(os.fspath(path), missing_is_fine=False)
+    if known is not None:
+        with _lock:
+            _told.merge(known)
+
+
+def merge_into(path: str, profile: Profile) -> None:
+    """Add ``profile`` to the file at ``path``."""
+    path = os.path.abspath(path)
+    with _locked(path):
+        merged = _load(path, missing_is_fine=True) or Profile()
+        if not merged.merge(profile) and os.path.exists(path):
+            return
+        handle, temporary = tempfile.mkstemp(
+            prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path)
+        )
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(merged.text())
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+
+@contextlib.contextmanager
+def _locked(path: str) -> Iterator[None]:
+    """One writer at a time, among all processes; a lock of a dead process is free."""
+    try:
+        import fcntl  # not on every platform
+    except ImportError:
+        yield
+        return
+    with open(f"{path}.lock", "a", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _load(path: str, missing_is_fine: bool) -> Profile | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return Profile.parse(file.read())
+    except FileNotFoundError:
+        if missing_is_fine:
+            return None
+        reason = "there is no such file"
+    except (OSError, ValueError, RecursionError) as error:
+        reason = str(error) or type(error).__name__
+    _warn_once(path, reason)
+    return None
+
+
+def _warn_once(path: str, reason: str) -> None:
+    with _lock:
+        if (path, reason) in _problems:
+            return
+        _problems.add((path, reason))
+    warnings.warn(f"the profile {path} is ignored: {reason}", ProfileWarning, stacklevel=4)
+
+
+def show(profile: Profile) -> str:
+    """A profile for people: one frame per paragraph."""
+    lines = []
+    for key, facts in sorted(profile.frames.items()):
+        name, _, digest = key.rpartition(" ")
+        lines.append(f"{name}  ({digest})")
+        for what, parts in sorted(facts.items()):
+            source, _, kind = what.rpartition(" ")
+            if not kind.isdigit():
+                lines.append(f"  {source}: {kind}")
+                continue
+            sizes = ", ".join(map(str, parts.get("sizes", [])))
+            strides = ", ".join(map(str, parts.get("strides", [])))
+            text = [f"sizes {sizes}"] * bool(sizes) + [f"strides {strides}"] * bool(strides)
+            lines.append(f"  {source} ({kind} dimensions): {'; '.join(text)}")
+    return "\n".join(lines)
+
+
+def command(arguments: list[str]) -> int:
+    """``profile show FILE...`` and ``profile merge OUT FILE...``; the exit status."""
+    if len(arguments) < 2 or arguments[0] not in ("show", "merge"):
+        print("usage: profile show FILE... | profile merge OUT FILE...")
+        return 2
+    action, *paths = arguments
+    merged = Profile()
+    for path in paths if action == "show" else paths[1:]:
+        known = _load(path, missing_is_fine=False)
+        if known is None:
+            return 1
+        merged.merge(known)
+    if action == "show":
+        print(show(merged))
+    else:
+        merge_into(paths[0], merged)
+    return 0
