@@ -1,6 +1,7 @@
 """The shape programs: like eager at every size, few captures, guards that hold exactly as far."""
 
 import random
+from pathlib import Path
 
 import pytest
 import torch
@@ -36,3 +37,9 @@ def test_any_size_is_like_eager(name):
         compare(compiled, name, n, m)
     for _ in range(12):
         compare(compiled, name, numbers.randint(2, 12), numbers.randint(2, 12))
+
+
+def test_the_table_in_the_docs_lists_every_program():
+    page = (Path(__file__).parents[2] / "docs" / "shapes.md").read_text()
+    assert len(PROGRAMS) >= 60
+    assert all(f"| {name} | " in page for name in PROGRAMS)

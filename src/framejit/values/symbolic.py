@@ -162,13 +162,17 @@ def _square_root(number: Any) -> Any:
     return torch.sym_sqrt(number)  # type: ignore[attr-defined]
 
 
+def _int(number: Any) -> Any:
+    return number if isinstance(number, torch.SymInt) else torch.sym_int(number)
+
+
 _EXACT = {
     operator.add: "add", operator.sub: "sub", operator.mul: "mul", operator.truediv: "truediv",
     operator.floordiv: "floordiv", operator.mod: "mod", operator.pow: "pow", operator.neg: "neg",
     operator.lt: "lt", operator.le: "le", operator.eq: "eq", operator.ne: "ne", operator.gt: "gt",
     operator.ge: "ge", abs: "abs", math.floor: "floor", math.ceil: "ceil", torch.sym_int: "trunc",
     math.trunc: "trunc", torch.sym_float: "to_float", torch.sym_max: "max", torch.sym_min: "min",
-    _square_root: "sqrt",
+    _square_root: "sqrt", _int: "trunc",
 }  # fmt: skip
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 
@@ -268,18 +272,18 @@ def _identity(number: Any) -> Any:
     return number
 
 
-def _int(number: Any) -> Any:
-    return number if isinstance(number, torch.SymInt) else torch.sym_int(number)
-
-
 def _extreme(function: Any, symbolic: Any) -> None:
+    from framejit.values.sequences import ListValue  # room-internal cycle
+
     before = LOOKASIDES[function]
 
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         items = args
         if len(args) == 1 and not kwargs:
-            known = args[0].realize().items_now(space)
-            items = args if known is None else list(known)
+            given = args[0].realize()
+            if given.python_type() not in (set, frozenset):
+                items = space.items(given)  # an iterator is used up by that
+                args = [ListValue(items)]
         if kwargs or len(items) < 2 or not any(map(_is_symbolic, items)):
             return before(space, args, kwargs)
         whole = all(item.realize().python_type() is int for item in items)

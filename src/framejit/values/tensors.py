@@ -265,6 +265,8 @@ class TensorValue(Value):
             raise GraphBreak(f"Tensor.{name}(): {error}")
 
     def getitem(self, space: Space, key: Value) -> Result:
+        if key.realize().is_symbolic and key.python_type() is int:  # indexing fixes the number
+            return graph_call(space, torch.select, [self, ConstantValue(0), key], {})
         return graph_call(space, operator.getitem, [self, key], {})
 
     def setitem(self, space: Space, key: Value, value: Value) -> None:
