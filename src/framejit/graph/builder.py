@@ -173,11 +173,19 @@ class GraphBuilder:
 
     def symbol_made_by(self, name: str) -> _Node | None:
         """The node whose result a symbol is, if it does not come from outside."""
-        return self._symbol_nodes.made.get(name)
+        return self._symbol_nodes.result(name)
 
     def symbol_is(self, name: str, node: _Node) -> None:
         """A node's result is this symbol."""
         self._symbol_nodes.made.setdefault(name, node)
+
+    def symbols_in_sizes(self, node: _Node, example: Example) -> None:
+        """A node's result may have sizes that depend on data: those symbols come from there."""
+        for dim, size in enumerate(example.meta.shape):
+            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                name = str(size.node.expr)
+                if name not in self.symbols.known and name not in self._symbol_nodes.made:
+                    self._symbol_nodes.sizes.setdefault(name, (node, dim, size))
 
     def _create_symbolic(self, target: Any, args: tuple[Any, ...], example: Any) -> _Node:
         return self._create("call_function", target, args, {}, example)
@@ -388,7 +396,8 @@ class GraphBuilder:
         symbols = self._world.symbols_if_any
         if symbols is not None:
             inputs = [self._examples[self._placeholders[index]] for index in self.used_inputs]
-            if self.used_symbols or any(example.born.symbolic for example in inputs):
+            symbolic = any(example.born.symbolic for example in inputs)
+            if self.used_symbols or self._symbol_nodes.data_dependent or symbolic:
                 remember_inputs(module, symbols, [example.born for example in inputs])
             examples = [symbols.example(name) for name in self.used_symbols] + examples
         return module, examples

@@ -389,7 +389,7 @@ class _Reader:
         self.memory.add(memory)
         example = Example(self.world, meta)
         example._fake = value
-        if value.constant is not None:
+        if value.constant is not None or meta.symbolic:
             example.cacheable = False
             self.cacheable = False
         self.fresh.append(example)

@@ -42,6 +42,8 @@ class SymbolNodes:
         self.placeholders: dict[str, _Node] = {}
         #: Symbols that an operation of the graph made (their values depend on data).
         self.made: dict[str, _Node] = {}
+        #: Symbols that are a size of an operation's result: the node, the dimension, the size.
+        self.sizes: dict[str, tuple[_Node, int, Any]] = {}
         self._computed: dict[Tree, _Node] = {}
 
     @property
@@ -51,7 +53,7 @@ class SymbolNodes:
 
     def placeholder(self, name: str, example: Any) -> _Node:
         """The node of a symbol."""
-        node = self.made.get(name) or self.placeholders.get(name)
+        node = self.placeholders.get(name)
         if node is None:
             with self.graph.inserting_after(self.last):
                 node = self.graph.create_node("placeholder", name, (), {})
@@ -65,13 +67,27 @@ class SymbolNodes:
         if kind in ("int", "float"):
             return tree[1]
         if kind == "load":
-            return self.placeholder(tree[1], symbols.example(tree[1]))
+            return self.result(tree[1]) or self.placeholder(tree[1], symbols.example(tree[1]))
         node = self._computed.get(tree)
         if node is None or node not in self.examples:  # the recording went back over it
             operands = tuple(self.argument(operand, symbols) for operand in tree[1:])
             target = OPERATIONS[kind].record
             known = [self.examples[o] if isinstance(o, _Node) else o for o in operands]
             node = self._computed[tree] = self.create(target, operands, target(*known))
+        return node
+
+    @property
+    def data_dependent(self) -> bool:
+        """Whether there are symbols that do not come from outside."""
+        return bool(self.made or self.sizes)
+
+    def result(self, name: str) -> _Node | None:
+        """The node whose result a symbol is, if it does not come from outside."""
+        node = self.made.get(name)
+        if node is None and name in self.sizes:
+            tensor, dim, example = self.sizes[name]
+            target = torch.ops.aten.sym_size.int
+            node = self.made[name] = self.create(target, (tensor, dim), example)
         return node
 
     def settle(self, symbols: Symbols, needed: set[str]) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from framejit.exc import GraphBreak
-from framejit.graph.expressions import NotExpressible, Tree
+from framejit.graph.expressions import NotExpressible, Tree, symbols_of
 from framejit.graph.metadata import Example
 from framejit.source import Source
 from framejit.values.base import Value
@@ -240,6 +240,17 @@ def _tree(space: Space, operand: Value) -> Tree:
 def plain(value: Value) -> Value:
     """``value``, with its number fixed if it is symbolic."""
     return value.fixed() if isinstance(value, SymbolicValue) else value
+
+
+def check(space: Space, condition: SymbolicValue) -> bool:
+    """``torch._check``: assume a condition, or have the graph check what depends on data."""
+    symbols = space.builder.symbols
+    if all(name in symbols.known for name in symbols_of(condition.tree(space))):
+        return condition.truth(space)
+    torch._check(condition.sym)
+    space.builder.call_effect(torch._check, (condition.to_fx(space),), {})
+    space.changes += 1
+    return True
 
 
 # -- functions -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from framejit import config
 from framejit.exc import GraphBreak
 from framejit.graph.metadata import Example
 from framejit.source import Source
@@ -206,6 +207,9 @@ class TensorValue(Value):
     ) -> Result:
         if name in _METADATA_METHODS:
             return self._metadata_method(space, name, args, kwargs)
+        if name == "item" and not args and not kwargs and config.capture_scalar_outputs:
+            _ = space.builder.symbols  # the number becomes one
+            return graph_call_method(space, name, [self], {})
         if name in _DATA_DEPENDENT:
             raise GraphBreak(
                 f"Tensor.{name}() needs the tensor's data",
@@ -378,6 +382,8 @@ def to_fx(space: Space, value: Value) -> Any:
 def from_fx(space: Space, node: Any, example: Any) -> Value:
     """The value of a graph node's result."""
     if is_tensor_example(example):
+        if example.meta.symbolic:
+            space.builder.symbols_in_sizes(node, example)
         return TensorValue(node, example)
     if isinstance(example, (tuple, list)) and type(example) is not torch.Size:
         items: list[Value] = []
@@ -393,6 +399,8 @@ def from_fx(space: Space, node: Any, example: Any) -> Value:
 
             return named_tuple(space, type(example), items)
         return TupleValue(items, None, type(example))
+    if isinstance(example, (torch.SymInt, torch.SymFloat)):
+        space.builder.symbol_is(str(example.node.expr), node)  # a number that depends on data
     return constant_value(space, example)
 
 
@@ -407,6 +415,8 @@ def graph_call(
     """Add a ``call_function`` node."""
     fx_args = tuple(to_fx(space, a) for a in args)
     fx_kwargs = {name: to_fx(space, v) for name, v in kwargs.items()}
+    if config.capture_dynamic_output_shape_ops:
+        _ = space.builder.symbols  # sizes may become some
     node, example = space.builder.call_function(target, fx_args, fx_kwargs)
     space.changes += 1
     if "out" in kwargs:
@@ -422,6 +432,8 @@ def graph_call_method(
     """Add a ``call_method`` node; ``args[0]`` is the receiver."""
     fx_args = tuple(to_fx(space, a) for a in args)
     fx_kwargs = {key: to_fx(space, v) for key, v in kwargs.items()}
+    if config.capture_dynamic_output_shape_ops:
+        _ = space.builder.symbols  # sizes may become some
     node, example = space.builder.call_method(name, fx_args, fx_kwargs)
     space.changes += 1
     return from_fx(space, node, example)

@@ -20,6 +20,7 @@ from framejit.values.keys import ReferenceKey, key_of
 from framejit.values.mappings import DictValue
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.space import Result, Space, lookaside, wraps
+from framejit.values.symbolic import SymbolicValue, check
 from framejit.values.tensors import TensorValue
 
 # -- annotations and checks -------------------------------------------------------------------
@@ -34,6 +35,10 @@ def _annotate(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Valu
 def _check_with(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
     named = dict(zip(("error_type", "cond", "message"), args, strict=False)) | kwargs
     condition = named["cond"].realize()
+    if isinstance(condition, SymbolicValue):
+        if check(space, condition):
+            return ConstantValue(None)
+        condition = condition.fixed()
     if not condition.is_constant:
         raise GraphBreak(f"torch._check() of a {condition.describe()}")
     if condition.python_type() is not bool:
