@@ -272,7 +272,8 @@ def _attempt(
     last = _position(frame, outcome)
     deoptimise = driver.deoptimise
     first_effect = builder.first_effect()
-    if module is not None and first_effect is not None:
+    # What was only drawn can be drawn again: the generators are set back (`Recovery.random`).
+    if module is not None and first_effect is not None and builder.mutated_inputs:
         deoptimise = UnlessWritten(deoptimise, module, first_effect)
     recovery = Recovery(
         deoptimise,
