@@ -149,3 +149,27 @@ def test_continuous_integration_runs_what_users_run():
         if line and not line.startswith(("#", "set ", "cd "))
     ]
     assert commands == ["make test"]
+
+
+@pytest.mark.slow  # before a release: a module that lands need not wait for the words about it
+def test_the_architecture_page_names_every_module():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    modules = [*SOURCES, *PACKAGE.glob("native/*.cpp"), *PACKAGE.glob("native/*.h")]
+    missing = []
+    for path in modules:
+        if path.name != "__init__.py" and f"`{path.name}`" not in text:
+            if path.suffix == ".py" or f"`{path.stem}.cpp/.h`" not in text:
+                missing.append(relative(path))
+    assert not missing, f"give each its half a line in docs/architecture.md: {missing}"
+
+
+def test_the_architecture_page_names_no_module_that_is_gone():
+    text = (ROOT / "docs" / "architecture.md").read_text().partition("## The modules")[2]
+    there = {path.name for path in [*SOURCES, *PACKAGE.glob("native/*")]}
+    named = {
+        f"{stem}.{ending}"
+        for stem, endings in re.findall(r"`(\w+)\.(pyi?|cpp/\.h|cpp|h)`", text)
+        for ending in endings.split("/.")
+    }
+    assert len(named) > 90
+    assert named <= there, sorted(named - there)
