@@ -513,7 +513,7 @@ def test_eight_threads_call_one_function():
         return torch.sin(x) * k + x.sum()
 
     backend = CountingBackend()
-    compiled = framejit.compile(f, backend=backend)
+    compiled = framejit.compile(f, backend=backend, dynamic=False)
     inputs = [torch.randn(n) for n in range(1, 5)]
     wrong = []
     start = threading.Barrier(8)

@@ -69,11 +69,9 @@ def _context(mode: FakeTensorMode | None) -> TracingContext:
     known = TracingContext.try_get()
     if known is not None:
         return known
-    # A fake mode of its own: fakes that the capture changed in place must not be met again.
-    # AOTAutograd's cache wants a ShapeEnv, even one that never sees a symbol.
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv  # imports sympy
-
-    return TracingContext(mode or FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True))
+    # A fake mode of its own: fakes that the capture changed in place must not be met again. Without
+    # symbols it has no ShapeEnv: AOTAutograd would give symbols to the bases of views.
+    return TracingContext(mode or FakeTensorMode())
 
 
 @contextlib.contextmanager
