@@ -68,7 +68,6 @@ def test_the_names_of_the_readme_exist():
     assert [name for name in names if not hasattr(framejit, name)] == []
 
 
-@pytest.mark.slow  # before a release: a feature that lands need not wait for the words about it
 def test_the_readme_has_every_public_name():
     assert set(framejit.__all__) - {"__version__"} - set(names_of_the_readme()) == set()
 

@@ -151,7 +151,6 @@ def test_continuous_integration_runs_what_users_run():
     assert commands == ["make test"]
 
 
-@pytest.mark.slow  # before a release: a module that lands need not wait for the words about it
 def test_the_architecture_page_names_every_module():
     text = (ROOT / "docs" / "architecture.md").read_text()
     modules = [*SOURCES, *PACKAGE.glob("native/*.cpp"), *PACKAGE.glob("native/*.h")]
