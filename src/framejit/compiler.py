@@ -229,7 +229,7 @@ class Compiler:
             return None
         if is_continuation(code):
             return None
-        if module.startswith("torch.") and not module.startswith("torch.nn.modules"):
+        if (module + ".").startswith("torch.") and not module.startswith("torch.nn.modules"):
             return None
         if inline_policy.is_library_of_python(module) or decode(code).is_generator:
             return None

@@ -379,3 +379,67 @@ def test_generator_argument() -> None:
     a, b = torch.Generator().manual_seed(1), torch.Generator().manual_seed(1)
     for _ in range(3):
         torch.testing.assert_close(compiled(torch.ones(2), a), f(torch.ones(2), b), rtol=0, atol=0)
+
+
+# -- default devices -------------------------------------------------------------------------------
+
+
+def device_inside(x):
+    with torch.device("meta"):
+        a = torch.ones(2)
+        with torch.device("cpu"):
+            b = torch.zeros(2)
+        c = torch.tensor([1.0, 2.0])
+        d = torch.zeros(3, device="cpu")
+    return a, b, c, d, x + torch.ones(2)
+
+
+def device_and_break(x):
+    with torch.device("meta"):
+        a = torch.ones(2)
+        print("inside", torch.zeros(1).device)
+        b = torch.ones(2)
+    return a, b, x + torch.ones(2)
+
+
+def device_and_exception(x):
+    try:
+        with torch.device("meta"):
+            a = torch.ones(2)
+            raise ValueError
+    except ValueError:
+        pass
+    return a, torch.ones(2) + x
+
+
+def default_device_set(x):
+    torch.set_default_device("meta")
+    a = torch.ones(2)
+    torch.set_default_device(None)
+    return a, x + torch.ones(2)
+
+
+def device_asked(x):
+    with torch.device("meta"):
+        device = torch.get_default_device()
+    return x + 1, device, torch.get_default_device()
+
+
+@pytest.mark.parametrize(
+    ("function", "graphs", "ops"),
+    [(device_inside, 2, 5), (device_and_break, 2, 5), (device_and_exception, 1, 3),
+     (default_device_set, 2, 3), (device_asked, 1, 1)],
+)  # fmt: skip
+def test_201_default_devices(function, graphs, ops) -> None:
+    check(function, torch.ones(2), graphs=graphs, ops=ops)
+    assert torch._C._len_torch_function_stack() == 0
+
+
+def test_202_default_device_of_the_caller() -> None:
+    backend = CountingBackend()
+    compiled = framejit.compile(lambda x: torch.ones(2), backend=backend)
+    for device in ("cpu", "meta", "cpu", "meta"):
+        with torch.device(device):
+            assert compiled(torch.ones(2)).device.type == device
+    assert compiled(torch.ones(2)).device.type == "cpu"
+    assert len(backend.graphs) == 3

@@ -123,6 +123,22 @@ def runs_foreign_code() -> bool:
     )
 
 
+def default_devices() -> tuple[torch.device, ...]:
+    """The devices of the ``with torch.device(...)`` blocks being executed, the innermost last."""
+    modes = [torch._C._get_function_stack_at(index) for index in range(_function_modes())]
+    return tuple([mode.device for mode in modes if type(mode) is DeviceContext])
+
+
+def set_default_devices(devices: tuple[torch.device, ...]) -> None:
+    """Enter and leave ``with torch.device(...)`` blocks, so that these are being executed."""
+    now = default_devices()
+    while now[: len(devices)] != devices[: len(now)] or len(now) > len(devices):
+        torch._C._pop_torch_function_stack()
+        now = now[:-1]
+    for device in devices[len(now) :]:
+        torch._C._push_on_torch_function_stack(DeviceContext(device))
+
+
 def _read_autocast() -> tuple[tuple[str, bool, torch.dtype], ...]:
     """The devices for which autocast is on, with their low-precision types."""
     if not _autocast_enabled():

@@ -87,6 +87,10 @@ class ConstantValue(Value):
             args = [_plain_items(space, a) for a in args] if name == "join" else args
             if name == "format":
                 return _format(space, self.value, args, kwargs)
+        if type(self.value) is torch.device and name in ("__enter__", "__exit__"):
+            from framejit.values.torch_functions import device_block  # room-internal cycle
+
+            return device_block(space, self.value, name)
         return fold(space, getattr(self.value, name), args, kwargs, f"str.{name}")
 
     def getitem(self, space: Space, key: Value) -> Result:

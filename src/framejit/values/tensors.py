@@ -13,9 +13,11 @@ import types
 from typing import Any
 
 import torch
+from torch.utils._device import _device_constructors
 
 from framejit import config
 from framejit.exc import GraphBreak
+from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.graph.metadata import Example
 from framejit.source import Source
 from framejit.values.base import Value
@@ -417,6 +419,14 @@ def graph_call(
     fx_kwargs = {name: to_fx(space, v) for name, v in kwargs.items()}
     if config.capture_dynamic_output_shape_ops:
         _ = space.builder.symbols  # sizes may become some
+    changed = (set_default_devices, ()) in space.effects.state
+    if (
+        (changed or torch._C._len_torch_function_stack())
+        and fx_kwargs.get("device") is None
+        and target in _device_constructors()
+    ):  # the graph runs in the block that it starts in
+        blocks = default_devices()
+        fx_kwargs["device"] = blocks[-1] if blocks else torch.device(torch._C._get_default_device())
     node, example = space.builder.call_function(target, fx_args, fx_kwargs)
     space.changes += 1
     if "out" in kwargs:

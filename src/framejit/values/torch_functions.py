@@ -18,6 +18,7 @@ import torch.overrides
 from torch._ops import OpOverload, OpOverloadPacket
 
 from framejit.exc import GraphBreak
+from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.values.base import Value
 from framejit.values.classes import class_value
 from framejit.values.constants import ConstantValue, constant_value
@@ -268,6 +269,7 @@ STATE: dict[Any, tuple[Callable[..., Any], int]] = {
     torch._C._set_deterministic_algorithms: (torch.are_deterministic_algorithms_enabled, 0),
     torch._C._set_default_dtype: (torch.get_default_dtype, 0),
     **{setter: (getter, 0) for setter, getter in _ATTENTION.items()},
+    set_default_devices: (default_devices, 0),
 }
 
 
@@ -291,7 +293,23 @@ def _set_state(setter: Any) -> None:
 
 
 for _setter in STATE:
-    _set_state(_setter)
+    if _setter is not set_default_devices:
+        _set_state(_setter)
+
+
+def device_block(space: Space, device: torch.device, method: str) -> Value:
+    """``with torch.device(...)``: calls in the graph say the device themselves (`graph_call`), so
+    only what is behind the graph has to know."""
+    before = default_devices()
+    space.effects.remember_state(set_default_devices, (), before)
+    set_default_devices((*before, device) if method == "__enter__" else before[:-1])
+    space.changes += 1
+    return ConstantValue(device if method == "__enter__" else None)
+
+
+@lookaside(torch.set_default_device)
+def _set_default_device(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    raise GraphBreak("torch.set_default_device() changes what comes behind it")
 
 
 @lookaside(torch.autocast_increment_nesting)
