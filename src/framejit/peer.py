@@ -22,6 +22,8 @@ _SKIP_FRAME = eval_frame._FrameExecStrategy(
     eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT
 )
 _MACHINERY = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch.fx")
+#: What runs the top-level code of modules: an import is no part of the program to compile.
+_IMPORTS = "importlib._bootstrap"
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -34,11 +36,14 @@ def keep_out(code: types.CodeType) -> None:
 
 
 def is_machinery(function: types.FunctionType) -> bool:
-    """Does the function belong to the peer's compiler, so that nothing it calls concerns us?"""
+    """Does the function belong to the peer's compiler, or import modules, so that nothing it calls
+    concerns us?"""
     name = str(function.__globals__.get("__name__") or "")
     if function.__code__.co_flags & _SUSPENDS:
         return False
-    return any(name == package or name.startswith(package + ".") for package in _MACHINERY)
+    return name == _IMPORTS or any(
+        name == package or name.startswith(package + ".") for package in _MACHINERY
+    )
 
 
 def left_alone(function: types.FunctionType) -> CompiledFunction:

@@ -421,3 +421,21 @@ def test_marks_of_torch_compiler_are_honoured(backend):
     compiled = framejit.compile(f, backend=backend)
     assert torch.equal(compiled(torch.ones(2)), f(torch.ones(2)))
     assert sum(map(operations, backend.graphs), []) == ["add", "mul"]
+
+
+def test_imports_inside_are_not_captured(tmp_path, monkeypatch):
+    (tmp_path / "fresh_for_framejit.py").write_text(
+        "import torch\nfrom torch import fx\n@fx.wrap\ndef h(x): return x + 1\n"
+        "def make(n): return torch.ones(n)\nmade = [make(i) for i in range(1, 9)]\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def f(x):
+        y = x * 2
+        import fresh_for_framejit
+
+        return fresh_for_framejit.h(y) + 1
+
+    backend = CountingBackend()
+    assert torch.equal(framejit.compile(f, backend=backend)(torch.ones(1)), torch.full((1,), 4.0))
+    assert len(backend.graphs) == 2 and backend.ops == 3

@@ -9,6 +9,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 
+import framejit
 from checking import check
 
 x = torch.tensor([1.0, -2.0, 3.0])
@@ -1161,3 +1162,30 @@ def test_169_returned_dict_with_keys():
     one(lambda a: len({Key(1): a + 1}), x) if False else check(
         lambda a: list({Key(1): a + 1}.items())[0][1], x
     )
+
+
+def test_201_objects_with_del():
+    """What runs when an object ends is the program's: such objects are made as plain Python."""
+    log = []
+
+    class Noting:
+        def __init__(self, n):
+            self.n = n
+
+        def __del__(self):
+            log.append(self.n)
+
+    def f(a, n):
+        made = Noting(n)
+        return a + made.n
+
+    def g(a, given):
+        return a + given.n
+
+    backend = check(f, x, 5, graphs=1, ops=1)
+    assert log == [5] * 4 and backend.ops == 1
+    log.clear()
+    compiled = framejit.compile(g, backend="eager")
+    for n in (1, 1):
+        compiled(x, Noting(n))
+    assert log == [1, 1]

@@ -385,6 +385,8 @@ def new_instance(
     space: Space, cls: type, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """``object.__new__`` or the ``__new__`` of the builtin container base."""
+    if hasattr(cls, "__del__"):  # it runs when the last reference goes
+        raise GraphBreak(f"an object of class {cls.__qualname__} is made, which has a __del__()")
     space.changes += 1
     if issubclass(cls, property):
         return PropertyValue(cls, step=space.step)
