@@ -172,8 +172,10 @@ def build_plan(roots: list[Source], shapes: ShapePlan | None = None) -> Plan:
                     needed[position[id(other)]] = True
     for source in shapes.sources if shapes is not None else ():
         needed[position[id(source)]] = True
-    _note_presence(order, parents, needed)
     for i in range(len(order) - 1, -1, -1):
+        if not needed[i] and _only_seen(order[i]):
+            order[i].add_fact("PRESENT")
+            needed[i] = True
         if needed[i] and parents[i] >= 0:
             needed[parents[i]] = True
 
@@ -215,18 +217,12 @@ def build_plan(roots: list[Source], shapes: ShapePlan | None = None) -> Plan:
     return Plan(nodes, sources, checked, captures, shapes, program)
 
 
-def _note_presence(order: list[Source], parents: list[int], needed: list[bool]) -> None:
-    """What was found to be there, and then not looked at, must be there the next time."""
-    used = list(needed)
-    for i in range(len(order) - 1, -1, -1):
-        source, parent = order[i], parents[i]
-        if source.read and not used[i] and source.accessor in _MAY_BE_ABSENT:
-            base = order[parent] if parent >= 0 else None
-            if base is None or all(fact.kind != "DICT_KEYS" for fact in base.facts):
-                source.add_fact("PRESENT")
-                used[i] = needed[i] = True
-        if used[i] and parent >= 0:
-            used[parent] = True
+def _only_seen(source: Source) -> bool:
+    """Was it found to be there and then not looked at? It must be there the next time."""
+    base = source.base
+    if not source.read or source.accessor not in _MAY_BE_ABSENT:
+        return False
+    return base is None or all(fact.kind != "DICT_KEYS" for fact in base.facts)
 
 
 #: Accessors that may find nothing where a value used to be.
