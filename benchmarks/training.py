@@ -7,10 +7,7 @@ turns of torch.compile's time divided by framejit's: above 1, framejit is faster
 
 from __future__ import annotations
 
-import argparse
 import copy
-import json
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,8 +15,6 @@ from typing import Any
 import cases
 import steady
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch import nn
 
 RUNS = 40
@@ -103,37 +98,5 @@ def measure(make: Callable[[], Any]) -> dict[str, Any]:
     return {"seconds": {n: all_[WARM:] for n, all_ in seconds.items()}, "difference": difference}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", nargs="*", default=list(MODELS), help="names of models")
-    parser.add_argument("--json", help="write the figures to this file, too")
-    arguments = parser.parse_args()
-    console = Console(width=110)
-    table = Table(title=f"training step with Inductor, milliseconds (median of {RUNS})")
-    for column in ("model", *steady.COLUMNS, "over eager", "ratio", "loss differs by"):
-        table.add_column(column, justify="left" if column == "model" else "right")
-    figures: dict[str, Any] = {}
-    for name in arguments.cases:
-        console.print(f"  {name}: compiling twice ...", style="dim")
-        found = cases.in_fork(lambda n=name: measure(MODELS[n]))  # type: ignore[misc]
-        if "error" in found:
-            console.print(f"  {name}: {found['error']}")
-            continue
-        seconds = found["seconds"]
-        ours, theirs = (seconds[compiler] for compiler in cases.COMPILERS)
-        ratio = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
-        speedup = statistics.median(b / a for a, b in zip(ours, seconds["eager"], strict=True))
-        medians = [cases.median(seconds[column]) * 1e3 for column in steady.COLUMNS]
-        figures[name] = {"ms": medians, "ratio": ratio, "difference": found["difference"]}
-        table.add_row(
-            name, *[f"{value:.2f}" for value in medians], f"{speedup:.2f} x", f"{ratio:.2f} x",
-            f"{found['difference']:.0e}",
-        )  # fmt: skip
-    console.print(table)
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump(figures, file, indent=1)
-
-
 if __name__ == "__main__":
-    main()
+    steady.report("training step with Inductor", RUNS, "loss differs by", MODELS, measure)
