@@ -187,7 +187,7 @@ def _capture(
         except Restart as restart:
             step, cause = restart.step, restart.cause
         except Unmaterialisable as problem:
-            step, cause = problem.step, GraphBreak(problem.reason)
+            step, cause = problem.step, GraphBreak("FJ0161", problem.reason)
         finally:
             space.close()
         if step in break_at or step <= 0 or len(break_at) >= _RESTART_LIMIT:

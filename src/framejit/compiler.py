@@ -362,8 +362,9 @@ class Compiler:
         filename, line = frame.line
         if self.fullgraph:
             error = messages.graph_break_error(
-                broken.reason, broken.hint, filename, line, frame.info.code.co_name
-            )
+                broken.identifier, broken.reason, broken.hint, filename, line,
+                frame.info.code.co_name,
+            )  # fmt: skip
             if not broken.raises:
                 raise error
             self._goes_on = error
@@ -372,7 +373,8 @@ class Compiler:
         events.emit(
             events.GraphBreak(
                 name=target.name, filename=filename, line=line, reason=broken.reason,
-                hint=broken.hint, code=messages.source_line(filename, line),
+                identifier=broken.identifier, hint=broken.hint,
+                code=messages.source_line(filename, line),
             )
         )  # fmt: skip
 

@@ -11,7 +11,18 @@ from __future__ import annotations
 
 
 class FramejitError(RuntimeError):
-    """Base class of every error that framejit itself raises at its users."""
+    """Base class of every error that framejit itself raises at its users.
+
+    ``identifier`` names its kind in `report.problems`; it ends the first line of the message.
+    """
+
+    identifier = ""
+
+    def __init__(self, message: str, identifier: str = "") -> None:
+        self.identifier = identifier or self.identifier
+        first, newline, rest = message.partition("\n")
+        mark = f" [{self.identifier}]" if self.identifier else ""
+        super().__init__(f"{first}{mark}{newline}{rest}")
 
 
 class Unsupported(FramejitError):
@@ -24,38 +35,50 @@ class BackendCompilerFailed(FramejitError):
     ``backend_name`` is the backend's name; ``__cause__`` is what the backend raised, if it did.
     """
 
-    def __init__(self, backend_name: str, message: str) -> None:
-        super().__init__(message)
+    identifier = "FJ0201"
+
+    def __init__(self, backend_name: str, message: str, identifier: str = "") -> None:
+        super().__init__(message, identifier)
         self.backend_name = backend_name
 
 
 class MarkContradicted(FramejitError):
     """A dimension is marked as dynamic, and the code allows one size of it only."""
 
+    identifier = "FJ0203"
+
 
 class UnknownBackend(FramejitError):
     """A backend was asked for by a name that is not registered."""
+
+    identifier = "FJ0204"
 
 
 class PackageError(FramejitError):
     """A package cannot be written, is damaged, or does not belong to what it is loaded for."""
 
+    identifier = "FJ0205"
+
 
 class InternalError(FramejitError):
     """A bug of framejit. Raised only with ``config.raise_internal_errors``; else reported once."""
+
+    identifier = "FJ0206"
 
 
 class GraphBreak(Exception):
     """Internal control flow: the current instruction cannot be captured. Never reaches a user.
 
-    ``reason`` completes the sentence "framejit cannot capture this, because ...";
-    ``hint`` says what the user can do about it. ``raises``: the instruction is expected to raise
-    when it is executed, so the error is the user's own.
+    ``identifier`` is the kind of the break in `report.problems`; ``reason`` completes the sentence
+    "framejit cannot capture this, because ..."; ``hint`` says what the user can do about it, where
+    that is more than what the registry says about the whole kind. ``raises``: the instruction is
+    expected to raise when it is executed, so the error is the user's own.
     """
 
     raises = False
 
-    def __init__(self, reason: str, hint: str = "") -> None:
+    def __init__(self, identifier: str, reason: str, hint: str = "") -> None:
         super().__init__(reason)
+        self.identifier = identifier
         self.reason = reason
         self.hint = hint

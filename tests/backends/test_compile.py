@@ -224,7 +224,7 @@ def test_a_backend_that_returns_nonsense():
         compile_graph(lambda gm, inputs: None, "x", *simple(torch.ones(3)))
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GraphBreak("stop")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GraphBreak("FJ0130", "stop")])
 def test_what_passes_through(error):
     def broken(gm, example_inputs):
         raise error

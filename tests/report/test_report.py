@@ -123,26 +123,16 @@ def test_each_printout_has_its_switch(which, capsys):
 
 def test_a_graph_break_error_is_short_and_names_everything():
     line = test_a_graph_break_error_is_short_and_names_everything.__code__.co_firstlineno
-    error = messages.graph_break_error("print() writes", "", __file__, line, "f")
+    error = messages.graph_break_error("FJ0130", "print() writes", "", __file__, line, "f")
     text = str(error)
     assert isinstance(error, exc.Unsupported)
     assert len(text.splitlines()) <= 6
     for part in (__file__, f"line {line}", "def test_a_graph_break", "print() writes", "drop"):
         assert part in text
-    hinted = str(messages.graph_break_error("x " * 500, "Do that.", "gone.py", 1))
+    hinted = str(messages.graph_break_error("FJ0130", "x " * 500, "Do that.", "gone.py", 1))
     assert len(hinted.splitlines()) <= 6
     assert hinted.endswith("Do that.")
     assert max(map(len, hinted.splitlines())) < 250
-
-
-def test_backend_errors_name_the_backend():
-    cause = ValueError("no such kernel\nsecond line")
-    error = messages.backend_error("mine", "m.py", 4, cause)
-    assert str(error).startswith("backend 'mine' raised ValueError: no such kernel")
-    assert error.__cause__ is cause and error.backend_name == "mine"
-    assert "returned NoneType instead of a callable" in str(
-        messages.backend_error("mine", "", 0, None, None)
-    )
 
 
 def test_a_bug_is_reported_once_with_everything_a_report_needs():

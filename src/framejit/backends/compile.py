@@ -55,6 +55,7 @@ def compile_graph(
             name,
             f"backend {name!r} returned {type(compiled).__name__}, not a callable. "
             "A backend takes (gm, example_inputs) and returns a function of the inputs.",
+            "FJ0202",
         )
     if compiled is gm:  # hooks that the user puts on all modules are not meant for this one
         return gm.forward

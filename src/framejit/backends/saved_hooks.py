@@ -60,7 +60,7 @@ def inlineable(hooks: Hooks, judge: Judge) -> Iterator[None]:
 
     def checked_pack(tensor: torch.Tensor) -> Any:
         if not judge(pack, unpack, tensor):
-            raise UntraceableHook("a saved-tensor hook does more than compute")
+            raise UntraceableHook("FJ0118", "a saved-tensor hook does more than compute")
         return pack(tensor)
 
     def plain_unpack(packed: Any) -> Any:  # generated code would look for torch's own by name

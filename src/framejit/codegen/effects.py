@@ -39,7 +39,7 @@ def replay(out: Emitter) -> None:
     for value in effects.changed:
         writer = _WRITERS.get(type(value))
         if writer is None:
-            raise GraphBreak(f"changing a {value.describe()}")
+            raise GraphBreak("FJ0152", f"changing a {value.describe()}")
         writer(out, value)
         out.flush()
     for (_, name), change in effects.globals.items():

@@ -283,8 +283,10 @@ class GraphBuilder:
         if isinstance(arg, (tuple, list)):
             return like(arg, [self._lookup(item) for item in arg])
         if isinstance(arg, torch.Tensor):
-            raise GraphBreak("a tensor is passed to an operation without being an input")
-        raise GraphBreak(f"an object of type {kind.__name__} cannot be an argument in a graph")
+            raise GraphBreak("FJ0121", "a tensor is passed to an operation without being an input")
+        raise GraphBreak(
+            "FJ0121", f"an object of type {kind.__name__} cannot be an argument in a graph"
+        )
 
     def _create(
         self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], example: Any

@@ -31,22 +31,28 @@ def as_graph_break(target: Any, error: Exception) -> GraphBreak:
     if isinstance(error, GraphBreak):
         return error
     if isinstance(error, DataDependentOutputException):
-        return GraphBreak(f"the result of {name} depends on the data in a tensor")
+        return GraphBreak("FJ0102", f"the result of {name} depends on the data in a tensor")
     if isinstance(error, DynamicOutputShapeException):
-        return GraphBreak(f"the shape of what {name} returns depends on the data in a tensor")
+        return GraphBreak(
+            "FJ0103", f"the shape of what {name} returns depends on the data in a tensor"
+        )
     if isinstance(error, UnsupportedOperatorException):
         return GraphBreak(
-            f"the operator {error} has no fake (shape-only) implementation",
+            "FJ0106", f"the operator {error} has no fake (shape-only) implementation",
             "register one with torch.library.register_fake",
         )
     if isinstance(error, (UnsupportedFakeTensorException, UnsupportedMutationAliasingException)):
-        return GraphBreak(f"{name} cannot be traced: {first_line(error)}")
+        return GraphBreak("FJ0107", f"{name} cannot be traced: {first_line(error)}")
     if type(error).__name__ == "GuardOnDataDependentSymNode":  # its module imports sympy
-        return GraphBreak(f"{name} branches on a size that depends on the data in a tensor")
+        return GraphBreak(
+            "FJ0104", f"{name} branches on a size that depends on the data in a tensor"
+        )
     text = str(error)
     if "data pointer of Tensor" in text or "data_ptr" in text:
-        return GraphBreak(f"{name} reads the memory of a tensor directly")
-    return PropagationError(f"{name} raised {type(error).__name__}: {text or 'no message'}")
+        return GraphBreak("FJ0105", f"{name} reads the memory of a tensor directly")
+    return PropagationError(
+        "FJ0108", f"{name} raised {type(error).__name__}: {text or 'no message'}"
+    )
 
 
 def name_of(target: Any) -> str:

@@ -93,7 +93,7 @@ class FakeWorld:
         if python_type is not torch.Tensor and python_type is not _Parameter:
             _check_type(tensor, python_type)
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-            raise GraphBreak("the tensor is being transformed by torch.func")
+            raise GraphBreak("FJ0115", "the tensor is being transformed by torch.func")
         example = Example(self, describe(tensor, python_type, plain_real_keys(tensor.device)))
         self.attach(example, tensor)
         return example
@@ -106,10 +106,10 @@ class FakeWorld:
         if python_type is not torch.Tensor and python_type is not _Parameter:
             _check_type(tensor, python_type)
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-            raise GraphBreak("the tensor is being transformed by torch.func")
+            raise GraphBreak("FJ0115", "the tensor is being transformed by torch.func")
         known = describe(tensor, python_type, plain_real_keys(tensor.device))
         if not known.is_plain:
-            raise GraphBreak("the sizes of an unusual tensor cannot vary")
+            raise GraphBreak("FJ0114", "the sizes of an unusual tensor cannot vary")
         example = Example(self, known.resized(shape, stride))
         self.attach(example, tensor)
         return example
@@ -148,7 +148,9 @@ class FakeWorld:
         try:
             return self.mode.from_tensor(tensor, static_shapes=True)
         except (RuntimeError, NotImplementedError, AssertionError) as error:
-            raise GraphBreak(f"this tensor cannot be traced: {first_line(error)}") from error
+            raise GraphBreak(
+                "FJ0114", f"this tensor cannot be traced: {first_line(error)}"
+            ) from error
 
     # -- everything else
 
@@ -231,17 +233,17 @@ def isolated() -> Any:
 def _check_type(tensor: torch.Tensor, python_type: type) -> None:
     name = python_type.__name__
     if isinstance(tensor, FakeTensor):
-        raise GraphBreak("the program runs on fake tensors already")
+        raise GraphBreak("FJ0115", "the program runs on fake tensors already")
     if is_traceable_wrapper_subclass(tensor):
-        raise GraphBreak(f"the tensor subclass {name} wraps other tensors")
+        raise GraphBreak("FJ0113", f"the tensor subclass {name} wraps other tensors")
     if torch.nn.parameter.is_lazy(tensor):
-        raise GraphBreak(f"{name} has no shape before the module's first call")
+        raise GraphBreak("FJ0125", f"{name} has no shape before the module's first call")
     plain = torch._C._disabled_torch_function_impl
     dispatches = getattr(python_type, "__torch_dispatch__", None) is not getattr(
         torch.Tensor, "__torch_dispatch__", None
     )
     if getattr(python_type, "__torch_function__", None) is not plain or dispatches:
-        raise GraphBreak(f"the tensor subclass {name} changes what operations mean")
+        raise GraphBreak("FJ0113", f"the tensor subclass {name} changes what operations mean")
 
 
 _plain_real: dict[str, dict[int, str | None]] = {}

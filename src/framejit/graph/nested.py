@@ -42,12 +42,12 @@ class Stretch:
             if node not in builder._effects:
                 continue
             if node in builder._mutations:
-                raise GraphBreak(f"{what} writes to a tensor")
+                raise GraphBreak("FJ0122", f"{what} writes to a tensor")
             if not (random if node in builder._random else state):
-                raise GraphBreak(f"{what} draws random numbers or sets state")
+                raise GraphBreak("FJ0122", f"{what} draws random numbers or sets state")
             self._kept.add(node)
         if state and global_state.current() is not self._state:
-            raise GraphBreak(f"{what} changes torch's global state")
+            raise GraphBreak("FJ0122", f"{what} changes torch's global state")
         builder._effects -= self._kept
         builder._random -= self._kept
         builder.set_aside(self.nodes)

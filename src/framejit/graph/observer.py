@@ -96,9 +96,11 @@ def check_write(
     if torch.Tag.pointwise in func.tags and not all(
         torch.can_cast(kind, written.dtype) for kind in kinds
     ):
-        raise GraphBreak(f"{func} may not write its result to a tensor of {written.dtype}")
+        raise GraphBreak(
+            "FJ0116", f"{func} may not write its result to a tensor of {written.dtype}"
+        )
     if any(n > 1 and step == 0 for n, step in zip(written.shape, written.stride(), strict=True)):
-        raise GraphBreak("an operation writes to a tensor whose elements share memory")
+        raise GraphBreak("FJ0116", "an operation writes to a tensor whose elements share memory")
     memory = memory_of(written)
     for other in arguments:
         if not isinstance(other, torch.Tensor) or other is written or memory_of(other) != memory:
@@ -106,7 +108,7 @@ def check_write(
         first, second = extent(written), extent(other)
         same = first == second and written.stride() == other.stride()
         if first[0] < second[1] and second[0] < first[1] and not same:
-            raise GraphBreak("an operation reads a part of the memory that it writes")
+            raise GraphBreak("FJ0116", "an operation reads a part of the memory that it writes")
 
 
 def extent(tensor: torch.Tensor) -> tuple[Any, Any]:

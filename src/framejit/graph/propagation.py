@@ -381,7 +381,9 @@ class _Reader:
                 self.cacheable = False  # one new tensor returned twice: rare, keep identities
                 return example.meta, example
         if not isinstance(value, FakeTensor):
-            raise GraphBreak(f"{name_of(self.target)} returned a tensor that was not traced")
+            raise GraphBreak(
+                "FJ0121", f"{name_of(self.target)} returned a tensor that was not traced"
+            )
         meta = describe_fake(value)
         memory = memory_of(value)
         if memory in self.memory or not meta.is_plain:

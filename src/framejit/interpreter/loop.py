@@ -42,10 +42,11 @@ class Returned:
 class Broken:
     """The capture ends before an instruction; ``frames`` go from the root to the innermost."""
 
-    __slots__ = ("frames", "hint", "raises", "reason")
+    __slots__ = ("frames", "hint", "identifier", "raises", "reason")
 
     def __init__(self, frames: list[Frame], cause: GraphBreak) -> None:
         self.frames = frames
+        self.identifier = cause.identifier
         self.reason = cause.reason
         self.hint = cause.hint
         self.raises = cause.raises
@@ -67,7 +68,7 @@ class LeavingError(GraphBreak):
 
     def __init__(self, value: Value) -> None:
         name = value.python_type().__name__
-        super().__init__(f"{name} is raised and leaves the compiled function")
+        super().__init__("FJ0109", f"{name} is raised and leaves the compiled function")
 
 
 class Yielded:
@@ -152,7 +153,7 @@ class Interpreter:
         self.depth += 1
         if self.depth > config.inline_depth_limit:
             self.depth -= 1
-            raise GraphBreak("calls are nested too deeply to be inlined")
+            raise GraphBreak("FJ0139", "calls are nested too deeply to be inlined")
         function = request.function
         frame = self.make_frame(function.code, request.slots, function.globals, self.frame)
         frame.result = request.result
@@ -167,7 +168,7 @@ class Interpreter:
         self.depth += 1
         if self.depth > config.inline_depth_limit:
             self.depth -= 1
-            raise GraphBreak("calls are nested too deeply to be inlined")
+            raise GraphBreak("FJ0139", "calls are nested too deeply to be inlined")
         frame = self.make_frame(function.code, request.slots, function.globals, self.frame)
         frame.names = request.names
         self.level += 1
@@ -195,7 +196,9 @@ class Interpreter:
                 )
             return instead
         if constant.is_constant and constant.as_python() is NotImplemented:
-            cause = GraphBreak("an operator's method returned NotImplemented from another function")
+            cause = GraphBreak(
+                "FJ0141", "an operator's method returned NotImplemented from another function"
+            )
             raise Restart(frame.operator_step, cause)
         return value
 
@@ -290,7 +293,7 @@ class Interpreter:
             if not gone:
                 return
             if len(first) != 1:
-                raise GraphBreak("which of several generators is closed first")
+                raise GraphBreak("FJ0158", "which of several generators is closed first")
             del self.suspended[first[0]]
             first[0].drop(self.space)
 
@@ -383,7 +386,9 @@ class Interpreter:
         their creation is not captured."""
         lost = [generator.step for generator in self.suspended if generator not in built]
         if lost:
-            cause = GraphBreak("a generator that has been started is held by something that is not")
+            cause = GraphBreak(
+                "FJ0158", "a generator that has been started is held by something that is not"
+            )
             raise Restart(min(lost), cause)
 
     def _planned_break(self) -> None:
@@ -391,7 +396,9 @@ class Interpreter:
         planned = self.break_at.get(step)
         if planned is None:
             if step >= config.step_limit:
-                raise GraphBreak(f"the capture took more than {config.step_limit} instructions")
+                raise GraphBreak(
+                    "FJ0139", f"the capture took more than {config.step_limit} instructions"
+                )
             return
         later = [s for s in self.break_at if s > step]
         self.next_break = min(later, default=config.step_limit)

@@ -73,7 +73,7 @@ def _cell(frame: Frame, instruction: Instruction) -> CellValue:
     assert cell is not None
     cell = cell.realize()
     if not isinstance(cell, CellValue):
-        raise GraphBreak("a closure cell of an unknown kind")
+        raise GraphBreak("FJ0142", "a closure cell of an unknown kind")
     return cell
 
 
@@ -131,7 +131,7 @@ def delete_global(vm: Any, frame: Frame, instruction: Instruction) -> None:
 
 def _names(frame: Frame) -> dict[str, Value]:
     if frame.names is None:
-        raise GraphBreak("names are looked up dynamically")
+        raise GraphBreak("FJ0142", "names are looked up dynamically")
     return frame.names
 
 
@@ -366,7 +366,7 @@ def _in_place(method: str, handler_name: str) -> None:
         item = frame.stack.pop()
         target = frame.stack[-instruction.arg].realize()
         if not hasattr(target, "call_method"):
-            raise GraphBreak(f"building up a {target.describe()}")
+            raise GraphBreak("FJ0137", f"building up a {target.describe()}")
         vm.space.now(target.call_method(vm.space, method, [item], {}))
         vm.space.changes += 1
 
@@ -393,7 +393,7 @@ def list_extend(vm: Any, frame: Frame, instruction: Instruction) -> None:
     items = vm.space.items(source)
     target = frame.stack[-instruction.arg].realize()
     if not hasattr(target, "call_method"):
-        raise GraphBreak(f"building up a {target.describe()}")
+        raise GraphBreak("FJ0137", f"building up a {target.describe()}")
     vm.space.now(target.call_method(vm.space, "extend", [TupleValue(items)], {}))
     vm.space.changes += 1
 
@@ -426,12 +426,14 @@ def dict_update(vm: Any, frame: Frame, instruction: Instruction) -> None:
 @opcode("DICT_MERGE")
 def dict_merge(vm: Any, frame: Frame, instruction: Instruction) -> None:
     if frame.stack[-1].realize().is_constant:
-        raise GraphBreak("an argument after ** is not a mapping")
+        raise GraphBreak("FJ0137", "an argument after ** is not a mapping")
     pairs = mapping_pairs(vm, frame.stack.pop())
     target = frame.stack[-instruction.arg]
     for key, value in pairs:
         if vm.space.contains(target, key):
-            raise GraphBreak(f"multiple values for keyword argument {key.realize().as_python()!r}")
+            raise GraphBreak(
+                "FJ0137", f"multiple values for keyword argument {key.realize().as_python()!r}"
+            )
         vm.space.setitem(target, key, value)
 
 

@@ -132,19 +132,19 @@ def _call(
 def _zero_argument_super(vm: Any, frame: Frame) -> Value:
     names = frame.info.slot_names
     if "__class__" not in names or frame.info.code.co_argcount == 0:
-        raise GraphBreak("super() outside a method")
+        raise GraphBreak("FJ0143", "super() outside a method")
     cell = frame.slots[names.index("__class__")]
     receiver = frame.slots[0]
     if receiver is not None and isinstance(receiver := receiver.realize(), CellValue):
         receiver = receiver.contents
     if cell is None or receiver is None:
-        raise GraphBreak("super() without its first argument")
+        raise GraphBreak("FJ0143", "super() without its first argument")
     cell = cell.realize()
     assert isinstance(cell, CellValue)
     assert cell.contents is not None
     cls = cell.contents.realize()
     if not isinstance(cls, ClassValue):
-        raise GraphBreak("super() in something that is not a class")
+        raise GraphBreak("FJ0143", "super() in something that is not a class")
     return SuperValue(cls.cls, receiver.realize())
 
 
@@ -155,11 +155,11 @@ def call_function_ex(vm: Any, frame: Frame, instruction: Instruction) -> None:
         for key, value in mapping_pairs(vm, frame.stack.pop()):
             text = key.realize().as_python()
             if not isinstance(text, str):
-                raise GraphBreak("keywords that are not strings")
+                raise GraphBreak("FJ0137", "keywords that are not strings")
             kwargs[text] = value
     sequence = frame.stack.pop().realize()
     if sequence.is_constant and not hasattr(sequence.python_type(), "__iter__"):
-        raise GraphBreak("an argument after * is not iterable")
+        raise GraphBreak("FJ0137", "an argument after * is not iterable")
     args = vm.space.items(sequence)
     function = frame.stack.pop()
     frame.stack.pop()  # NULL
@@ -231,7 +231,9 @@ def load_assertion_error(vm: Any, frame: Frame, instruction: Instruction) -> Non
     frame.stack.append(space.load(space.class_source(AssertionError), AssertionError))
 
 
-unsupported("exception groups are handled by CPython", "CHECK_EG_MATCH", "PREP_RERAISE_STAR")
+unsupported(
+    "FJ0144", "exception groups are handled by CPython", "CHECK_EG_MATCH", "PREP_RERAISE_STAR"
+)
 
 # -- with ------------------------------------------------------------------------------------------
 
@@ -267,7 +269,7 @@ def with_except_start(vm: Any, frame: Frame, instruction: Instruction) -> None:
 @opcode("RETURN_GENERATOR")
 def return_generator(vm: Any, frame: Frame, instruction: Instruction) -> None:
     if frame.generator is None:
-        raise GraphBreak("a generator runs as plain Python")
+        raise GraphBreak("FJ0158", "a generator runs as plain Python")
     frame.stack.append(NONE)
 
 
@@ -293,7 +295,7 @@ def send(vm: Any, frame: Frame, instruction: Instruction) -> None:
         value = vm.space.next(receiver)
         returned = NONE
     else:
-        raise GraphBreak("send() to an iterator that is not a generator")
+        raise GraphBreak("FJ0158", "send() to an iterator that is not a generator")
     if value is None:
         frame.stack[-1] = returned
         frame.pc = instruction.target
@@ -302,7 +304,7 @@ def send(vm: Any, frame: Frame, instruction: Instruction) -> None:
 
 
 unsupported(
-    "coroutines run as plain Python",
+    "FJ0138", "coroutines run as plain Python",
     "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH", "END_ASYNC_FOR",
     "ASYNC_GEN_WRAP",
 )  # fmt: skip
@@ -321,7 +323,7 @@ def import_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
     else:
         full = name
     if full not in sys.modules:
-        raise GraphBreak(f"importing {full}, which is not loaded yet")
+        raise GraphBreak("FJ0140", f"importing {full}, which is not loaded yet")
     shown = full if names or level else full.partition(".")[0]
     module = sys.modules[shown]
     source = space.const_source(sys.modules, "sys.modules").child("item", shown)
@@ -335,11 +337,11 @@ def import_from(vm: Any, frame: Frame, instruction: Instruction) -> None:
     if isinstance(module, PythonModuleValue) and not hasattr(module.module, name):
         full = f"{module.module.__name__}.{name}"
         if full not in sys.modules:
-            raise GraphBreak(f"importing {full}, which is not loaded yet")
+            raise GraphBreak("FJ0140", f"importing {full}, which is not loaded yet")
     deliver(vm, frame, vm.space.getattr(module, name))
 
 
-unsupported("`import *` changes all names", "IMPORT_STAR")
+unsupported("FJ0142", "`import *` changes all names", "IMPORT_STAR")
 
 
 @opcode("LOAD_BUILD_CLASS")
@@ -377,4 +379,4 @@ def opcode_match_class(vm: Any, frame: Frame, instruction: Instruction) -> None:
     frame.stack.append(NONE if found is None else TupleValue(found))
 
 
-unsupported("the interactive prompt's expressions", "PRINT_EXPR")
+unsupported("FJ0142", "the interactive prompt's expressions", "PRINT_EXPR")

@@ -30,11 +30,11 @@ def opcode(*names: str) -> Callable[[Handler], Handler]:
     return register
 
 
-def unsupported(reason: str, *names: str) -> None:
+def unsupported(identifier: str, reason: str, *names: str) -> None:
     """These opcodes are graph breaks."""
 
     def handler(interpreter: Any, frame: Any, instruction: Instruction) -> Any:
-        raise GraphBreak(reason)
+        raise GraphBreak(identifier, reason)
 
     opcode(*names)(handler)
 

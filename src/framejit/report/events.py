@@ -66,6 +66,7 @@ class GraphBreak(Event):
     """An instruction could not be captured; a continuation goes on behind it."""
 
     reason: str
+    identifier: str = ""  # of the kind of break, see `problems`
     hint: str = ""
     code: str = ""  # the user's source line
 

@@ -41,7 +41,7 @@ def source_line(filename: str, line: int) -> str:
 
 
 def graph_break_error(
-    reason: str, hint: str, filename: str, line: int, function: str = ""
+    identifier: str, reason: str, hint: str, filename: str, line: int, function: str = ""
 ) -> exc.Unsupported:
     """The error for a graph break under ``fullgraph=True``: at most six lines."""
     where = f", in {function}" if function else ""
@@ -54,34 +54,19 @@ def graph_break_error(
         lines.append(f"    {_cut(code)}")
     lines.append(f"framejit cannot capture this, because: {_cut(reason)}")
     lines.append(_cut(hint or _DEFAULT_HINT))
-    return exc.Unsupported("\n".join(lines))
+    return exc.Unsupported("\n".join(lines), identifier)
 
 
-def side_effect_error(what: str, reason: str, filename: str, line: int) -> exc.Unsupported:
+def side_effect_error(
+    identifier: str, what: str, reason: str, filename: str, line: int
+) -> exc.Unsupported:
     """The error for a function that an operator runs as often as it likes, with a side effect."""
     lines = [reason, f'  File "{filename}", line {line}']
     code = source_line(filename, line)
     if code:
         lines.append(f"    {_cut(code)}")
     lines.append(f"Let {what} answer what it computes and change nothing else.")
-    return exc.Unsupported("\n".join(lines))
-
-
-def backend_error(
-    backend_name: str, filename: str, line: int, cause: BaseException | None, result: object = None
-) -> exc.BackendCompilerFailed:
-    """The error for a backend that raised ``cause``, or returned ``result``, not a callable."""
-    if cause is not None:
-        first = str(cause).strip().splitlines()[:1]
-        what = f"raised {type(cause).__name__}{': ' + first[0] if first else ''}"
-    else:
-        what = f"returned {type(result).__name__} instead of a callable"
-    place = f'\n  for the graph that starts in file "{filename}", line {line}' if filename else ""
-    error = exc.BackendCompilerFailed(
-        backend_name, _cut(f"backend {backend_name!r} {what}") + place
-    )
-    error.__cause__ = cause
-    return error
+    return exc.Unsupported("\n".join(lines), identifier)
 
 
 def warn_internal_error(error: BaseException, function: str, filename: str, line: int) -> None:

@@ -34,12 +34,12 @@ from framejit.values.tensors import TensorValue, from_fx, graph_call, to_fx
 def _apply(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     owner = args[0].realize()
     if not isinstance(owner, ClassValue) or kwargs:
-        raise GraphBreak("an autograd.Function applied with keyword arguments")
+        raise GraphBreak("FJ0119", "an autograd.Function applied with keyword arguments")
     cls, operands = owner.cls, [operand.realize() for operand in args[1:]]
     for name in ("forward", "backward", "setup_context", "vjp", "apply"):
         space.class_attribute(cls, name)
     if getattr(cls, "vjp", None) is not torch.autograd.Function.vjp:
-        raise GraphBreak(f"{cls.__qualname__} has a vjp of its own")
+        raise GraphBreak("FJ0119", f"{cls.__qualname__} has a vjp of its own")
     what = f"{cls.__qualname__}.forward()"
     context = space.call_now(class_value(space, polyfills.FunctionContext), list(operands))
     forward = _PolyfillCall(polyfills.function_forward)
@@ -71,7 +71,7 @@ def _no_free_tensors(stretch: Stretch, given: set[Any], what: str) -> None:
     outside = [n for node in stretch.nodes for n in node.all_input_nodes]
     known = {*stretch.nodes, *given}
     if any(node not in known for node in outside):
-        raise GraphBreak(f"{what} uses a tensor that is not an argument")
+        raise GraphBreak("FJ0119", f"{what} uses a tensor that is not an argument")
 
 
 class _PolyfillCall(Value):
@@ -100,20 +100,24 @@ def _checkpoint(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
     reentrant = named.pop("use_reentrant", ConstantValue(None)).realize().as_python()
     preserve = space.truth(named.pop("preserve_rng_state", ConstantValue(True)))
     if reentrant is None:
-        raise GraphBreak("checkpoint() without use_reentrant, which warns")
+        raise GraphBreak("FJ0120", "checkpoint() without use_reentrant, which warns")
     context = named.get("context_fn")
     if context is not None:
-        raise GraphBreak("checkpoint() with context_fn")
+        raise GraphBreak("FJ0120", "checkpoint() with context_fn")
     named = {name: value for name, value in named.items() if name not in _PLAIN}
     operands = [operand.realize() for operand in args[1:]]
     if reentrant and (named or not _requires_grad(space, operands)):
-        raise GraphBreak("reentrant checkpoint() without an argument that requires a gradient")
+        raise GraphBreak(
+            "FJ0120", "reentrant checkpoint() without an argument that requires a gradient"
+        )
     if not torch.is_grad_enabled():
         return space.call(function, operands, named)
     what = "the function under checkpoint()"
     result, stretch = trial(space, function, operands, what, named, random=True, state=True)
     if reentrant and not _plain_tensors(result.realize()):
-        raise GraphBreak("reentrant checkpoint() of a function that answers no plain tensors")
+        raise GraphBreak(
+            "FJ0120", "reentrant checkpoint() of a function that answers no plain tensors"
+        )
     nested = Nested(space, result, stretch, own=False)
     inputs = nested.lifted([])
     inside = set(stretch.nodes)
@@ -146,7 +150,7 @@ def _requires_grad(space: Space, operands: list[Value]) -> bool:
 
 def _run_by_python(name: str) -> Any:
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        raise GraphBreak(f"{name}() works on the autograd graph")
+        raise GraphBreak("FJ0117", f"{name}() works on the autograd graph")
 
     return handler
 
@@ -164,7 +168,7 @@ for _function in (
 )
 def _change_hooks(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """A graph is compiled with the hooks that are in place where it starts."""
-    raise GraphBreak("saved-tensor hooks change, and a graph has one pair of them")
+    raise GraphBreak("FJ0118", "saved-tensor hooks change, and a graph has one pair of them")
 
 
 @lookaside(_get_value)
@@ -181,7 +185,7 @@ def _torch_graph_break(space: Space, args: list[Value], kwargs: dict[str, Value]
     """Optimizers call it for the sake of ``torch.compile``; for others it means what it says."""
     line = space.line()
     if line is None or line[0] != _get_value.__code__.co_filename:
-        raise GraphBreak("torch._dynamo.graph_break() was called")
+        raise GraphBreak("FJ0135", "torch._dynamo.graph_break() was called")
     return ConstantValue(None)
 
 

@@ -44,7 +44,7 @@ class Value:
 
     def as_python(self) -> Any:
         """The Python object, if it consists of constants only; else GraphBreak."""
-        raise GraphBreak(f"the value of a {self.describe()} is not known while capturing")
+        raise GraphBreak("FJ0136", f"the value of a {self.describe()} is not known while capturing")
 
     def describe(self) -> str:
         """A few words for messages."""
@@ -60,15 +60,15 @@ class Value:
         return space.generic_getattr(self, name)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
-        raise GraphBreak(f"setting attribute {name!r} on a {self.describe()}")
+        raise GraphBreak("FJ0152", f"setting attribute {name!r} on a {self.describe()}")
 
     def delattr(self, space: Space, name: str) -> None:
-        raise GraphBreak(f"deleting attribute {name!r} of a {self.describe()}")
+        raise GraphBreak("FJ0152", f"deleting attribute {name!r} of a {self.describe()}")
 
     def call(
         self, space: Space, args: list[Value], kwargs: dict[str, Value]
     ) -> Value | CallRequest:
-        raise GraphBreak(f"calling a {self.describe()}")
+        raise GraphBreak("FJ0133", f"calling a {self.describe()}")
 
     def getitem(self, space: Space, key: Value) -> Value | CallRequest:
         return space.call_special(self, "__getitem__", [key], "is not subscriptable")
@@ -82,20 +82,20 @@ class Value:
         space.now(space.call_special(self, "__delitem__", [key], complaint))
 
     def contains(self, space: Space, item: Value) -> Value:
-        raise GraphBreak(f"`in` on a {self.describe()}")
+        raise GraphBreak("FJ0155", f"`in` on a {self.describe()}")
 
     def iter(self, space: Space) -> Value:
-        raise GraphBreak(f"iterating over a {self.describe()}")
+        raise GraphBreak("FJ0155", f"iterating over a {self.describe()}")
 
     def next(self, space: Space) -> Value | None:
         """The next element, or None when the iterator is exhausted."""
-        raise GraphBreak(f"next() of a {self.describe()}")
+        raise GraphBreak("FJ0155", f"next() of a {self.describe()}")
 
     def len(self, space: Space) -> Value:
-        raise GraphBreak(f"len() of a {self.describe()}")
+        raise GraphBreak("FJ0155", f"len() of a {self.describe()}")
 
     def truth(self, space: Space) -> bool:
-        raise GraphBreak(f"the truth value of a {self.describe()}")
+        raise GraphBreak("FJ0155", f"the truth value of a {self.describe()}")
 
     def items_now(self, space: Space) -> list[Value] | None:
         """All elements, if that is known without running user code; None if it is not."""

@@ -79,7 +79,7 @@ for _cls in (dict, OrderedDict, defaultdict):
 def _proxy(space: Space, mapping: Value) -> Value:
     plain = container_of(mapping.realize(), DictValue)
     if plain is None:
-        raise GraphBreak("a mapping proxy of something that is not a dict")
+        raise GraphBreak("FJ0156", "a mapping proxy of something that is not a dict")
     if plain.source is not None and not plain.mutated:
         return existing_dict(space, plain.source, plain.obj, types.MappingProxyType)
     proxy = DictValue({}, None, None, types.MappingProxyType)
@@ -197,7 +197,7 @@ def _convert(cls: type, specials: tuple[str, ...]) -> None:
         value = args[0].realize() if args else next(iter(kwargs.values())).realize()
         if is_tensor(value):
             raise GraphBreak(
-                f"{cls.__name__}() of a tensor depends on its data",
+                "FJ0102", f"{cls.__name__}() of a tensor depends on its data",
                 "keep the value in a tensor, or accept the graph break",
             )
         if len(args) == 1 and not kwargs:

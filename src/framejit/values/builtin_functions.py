@@ -188,7 +188,9 @@ def _ask_metaclass(
             fake = getattr(value, "fake", None)
             if function == "isinstance":
                 if fake is None:
-                    raise GraphBreak(f"isinstance() of a {value.describe()} that is not traced")
+                    raise GraphBreak(
+                        "FJ0121", f"isinstance() of a {value.describe()} that is not traced"
+                    )
                 return space.constant(isinstance(fake(space), wanted))
         return space.constant(issubclass(cls, wanted))
     method = space.special_method(classes, hook)
@@ -245,7 +247,7 @@ def _type(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         from framejit.values.local_classes import class_from_parts  # room-internal cycle
 
         return class_from_parts(space, args)
-    raise GraphBreak("making a class")
+    raise GraphBreak("FJ0154", "making a class")
 
 
 @builtin(getattr, 2, 3)
@@ -291,7 +293,7 @@ def _callable(space: Space, value: Value) -> Value:
 @builtin(vars, 0, 1)
 def _vars(space: Space, value: Value | None = None) -> Result:
     if value is None:
-        raise GraphBreak("vars() without an argument")
+        raise GraphBreak("FJ0142", "vars() without an argument")
     return space.getattr(value, "__dict__")
 
 
@@ -327,7 +329,7 @@ for _function, _why in {
     def _refuse(
         space: Space, args: list[Value], kwargs: dict[str, Value], why: str = _why
     ) -> Result:
-        raise GraphBreak(why)
+        raise GraphBreak("FJ0130", why)
 
     LOOKASIDES[_function] = _refuse
 
@@ -549,7 +551,7 @@ def _divmod(space: Space, left: Value, right: Value) -> Result:
     if folded is not None:
         return folded
     if is_tensor(left) or is_tensor(right):
-        raise GraphBreak("divmod() of a tensor")
+        raise GraphBreak("FJ0111", "divmod() of a tensor")
     return space.call_special(left.realize(), "__divmod__", [right], "cannot be divided")
 
 

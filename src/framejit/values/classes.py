@@ -92,7 +92,7 @@ class ClassValue(Value):
             return constant_value(space, known)
         if name == "__dict__":
             if cls in space.class_writes:
-                raise GraphBreak("__dict__ of a class that the program has changed")
+                raise GraphBreak("FJ0156", "__dict__ of a class that the program has changed")
             return space.load(space.class_source(cls).child("attr", "__dict__"), cls.__dict__)
         if issubclass(cls, enum.Enum) and name in cls.__members__:
             space.class_attribute(cls, name)
@@ -162,10 +162,10 @@ class ClassValue(Value):
             )
         inherited = space.class_attribute(type(cls), name)
         if inherited is not None and is_data_descriptor(inherited.raw):
-            raise GraphBreak(f"assigning {name} of {self.describe()}")
+            raise GraphBreak("FJ0152", f"assigning {name} of {self.describe()}")
         special = name.startswith("__") and name.endswith("__")
         if special and self.making is None:  # the class's C-level slots depend on it
-            raise GraphBreak(f"assigning {name} of {self.describe()}")
+            raise GraphBreak("FJ0152", f"assigning {name} of {self.describe()}")
         if value is None:
             found = space.class_attribute(cls, name)
             if found is None or found.owner is not cls:
@@ -211,7 +211,7 @@ class ClassValue(Value):
             if name == "__instancecheck__":
                 return ConstantValue(issubclass(other.python_type(), self.cls))
         if name == "__subclasses__":
-            raise GraphBreak("type.__subclasses__()")
+            raise GraphBreak("FJ0156", "type.__subclasses__()")
         function = getattr(self.cls, name)
         handler = LOOKASIDES.get(function)
         if handler is not None:
@@ -329,7 +329,7 @@ def instantiate(
 
         if is_graph_class(cls):
             return call_in_graph(space, cls, args, kwargs, None)
-        raise GraphBreak(f"making a {cls.__module__}.{cls.__qualname__}")
+        raise GraphBreak("FJ0153", f"making a {cls.__module__}.{cls.__qualname__}")
     if getattr(cls, "__abstractmethods__", None):
         try:
             object.__new__(cls)
@@ -362,7 +362,7 @@ def initialise(
         if found.owner is not object:
             container = getattr(made, "call_method", None)
             if container is None:
-                raise GraphBreak(f"making a {cls.__qualname__}")
+                raise GraphBreak("FJ0153", f"making a {cls.__qualname__}")
             space.now(container(space, "__init__", args, kwargs))
         elif (args or kwargs) and space.class_attribute(cls, "__new__").owner is object:  # type: ignore[union-attr]
             space.raise_error(TypeError, f"{cls.__name__}() takes no arguments")
@@ -386,7 +386,9 @@ def new_instance(
 ) -> Value:
     """``object.__new__`` or the ``__new__`` of the builtin container base."""
     if hasattr(cls, "__del__"):  # it runs when the last reference goes
-        raise GraphBreak(f"an object of class {cls.__qualname__} is made, which has a __del__()")
+        raise GraphBreak(
+            "FJ0153", f"an object of class {cls.__qualname__} is made, which has a __del__()"
+        )
     space.changes += 1
     if issubclass(cls, property):
         return PropertyValue(cls, step=space.step)
@@ -399,7 +401,9 @@ def new_instance(
             return made
     solid = solid_base(cls)
     if solid is not object and not issubclass(solid, BaseException):
-        raise GraphBreak(f"making a {cls.__qualname__}, a subclass of {solid.__qualname__}")
+        raise GraphBreak(
+            "FJ0153", f"making a {cls.__qualname__}, a subclass of {solid.__qualname__}"
+        )
     return made
 
 
@@ -444,7 +448,7 @@ class SuperValue(Value):
         return space.raise_error(AttributeError, f"'super' object has no attribute {name!r}")
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
-        raise GraphBreak("assigning an attribute of super()")
+        raise GraphBreak("FJ0143", "assigning an attribute of super()")
 
 
 class NewMethodValue(Value):
@@ -465,7 +469,7 @@ class NewMethodValue(Value):
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         cls = args[0].realize()
         if not isinstance(cls, ClassValue):
-            raise GraphBreak("__new__ of something that is not a class")
+            raise GraphBreak("FJ0153", "__new__ of something that is not a class")
         if not is_user_class(cls.cls):
             return space.call(cls, args[1:], kwargs)
         return new_instance(space, cls.cls, args[1:], kwargs)
@@ -482,10 +486,10 @@ for _base in (object, *_CONTAINERS):
 def make_super(space: Space, args: list[Value]) -> Value:
     """``super(cls, obj)`` with both arguments given."""
     if len(args) != 2:
-        raise GraphBreak("super() with one argument")
+        raise GraphBreak("FJ0143", "super() with one argument")
     cls = args[0].realize()
     if not isinstance(cls, ClassValue):
-        raise GraphBreak("super() of something that is not a class")
+        raise GraphBreak("FJ0143", "super() of something that is not a class")
     receiver = args[1].realize()
     on_class = isinstance(receiver, ClassValue) and issubclass(receiver.cls, cls.cls)
     if not on_class and not issubclass(receiver.python_type(), cls.cls):

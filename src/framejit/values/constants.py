@@ -152,7 +152,7 @@ class OpaqueValue(Value):
                 isinstance(found.raw, types.FunctionType)
                 or not native.has_generic_getattr(found.owner)
             ):
-                raise GraphBreak(f"attribute {name!r} of a {self.describe()}")
+                raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
         found = space.class_attribute(cls, name)
         data = found is not None and hasattr(type(found.raw), "__set__")
         namespace = getattr(self.obj, "__dict__", None) if cls.__dictoffset__ else None
@@ -166,13 +166,13 @@ class OpaqueValue(Value):
     def truth(self, space: Space) -> bool:
         cls = type(self.obj)
         if space.class_attribute(cls, "__bool__") or space.class_attribute(cls, "__len__"):
-            raise GraphBreak(f"the truth value of a {self.describe()}")
+            raise GraphBreak("FJ0155", f"the truth value of a {self.describe()}")
         return True
 
     def call_method(
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Result:
-        raise GraphBreak(f"calling {type(self.obj).__qualname__}.{name}()")
+        raise GraphBreak("FJ0133", f"calling {type(self.obj).__qualname__}.{name}()")
 
 
 class PythonModuleValue(Value):
@@ -220,7 +220,7 @@ class PythonModuleValue(Value):
             return space.load(asked, obj)
         if found := space.class_attribute(type(module), name):
             if isinstance(found.raw, property):
-                raise GraphBreak(f"the property {name!r} of module {module.__name__}")
+                raise GraphBreak("FJ0151", f"the property {name!r} of module {module.__name__}")
             return space.bind_class_attribute(found, self, type(module), name)
         space.guard(root.child("item", name), "ABSENT")
         return space.raise_error(
@@ -280,7 +280,7 @@ def fold(
         try:
             real_args.append(arg.as_python())
         except GraphBreak:
-            raise GraphBreak(f"{what}() of a {arg.describe()}")
+            raise GraphBreak("FJ0136", f"{what}() of a {arg.describe()}")
     real_kwargs = {name: value.realize().as_python() for name, value in kwargs.items()}
     try:
         result = function(*real_args, **real_kwargs)

@@ -56,7 +56,7 @@ def new_container(
     if base in _CONTENT:
         made = space.call_now(space.constant(base), args, kwargs).realize()
         if not made.is_constant:
-            raise GraphBreak(f"making a {cls.__qualname__} of a value that is not known")
+            raise GraphBreak("FJ0136", f"making a {cls.__qualname__} of a value that is not known")
         return made
     if issubclass(base, dict):
         return DictValue({}, None, None, _dict_kind(cls))
@@ -97,7 +97,7 @@ class FieldValue(Value):
         """``__get__``: the element of the tuple."""
         owner = None if not args else container_of(args[0].realize(), TupleValue)
         if name != "__get__" or owner is None:
-            raise GraphBreak(f"{name}() of a named tuple's field")
+            raise GraphBreak("FJ0133", f"{name}() of a named tuple's field")
         return owner.items[self.index]
 
 

@@ -180,7 +180,7 @@ class DequeValue(ListValue):
                 self.changed(space)
                 return
         if not item.realize().is_constant:
-            raise GraphBreak("deque.remove() of an object that is not in the deque")
+            raise GraphBreak("FJ0136", "deque.remove() of an object that is not in the deque")
         space.raise_error(ValueError, f"{item.realize().as_python()!r} is not in deque")
 
     @method()

@@ -77,7 +77,7 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
     descriptor = space.load(source, raw)
     method = space.special_method(descriptor.realize(), "__get__")
     if method is None:
-        raise GraphBreak(f"the descriptor {name!r} of {cls.__qualname__}")
+        raise GraphBreak("FJ0151", f"the descriptor {name!r} of {cls.__qualname__}")
     return space.call(method, [value, space.load(space.class_source(cls), cls)], {})
 
 
@@ -99,9 +99,9 @@ def _c_data(space: Space, value: Value, name: str) -> Result:
             return space.raise_error(
                 AttributeError, f"{value.python_type().__name__!r} object has no attribute {name!r}"
             )
-        raise GraphBreak(f"attribute {name!r} of a {value.describe()}")
+        raise GraphBreak("FJ0151", f"attribute {name!r} of a {value.describe()}")
     if isinstance(obj, torch.Tensor):
-        raise GraphBreak(f"attribute {name!r} of a tensor")
+        raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
     try:
         content = getattr(obj, name)
     except AttributeError as error:

@@ -68,7 +68,7 @@ class ExceptionValue(ObjectValue):
     ) -> Result:
         if name == "__init__":
             if kwargs:
-                raise GraphBreak(f"keyword arguments of {self.cls.__name__}()")
+                raise GraphBreak("FJ0145", f"keyword arguments of {self.cls.__name__}()")
             self.set_args(args)
             self.note(space)
             return ConstantValue(None)
@@ -79,8 +79,8 @@ class ExceptionValue(ObjectValue):
 
             return exception_text(space, self)
         if name == "add_note":
-            raise GraphBreak("BaseException.add_note()")
-        raise GraphBreak(f"calling {self.cls.__qualname__}.{name}()")
+            raise GraphBreak("FJ0146", "BaseException.add_note()")
+        raise GraphBreak("FJ0146", f"calling {self.cls.__qualname__}.{name}()")
 
     def plain_setattr(self, space: Space, name: str, value: Value) -> None:
         if name == "__cause__":
@@ -123,16 +123,16 @@ def make_exception(
     found = space.class_attribute(cls, "__new__")
     assert found is not None
     if type(found.raw) in (staticmethod, types.FunctionType):
-        raise GraphBreak(f"making a {cls.__qualname__}, which has its own __new__")
+        raise GraphBreak("FJ0145", f"making a {cls.__qualname__}, which has its own __new__")
     init = space.class_attribute(cls, "__init__")
     assert init is not None
     stateful = issubclass(cls, STATEFUL)
     if type(init.raw) is types.FunctionType:
         if stateful:
-            raise GraphBreak(f"making a {cls.__qualname__}, which has its own __init__")
+            raise GraphBreak("FJ0145", f"making a {cls.__qualname__}, which has its own __init__")
         return initialise(space, new_exception(space, cls, args), cls, args, kwargs)
     if kwargs:
-        raise GraphBreak(f"making a {cls.__qualname__} with keyword arguments")
+        raise GraphBreak("FJ0145", f"making a {cls.__qualname__} with keyword arguments")
     space.changes += 1
     return _stateful(space, cls, args) if stateful else new_exception(space, cls, args)
 
@@ -144,7 +144,7 @@ def _stateful(space: Space, cls: type[BaseException], args: list[Value]) -> Valu
         for value in args[1:]:
             members = [item.realize() for item in space.items(value)]
             if not all(isinstance(item, ExceptionValue) for item in members):
-                raise GraphBreak("an exception group of other things than exceptions")
+                raise GraphBreak("FJ0145", "an exception group of other things than exceptions")
             real.append([_sample(space, item) for item in members])
     else:
         real = [arg.realize().as_python() for arg in args]
@@ -167,7 +167,7 @@ def _sample(space: Space, value: Any) -> BaseException:
         return value.model  # type: ignore[no-any-return]
     if not value.cls.__flags__ & 0x200 and value.source is None:
         return value.cls(*[arg.realize().as_python() for arg in value.args(space)])  # type: ignore[no-any-return]
-    raise GraphBreak(f"an exception group with a {value.describe()}")
+    raise GraphBreak("FJ0145", f"an exception group with a {value.describe()}")
 
 
 def _wrap_exception(space: Space, source: Source, obj: BaseException) -> Value:
@@ -193,7 +193,7 @@ def matches(space: Space, value: Value, classes: Value) -> bool:
         return issubclass(value.python_type(), classes.cls)
     items = classes.items_now(space)
     if items is None:
-        raise GraphBreak(f"catching a {classes.describe()}")
+        raise GraphBreak("FJ0146", f"catching a {classes.describe()}")
     return any(matches(space, value, item) for item in items)
 
 

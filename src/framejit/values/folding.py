@@ -80,5 +80,7 @@ def fold(space: Space, function: Any, args: list[Value], kwargs: dict[str, Value
     if result is None:
         name = getattr(function, "__qualname__", repr(function))
         kinds = ", ".join(arg.realize().describe() for arg in [*args, *kwargs.values()])
-        raise GraphBreak(f"{name}() of values that are not known while capturing ({kinds})")
+        raise GraphBreak(
+            "FJ0136", f"{name}() of values that are not known while capturing ({kinds})"
+        )
     return result

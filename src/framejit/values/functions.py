@@ -150,9 +150,11 @@ class FunctionValue(Value):
             if wrapped is not None:
                 inner = getattr(wrapped.realize(), "function", None)
                 if reason == inline_policy.KEPT_OUT and not inline_policy.is_uncovered(inner):
-                    raise GraphBreak(f"calling {self.name}(): torch keeps it out of graphs")
+                    raise GraphBreak(
+                        "FJ0131", f"calling {self.name}(): torch keeps it out of graphs"
+                    )
                 return space.call(wrapped, args, kwargs)
-            raise GraphBreak(f"calling {self.name}(): {reason}")
+            raise GraphBreak("FJ0131", f"calling {self.name}(): {reason}")
         return self.inline(space, args, kwargs)
 
     def inline(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
@@ -160,7 +162,7 @@ class FunctionValue(Value):
         slots = self.bind(space, args, kwargs)
         if self.code.co_flags & _GENERATOR_FLAGS:
             if self.code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-                raise GraphBreak(f"calling the coroutine function {self.name}()")
+                raise GraphBreak("FJ0138", f"calling the coroutine function {self.name}()")
             from framejit.values.generators import GeneratorValue
 
             return GeneratorValue(CallRequest(self, slots), space.step)
@@ -254,7 +256,7 @@ class FunctionValue(Value):
             function(*[None] * len(args), **dict.fromkeys(kwargs))
         except TypeError as error:
             space.raise_real(error)
-        raise GraphBreak(f"the arguments of {self.name}() do not fit")
+        raise GraphBreak("FJ0137", f"the arguments of {self.name}() do not fit")
 
     def default_values(self, space: Space) -> list[Value]:
         """The values of ``__defaults__``; guarded in number, lazy in content."""
@@ -302,7 +304,7 @@ class FunctionValue(Value):
     ) -> Result:
         """A C-level method of functions: binding by hand."""
         if name != "__get__" or kwargs or not 1 <= len(args) <= 2:
-            raise GraphBreak(f"calling {name}() of a {self.describe()}")
+            raise GraphBreak("FJ0133", f"calling {name}() of a {self.describe()}")
         receiver = args[0].realize()
         if receiver.is_constant and receiver.as_python() is None:
             return self
@@ -350,7 +352,7 @@ class FunctionValue(Value):
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         if name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__dict__"):
-            raise GraphBreak(f"assigning {name} of {self.describe()}")
+            raise GraphBreak("FJ0152", f"assigning {name} of {self.describe()}")
         if name in ("__name__", "__qualname__") and self.function is None:
             if name == "__qualname__":
                 self.name = str(value.realize().as_python())
@@ -383,8 +385,8 @@ def directives_call(
     if mark == "graph_break":
         given = [a.realize() for a in (*args, *kwargs.values())]
         why = f": {given[0].as_python()}" if given and given[0].is_constant else ""
-        raise GraphBreak(f"framejit.graph_break() was called{why}")
-    raise GraphBreak(f"{value.name} is marked with framejit.{mark}")
+        raise GraphBreak("FJ0135", f"framejit.graph_break() was called{why}")
+    raise GraphBreak("FJ0134", f"{value.name} is marked with framejit.{mark}")
 
 
 @wraps(types.FunctionType)
@@ -511,7 +513,7 @@ def call_builtin_method(
     receiver = receiver.realize()
     method = getattr(receiver, "call_method", None)
     if method is None:
-        raise GraphBreak(f"calling {name}() of a {receiver.describe()}")
+        raise GraphBreak("FJ0132", f"calling {name}() of a {receiver.describe()}")
     return method(space, name, args, kwargs)
 
 
@@ -561,13 +563,13 @@ class BuiltinValue(Value):
             mark = directives.mark_of(function)
             if mark == "allow_in_graph":
                 return call_in_graph(space, function, args, kwargs, None)
-            raise GraphBreak(f"{self.describe()} is marked with framejit.{mark}")
+            raise GraphBreak("FJ0134", f"{self.describe()} is marked with framejit.{mark}")
         if is_graph_function(function):
             return call_in_graph(space, function, args, kwargs, None)
         owner = getattr(function, "__objclass__", None)
         if owner is not None:
             if not args:
-                raise GraphBreak(f"calling {self.describe()} without a receiver")
+                raise GraphBreak("FJ0132", f"calling {self.describe()} without a receiver")
             name = function.__name__
             if owner is object:
                 from framejit.values.objects import object_method
@@ -578,7 +580,7 @@ class BuiltinValue(Value):
             from framejit.values.constants import fold
 
             return fold(space, function, args, kwargs, self.describe())
-        raise GraphBreak(f"calling the {self.describe()}")
+        raise GraphBreak("FJ0132", f"calling the {self.describe()}")
 
 
 @wraps(

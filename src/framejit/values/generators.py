@@ -92,7 +92,7 @@ class GeneratorValue(Value):
         elif name in ("send", "__next__"):
             thrown = None
         else:
-            raise GraphBreak(f"generator.{name}()")
+            raise GraphBreak("FJ0158", f"generator.{name}()")
         sent = args[0] if name == "send" else ConstantValue(None)
         if not self.started and not self.finished and thrown is None:
             plain = sent.realize()
@@ -138,7 +138,7 @@ class GeneratorValue(Value):
             self._close(space)
         except Raised as error:
             kind = error.value.python_type().__name__
-            raise GraphBreak(f"{kind} is raised in a generator that is dropped")
+            raise GraphBreak("FJ0158", f"{kind} is raised in a generator that is dropped")
         self.dropped = True
 
 
@@ -152,5 +152,5 @@ def _exception(space: Space, args: list[Value]) -> Value:
         none = given.is_constant and given.as_python() is None
         return space.call_now(value, [] if none else [given])
     if not issubclass(value.python_type(), BaseException):
-        raise GraphBreak("generator.throw() of something that is not an exception")
+        raise GraphBreak("FJ0158", "generator.throw() of something that is not an exception")
     return value

@@ -47,7 +47,7 @@ def _operator_body(space: Space, function: Value, operands: list[Value], what: s
         result, stretch = trial(space, function, operands, what)
     except SideEffect as effect:
         filename, line = space.line() or ("", 0)
-        raise side_effect_error(what, effect.reason, filename, line)
+        raise side_effect_error(effect.identifier, what, effect.reason, filename, line)
     return Nested(space, result, stretch, own=True)
 
 
@@ -63,13 +63,13 @@ def _cond(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         chosen = "true_fn" if space.truth(predicate) else "false_fn"
         return space.call(named[chosen], operands, {})
     if not isinstance(predicate, TensorValue):
-        raise GraphBreak(f"torch.cond() with a {predicate.describe()} as predicate")
+        raise GraphBreak("FJ0123", f"torch.cond() with a {predicate.describe()} as predicate")
     branches = []
     given = [tensor.proxy(space) for item in operands for tensor in tensors_in(item)]
     for name in ("true_fn", "false_fn"):
         branches.append(_operator_body(space, named[name], operands, "a branch of torch.cond()"))
     if structure(branches[0].result) != structure(branches[1].result):
-        raise GraphBreak("the branches of torch.cond() answer different structures")
+        raise GraphBreak("FJ0123", "the branches of torch.cond() answer different structures")
     inputs = dict.fromkeys(given)
     for branch in branches:
         inputs.update(dict.fromkeys(branch.lifted([])))
@@ -103,14 +103,16 @@ def _while_loop(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
     carried = named["carried_inputs"].realize()
     given = tensors_in(carried)
     if len(given) != _leaves(carried):
-        raise GraphBreak("while_loop() carries something that is no tensor")
+        raise GraphBreak("FJ0123", "while_loop() carries something that is no tensor")
     inner, inputs = _stand_ins(space, carried)
     parts = []
     for name in ("cond_fn", "body_fn"):
         what = f"the {name} of while_loop()"
         parts.append(_operator_body(space, named[name], space.items(inner), what))
     if len(parts[0].outputs) != 1 or len(parts[1].outputs) != len(given):
-        raise GraphBreak("the functions of while_loop() answer something else than they carry")
+        raise GraphBreak(
+            "FJ0123", "the functions of while_loop() answer something else than they carry"
+        )
     own = _nodes(space, inputs)
     lifted = list(dict.fromkeys([n for part in parts for n in part.lifted(own)]))
     parts[0].unpacked = True
@@ -149,10 +151,10 @@ def _scan(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     reverse = space.truth(named.get("reverse", ConstantValue(False)))
     carried, sliced = tensors_in(init), tensors_in(xs)
     if not sliced or not carried or any(len(x.metadata().shape) <= dim for x in sliced):
-        raise GraphBreak("scan() of something else than tensors")
+        raise GraphBreak("FJ0123", "scan() of something else than tensors")
     moved = [_moved(space, x, dim, 0, reverse) for x in sliced]
     if any(x.metadata().shape[0] == 0 for x in moved):
-        raise GraphBreak("scan() over nothing")
+        raise GraphBreak("FJ0123", "scan() over nothing")
     inner_init, init_inputs = _stand_ins(space, init)
     slices = _first_slices(space, moved)
     body = _operator_body(space, named["combine_fn"],
@@ -161,7 +163,9 @@ def _scan(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     answer = body.result.realize()
     pair = answer.items if type(answer) is TupleValue else []  # type: ignore[attr-defined]
     if len(pair) != 2 or structure(pair[0]) != structure(init):
-        raise GraphBreak("the combine_fn of scan() answers something else than a carry like init")
+        raise GraphBreak(
+            "FJ0123", "the combine_fn of scan() answers something else than a carry like init"
+        )
     own = _nodes(space, [*init_inputs, *slices])
     lifted = body.lifted(own)
     module = body.node("scan_combine", [*own, *lifted])
@@ -195,13 +199,13 @@ def _moved_back(space: Space, y: Value, dim: int, reverse: bool) -> Value:
 @lookaside(higher_order_map)
 def _map(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     if kwargs:
-        raise GraphBreak("map() with keyword arguments")
+        raise GraphBreak("FJ0123", "map() with keyword arguments")
     function, xs, *rest = args
     sliced = tensors_in(xs)
     if not sliced or any(len(x.metadata().shape) == 0 for x in sliced):
-        raise GraphBreak("map() of something else than tensors")
+        raise GraphBreak("FJ0123", "map() of something else than tensors")
     if any(x.metadata().shape[0] == 0 for x in sliced):
-        raise GraphBreak("map() over nothing")
+        raise GraphBreak("FJ0123", "map() over nothing")
     slices = _first_slices(space, sliced)
     body = _operator_body(space, function, [refilled(xs, list(slices)), *rest],
                           "the function of map()")  # fmt: skip
@@ -228,16 +232,16 @@ def transform(
     """
     given = [operand.realize() for operand in operands]
     if not given or not all(isinstance(operand, TensorValue) for operand in given):
-        raise GraphBreak(f"torch.func.{name}() of something else than tensors")
+        raise GraphBreak("FJ0123", f"torch.func.{name}() of something else than tensors")
     inputs = [stand_in(space, operand) for operand in given]  # type: ignore[arg-type]
     what = f"the function under torch.func.{name}()"
     result, stretch = trial(space, function, list(inputs), what, state=True)
     body = Nested(space, result, stretch, own=False)
     if not body.outputs or _leaves(result) != len(body.outputs):
-        raise GraphBreak(f"{what} answers something else than tensors")
+        raise GraphBreak("FJ0123", f"{what} answers something else than tensors")
     simple = isinstance(result.realize(), TensorValue)
     if not simple and name not in ("vjp", "jvp"):
-        raise GraphBreak(f"{what} answers several tensors")
+        raise GraphBreak("FJ0123", f"{what} answers several tensors")
     own = _nodes(space, inputs)
     lifted = body.lifted(own)
     body.unpacked = simple
@@ -260,7 +264,7 @@ def _gradient(name: str) -> Any:
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         function, argnums, has_aux, operands, named = args
         if space.truth(has_aux) or space.truth(named) or kwargs:
-            raise GraphBreak(f"torch.func.{name}() with has_aux or keyword arguments")
+            raise GraphBreak("FJ0123", f"torch.func.{name}() with has_aux or keyword arguments")
         options = {"argnums": _plain(argnums)}
         return transform(space, name, function, space.items(operands), options)
 
@@ -282,7 +286,7 @@ def _jacobian(name: str) -> Any:
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         named = dict(zip(("func", "argnums"), args, strict=False)) | kwargs
         if named.keys() - {"func", "argnums"}:
-            raise GraphBreak(f"torch.func.{name}() with {', '.join(named)}")
+            raise GraphBreak("FJ0123", f"torch.func.{name}() with {', '.join(named)}")
         argnums = named.get("argnums", ConstantValue(0))
         return call_polyfill(
             space, polyfills.jacobian, [ConstantValue(name), named["func"], argnums]
@@ -298,7 +302,7 @@ for _name in ("jacrev", "jacfwd", "hessian"):
 @lookaside(torch.func.jvp)
 def _jvp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     if len(args) != 3 or kwargs:
-        raise GraphBreak("torch.func.jvp() with options")
+        raise GraphBreak("FJ0123", "torch.func.jvp() with options")
     function, primals, tangents = args
     return transform(space, "jvp", function, space.items(primals), {}, space.items(tangents))
 
@@ -306,7 +310,7 @@ def _jvp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
 @lookaside(torch.func.vjp)
 def _vjp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     if kwargs or len(args) < 2:
-        raise GraphBreak("torch.func.vjp() with options")
+        raise GraphBreak("FJ0123", "torch.func.vjp() with options")
     return call_polyfill(space, polyfills.vjp, args)
 
 
@@ -323,7 +327,7 @@ def _pull_back(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Res
 def _vmap(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     function, in_dims, out_dims, randomness, chunk_size, *operands = args
     if kwargs or space.truth(chunk_size):
-        raise GraphBreak("torch.vmap() with keyword arguments or chunks")
+        raise GraphBreak("FJ0123", "torch.vmap() with keyword arguments or chunks")
     dims: dict[TensorValue, int | None] = {}
     sliced: dict[TensorValue, TensorValue] = {}
 
@@ -332,7 +336,7 @@ def _vmap(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         if isinstance(value, TensorValue):
             number = dim.as_python()
             if value in dims and dims[value] != number:
-                raise GraphBreak("torch.vmap() of one tensor along two dimensions")
+                raise GraphBreak("FJ0123", "torch.vmap() of one tensor along two dimensions")
             dims[value] = number
             if value not in sliced:
                 part = _one_slice(space, value, number)
@@ -346,22 +350,24 @@ def _vmap(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
             made = [slices(item, part) for item, part in zip(items, parts, strict=True)]
             return ListValue(made) if isinstance(value, ListValue) else TupleValue(made)
         if isinstance(value, DictValue):
-            raise GraphBreak("torch.vmap() of a dict")
+            raise GraphBreak("FJ0123", "torch.vmap() of a dict")
         return value
 
     inner = slices(TupleValue(list(operands)), in_dims)
     if not any(dim is not None for dim in dims.values()):
-        raise GraphBreak("torch.vmap() without a dimension to map over")
+        raise GraphBreak("FJ0123", "torch.vmap() without a dimension to map over")
     result, stretch = trial(space, function, space.items(inner), "the function under torch.vmap()")
     if not out_dims.realize().is_constant:
-        raise GraphBreak("torch.vmap() with several out_dims")
+        raise GraphBreak("FJ0123", "torch.vmap() with several out_dims")
     outputs = [tensor.proxy(space) for tensor in tensors_in(result)]
     if len(set(outputs)) != len(outputs) or not outputs:
-        raise GraphBreak("a function under torch.vmap() answers one tensor twice, or none")
+        raise GraphBreak(
+            "FJ0123", "a function under torch.vmap() answers one tensor twice, or none"
+        )
     parts = [part.proxy(space) for part in sliced.values()]
     lifted = [n for n in stretch.used_from_outside(outputs) if n not in parts]
     if {value.proxy(space) for value in dims}.intersection(lifted):
-        raise GraphBreak("a function under torch.vmap() also uses the whole tensor")
+        raise GraphBreak("FJ0123", "a function under torch.vmap() also uses the whole tensor")
     module = space.builder.add_module("vmap_body", stretch.module([*parts, *lifted], outputs))
     every_dim = (*dims.values(), *([None] * len(lifted)))
     out = (out_dims.realize().as_python(),) * len(outputs)
@@ -381,7 +387,7 @@ def _one_slice(space: Space, value: TensorValue, dim: int | None) -> Value:
         return graph_call_method(space, "clone", [value], {})  # type: ignore[return-value]
     shape = list(value.metadata().shape)
     if not -len(shape) <= dim < len(shape):
-        raise GraphBreak("torch.vmap() along a dimension that a tensor does not have")
+        raise GraphBreak("FJ0123", "torch.vmap() along a dimension that a tensor does not have")
     if shape.pop(dim) == 0:
         return graph_call_method(space, "new_empty", [value, space.constant(shape)], {})  # type: ignore[return-value]
     return graph_call_method(space, "select", [value, ConstantValue(dim), ConstantValue(0)], {})  # type: ignore[return-value]

@@ -34,13 +34,13 @@ def _described(space: Space, value: Value) -> Any:
         for name in ("__init__", "__new__"):
             space.class_attribute(value.cls, name)
         return value.cls
-    raise GraphBreak(f"the signature of a {value.describe()}")
+    raise GraphBreak("FJ0162", f"the signature of a {value.describe()}")
 
 
 @lookaside(inspect.signature)
 def _signature(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     if len(args) != 1 or kwargs:
-        raise GraphBreak("inspect.signature() with options")
+        raise GraphBreak("FJ0162", "inspect.signature() with options")
     value = args[0].realize()
     skip_first = False
     if isinstance(value, MethodValue):
@@ -48,7 +48,7 @@ def _signature(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Res
     elif isinstance(value, ObjectValue):
         method = space.special_method(value, "__call__")
         if not isinstance(method, MethodValue):
-            raise GraphBreak(f"the signature of a {value.describe()}")
+            raise GraphBreak("FJ0162", f"the signature of a {value.describe()}")
         value, skip_first = method.function.realize(), True
     try:
         signature = inspect.signature(_described(space, value))

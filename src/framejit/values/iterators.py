@@ -55,7 +55,7 @@ class IteratorValue(Value):
             return item
         if name == "__length_hint__" and (rest := self.rest(space)) is not None:
             return space.constant(len(rest))
-        raise GraphBreak(f"{self.python_type().__name__}.{name}()")
+        raise GraphBreak("FJ0133", f"{self.python_type().__name__}.{name}()")
 
     def rest(self, space: Space) -> list[Value] | None:
         """The elements still to come, when that is known without running code."""
@@ -205,7 +205,9 @@ class DictIterator(IteratorValue):
             kind = "OrderedDict" if self.kind is OrderedDict else "dictionary"
             if mapping.size(space) != len(self.keys):
                 space.raise_error(RuntimeError, f"{kind} changed size during iteration")
-            raise GraphBreak(f"the keys of a {kind} were replaced while iterating over it")
+            raise GraphBreak(
+                "FJ0166", f"the keys of a {kind} were replaced while iterating over it"
+            )
         if self.index >= len(self.keys):
             self.dict = None
             return None

@@ -65,14 +65,16 @@ class UserKey:
     def __eq__(self, other: object) -> bool:
         if type(other) is ObjectKey:
             if not isinstance(other.target, Value):
-                raise GraphBreak("a key with its own __eq__ is compared with an existing object")
+                raise GraphBreak(
+                    "FJ0157", "a key with its own __eq__ is compared with an existing object"
+                )
             value: Value = other.target
         elif type(other) is UserKey:
             value = other.target
         elif is_plain(other):
             value = self.space.constant(other)
         else:
-            raise GraphBreak("a key with its own __eq__ is compared with a container")
+            raise GraphBreak("FJ0157", "a key with its own __eq__ is compared with a container")
         return self.space.equal(self.target, value)
 
     def __hash__(self) -> int:
@@ -122,9 +124,9 @@ class ReferenceKey:
 def separate(key: Any, keys: Iterable[Any]) -> None:
     """A graph break when ``key`` and one of ``keys`` could be an address and the same number."""
     if mentions(key, _is_address) and any(mentions(other, _is_large) for other in keys):
-        raise GraphBreak("an address is compared with a number")
+        raise GraphBreak("FJ0159", "an address is compared with a number")
     if mentions(key, _is_large) and any(mentions(other, _is_address) for other in keys):
-        raise GraphBreak("an address is compared with a number")
+        raise GraphBreak("FJ0159", "an address is compared with a number")
 
 
 def mentions(key: Any, test: Callable[[Any], bool]) -> bool:
@@ -157,7 +159,7 @@ def hash_known_here(space: Space, obj: Any) -> None:
         asked = space.const_source(obj, str(obj)).child("call", hash)
         space.guard(asked, "EQUALS_MATCH", hash(obj))
     elif not isinstance(obj, (int, float, complex, list, dict, set)):
-        raise GraphBreak("hash() depends on the address of an object")
+        raise GraphBreak("FJ0159", "hash() depends on the address of an object")
 
 
 _by_address: dict[type, bool] = {}
@@ -229,6 +231,7 @@ def key_of_object(space: Space, value: Value) -> Any:
                 space.raise_error(TypeError, "__hash__ method should return an integer")
             return UserKey(space, value, hash(number))
         raise GraphBreak(
+            "FJ0157",
             f"a {value.describe()} with its own __hash__ is used as a key of a dict or set"
         )
     real = real_object(value)
@@ -306,7 +309,9 @@ def key_of_real(obj: Any) -> Any:
         return ObjectKey(obj)
     if issubclass(kind, weakref.ReferenceType) and obj() is not None:
         return ReferenceKey(key_of_real(obj()))
-    raise GraphBreak(f"a dict or set has a key of type {kind.__qualname__} with its own __hash__")
+    raise GraphBreak(
+        "FJ0157", f"a dict or set has a key of type {kind.__qualname__} with its own __hash__"
+    )
 
 
 def real_key(key: Any) -> tuple[bool, Any]:

@@ -76,7 +76,7 @@ class DescriptorValue(Value):
             function = self.parts.get("__func__") or self.parts.get("fget")
             if function is not None and name == "__wrapped__" and self.kind is not property:
                 return function
-            raise GraphBreak(f"attribute {name!r} of a new {self.kind.__name__}")
+            raise GraphBreak("FJ0151", f"attribute {name!r} of a new {self.kind.__name__}")
         return space.generic_getattr(self, name)
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
@@ -90,7 +90,7 @@ class DescriptorValue(Value):
     ) -> Result:
         field = {"getter": "fget", "setter": "fset", "deleter": "fdel"}.get(name)
         if field is None or self.kind is not property or len(args) != 1 or kwargs:
-            raise GraphBreak(f"{self.kind.__name__}.{name}()")
+            raise GraphBreak("FJ0151", f"{self.kind.__name__}.{name}()")
         return DescriptorValue(property, {**self.parts, field: args[0]})
 
 
@@ -100,7 +100,7 @@ def _descriptor_maker(kind: type) -> None:
     @lookaside(kind)
     def make(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         if len(args) > len(names) or not set(kwargs) <= set(names):
-            raise GraphBreak(f"making a {kind.__name__} with these arguments")
+            raise GraphBreak("FJ0151", f"making a {kind.__name__} with these arguments")
         given = dict(zip(names, args, strict=False)) | kwargs
         none = [n for n, v in given.items() if v.realize().is_constant and not v.truth(space)]
         return DescriptorValue(kind, {n: v for n, v in given.items() if n not in none})
@@ -182,7 +182,7 @@ class Making:
 def _build_class(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     body, title, *bases = [arg.realize() for arg in args]
     if kwargs or not isinstance(body, FunctionValue):
-        raise GraphBreak("a class statement with keyword arguments")
+        raise GraphBreak("FJ0154", "a class statement with keyword arguments")
     real_bases = tuple(_plain_base(space, base) for base in bases)
     text = str(title.as_python())
     meta = abc.ABCMeta if any(type(base) is abc.ABCMeta for base in real_bases) else type
@@ -201,10 +201,12 @@ def _build_class(space: Space, args: list[Value], kwargs: dict[str, Value]) -> R
 def _plain_base(space: Space, base: Value) -> type:
     """The real class, if nothing of its runs when a subclass is made."""
     if not isinstance(base, ClassValue) or type(base.cls) not in (type, abc.ABCMeta):
-        raise GraphBreak(f"a class statement with a base of another kind ({base.describe()})")
+        raise GraphBreak(
+            "FJ0154", f"a class statement with a base of another kind ({base.describe()})"
+        )
     hook = space.class_attribute(base.cls, "__init_subclass__")
     if hook is not None and hook.owner is not object:
-        raise GraphBreak(f"{base.cls.__qualname__} has an __init_subclass__")
+        raise GraphBreak("FJ0154", f"{base.cls.__qualname__} has an __init_subclass__")
     return base.cls
 
 
@@ -221,11 +223,11 @@ def make_class(
     }  # fmt: skip
     for name in ("__eq__", "__hash__", "__slots__"):
         if type(namespace.get(name)) is _StandIn:
-            raise GraphBreak(f"a class statement with a computed {name}")
+            raise GraphBreak("FJ0154", f"a class statement with a computed {name}")
     try:
         template = meta(title, real_bases, namespace)
     except Exception as error:
-        raise GraphBreak(f"a class statement raises {type(error).__name__}: {error}")
+        raise GraphBreak("FJ0154", f"a class statement raises {type(error).__name__}: {error}")
     space.changes += 1
     making = Making(meta, [ConstantValue(title), TupleValue(bases)], {})
     making.names = {name: v for name, v in names.items() if name not in later}
@@ -297,13 +299,13 @@ def _process_class(space: Space, args: list[Value], kwargs: dict[str, Value]) ->
     named = dict(zip(names, args[1:], strict=False)) | kwargs
     options = {name: value.realize().as_python() for name, value in named.items()}
     if not isinstance(cls, ClassValue) or cls.making is None or options.get("slots"):
-        raise GraphBreak("@dataclass on a class that exists already, or with slots")
+        raise GraphBreak("FJ0154", "@dataclass on a class that exists already, or with slots")
     template, written = cls.cls, space.class_writes[cls.cls]
     before = dict(vars(template))
     for name in before.get("__annotations__", ()):
         default = written.get(name)
         if default is not None and before.get(name) is not _real(default):
-            raise GraphBreak(f"the default of the field {name!r} is not a constant")
+            raise GraphBreak("FJ0154", f"the default of the field {name!r} is not a constant")
     try:
         dataclasses._process_class(template, **options)  # type: ignore[attr-defined]
     except (TypeError, ValueError) as error:
@@ -329,12 +331,12 @@ def class_from_parts(space: Space, args: list[Value]) -> Value:
     title, bases, namespace = [arg.realize() for arg in args]
     mapping = container_of(namespace, DictValue)
     if mapping is None:
-        raise GraphBreak("making a class from something that is not a dict")
+        raise GraphBreak("FJ0154", "making a class from something that is not a dict")
     names = {}
     for key in mapping.keys_in_order(space):
         pair = mapping.lookup(space, key)
         if not isinstance(key, str) or pair is None:
-            raise GraphBreak("making a class with names that are not strings")
+            raise GraphBreak("FJ0154", "making a class with names that are not strings")
         names[key] = pair[1]
     names.setdefault("__module__", ConstantValue(space.namespace().get("__name__")))
     parents = [base.realize() for base in space.items(bases)]

@@ -77,7 +77,7 @@ class DictValue(ContainerValue):
         pairs = self.items.values()
         plain = {k.realize().as_python(): v.realize().as_python() for k, v in pairs}
         if self.cls is defaultdict:
-            raise GraphBreak("a defaultdict is not a constant")
+            raise GraphBreak("FJ0136", "a defaultdict is not a constant")
         return plain if self.cls is dict else self.cls(plain)
 
     @property
@@ -518,7 +518,7 @@ class InstanceDictValue(DictValue):
 
     @property
     def items(self) -> dict[Any, Pair]:
-        raise GraphBreak("the whole __dict__ of an object is needed at once")
+        raise GraphBreak("FJ0156", "the whole __dict__ of an object is needed at once")
 
     def look_at_all(self, space: Space) -> None:
         return
@@ -531,7 +531,7 @@ class InstanceDictValue(DictValue):
 
     def store(self, space: Space, key: Any, key_value: Value, value: Value) -> None:
         if not isinstance(key, str):
-            raise GraphBreak("storing a key that is not a string in an object's __dict__")
+            raise GraphBreak("FJ0156", "storing a key that is not a string in an object's __dict__")
         if self.owner.instance_attribute(space, key) is None:
             self.version += 1
         self.owner.store(space, key, value)
@@ -600,7 +600,7 @@ def wrap_mapping_proxy(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source, "TYPE_MATCH", types.MappingProxyType)
     content = proxied(obj)
     if not isinstance(content, dict):
-        raise GraphBreak("a mapping proxy over something that is not a dict")
+        raise GraphBreak("FJ0156", "a mapping proxy over something that is not a dict")
     value = existing_dict(space, source.child("proxied"), content, types.MappingProxyType)
     return space.remember(obj, value)
 

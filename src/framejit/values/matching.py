@@ -44,7 +44,7 @@ def match_class(
     """The attributes that a class pattern binds, or None if the subject does not match."""
     subject, cls = subject.realize(), cls.realize()
     if not isinstance(cls, ClassValue):
-        raise GraphBreak("a class pattern with something that is not a class")
+        raise GraphBreak("FJ0146", "a class pattern with something that is not a class")
     if not issubclass(subject.python_type(), cls.cls):
         return None
     found: list[Value] = []
@@ -56,10 +56,12 @@ def match_class(
                 found.append(subject)
                 positional = 0
             else:
-                raise GraphBreak(f"{cls.cls.__qualname__}() accepts no positional sub-patterns")
+                raise GraphBreak(
+                    "FJ0146", f"{cls.cls.__qualname__}() accepts no positional sub-patterns"
+                )
         else:
             if len(args.raw) < positional:
-                raise GraphBreak(f"{cls.cls.__qualname__}() accepts fewer sub-patterns")
+                raise GraphBreak("FJ0146", f"{cls.cls.__qualname__}() accepts fewer sub-patterns")
             wanted = [*args.raw[:positional], *wanted]
     for name in wanted:
         try:

@@ -131,7 +131,9 @@ class ContainerValue(Value):
             return space.constant(repr(self.as_python()))
         if name == "__format__" and len(args) == 1:
             return space.constant(format(self.as_python(), args[0].realize().as_python()))
-        raise GraphBreak(f"{self.python_type().__name__}.{name}() is not known to framejit")
+        raise GraphBreak(
+            "FJ0133", f"{self.python_type().__name__}.{name}() is not known to framejit"
+        )
 
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
@@ -152,7 +154,7 @@ def count_error(
         find()(*[None] * len(args), **dict.fromkeys(kwargs))
     except TypeError as error:
         space.raise_real(error)
-    raise GraphBreak("arguments in a form that framejit does not know for this method")
+    raise GraphBreak("FJ0137", "arguments in a form that framejit does not know for this method")
 
 
 def container_of(value: Value, kind: type[Container]) -> Container | None:
@@ -184,7 +186,7 @@ def index_of(space: Space, value: Value, complaint: str = "") -> int:
         return value.as_python()
     elif is_tensor(value):
         raise GraphBreak(
-            "a tensor is used as an index, which depends on its data",
+            "FJ0102", "a tensor is used as an index, which depends on its data",
             "index with a Python number, or use tensor indexing",
         )
     else:

@@ -33,9 +33,9 @@ def trial(
     try:
         result = space.now(space.call(function, args, dict(kwargs or {})))
     except Raised as error:
-        raise GraphBreak(f"{what} raises {error.value.python_type().__name__}")
+        raise GraphBreak("FJ0122", f"{what} raises {error.value.python_type().__name__}")
     if before != (len(effects.changed), len(effects.globals), effects.nesting):
-        raise SideEffect(f"{what} changes something outside")
+        raise SideEffect("FJ0122", f"{what} changes something outside")
     stretch.close(what, random, state)
     return result, stretch
 
@@ -56,7 +56,9 @@ def parts_of(value: Value) -> list[Value]:
         return list(value.items)  # type: ignore[attr-defined]
     if type(value) is DictValue:
         return [item for _, item in value.items.values()]
-    raise GraphBreak(f"a {value.describe()} is passed to, or answered by, a traced function")
+    raise GraphBreak(
+        "FJ0122", f"a {value.describe()} is passed to, or answered by, a traced function"
+    )
 
 
 def rebuild(like: Value, replace: Callable[[TensorValue], Value]) -> Value:

@@ -65,7 +65,7 @@ class ObjectValue(Value):
             if handler is None:
                 return space.call(method, [ConstantValue(name)], {})
         elif custom is not None and not native.has_generic_getattr(custom.owner):
-            raise GraphBreak(f"attribute {name!r} of a {self.describe()}")
+            raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
         return self.plain_getattr(space, name)
 
     def plain_getattr(self, space: Space, name: str) -> Result:
@@ -147,7 +147,7 @@ class ObjectValue(Value):
                     space.call_now(method, [self, value])
                     return
             if name in ("__class__", "__dict__"):
-                raise GraphBreak(f"assigning {name} of a {self.describe()}")
+                raise GraphBreak("FJ0152", f"assigning {name} of a {self.describe()}")
         elif not _has_dict(cls):
             about = "has no attribute" if found is None else "attribute"
             end = "" if found is None else " is read-only"
@@ -238,7 +238,7 @@ class ObjectValue(Value):
     ) -> Result:
         """A C-level method of the builtin base class."""
         if self.container is None:
-            raise GraphBreak(f"calling {self.cls.__qualname__}.{name}()")
+            raise GraphBreak("FJ0133", f"calling {self.cls.__qualname__}.{name}()")
         if type(self.container) is ConstantValue:
             return self._scalar_method(space, name, args, kwargs)
         if name == "__init__":
@@ -310,7 +310,7 @@ class ObjectValue(Value):
 
     def getitem(self, space: Space, key: Value) -> Result:
         if self.cls is type:
-            raise GraphBreak("subscripting a class")
+            raise GraphBreak("FJ0133", "subscripting a class")
         return super().getitem(space, key)
 
     def contains(self, space: Space, item: Value) -> Value:
@@ -395,7 +395,7 @@ class PropertyValue(ObjectValue):
 
     def plain_getattr(self, space: Space, name: str) -> Result:
         if name in ("fget", "fset", "fdel", "__doc__"):
-            raise GraphBreak(f"attribute {name!r} of a {self.describe()}")
+            raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
         return super().plain_getattr(space, name)
 
     def call_method(
@@ -427,7 +427,7 @@ def instance_dict(space: Space, value: Value) -> Value:
         if value.namespace is None:
             value.namespace = InstanceDictValue(value)
         return value.namespace
-    raise GraphBreak(f"__dict__ of a {value.describe()}")
+    raise GraphBreak("FJ0156", f"__dict__ of a {value.describe()}")
 
 
 class ObjectMethodValue(Value):
@@ -473,7 +473,7 @@ def object_method(
         if not isinstance(value, ObjectValue):
             if name == "__getattribute__":
                 return space.getattr(value, text)
-            raise GraphBreak(f"object.{name} on a {value.describe()}")
+            raise GraphBreak("FJ0133", f"object.{name} on a {value.describe()}")
         if name == "__getattribute__":
             return value.plain_getattr(space, text)
         if name == "__setattr__":
@@ -495,7 +495,7 @@ def object_method(
         from framejit.values.constants import format_value
 
         return format_value(space, value, "s", str(rest[0].realize().as_python()))
-    raise GraphBreak(f"object.{name} of a {value.describe()}")
+    raise GraphBreak("FJ0133", f"object.{name} of a {value.describe()}")
 
 
 # -- wrapping --------------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ def _length_hint(space: Space, value: Value, default: Value | None = None) -> Re
     if hasattr(cls, "__len__"):
         return space.len(value)
     if hasattr(cls, "__length_hint__") and not is_user_class(cls):
-        raise GraphBreak(f"operator.length_hint() of a {value.describe()}")
+        raise GraphBreak("FJ0137", f"operator.length_hint() of a {value.describe()}")
     hint = space.special_method(value, "__length_hint__")
     answer = None if hint is None else space.call_now(hint, [])
     if answer is not None and not space.is_(answer, space.constant(NotImplemented)):
@@ -202,7 +202,7 @@ _register_getter(operator.attrgetter)
 @lookaside(operator.methodcaller)
 def _make_caller(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     if not args:
-        raise GraphBreak("methodcaller() without a name")
+        raise GraphBreak("FJ0137", "methodcaller() without a name")
     return GetterValue(operator.methodcaller, args, kwargs)
 
 

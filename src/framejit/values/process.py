@@ -53,13 +53,13 @@ class IdentityValue(Value):
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         same = self.same(space, other) if op in ("==", "!=") else None
         if same is None:
-            raise GraphBreak("an address is compared with a number")
+            raise GraphBreak("FJ0159", "an address is compared with a number")
         return ConstantValue(same is (op == "=="))
 
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
     ) -> Result | None:
-        raise GraphBreak("calculating with an address")
+        raise GraphBreak("FJ0159", "calculating with an address")
 
     def hash_key(self, space: Space) -> Any:
         """Its key in dicts and sets."""
@@ -75,7 +75,7 @@ class IdentityValue(Value):
 def _id(space: Space, value: Value) -> Value:
     value = value.realize()
     if value.is_constant:
-        raise GraphBreak("id() of a constant")
+        raise GraphBreak("FJ0159", "id() of a constant")
     return IdentityValue(id, value)
 
 
@@ -104,7 +104,7 @@ def _hash(space: Space, value: Value) -> Result:
     found = space.class_attribute(cls, "__hash__")
     if found is not None and found.owner is not object:
         return space.call_special(value, "__hash__", [], "is not hashable")
-    raise GraphBreak("hash() depends on the address of an object")
+    raise GraphBreak("FJ0159", "hash() depends on the address of an object")
 
 
 class _Hashed:
@@ -138,7 +138,7 @@ def _exception(space: Space) -> Value:
 @builtin(sys.intern, 1)
 def _intern(space: Space, text: Value) -> Value:
     if text.realize().python_type() is not str:
-        raise GraphBreak("sys.intern() of something that is not a string")
+        raise GraphBreak("FJ0136", "sys.intern() of something that is not a string")
     return text
 
 
@@ -206,11 +206,13 @@ class ContextVarValue(Value):
         if name == "reset" and not kwargs and len(args) == 1:
             token = args[0].realize()
             if not self.pending or self.pending[-1] is not token:
-                raise GraphBreak("resetting a context variable to what it was before the capture")
+                raise GraphBreak(
+                    "FJ0163", "resetting a context variable to what it was before the capture"
+                )
             self.pending.pop()
             space.changes += 1
             return ConstantValue(None)
-        raise GraphBreak(f"ContextVar.{name}() with these arguments")
+        raise GraphBreak("FJ0163", f"ContextVar.{name}() with these arguments")
 
 
 class ContextTokenValue(Value):
@@ -238,7 +240,7 @@ class ContextTokenValue(Value):
             return self.variable
         if name == "old_value" and self.before is not None:
             return self.before
-        raise GraphBreak(f"attribute {name!r} of a contextvars.Token")
+        raise GraphBreak("FJ0163", f"attribute {name!r} of a contextvars.Token")
 
 
 @wraps(contextvars.ContextVar)

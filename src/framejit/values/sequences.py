@@ -181,7 +181,7 @@ class SequenceValue(ContainerValue):
             return space.raise_error(ValueError, "tuple.index(x): x not in tuple")
         if item.is_constant:
             return space.raise_error(ValueError, f"{item.as_python()!r} is not in list")
-        raise GraphBreak("list.index() of an object that is not in the list")
+        raise GraphBreak("FJ0136", "list.index() of an object that is not in the list")
 
     @method(1)
     def do_count(self, space: Space, item: Value) -> Value:

@@ -128,11 +128,11 @@ class SetValue(ContainerValue):
                 return [self.values[key_of_real(element)] for element in order]
             if not self.ordered:
                 raise GraphBreak(
-                    "the order of a set depends on more than its elements", "sort the set"
+                    "FJ0164", "the order of a set depends on more than its elements", "sort the set"
                 )
             if any(_has_address(key) for key in keys):
                 raise GraphBreak(
-                    "the order of a set of objects depends on their addresses",
+                    "FJ0164", "the order of a set of objects depends on their addresses",
                     "use a dict or a list instead of a set",
                 )
         return [self.values[key] for key in keys]
@@ -285,7 +285,7 @@ class SetValue(ContainerValue):
         if not keys:
             space.raise_error(KeyError, "pop from an empty set")
         if len(keys) > 1 and not self._order_known():
-            raise GraphBreak("set.pop() of a set whose order is not known")
+            raise GraphBreak("FJ0164", "set.pop() of a set whose order is not known")
         self.elements_in_order(space)
         key = keys.pop()
         value = self.values.pop(key)

@@ -325,7 +325,7 @@ class Space:
         try:
             args = [self.constant(a) for a in error.args]
         except GraphBreak:
-            raise GraphBreak(f"{type(error).__name__}: {error}")
+            raise GraphBreak("FJ0145", f"{type(error).__name__}: {error}")
         from framejit.values.exceptions import new_exception  # room-internal cycle
 
         raise Raised(new_exception(self, type(error), args))
@@ -573,8 +573,8 @@ class Space:
 
 
 def _no_generator(generator: Any, sent: Value, thrown: Value | None) -> Value | None:
-    raise GraphBreak("a generator must run and no interpreter is attached")
+    raise GraphBreak("FJ0160", "a generator must run and no interpreter is attached")
 
 
 def _no_interpreter(request: CallRequest) -> Value:
-    raise GraphBreak("a Python function must run and no interpreter is attached")
+    raise GraphBreak("FJ0160", "a Python function must run and no interpreter is attached")

@@ -89,7 +89,7 @@ class PartialValue(Value):
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         if self.source is not None:
-            raise GraphBreak("setting an attribute of an existing functools.partial")
+            raise GraphBreak("FJ0167", "setting an attribute of an existing functools.partial")
         self.attributes[name] = value
 
 
@@ -190,7 +190,7 @@ class CachedFunctionValue(Value):
             result = asked(self.obj)
         except Exception as error:
             name = getattr(self.obj, "__qualname__", "a function")
-            raise GraphBreak(f"{name}() under functools.lru_cache raised") from error
+            raise GraphBreak("FJ0167", f"{name}() under functools.lru_cache raised") from error
         space.changes += 1
         assert self.source is not None
         return space.load(self.source.child("call", asked), result)
@@ -207,7 +207,7 @@ class CachedFunctionValue(Value):
         if name in self.attributes:
             return self.attributes[name]
         if name in ("cache_clear", "cache_info", "cache_parameters"):
-            raise GraphBreak(f"{name}() of a functools.lru_cache")
+            raise GraphBreak("FJ0167", f"{name}() of a functools.lru_cache")
         if self.function is not None:
             if name == "__wrapped__":
                 return self.function
@@ -220,7 +220,7 @@ class CachedFunctionValue(Value):
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         if self.function is None:
-            raise GraphBreak("setting an attribute of an existing functools.lru_cache")
+            raise GraphBreak("FJ0167", "setting an attribute of an existing functools.lru_cache")
         self.attributes[name] = value
 
 
@@ -265,9 +265,9 @@ def _dispatch(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Resu
     """``function.dispatch(cls)``: its cache and its registry are asked, and asked again later."""
     dispatch, cls = args[0].realize(), args[1].realize()
     if not isinstance(dispatch, FunctionValue) or not isinstance(cls, ClassValue):
-        raise GraphBreak("functools.singledispatch with something that is not a class")
+        raise GraphBreak("FJ0167", "functools.singledispatch with something that is not a class")
     if cls.making is not None or dispatch.source is None:
-        raise GraphBreak("functools.singledispatch on a class made while capturing")
+        raise GraphBreak("FJ0167", "functools.singledispatch on a class made while capturing")
     found = dispatch.function(cls.cls)  # type: ignore[misc]
     source = dispatch.source.child("call", _Dispatch(cls.cls))
     space.guard(source, "ID_MATCH", found)
@@ -282,7 +282,7 @@ for _code in functools.singledispatch.__code__.co_consts:
 @lookaside(functools.reduce)
 def _reduce(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     if not 2 <= len(args) <= 3 or kwargs:
-        raise GraphBreak("functools.reduce() with arguments that do not fit")
+        raise GraphBreak("FJ0137", "functools.reduce() with arguments that do not fit")
     return call_polyfill(space, polyfills.reduce, args)
 
 
@@ -374,7 +374,7 @@ def _copy(space: Space, x: Value) -> Result:
     if found is not None:
         return space.call_special(value, "__copy__", [], "cannot be copied")
     if not _copies_plainly(space, value, cls):
-        raise GraphBreak(f"copy.copy() of a {value.describe()}")
+        raise GraphBreak("FJ0165", f"copy.copy() of a {value.describe()}")
     return call_polyfill(space, polyfills.copy_object, [value])
 
 
@@ -397,7 +397,7 @@ def _deepcopy(space: Space, x: Value, memo: Value | None = None) -> Value:
     if memo is not None and not (
         memo.realize().is_constant and memo.realize().truth(space) is False
     ):
-        raise GraphBreak("copy.deepcopy() with a memo")
+        raise GraphBreak("FJ0165", "copy.deepcopy() with a memo")
     return _deep(space, x.realize(), {})
 
 
@@ -436,7 +436,7 @@ def _deep(space: Space, value: Value, memo: dict[Value, Value]) -> Value:
         own = space.class_attribute(cls, "__deepcopy__")
         if own is None and _copies_plainly(space, value, cls):
             return _deep_object(space, value, memo)
-    raise GraphBreak(f"copy.deepcopy() of a {value.describe()}")
+    raise GraphBreak("FJ0165", f"copy.deepcopy() of a {value.describe()}")
 
 
 def _deep_object(space: Space, value: ObjectValue, memo: dict[Value, Value]) -> Value:

@@ -53,7 +53,9 @@ class SymbolicValue(Value):
         try:
             return space.builder.symbols.tree(self.sym)  # type: ignore[no-any-return]
         except NotExpressible as problem:
-            raise GraphBreak(f"a size is computed with {problem}, which framejit cannot write")
+            raise GraphBreak(
+                "FJ0168", f"a size is computed with {problem}, which framejit cannot write"
+            )
 
     def as_python(self) -> Any:
         """The number as it is now; assumed to stay that."""
@@ -94,7 +96,9 @@ def _decided(question: Callable[[], Any]) -> Any:
         return question()
     except Exception as error:
         if type(error).__name__ == "GuardOnDataDependentSymNode":  # its module imports sympy
-            raise GraphBreak("a number that depends on the data of a tensor is looked at", _HINT)
+            raise GraphBreak(
+                "FJ0104", "a number that depends on the data of a tensor is looked at", _HINT
+            )
         raise
 
 
@@ -207,7 +211,9 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
         result = function(*numbers)
     except Exception as error:
         if type(error).__name__ == "GuardOnDataDependentSymNode":
-            raise GraphBreak("a number that depends on the data of a tensor is looked at", _HINT)
+            raise GraphBreak(
+                "FJ0104", "a number that depends on the data of a tensor is looked at", _HINT
+            )
         return None  # no symbolic form
     finally:
         space.builder.symbols.poll()

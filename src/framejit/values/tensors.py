@@ -161,7 +161,7 @@ class TensorValue(Value):
             if bool(self.fake(space).is_leaf):
                 return ConstantValue(None)
         if name in ("grad_fn", "_version", "_base", "output_nr", "_backward_hooks", "retains_grad"):
-            raise GraphBreak(f"attribute {name!r} of a tensor")
+            raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
         if name == "__class__":
             return space.load(space.class_source(self.cls), self.cls)
         if self.obj is not None and self.source is not None and name in self.obj.__dict__:
@@ -182,7 +182,7 @@ class TensorValue(Value):
             if found is not None and _is_patched(found.raw):
                 return space.bind_class_attribute(found, self, self.cls, name)
             return BoundBuiltin(self, name)
-        raise GraphBreak(f"attribute {name!r} of a tensor")
+        raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
 
     def _asked(self, space: Space, question: Any) -> Value:
         """What ``question`` answers for the existing tensor; not part of what is always guarded."""
@@ -194,10 +194,10 @@ class TensorValue(Value):
     def setattr(self, space: Space, name: str, value: Value) -> None:
         value = value.realize()
         if name != "grad" or self.source is None or self.cls is not type(self.obj):
-            raise GraphBreak(f"assigning attribute {name!r} of a tensor")
+            raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a tensor")
         if not (value.is_constant and value.as_python() is None):
             # Autograd adds to a gradient in place: only what is checked again may be assigned.
-            raise GraphBreak("assigning a tensor to the gradient of another")
+            raise GraphBreak("FJ0112", "assigning a tensor to the gradient of another")
         self.assigned_grad = value
         space.effects.note(self)
         space.changes += 1
@@ -214,11 +214,11 @@ class TensorValue(Value):
             return graph_call_method(space, name, [self], {})
         if name in _DATA_DEPENDENT:
             raise GraphBreak(
-                f"Tensor.{name}() needs the tensor's data",
+                "FJ0102", f"Tensor.{name}() needs the tensor's data",
                 "Keep the value a tensor, or move this line out of the compiled function.",
             )
         if name in _EAGER_ONLY:
-            raise GraphBreak(f"Tensor.{name}()")
+            raise GraphBreak("FJ0111", f"Tensor.{name}()")
         if name == "__len__":
             return self.len(space)
         if name == "__iter__":
@@ -238,7 +238,7 @@ class TensorValue(Value):
 
             return call_polyfill(space, getattr(polyfills, name), [self, *args], kwargs)
         if name in ("new_tensor", "new"):
-            raise GraphBreak(f"Tensor.{name}()")
+            raise GraphBreak("FJ0111", f"Tensor.{name}()")
         result = graph_call_method(space, name, [self, *args], kwargs)
         if name.endswith("_") and not name.endswith("__"):
             return self  # in-place methods answer the tensor itself
@@ -256,7 +256,7 @@ class TensorValue(Value):
             try:
                 return constant_value(space, self.metadata().shape[index])
             except (IndexError, TypeError):
-                raise GraphBreak("Tensor.size() with a dimension out of range")
+                raise GraphBreak("FJ0111", "Tensor.size() with a dimension out of range")
         if name in _UNGUARDED_METHODS and self.obj is not None and self.source is not None:
             if not args and not kwargs:
                 return self._asked(space, getattr(torch.Tensor, name))
@@ -268,7 +268,7 @@ class TensorValue(Value):
         try:
             return constant_value(space, getattr(self.fake(space), name)(*real, **named))
         except (RuntimeError, TypeError, IndexError) as error:
-            raise GraphBreak(f"Tensor.{name}(): {error}")
+            raise GraphBreak("FJ0111", f"Tensor.{name}(): {error}")
 
     def getitem(self, space: Space, key: Value) -> Result:
         if key.realize().is_symbolic and key.python_type() is int:  # indexing fixes the number
@@ -294,11 +294,11 @@ class TensorValue(Value):
         return space.iter(TupleValue(self.items_now(space) or []))
 
     def contains(self, space: Space, item: Value) -> Value:
-        raise GraphBreak("`in` on a tensor needs its data")
+        raise GraphBreak("FJ0102", "`in` on a tensor needs its data")
 
     def truth(self, space: Space) -> bool:
         raise GraphBreak(
-            "the truth value of a tensor depends on its data",
+            "FJ0101", "the truth value of a tensor depends on its data",
             "Use torch.where or torch.cond, or accept the break.",
         )
 
@@ -330,7 +330,7 @@ def _is_patched(raw: Any) -> bool:
 def _type_name(space: Space, value: TensorValue) -> Value:
     metadata = value.metadata()
     if metadata.device.type != "cpu":
-        raise GraphBreak("Tensor.type() of a tensor that is not on the CPU")
+        raise GraphBreak("FJ0111", "Tensor.type() of a tensor that is not on the CPU")
     return ConstantValue(torch.empty(0, dtype=metadata.dtype).type())
 
 
@@ -378,7 +378,7 @@ def to_fx(space: Space, value: Value) -> Any:
     real = getattr(value, "cls", None)
     if isinstance(real, type) and type(value).__name__ == "ClassValue":
         return real
-    raise GraphBreak(f"a {value.describe()} is passed to a torch operation")
+    raise GraphBreak("FJ0121", f"a {value.describe()} is passed to a torch operation")
 
 
 def from_fx(space: Space, node: Any, example: Any) -> Value:

@@ -54,7 +54,7 @@ def text_of(space: Space, value: Value, method: str) -> str:
             return str(exception_text(space, value).as_python())
     if issubclass(cls, type) and hasattr(value, "cls"):
         return str(value.cls)
-    raise GraphBreak(f"the text of a {value.describe()}")
+    raise GraphBreak("FJ0160", f"the text of a {value.describe()}")
 
 
 def render(space: Space, value: Value, conversion: str | None, spec: str) -> Value:
@@ -119,7 +119,7 @@ def exception_text(space: Space, value: Any) -> Value:
     found = space.class_attribute(value.cls, "__str__")
     if found is not None and found.owner in STATEFUL:
         if value.model is None:
-            raise GraphBreak(f"the text of a {value.describe()}")
+            raise GraphBreak("FJ0160", f"the text of a {value.describe()}")
         return ConstantValue(str(value.model))
     args = value.args(space)
     if not args:

@@ -209,7 +209,7 @@ def _metadata_function(function: Any, method: str) -> None:
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         receiver = args[0].realize() if args else kwargs.get("input", ConstantValue(None)).realize()
         if not isinstance(receiver, TensorValue):
-            raise GraphBreak(f"torch.{method}() of a {receiver.describe()}")
+            raise GraphBreak("FJ0111", f"torch.{method}() of a {receiver.describe()}")
         return receiver.call_method(space, method, args[1:], {})
 
     LOOKASIDES[function] = handler
@@ -223,9 +223,9 @@ for _name in ("is_floating_point", "is_complex", "numel", "is_signed", "is_conj"
 def _make_tensor(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     data = args[0].realize() if args else None
     if isinstance(data, TensorValue) or data is None:
-        raise GraphBreak("torch.tensor() of a tensor")
+        raise GraphBreak("FJ0121", "torch.tensor() of a tensor")
     if not _constant_data(space, data):
-        raise GraphBreak("torch.tensor() of data that is not constant")
+        raise GraphBreak("FJ0121", "torch.tensor() of data that is not constant")
     return graph_call(space, torch.tensor, args, kwargs)
 
 
@@ -244,7 +244,7 @@ def _custom_operator(space: Space, args: list[Value], kwargs: dict[str, Value]) 
     definition = args[0].realize()
     real = getattr(definition, "obj", None)
     if real is None or definition.source is None:
-        raise GraphBreak("calling a custom operator that was defined while capturing")
+        raise GraphBreak("FJ0121", "calling a custom operator that was defined while capturing")
     space.guard(definition.source, "ID_MATCH", real)
     return call_in_graph(space, real._opoverload, args[1:], kwargs, None)
 
@@ -279,9 +279,9 @@ def _set_state(setter: Any) -> None:
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
         real = [a.realize().as_python() for a in args]
         if kwargs:
-            raise GraphBreak(f"{setter.__name__}() with keyword arguments")
+            raise GraphBreak("FJ0124", f"{setter.__name__}() with keyword arguments")
         if selectors and len(real) == selectors:  # the old form without a device type
-            raise GraphBreak(f"{setter.__name__}() without a device type")
+            raise GraphBreak("FJ0124", f"{setter.__name__}() without a device type")
         selector = tuple(real[:selectors])
         space.effects.remember_state(setter, selector, getter(*selector))
         setter(*real)
@@ -309,7 +309,7 @@ def device_block(space: Space, device: torch.device, method: str) -> Value:
 
 @lookaside(torch.set_default_device)
 def _set_default_device(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    raise GraphBreak("torch.set_default_device() changes what comes behind it")
+    raise GraphBreak("FJ0124", "torch.set_default_device() changes what comes behind it")
 
 
 @lookaside(torch.autocast_increment_nesting)

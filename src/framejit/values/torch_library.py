@@ -40,7 +40,7 @@ def _check_with(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Va
             return ConstantValue(None)
         condition = condition.fixed()
     if not condition.is_constant:
-        raise GraphBreak(f"torch._check() of a {condition.describe()}")
+        raise GraphBreak("FJ0121", f"torch._check() of a {condition.describe()}")
     if condition.python_type() is not bool:
         return space.raise_error(
             TypeError, f"cond must be a bool, but got {condition.python_type()}"
@@ -65,7 +65,7 @@ def _size(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
     items = space.items(args[0]) if args else []
     for item in items:
         if not issubclass(item.realize().python_type(), int):
-            raise GraphBreak(f"torch.Size() with a {item.describe()}")
+            raise GraphBreak("FJ0121", f"torch.Size() with a {item.describe()}")
     return TupleValue(items, None, torch.Size)
 
 
@@ -77,7 +77,9 @@ def _group_tensors(space: Space, args: list[Value], kwargs: dict[str, Value]) ->
     for index, first in enumerate(lists[0]):
         tensor = first.realize()
         if not isinstance(tensor, TensorValue):
-            raise GraphBreak("grouping tensor lists whose first list holds something else")
+            raise GraphBreak(
+                "FJ0121", "grouping tensor lists whose first list holds something else"
+            )
         metadata = tensor.metadata()
         groups.setdefault((metadata.device, metadata.dtype), []).append(index)
     result = DictValue({})
@@ -124,7 +126,7 @@ class WeakReferenceValue(Value):
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         if args or kwargs:
-            raise GraphBreak("a weak reference called with arguments")
+            raise GraphBreak("FJ0163", "a weak reference called with arguments")
         if self.target is not None:
             return self.target
         assert self.source is not None
@@ -140,11 +142,11 @@ def _wrap_reference(space: Space, source: Source, obj: Any) -> Value:
 @lookaside(weakref.ReferenceType)
 def _make_reference(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
     if len(args) != 1 or kwargs:
-        raise GraphBreak("making a weak reference with a callback")
+        raise GraphBreak("FJ0163", "making a weak reference with a callback")
     target = args[0].realize()
     # Something else must keep the object alive as long as in eager: it must be part of another one.
     # A class lives long enough, too.
     kept = target.source is not None and target.source.base is not None
     if not (kept or isinstance(target, ClassValue)) or isinstance(target, TensorValue):
-        raise GraphBreak(f"making a weak reference to a {target.describe()}")
+        raise GraphBreak("FJ0163", f"making a weak reference to a {target.describe()}")
     return WeakReferenceValue(None, None, target, space.step)
