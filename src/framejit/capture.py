@@ -29,6 +29,7 @@ from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
 from framejit.graph.failures import failing_node, place_of
 from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
+from framejit.graph.undo import undone
 from framejit.guards.plan import Plan, build_plan
 from framejit.guards.shapes import make_shape_plan
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
@@ -112,6 +113,8 @@ class GraphCall(NamedTuple):
     watch: Watch | None
     unseen: bool
     reached: Reached | None
+    #: Positions of the inputs that are put back when the graph raises.
+    saved: tuple[int, ...]
 
 
 class Capture(NamedTuple):
@@ -221,6 +224,7 @@ def _attempt(
     interpreter = Interpreter(space, break_at)
     builder.stack_trace = interpreter.stack_trace
     builder.line = interpreter.user_line
+    builder.in_try = interpreter.in_try
     state = native.GlobalState()
     try:
         with _no_collection():
@@ -236,7 +240,7 @@ def _attempt(
     graph, module, seconds = None, None, 0.0
     hook_roots: list[Source] = []
     graph_call: GraphCall | None = None
-    for number, node in enumerate(builder.unused_random(draft.output_nodes())):
+    for number, node in enumerate(builder.unused_effects(draft.output_nodes())):
         out.outputs[TensorValue(node, builder.example(node))] = f"unused {number}"
     builder.outputs(draft.output_nodes())
     inputs: list[TensorValue] = []
@@ -252,8 +256,9 @@ def _attempt(
             user_code = any(map(_runs_user_code, module.graph.nodes))
             sources = [value.source for value in inputs if value.source is not None]
             reached = reached_inputs(builder)
-            graph_call = GraphCall(graph, module, sources, watch, user_code, reached)
-            graph = callable_graph(graph, module, watch, user_code, reached)
+            saved = builder.saved_inputs()
+            graph_call = GraphCall(graph, module, sources, watch, user_code, reached, saved)
+            graph = callable_graph(graph, module, watch, user_code, reached, saved)
             seconds = time.perf_counter() - started
     used = {id(value) for value in inputs}
     for value in space.graph_inputs:
@@ -272,12 +277,14 @@ def _attempt(
     last = _position(frame, outcome)
     deoptimise = driver.deoptimise
     first_effect = builder.first_effect()
-    # What was only drawn can be drawn again: the generators are set back (`Recovery.random`).
-    if module is not None and first_effect is not None and builder.mutated_inputs:
+    # What was only drawn can be drawn again (`Recovery.random`), small inputs are put back.
+    kept = graph_call is not None and bool(graph_call.saved)
+    again = kept or not builder.mutated_inputs
+    if module is not None and first_effect is not None and not again:
         deoptimise = UnlessWritten(deoptimise, module, first_effect)
     recovery = Recovery(
         deoptimise,
-        random=builder.draws_random and not builder.mutated_inputs,
+        random=builder.draws_random and again,
         restore=[(setter, selector, v) for (setter, selector), v in space.effects.state.items()],
     )
     function, text = draft.function(
@@ -327,11 +334,11 @@ def _watch(
 
 def callable_graph(
     compiled: Callable[..., Any], recorded: Callable[..., Any], watch: Watch | None, unseen: bool,
-    reached: Reached | None,
+    reached: Reached | None, saved: tuple[int, ...],
 ) -> Callable[..., Any]:  # fmt: skip
     """What the generated function calls: the compiled graph, made safe where it has to be."""
     graph = compiled if reached is None else exact_gradients(compiled, reached)
-    graph = watch_aliases(graph, recorded, watch)
+    graph = undone(watch_aliases(graph, recorded, watch), saved)
     return _unseen(graph) if unseen else graph
 
 

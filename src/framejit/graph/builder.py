@@ -27,6 +27,7 @@ from .names import placeholder_name
 from .node_meta import NodeMeta
 from .propagation import assign, invoke, like, lower, propagate, refresh
 from .symbol_nodes import SymbolNodes, free_symbols, remember_inputs
+from .undo import LIMIT, can_be_saved
 
 _Node = torch.fx.Node
 
@@ -58,6 +59,8 @@ class GraphBuilder:
         self.stack_trace: str | Callable[[], str | Callable[[], str]] | None = None
         #: The user's (file, line) being executed, for what is assumed about sizes.
         self.line: Callable[[], tuple[str, int] | None] = lambda: None
+        #: Is the program inside a ``try`` of its own?
+        self.in_try: Callable[[], bool] = lambda: False
         #: The real input tensors, one per placeholder, in order.
         self.inputs: list[torch.Tensor] = []
         #: After `finish`: which of `inputs`, by position, the graph needs.
@@ -74,6 +77,7 @@ class GraphBuilder:
         self._states: dict[_Node, GlobalState] = {}
         self._effects: set[_Node] = set()
         self._random: set[_Node] = set()
+        self._raising: set[_Node] = set()
         self._mutations: dict[_Node, list[Example]] = {}
         self._aside: set[_Node] = set()
         self._outputs: list[_Node] = []
@@ -120,11 +124,42 @@ class GraphBuilder:
             for member in example.group or (example,)
         }
 
-    def first_effect(self) -> _Node | None:
-        """The first node that writes to an input or draws random numbers."""
+    def _savable_writes(self) -> list[int] | None:
+        """Which of `inputs` the graph writes to, if copies of all of them are cheap and enough to
+        undo the writes; else None."""
+        written = self.mutated_inputs
+        size = 0
+        for index in written:
+            tensor, example = self.inputs[index], self._examples[self._placeholders[index]]
+            shapes = [(meta.shape, meta.stride) for meta in (example.meta, example.born)]
+            if not can_be_saved(tensor) or str(shapes[0]) != str(shapes[1]):
+                return None
+            size += tensor.nbytes
+        return written if size <= LIMIT else None
+
+    def may_raise(self) -> bool:
+        """Whether the finished graph has operations that raise for some data."""
+        return any(node in self._raising for node in self.graph.nodes)
+
+    def saved_inputs(self) -> tuple[int, ...]:
+        """Positions, among what the finished graph is called with, of the inputs to put back when
+        it raises, so that the program can run again; empty if there are none, or it cannot."""
+        first = self.first_effect(random=False)
+        if first is None or not any(
+            node in self._raising and first <= node for node in self.graph.nodes
+        ):
+            return ()
+        symbols = len(self.used_symbols)
+        return tuple(
+            [symbols + self.used_inputs.index(index) for index in self._savable_writes() or ()]
+        )
+
+    def first_effect(self, random: bool = True) -> _Node | None:
+        """The first node that writes to an input (or draws random numbers)."""
         inputs = {id(self._examples[node]) for node in self._placeholders}
         for node in self._nodes:
-            if node in self._random or not inputs.isdisjoint(self._written_by(node)):
+            drawn = random and node in self._random
+            if drawn or not inputs.isdisjoint(self._written_by(node)):
                 return node
         return None
 
@@ -254,8 +289,14 @@ class GraphBuilder:
         example, effects = propagate(self._world, target, known_args, known_kwargs, state)
         if self._world.symbols_if_any is not None:
             self._world.symbols.poll()
+        if effects.raises and self._mutations and self._savable_writes() is None and self.in_try():
+            raise GraphBreak(
+                "an operation that may raise follows a write to an input, inside a try"
+            )
         node = self._create(op, target, args, kwargs, example)
         self._states[node] = state
+        if effects.raises:
+            self._raising.add(node)
         if effects.random:
             self._effects.add(node)
             self._random.add(node)
@@ -316,6 +357,7 @@ class GraphBuilder:
             self._states.pop(node, None)
             self._effects.discard(node)
             self._random.discard(node)
+            self._raising.discard(node)
             self._mutations.pop(node, None)
         del self._nodes[mark.nodes :]
         del self._placeholders[mark.inputs :]
@@ -351,10 +393,12 @@ class GraphBuilder:
 
     # -- finishing
 
-    def unused_random(self, outputs: list[_Node]) -> list[_Node]:
-        """Operations that draw random numbers that nothing in the graph or outside needs.
+    def unused_effects(self, outputs: list[_Node]) -> list[_Node]:
+        """What keeps alive the operations that nothing in the graph or outside needs, but that draw
+        random numbers or may raise: backends remove what is not needed.
 
-        Backends remove what is not needed; the generator would then not advance as in eager.
+        Results that nobody wants are given without their history, so that they take no part in
+        backward.
         """
         live: set[_Node] = set()
         stack = [*outputs, *(node for node in self._effects if node not in self._random)]
@@ -363,12 +407,22 @@ class GraphBuilder:
             if node not in live:
                 live.add(node)
                 stack.extend(node.all_input_nodes)
-        return [
-            node
-            for node in self._nodes
-            if node in self._random and node not in live
-            and isinstance(self._examples[node], Example)
-        ]  # fmt: skip
+        unused = []
+        for node in list(self._nodes):
+            wanted = node in self._random or node in self._raising
+            if not wanted or node in live or node in self._aside:
+                continue
+            example, trace = self._examples[node], node.meta.get("stack_trace")
+            self.stack_trace = lambda trace=trace: trace  # type: ignore[misc]
+            if isinstance(example, (tuple, list)):
+                tensors = [i for i, item in enumerate(example) if isinstance(item, Example)]
+                if tensors:
+                    node, example = self.unpack(node, example, tensors[0])
+            if isinstance(example, Example):
+                if example.meta.requires_grad:
+                    node, _ = self.call_method("detach", (node,), {})
+                unused.append(node)
+        return unused
 
     def set_aside(self, nodes: list[_Node]) -> None:
         """These nodes were copied into another graph: unless something uses them, they go."""
@@ -449,6 +503,7 @@ class GraphBuilder:
     def close(self) -> None:
         """Nothing more is recorded: let go of the user's tensors and of who recorded."""
         self.inputs, self.stack_trace, self.line = [], None, lambda: None
+        self.in_try = lambda: False
         self._world.forget_inputs()
 
 

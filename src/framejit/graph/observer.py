@@ -1,8 +1,8 @@
 """Watches what an operation does while it runs on fake tensors.
 
-In: the operators that a call dispatches to. Out: which memory was written (from operator schemas)
-and whether random numbers are drawn (from operator tags). Also keeps torch from logging errors
-that the program under capture may well expect. Next: propagation.
+In: the operators that a call dispatches to. Out: which memory was written (from operator schemas),
+whether random numbers are drawn (from operator tags), and whether it may raise on data. Also keeps
+torch from logging errors that the program under capture may well expect. Next: propagation.
 """
 
 from __future__ import annotations
@@ -40,14 +40,60 @@ _UNDECLARED_WRITES = {
 }
 
 
+#: Arguments whose elements must lie within bounds, on the CPU (a GPU reports that later on).
+_BOUNDED = frozenset({"index", "indices", "target", "targets", "offsets", "ind"})
+#: Operators that raise for some values of their arguments.
+_RAISING = frozenset(
+    "aten::" + name for name in (
+        "_linalg_check_errors", "_linalg_eigh", "_linalg_svd", "linalg_eig", "linalg_lstsq",
+        "_assert_async", "_functional_assert_async", "binary_cross_entropy", "bincount", "one_hot",
+        "multinomial", "poisson", "binomial", "_ctc_loss", "masked_scatter", "histc",
+    )
+)  # fmt: skip
+#: Operators that raise when an integer is divided by zero.
+_DIVISIONS = frozenset(("aten::floor_divide", "aten::remainder", "aten::fmod"))
+#: Random operators take parameters of the distribution as numbers or, in these forms, as tensors.
+_DRAWS = {"aten::bernoulli": ("default", "out", "Tensor"),
+          "aten::normal": ("Tensor_Tensor", "float_Tensor")}  # fmt: skip
+
+
+def raises_on_data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """May the operator raise an exception that depends on what is in its arguments?
+
+    Other libraries' operators may.
+    """
+    schema = func._schema
+    name = schema.name.removesuffix("_")
+    if name in _RAISING or func.namespace not in ("aten", "prims"):
+        return True
+    if name in _DRAWS:
+        return func._overloadname in _DRAWS[name]
+    if name in _DIVISIONS or (name == "aten::div" and kwargs.get("rounding_mode")):
+        divisor = args[1] if len(args) > 1 else None
+        exact = [t for t in args[:2] if isinstance(t, torch.Tensor) and t.is_floating_point()]
+        return isinstance(divisor, torch.Tensor) and not exact
+    for position, argument in enumerate(schema.arguments):
+        if argument.name in _BOUNDED:
+            value = args[position] if position < len(args) else kwargs.get(argument.name)
+            for tensor in value if isinstance(value, (tuple, list)) else (value,):
+                if isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu":
+                    return not (tensor.is_floating_point() or tensor.dtype is torch.bool)
+        elif argument.name == "check_errors" and (
+            kwargs.get("check_errors") or (position < len(args) and args[position])
+        ):
+            return True
+    return False
+
+
 class Observer(TorchDispatchMode):
-    """Notes which memory is written, and whether random numbers are drawn."""
+    """Notes which memory is written, whether random numbers are drawn, and what may raise."""
 
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()
         self.random = False
+        self.raises = False
         self.written: set[int] = set()
 
     @classmethod
@@ -61,6 +107,7 @@ class Observer(TorchDispatchMode):
         if isinstance(func, torch._ops.OpOverload):
             if torch.Tag.nondeterministic_seeded in func.tags:
                 self.random = True
+            self.raises = self.raises or raises_on_data(func, args, kwargs)
             schema = func._schema
             if schema.is_mutable:
                 for position, argument in enumerate(schema.arguments):

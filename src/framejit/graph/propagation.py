@@ -38,6 +38,8 @@ class Effects(NamedTuple):
     #: Which tensor arguments are written to, by position among all tensors in the arguments.
     writes: tuple[int, ...]
     random: bool
+    #: It may raise an exception that depends on data.
+    raises: bool = False
 
 
 _PURE = Effects((), False)
@@ -319,11 +321,11 @@ def _run(
             if memory[position] in observer.written or any(example is other for other in changed)
         ]
     )
-    if known is not None:
-        writes = known.effects.writes
     reader = _Reader(world, target, tensors, fakes, memory)
     template, result = reader.read(raw)
-    effects = Effects(writes, observer.random or (known is not None and known.effects.random))
+    effects = Effects(
+        writes, observer.random, observer.raises or not _is_library_function(target)
+    ) if known is None else known.effects  # fmt: skip
     aliases = reader.aliases
     if aliases and reader.fresh:
         call = Call(world, target, args, kwargs, state)

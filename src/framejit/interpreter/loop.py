@@ -429,6 +429,18 @@ class Interpreter:
             frame = frame.parent
         return False
 
+    def in_try(self) -> bool:
+        """Is the user's own code inside a ``try``?"""
+        frame: Frame | None = self.frame
+        while frame is not None:
+            handler = frame.info.handlers[frame.index]
+            if handler is not None and not str(frame.globals.get("__name__")).startswith("torch."):
+                behind = frame.info.instructions[handler.target + 1]
+                if behind.op != "WITH_EXCEPT_START":
+                    return True
+            frame = frame.parent
+        return False
+
     def _set_context(self, value: Value) -> None:
         attributes = getattr(value, "attributes", None)
         if self.handled is not None and attributes is not None and self.handled is not value:

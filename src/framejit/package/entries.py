@@ -230,6 +230,7 @@ def _encode_graph_call(
     return {
         "inputs": inputs, "watch": watch, "unseen": call.unseen, "artifact": artifact,
         "reached": call.reached and [sorted(inputs) for inputs in call.reached],
+        "saved": list(call.saved),
         "constants": bool(encoder.tensors),
     }  # fmt: skip
 
@@ -363,7 +364,10 @@ class WaitingEntry:
             watched, written, *rest = decoder.values(saved["watch"])
             watch = Watch(watched, frozenset(written), *rest)
         reached = saved["reached"] and [frozenset(inputs) for inputs in saved["reached"]]
-        return callable_graph(run, lambda *args: module()(*args), watch, saved["unseen"], reached)
+        return callable_graph(
+            run, lambda *args: module()(*args), watch, saved["unseen"], reached,
+            tuple(saved["saved"]),
+        )  # fmt: skip
 
 
 _PART_KINDS = frozenset({"entry", "code", "graph", "constants", "artifact"})

@@ -1,0 +1,49 @@
+"""Graphs that can be run again as plain Python although they write to inputs.
+
+In: a graph and the inputs it writes to. Out: a callable that puts back what was written if the
+graph raises: the program then runs again from the same state, with its own ``except`` and its own
+side effects. Only graphs with an operation that may raise on data keep copies of what they write,
+and only of small tensors (running statistics, counters); see docs/decisions. Next: codegen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Graph = Callable[..., Any]
+
+#: Inputs that a graph writes to are copied before it runs up to this many bytes together.
+LIMIT = 1 << 20
+
+
+def can_be_saved(tensor: torch.Tensor) -> bool:
+    """Is a copy of the content all that it takes to undo a write?
+
+    Not with gradients: a write also changes the tensor's history.
+    """
+    overlaps = any(
+        step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+    return not (tensor.requires_grad or overlaps)
+
+
+def undone(graph: Graph, saved: tuple[int, ...]) -> Graph:
+    """``graph``, which leaves the inputs at these positions as they were should it raise."""
+    if not saved:
+        return graph
+
+    def run(*tensors: Any) -> Any:
+        with torch._C._DisableTorchDispatch(), torch.no_grad():  # no mode of the user's sees it
+            copies = [tensors[position].clone() for position in saved]
+        try:
+            return graph(*tensors)
+        except Exception:
+            with torch._C._DisableTorchDispatch(), torch.no_grad():
+                for position, copy in zip(saved, copies, strict=True):
+                    tensors[position].copy_(copy)
+            raise
+
+    return run

@@ -1,0 +1,191 @@
+"""Graphs that raise for some data: the program goes on as plain Python, from where it started."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import torch
+
+import framejit
+from checking import CountingBackend, Outcome, compare_outcomes
+from framejit.backends.registry import lookup_backend
+
+table = torch.arange(4.0)
+
+
+def write_and_try(x, i):
+    x.add_(1)
+    try:
+        return table[i] + x
+    except IndexError:
+        return x * 10
+
+
+def write_and_suppress(x, i):
+    x.add_(1)
+    with contextlib.suppress(IndexError):
+        return table[i] + x
+    return x * 5
+
+
+def write_and_note(x, i, log):
+    x.add_(1)
+    log.append("in")
+    y = table[i] + x
+    log.append("behind")
+    return y
+
+
+def write_views(x, i):
+    x[0] += 1
+    x[1:].mul_(2)
+    try:
+        return table[i] + x[:1]
+    except IndexError:
+        return x * 10
+
+
+def batch_norm(x, i, module):
+    y = module(x)
+    return y + table[i]
+
+
+def draw(x, i):
+    y = torch.rand(1)
+    return table[i] + y + x
+
+
+def unused_check(x, i):
+    table[i]
+    return x + 1
+
+
+def unused_embedding(x, i):
+    try:
+        torch.nn.functional.embedding(i, table[:, None])
+    except IndexError:
+        return x * 3
+    return x + 1
+
+
+def unused_tuple(x, i):
+    try:
+        torch.linalg.inv_ex(torch.eye(2) * (9 - i), check_errors=True)
+    except RuntimeError:
+        return x * 3
+    return x + 1
+
+
+def integer_division(x, i):
+    try:
+        torch.tensor([5, 6]) // (i - 9)
+    except RuntimeError:
+        return x * 3
+    return x + 1
+
+
+def positive_definite(x, i):
+    try:
+        torch.linalg.cholesky(torch.eye(2) * (5 - i))
+    except RuntimeError:
+        return x * 0
+    return x + 1
+
+
+def makes_log():
+    return ([],)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(
+    ("function", "graphs", "ops", "more"),
+    [(write_and_try, 1, 3, tuple), (write_and_suppress, 1, 3, tuple),
+     (write_and_note, 1, 3, makes_log), (write_views, 1, 8, tuple),
+     # Plain Python calls the module, which is then captured by itself.
+     (batch_norm, 2, 6, lambda: (torch.nn.BatchNorm1d(1),)), (draw, 1, 4, tuple),
+     (unused_check, 1, 2, tuple), (unused_embedding, 1, 3, tuple), (unused_tuple, 1, 6, tuple),
+     (integer_division, 1, 4, tuple), (positive_definite, 1, 5, tuple)],
+)  # fmt: skip
+def test_101_same_as_eager(function, graphs, ops, more, backend) -> None:
+    counting = CountingBackend()
+
+    def run(module, examples):
+        counting(module, examples)
+        return lookup_backend(backend)(module, examples)
+
+    compiled = framejit.compile(function, backend=run)
+    ours, theirs = more(), more()
+    x, y = torch.zeros(3, 1) + 2, torch.zeros(3, 1) + 2
+    for index in (0, 9, 9, 1):
+        i = torch.tensor([index])
+        torch.manual_seed(index)
+        expected = Outcome(function, (x, i, *theirs), {})
+        drawn = torch.rand(1)
+        torch.manual_seed(index)
+        got = Outcome(compiled, (y, i, *ours), {})
+        compare_outcomes(expected, got)
+        assert torch.equal(drawn, torch.rand(1)), "the random state"
+    assert (len(counting.graphs), counting.ops) == (graphs, ops)
+
+
+def test_102_gradients_of_a_written_input() -> None:
+    """Its history cannot be undone: the graph ends in front of what may raise."""
+
+    def function(a, i):
+        x = a * 1
+        return inner(x, i)
+
+    def inner(x, i):
+        x.mul_(2)
+        try:
+            return x * table[i]
+        except IndexError:
+            return x * 10
+
+    for index in (0, 9):
+        counting = CountingBackend()
+        compiled = framejit.compile(inner, backend=counting)
+        a, b = (torch.ones(1, requires_grad=True) for _ in range(2))
+        inner(a * 1, torch.tensor([index])).backward()
+        compiled(b * 1, torch.tensor([index])).backward()
+        assert torch.equal(a.grad, b.grad)
+        assert counting.graphs[0].graph.find_nodes(op="call_method", target="mul_")
+        assert not counting.graphs[0].graph.find_nodes(
+            op="call_function", target=__import__("operator").getitem
+        )
+
+
+def test_103_large_inputs_are_not_copied() -> None:
+    def function(x, i):
+        x.add_(1)
+        try:
+            return table[i] + x[:1]
+        except IndexError:
+            return x[:1] * 10
+
+    counting = CountingBackend()
+    compiled = framejit.compile(function, backend=counting)
+    x, y = torch.zeros(1 << 20), torch.zeros(1 << 20)
+    for index in (0, 9):
+        i = torch.tensor([index])
+        assert torch.equal(compiled(y, i), function(x, i))
+        assert torch.equal(x, y)
+    assert len(counting.graphs) == 2
+
+
+def test_104_backward_takes_no_part_in_what_nobody_wants() -> None:
+    def function(a):
+        try:
+            torch.linalg.cholesky(a)
+        except RuntimeError:
+            return a * 3
+        return a * 2
+
+    compiled = framejit.compile(function, backend="aot_eager")
+    for sign in (1, -1):
+        ours = (torch.eye(2) * sign).requires_grad_()
+        theirs = (torch.eye(2) * sign).requires_grad_()
+        compiled(ours).sum().backward()
+        function(theirs).sum().backward()
+        assert torch.equal(ours.grad, theirs.grad)
