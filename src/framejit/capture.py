@@ -156,8 +156,9 @@ class Driver(NamedTuple):
     #: A constructor's call of ``__init__``: run the thunk, answer the new object.
     answer: Callable[..., Any]
     check_break: Callable[[Broken], None]
-    #: Called when a graph raises: with the error, and with every slot where it can run again.
-    deoptimise: Callable[..., Any]
+    #: Makes what is called when a graph raises: with the error, and with every slot where it can
+    #: run again. Its argument: has the graph operations that may raise?
+    deoptimise: Callable[[bool], Callable[..., Any]]
 
 
 def capture(
@@ -275,7 +276,7 @@ def _attempt(
     captures += out.symbols.values()
     first = (target.line, target.line, 0, 0)
     last = _position(frame, outcome)
-    deoptimise = driver.deoptimise
+    deoptimise = driver.deoptimise(builder.may_raise())
     first_effect = builder.first_effect()
     # What was only drawn can be drawn again (`Recovery.random`), small inputs are put back.
     kept = graph_call is not None and bool(graph_call.saved)

@@ -7,6 +7,7 @@ functions and continuations, events for reports. One `Compiler` per ``compile()`
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 import types
@@ -337,8 +338,12 @@ class Compiler:
 
         return fallback
 
-    def deoptimise(self, compiled: CompiledFrame) -> Callable[..., Any]:
-        """What an entry calls when its graph raises: the segment runs again as plain Python."""
+    def deoptimise(self, compiled: CompiledFrame, expected: bool = True) -> Callable[..., Any]:
+        """What an entry calls when its graph raises: the segment runs again as plain Python.
+
+        ``expected``: the graph has operations that may raise. If not, and plain Python does not
+        raise, then the backend is to blame, which is said once.
+        """
 
         def deoptimise(error: Exception, *slots: Any) -> Any:
             target = compiled.target
@@ -352,7 +357,22 @@ class Compiler:
             )  # fmt: skip
             if compiled.plain is None:
                 compiled.plain = self._fallback(target)
-            return native.tail(compiled.plain, *slots)
+            if expected:
+                return native.tail(compiled.plain, *slots)
+            return native.tail(blame, native.tail(compiled.plain, *slots), error)
+
+        def blame(thunk: Callable[[], Any], error: Exception) -> Any:
+            result = thunk()
+            target, name = compiled.target, self.backend_name
+            reason = f"what it compiled raised {type(error).__name__}: {error}"
+            events.emit(
+                events.BackendFailed(
+                    name=target.name, filename=target.code.co_filename, line=target.line,
+                    backend=name, reason=reason,
+                )
+            )  # fmt: skip
+            messages.warn_backend(name, target.name, target.code.co_filename, target.line, reason)
+            return result
 
         return deoptimise
 
@@ -426,7 +446,7 @@ class Compiler:
                     self._break_function,
                     self.answer,
                     lambda broken: self._check_break(target, broken),
-                    self.deoptimise(compiled),
+                    functools.partial(self.deoptimise, compiled),
                 ),
                 compiled.policy,
             )

@@ -189,3 +189,36 @@ def test_104_backward_takes_no_part_in_what_nobody_wants() -> None:
         compiled(ours).sum().backward()
         function(theirs).sum().backward()
         assert torch.equal(ours.grad, theirs.grad)
+
+
+def broken(module, examples):
+    def run(*tensors):
+        raise RuntimeError("broken kernel")
+
+    return run
+
+
+def wrong_count(module, examples):
+    return lambda *tensors: 3
+
+
+@pytest.mark.parametrize("backend", [broken, wrong_count])
+def test_105_backend_at_fault(backend, recwarn) -> None:
+    def function(x):
+        return x + 1
+
+    framejit.counters.clear()
+    compiled = framejit.compile(function, backend=backend)
+    for _ in range(3):
+        assert torch.equal(compiled(table), table + 1)
+    told = [str(w.message) for w in recwarn if "is at fault in" in str(w.message)]
+    assert len(told) == 1 and f"{backend.__name__!r}" in told[0]
+    assert f"test_raising_graphs.py:{function.__code__.co_firstlineno}" in told[0]
+    assert framejit.counters["backend_failed"] == {backend.__name__: 3}
+
+
+def test_106_backend_is_not_blamed_for_data(recwarn) -> None:
+    compiled = framejit.compile(write_and_try, backend="eager")
+    for index in (0, 9, 9):
+        compiled(torch.zeros(1), torch.tensor([index]))
+    assert not [w for w in recwarn if "is at fault" in str(w.message)]

@@ -114,6 +114,18 @@ def warn_recompile_limit(function: str, filename: str, line: int, limit: int, re
     )
 
 
+def warn_backend(backend: str, function: str, filename: str, line: int, reason: str) -> None:
+    """Say once per frame that what a backend compiled does not work, though plain Python does."""
+    if not _first_time(("backend", backend, function, filename, str(line))):
+        return
+    warnings.warn(
+        f"the backend {backend!r} is at fault in {function} ({filename}:{line}): {reason}. Plain "
+        "Python does not raise; it runs instead, on every call.",
+        FramejitWarning,
+        stacklevel=3,
+    )
+
+
 def warn_skipped(function: str, filename: str, line: int, reason: str) -> None:
     """Say once per frame that it is not captured at all."""
     if not _first_time(("skipped", function, filename, str(line))):
