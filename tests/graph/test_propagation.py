@@ -498,7 +498,7 @@ def test_random_operations_are_never_dead(twice):
         builder.outputs([x])
         gm, _ = builder.finish()
         calls = [n for n in gm.graph.nodes if n.op == "call_function"]
-        assert len(calls) == 2 and builder.unused_random([x]) == calls[:1]
+        assert len(calls) == 2 and builder.unused_effects([x]) == calls[:1]
 
     twice(scenario)
 

@@ -73,8 +73,9 @@ def test_random_numbers_are_drawn_once(backend):
     assert_same(both(draws, compiled, X, GOOD))
 
 
-def test_nothing_was_written_yet():
-    compiled = framejit.compile(writes_behind, backend="eager")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_nothing_was_written_yet(backend):
+    compiled = framejit.compile(writes_behind, backend=backend)
     assert_same(both(writes_behind, compiled, X, GOOD))
     with events.recording(events.Deoptimised) as seen:
         assert_same(both(writes_behind, compiled, X, BAD))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -78,6 +78,7 @@ class GraphBuilder:
         self._effects: set[_Node] = set()
         self._random: set[_Node] = set()
         self._raising: set[_Node] = set()
+        self._tried: set[_Node] = set()  # those of them inside a ``try``
         self._mutations: dict[_Node, list[Example]] = {}
         self._aside: set[_Node] = set()
         self._outputs: list[_Node] = []
@@ -109,25 +110,20 @@ class GraphBuilder:
     @property
     def mutated_inputs(self) -> list[int]:
         """Which of `inputs` the graph may write to, directly or through a view."""
-        written = set().union(*[self._written_by(node) for node in self._mutations])
+        return self._inputs_among(self._mutations.values())
+
+    def _inputs_among(self, mutations: Iterable[list[Example]]) -> list[int]:
+        written = set().union(*map(_with_aliases, mutations))
         return [
             index
             for index, node in enumerate(self._placeholders)
             if id(self._examples[node]) in written
         ]
 
-    def _written_by(self, node: _Node) -> set[int]:
-        """The ids of all examples whose memory a node may write to."""
-        return {
-            id(member)
-            for example in self._mutations.get(node, ())
-            for member in example.group or (example,)
-        }
-
-    def _savable_writes(self) -> list[int] | None:
-        """Which of `inputs` the graph writes to, if copies of all of them are cheap and enough to
-        undo the writes; else None."""
-        written = self.mutated_inputs
+    def _savable_writes(self, mutations: Iterable[list[Example]]) -> list[int] | None:
+        """Which of `inputs` are written to, if copies of all of them are cheap and enough to undo
+        the writes; else None."""
+        written = self._inputs_among(mutations)
         size = 0
         for index in written:
             tensor, example = self.inputs[index], self._examples[self._placeholders[index]]
@@ -144,22 +140,17 @@ class GraphBuilder:
     def saved_inputs(self) -> tuple[int, ...]:
         """Positions, among what the finished graph is called with, of the inputs to put back when
         it raises, so that the program can run again; empty if there are none, or it cannot."""
-        first = self.first_effect(random=False)
-        if first is None or not any(
-            node in self._raising and first <= node for node in self.graph.nodes
-        ):
+        if not self._mutations or not self.may_raise():
             return ()
-        symbols = len(self.used_symbols)
-        return tuple(
-            [symbols + self.used_inputs.index(index) for index in self._savable_writes() or ()]
-        )
+        saved = self._savable_writes(self._mutations.values()) or ()
+        return tuple([len(self.used_symbols) + self.used_inputs.index(index) for index in saved])
 
-    def first_effect(self, random: bool = True) -> _Node | None:
-        """The first node that writes to an input (or draws random numbers)."""
+    def first_effect(self) -> _Node | None:
+        """The first node that writes to an input or draws random numbers."""
         inputs = {id(self._examples[node]) for node in self._placeholders}
         for node in self._nodes:
-            drawn = random and node in self._random
-            if drawn or not inputs.isdisjoint(self._written_by(node)):
+            written = _with_aliases(self._mutations.get(node, ()))
+            if node in self._random or not inputs.isdisjoint(written):
                 return node
         return None
 
@@ -289,21 +280,27 @@ class GraphBuilder:
         example, effects = propagate(self._world, target, known_args, known_kwargs, state)
         if self._world.symbols_if_any is not None:
             self._world.symbols.poll()
-        if effects.raises and self._mutations and self._savable_writes() is None and self.in_try():
-            raise GraphBreak(
-                "an operation that may raise follows a write to an input, inside a try"
-            )
+        written = self._mutations
+        tried = effects.raises and self.in_try()
+        if tried and written and self._savable_writes(written.values()) is None:
+            raise GraphBreak("what may raise inside a try follows a write to an input")
+        if effects.writes:
+            tensors = examples_in([known_args, known_kwargs])
+            writes = [tensors[position] for position in effects.writes]
+            if self._tried and self._savable_writes([*written.values(), writes]) is None:
+                raise GraphBreak("a write to an input follows what may raise inside a try")
         node = self._create(op, target, args, kwargs, example)
         self._states[node] = state
         if effects.raises:
             self._raising.add(node)
+        if tried:
+            self._tried.add(node)
         if effects.random:
             self._effects.add(node)
             self._random.add(node)
         if effects.writes:
             self._effects.add(node)
-            tensors = examples_in([known_args, known_kwargs])
-            self._mutations[node] = [tensors[position] for position in effects.writes]
+            self._mutations[node] = writes
         return node, example
 
     def _lookup(self, arg: Any) -> Any:
@@ -358,6 +355,7 @@ class GraphBuilder:
             self._effects.discard(node)
             self._random.discard(node)
             self._raising.discard(node)
+            self._tried.discard(node)
             self._mutations.pop(node, None)
         del self._nodes[mark.nodes :]
         del self._placeholders[mark.inputs :]
@@ -520,6 +518,11 @@ class _Reader:
         for example in examples_in(self.example):
             self.world.materialize_for_reader(example)
         return lower(self.example)
+
+
+def _with_aliases(written: Iterable[Example]) -> set[int]:
+    """The ids of all examples that may share memory with these."""
+    return {id(member) for example in written for member in example.group or (example,)}
 
 
 def examples_in(value: Any) -> list[Example]:
