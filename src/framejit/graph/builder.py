@@ -283,12 +283,12 @@ class GraphBuilder:
         written = self._mutations
         tried = effects.raises and self.in_try()
         if tried and written and self._savable_writes(written.values()) is None:
-            raise GraphBreak("FJ0116", "what may raise inside a try follows a write to an input")
+            raise GraphBreak("FJ0116", "what may raise in a try follows a write to an input")
         if effects.writes:
             tensors = examples_in([known_args, known_kwargs])
             writes = [tensors[position] for position in effects.writes]
             if self._tried and self._savable_writes([*written.values(), writes]) is None:
-                raise GraphBreak("FJ0116", "a write to an input follows what may raise inside a try")
+                raise GraphBreak("FJ0116", "a write to an input follows what may raise in a try")
         node = self._create(op, target, args, kwargs, example)
         self._states[node] = state
         if effects.raises:
