@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import framejit
 from framejit.backends import aot_autograd, compile_graph, lookup_backend
 from framejit.exc import BackendCompilerFailed, GraphBreak
 from framejit.graph import GraphBuilder
@@ -277,3 +278,49 @@ def test_autocast_is_put_back():
         compile_graph(rude, None, gm, inputs)
         assert torch.is_autocast_enabled("cpu") and torch.is_inference_mode_enabled()
         assert torch.get_autocast_dtype("cpu") is torch.bfloat16
+
+
+def test_a_backward_from_a_warm_cache_can_be_repeated(tmp_path, monkeypatch):
+    """Dynamic sizes: AOTAutograd writes the backward to its cache while it compiles the forward."""
+    from torch._dynamo.utils import counters
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+
+    def f(x, w):
+        return ((x @ w).relu() * x.shape[0]).sin().sum()
+
+    x, w = torch.randn(3, 4), torch.randn(4, 5, requires_grad=True)
+    (expected,) = torch.autograd.grad(f(x, w), w)
+    for found in (0, 1):
+        counters.clear()
+        compiled = framejit.compile(f, backend="inductor", dynamic=True)
+        loss = compiled(x, w)
+        assert counters["aot_autograd"]["autograd_cache_hit"] == found
+        for keep in (True, False):
+            (gradient,) = torch.autograd.grad(loss, w, retain_graph=keep)
+            torch.testing.assert_close(gradient, expected)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_written_inputs_that_share_memory(backend):
+    def both(a, b):
+        a.add_(1)
+        b.mul_(2)
+        return a.sum() + b.sum()
+
+    def make(kind):
+        base = torch.arange(12.0)
+        rows = base.view(3, 4)
+        return {
+            "overlap": (base[:6], base[4:]), "apart": (rows[0], rows[1]),
+            "transposed": (rows.t()[1:], rows[1:]), "whole": (base[1:5], base),
+        }[kind]  # fmt: skip
+
+    for kind in ("overlap", "apart", "transposed", "whole"):
+        expected, got = make(kind), make(kind)
+        result = both(*expected)
+        compiled = framejit.compile(both, backend=backend)
+        torch.testing.assert_close(compiled(*got), result, msg=kind)
+        for one, other in zip(expected, got):
+            torch.testing.assert_close(one, other, msg=kind)
+        assert len(compiled.entries) == 1

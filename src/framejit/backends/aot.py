@@ -57,6 +57,7 @@ def aot_autograd(
                 partition_fn=partition_fn or min_cut_rematerialization_partition,
                 decompositions=table,
                 keep_inference_input_mutations=keep_inference_input_mutations,
+                ignore_shape_env=mode is None,
             )
 
     backend.__name__ = f"aot_autograd({getattr(fw_compiler, '__name__', 'fw_compiler')})"
@@ -70,8 +71,13 @@ def _context(mode: FakeTensorMode | None) -> TracingContext:
     if known is not None:
         return known
     # A fake mode of its own: fakes that the capture changed in place must not be met again. Without
-    # symbols it has no ShapeEnv: AOTAutograd would give symbols to the bases of views.
-    return TracingContext(mode or FakeTensorMode())
+    # a ShapeEnv AOTAutograd would not use its cache; those who call it with ``mode`` None have to
+    # say ``ignore_shape_env`` as well, or sizes and the bases of views become symbols.
+    if mode is None:
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv  # slow optional dependency
+
+        mode = FakeTensorMode(shape_env=ShapeEnv())
+    return TracingContext(mode)
 
 
 @contextlib.contextmanager

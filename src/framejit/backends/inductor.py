@@ -74,13 +74,22 @@ class InductorBackend:
         fakes, inputs = (None, list(example_inputs)) if known is None else known
         floats = _floats_as_tensors(owned, inputs, fakes)
         with tracing_context(fakes) as context:
-            compiled: Any = compile_fx(owned, inputs, config_patches=self.config_patches)
+            before = context.fw_metadata  # of the graph of whoever compiles this one
+            compiled: Any = compile_fx(
+                owned, inputs, config_patches=self.config_patches, ignore_shape_env=fakes is None
+            )
         # compile_fx wraps its result so that torch._dynamo leaves it alone (2 us a call).
         unwrapped: Callable[..., Any] = getattr(compiled, "_torchdynamo_orig_callable", compiled)
+        metadata = context.fw_metadata
+        if metadata is before:  # AOTAutograd had it in its cache
+            from .inductor_artifact import let_backward_repeat  # rooms for saving are late
+
+            let_backward_repeat(unwrapped)
+            metadata = None
         if floats:
             return _with_tensors(unwrapped, floats)
         with contextlib.suppress(TypeError):  # an object that cannot be referred to weakly
-            _metadata[unwrapped] = context.fw_metadata
+            _metadata[unwrapped] = metadata
         return unwrapped
 
     def serialize(self, compiled: Any, gm: torch.fx.GraphModule) -> dict[str, bytes] | None:

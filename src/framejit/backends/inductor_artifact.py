@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import functools
 import json
 import marshal
@@ -43,15 +44,16 @@ def serialize(
 ) -> dict[str, bytes] | None:
     """The parts of what ``gm`` was compiled to (forward and backward), or None.
 
-    ``metadata`` is AOTAutograd's, which the runtime of an inference graph does not hold.
+    ``metadata`` is AOTAutograd's, which the runtime of an inference graph does not hold. It is None
+    for what was in AOTAutograd's cache; then the cache has it.
     """
     try:
         found = _search(compiled)
         if any(lazy.compiled_bw is None for lazy in found.lazy):
             _compile_backward(found.lazy)
             found = _search(compiled)
-        if metadata is not None and not found.metadata:
-            found.metadata.append(metadata)
+        if not found.metadata:
+            found.metadata.append(metadata or _cached_metadata(compiled))
         plan, graphs = _plan(found, len(gm.graph.find_nodes(op="placeholder")))
         parts: dict[str, bytes] = {}
         for role, graph in graphs.items():
@@ -116,6 +118,22 @@ def _referred(obj: Any) -> Iterator[Any]:
         yield getattr(obj, "__func__", None)
     elif type(obj).__module__.startswith(("torch._functorch", "torch._inductor")):
         yield from vars(obj).values() if hasattr(obj, "__dict__") else ()
+
+
+def _cached_metadata(compiled: Any) -> Any:
+    entry = getattr(compiled, "serialize", None)
+    if entry is None:
+        raise _Unknown
+    return entry().runtime_metadata
+
+
+def let_backward_repeat(compiled: Any) -> None:
+    """A backward graph out of AOTAutograd's cache may be run again (``retain_graph=True``): it was
+    compiled without donated buffers, which its metadata may not say yet."""
+    with contextlib.suppress(_Unknown):
+        for metadata in _search(compiled).metadata:
+            if metadata.bw_donated_idxs is None:
+                metadata.bw_donated_idxs = []
 
 
 def _compile_backward(lazy: list[Any]) -> None:
