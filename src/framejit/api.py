@@ -100,7 +100,9 @@ def _compile(model: Any, settings: Settings) -> Any:
 
 def _required(model: Any) -> Any:
     if model is None:
-        raise TypeError("model must be a function, a method, a callable or an nn.Module, not None")
+        raise TypeError(
+            "model must be a function, a method, a callable or an nn.Module, not None [FJ0210]"
+        )
     return model
 
 
@@ -125,7 +127,7 @@ class optimize(Region):
     ) -> None:
         super().__init__()
         if not isinstance(nopython, bool):
-            raise TypeError(f"nopython must be True or False, not {nopython!r}")
+            raise TypeError(f"nopython must be True or False, not {nopython!r} [FJ0210]")
         self.settings = Settings(
             backend=backend, fullgraph=nopython, dynamic=dynamic, mode=mode, options=options
         )
@@ -211,7 +213,9 @@ def _wrapped(fn: Any, make: Callable[[Any], Any], name: str) -> Any:
     if isinstance(fn, types.MethodType):
         return types.MethodType(make(fn.__func__), fn.__self__)
     if isinstance(fn, (type, staticmethod, classmethod)) or not callable(fn):
-        raise TypeError(f"fn must be a function, a method or a callable, not {_a(fn)}: {name}(fn)")
+        raise TypeError(
+            f"fn must be a function, a method or a callable, not {_a(fn)}: {name}(fn) [FJ0210]"
+        )
     return make(fn)
 
 
@@ -246,7 +250,9 @@ def _mark(fn: Any, kind: str) -> Any:
         return [_mark(one, kind) for one in fn]
     target = fn.__func__ if isinstance(fn, types.MethodType) else fn
     if not callable(target):
-        raise TypeError(f"fn must be a function or a list of functions, not {_a(fn)}: {kind}(fn)")
+        raise TypeError(
+            f"fn must be a function or a list of functions, not {_a(fn)}: {kind}(fn) [FJ0210]"
+        )
     if isinstance(target, CompiledFunction):
         directives.mark(target.function, kind)
     directives.mark(target, kind)

@@ -89,15 +89,18 @@ def compile_callable(target: Any, settings: Settings) -> Any:
 def _require_callable(target: Any) -> None:
     if isinstance(target, (staticmethod, classmethod)):
         kind = type(target).__name__
-        raise TypeError(f"model is a {kind} object: put @{kind} above framejit's decorator")
+        raise TypeError(
+            f"model is a {kind} object: put @{kind} above framejit's decorator [FJ0210]"
+        )
     if isinstance(target, type):
         raise TypeError(
             f"model is the class {target.__qualname__}: compile an instance of it, or its methods"
+            " [FJ0210]"
         )
     if not callable(target):
         raise TypeError(
             f"model must be a function, a method, a callable or an nn.Module, "
-            f"not an instance of {type(target).__name__}"
+            f"not an instance of {type(target).__name__} [FJ0210]"
         )
 
 
@@ -171,7 +174,7 @@ def compile_function(function: types.FunctionType, settings: Settings) -> Compil
     functools.update_wrapper(compiled, function)
     compiled.settings = settings
     if is_machinery(function):
-        compiled.skip("it was made by torch.compile, which compiles what is inside")
+        compiled.skip("FJ0303", "it was made by torch.compile, which compiles what is inside")
         compiled.context = None
     return compiled
 
@@ -179,7 +182,7 @@ def compile_function(function: types.FunctionType, settings: Settings) -> Compil
 def keep_in_package(compiled: Any, path: str | os.PathLike[str]) -> None:
     """Use a package if there is one; write what was compiled besides when the process ends."""
     if not hasattr(compiled, "load_package"):
-        raise TypeError("package= needs a function or a module, not a functools.partial")
+        raise TypeError("package= needs a function or a module, not a functools.partial [FJ0210]")
     try:
         if os.path.exists(path):
             compiled.load_package(path)

@@ -131,20 +131,19 @@ class CompiledFrame(native.CompiledFunction):
         self.plans.clear()
         self.origins.clear()
         if decode(function.__code__).is_generator:
-            self.skip("generators and coroutines run as plain Python")
+            self.skip("FJ0301", "generators and coroutines run as plain Python")
 
-    def skip(self, reason: str, warn: bool = False) -> None:
+    def skip(self, identifier: str, reason: str) -> None:
         """Run as plain Python from now on."""
         target = self.target
         self.run_only = True
         self.skipped = reason
         events.emit(
             events.FrameSkipped(
-                name=target.name, filename=target.code.co_filename, line=target.line, reason=reason
+                name=target.name, filename=target.code.co_filename, line=target.line, reason=reason,
+                identifier=identifier,
             )
-        )
-        if warn:
-            messages.warn_skipped(target.name, target.code.co_filename, target.line, reason)
+        )  # fmt: skip
 
 
 class Compiler:
@@ -186,7 +185,7 @@ class Compiler:
             self, Target(function.__code__, function.__globals__, None), hooked
         )
         if decode(function.__code__).is_generator:
-            compiled.skip("generators and coroutines run as plain Python")
+            compiled.skip("FJ0301", "generators and coroutines run as plain Python")
         self._frames.append(compiled)
         if self.library is not None:
             self.library.attach(compiled)
@@ -389,6 +388,12 @@ class Compiler:
                 raise error
             self._goes_on = error
         if broken.raises:
+            events.emit(
+                events.Raises(
+                    name=target.name, filename=filename, line=line, reason=broken.reason,
+                    identifier=broken.identifier,
+                )
+            )  # fmt: skip
             return
         events.emit(
             events.GraphBreak(
@@ -410,11 +415,12 @@ class Compiler:
             raise self._goes_on  # the operation was expected to raise the user's own error
         entries = compiled.entries
         if entries:
-            reasons = tuple(
-                plan.explain(entry.tree, slots)
+            failures = [
+                plan.failure(entry.tree, slots)
                 for entry in entries
                 if (plan := compiled.plans.get(id(entry))) is not None
-            )
+            ]
+            reasons = tuple([failure.sentence for failure in failures])
             if len(entries) >= config.recompile_limit:
                 reason = reasons[-1] if reasons else ""
                 events.emit(
@@ -431,6 +437,7 @@ class Compiler:
             events.emit(
                 events.Recompile(
                     name=target.name, filename=filename, line=line, reasons=reasons,
+                    identifiers=tuple([failure.identifier for failure in failures]),
                     count=len(entries),
                 )
             )  # fmt: skip
@@ -461,7 +468,7 @@ class Compiler:
         events.emit(self._end(target, "compiled", started, made.steps))
         profile.learn(compiled.profile_key, compiled.policy.seen)
         if compiled.hooked and not isinstance(made.outcome, Broken) and not made.operations:
-            compiled.skip(NO_OPERATION)
+            compiled.skip("FJ0302", NO_OPERATION)
             return None
         problem = self._add_entry(compiled, made, slots)
         if isinstance(problem, InternalError):
@@ -542,7 +549,7 @@ class Compiler:
                 f"{type(error).__name__}: {error}"
             ) from error
         messages.warn_internal_error(error, target.name, target.code.co_filename, target.line)
-        compiled.skip(f"internal error: {type(error).__name__}: {error}")
+        compiled.skip("FJ0206", f"internal error: {type(error).__name__}: {error}")
 
 
 def _from_start(target: Target) -> Callable[..., Any]:

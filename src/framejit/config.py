@@ -70,14 +70,16 @@ def checked(name: str, value: Any) -> Any:
     """The value that the option ``name`` gets for ``value``."""
     kind: Any = _TYPES.get(name)
     if kind is None:
-        raise AttributeError(f"framejit.config has no option {name!r}; options: {sorted(_TYPES)}")
+        raise AttributeError(
+            f"framejit.config has no option {name!r}; options: {sorted(_TYPES)} [FJ0211]"
+        )
     if kind is frozenset:
         return _log_names(name, value)
     if type(value) is not kind:
         wanted = {bool: "True or False", int: "an int"}.get(kind, f"a {kind.__name__}")
-        raise TypeError(f"framejit.config.{name} must be {wanted}, not {value!r}")
+        raise TypeError(f"framejit.config.{name} must be {wanted}, not {value!r} [FJ0211]")
     if kind is int and value < 1:
-        raise ValueError(f"framejit.config.{name} must be at least 1, not {value}")
+        raise ValueError(f"framejit.config.{name} must be at least 1, not {value} [FJ0211]")
     return value
 
 
@@ -85,11 +87,13 @@ def _log_names(name: str, value: Any) -> frozenset[str]:
     if isinstance(value, str):
         value = value.split(",")
     if not isinstance(value, Iterable):
-        raise TypeError(f"framejit.config.{name} must be a set of names, not {value!r}")
+        raise TypeError(f"framejit.config.{name} must be a set of names, not {value!r} [FJ0211]")
     names = frozenset(str(part).strip().lower() for part in value) - {""}
     if not names <= set(LOGS):
         unknown = ", ".join(sorted(names - set(LOGS)))
-        raise ValueError(f"framejit.config.{name} may name {', '.join(LOGS)}; not {unknown}")
+        raise ValueError(
+            f"framejit.config.{name} may name {', '.join(LOGS)}; not {unknown} [FJ0211]"
+        )
     return names
 
 
@@ -100,7 +104,7 @@ class _ConfigModule(types.ModuleType):
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"framejit.config.{name} cannot be deleted; set it instead")
+        raise AttributeError(f"framejit.config.{name} cannot be deleted; set it instead [FJ0211]")
 
 
 sys.modules[__name__].__class__ = _ConfigModule

@@ -50,7 +50,7 @@ def guards(compiled: Any) -> GuardList:
     if frame is None:
         raise TypeError(
             "guards() needs what framejit.compile returned, not "
-            f"{'a module' if isinstance(compiled, torch.nn.Module) else repr(compiled)}"
+            f"{'a module' if isinstance(compiled, torch.nn.Module) else repr(compiled)} [FJ0214]"
         )
     found = GuardList()
     for one in frame.compiler.frames():

@@ -36,19 +36,19 @@ class Settings:
         elif not callable(self.backend):
             raise TypeError(
                 "backend must be the name of a backend or a callable f(gm, example_inputs), "
-                f"not {_a(self.backend)}"
+                f"not {_a(self.backend)} [FJ0210]"
             )
         if not isinstance(self.fullgraph, bool):
-            raise TypeError(f"fullgraph must be True or False, not {_a(self.fullgraph)}")
+            raise TypeError(f"fullgraph must be True or False, not {_a(self.fullgraph)} [FJ0210]")
         if self.dynamic is not None and not isinstance(self.dynamic, bool):
-            raise TypeError(f"dynamic must be True, False or None, not {_a(self.dynamic)}")
+            raise TypeError(f"dynamic must be True, False or None, not {_a(self.dynamic)} [FJ0210]")
         if self.options is not None and not isinstance(self.options, Mapping):
-            raise TypeError(f"options must be a dict, not {_a(self.options)}")
+            raise TypeError(f"options must be a dict, not {_a(self.options)} [FJ0210]")
         if self.mode is not None and self.options is not None:
-            raise ValueError("mode and options cannot both be given")
+            raise ValueError("mode and options cannot both be given [FJ0210]")
         if self.mode is not None and self.backend == "inductor" and self.mode not in MODES:
             names = ", ".join(map(repr, MODES))
-            raise ValueError(f"mode must be one of {names}, not {self.mode!r}")
+            raise ValueError(f"mode must be one of {names}, not {self.mode!r} [FJ0210]")
 
     @property
     def name(self) -> str:

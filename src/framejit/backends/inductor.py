@@ -36,7 +36,7 @@ class InductorBackend:
 
     def __init__(self, mode: str | None = None, options: dict[str, Any] | None = None) -> None:
         if mode is not None and options:
-            raise ValueError("give either mode= or options=, not both")
+            raise ValueError("give either mode= or options=, not both [FJ0213]")
         self.mode = mode
         self.options = dict(options or {})
         self.config_patches: dict[str, Any] = {}
@@ -165,7 +165,7 @@ def _mark_static_inputs(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> None
 
 def _mode_options(mode: str) -> dict[str, Any]:
     if mode not in MODES:
-        raise ValueError(f"there is no mode {mode!r}. Known: {', '.join(MODES)}")
+        raise ValueError(f"there is no mode {mode!r}. Known: {', '.join(MODES)} [FJ0213]")
     from torch._inductor import list_mode_options  # slow optional dependency
 
     options: dict[str, Any] = list_mode_options(mode)
@@ -182,12 +182,12 @@ def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
         if attribute not in known:
             close = difflib.get_close_matches(attribute, known, n=3)
             guess = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-            raise ValueError(f"Inductor has no option {name!r}.{guess}")
+            raise ValueError(f"Inductor has no option {name!r}.{guess} [FJ0213]")
         wanted = config.get_type(attribute)  # type: ignore[attr-defined]
         if get_origin(wanted) is None and not isinstance(value, wanted):
             raise ValueError(
                 f"Inductor's option {name!r} is a {type(known[attribute]).__name__}, "
-                f"not a {type(value).__name__}"
+                f"not a {type(value).__name__} [FJ0213]"
             )
         checked[attribute] = value
     return checked

@@ -46,22 +46,23 @@ def register_backend(
     ValueError for a name that another backend has.
     """
     if name is not None and (not isinstance(name, str) or not name):
-        raise TypeError(f"name must be a string that is not empty, not {name!r}")
+        raise TypeError(f"name must be a string that is not empty, not {name!r} [FJ0213]")
     if compiler_fn is None:
         return functools.partial(register_backend, name=name, tags=tags)
     if not callable(compiler_fn):
         raise TypeError(
             f"a backend must be a callable f(gm, example_inputs), not {type(compiler_fn).__name__}"
+            " [FJ0213]"
         )
     if isinstance(tags, str):
         tags = (tags,)
     name = name or getattr(compiler_fn, "__name__", None)
     if not isinstance(name, str):
-        raise TypeError(f"a backend of type {type(compiler_fn).__name__} needs a name=")
+        raise TypeError(f"a backend of type {type(compiler_fn).__name__} needs a name= [FJ0213]")
     with _lock:
         known = _registered.get(name)
         if known is not None and known.compiler_fn is not compiler_fn:
-            raise ValueError(f"there is a backend called {name!r} already")
+            raise ValueError(f"there is a backend called {name!r} already [FJ0213]")
         _registered[name] = _Registered(compiler_fn, tuple(tags))
     return compiler_fn
 
@@ -95,7 +96,7 @@ def lookup_backend(backend: str | CompilerFn) -> CompilerFn:
             return backend
         raise TypeError(
             "backend= takes a backend's name or a callable f(gm, example_inputs), "
-            f"not {type(backend).__name__}"
+            f"not {type(backend).__name__} [FJ0213]"
         )
     with _lock:
         known = _registered.get(backend)
@@ -115,7 +116,7 @@ def lookup_backend(backend: str | CompilerFn) -> CompilerFn:
             f"cannot be imported: {type(error).__name__}: {text}"
         ) from error
     if not callable(compiler_fn):
-        raise TypeError(f"the backend {backend!r} ({entry_point.value}) is not callable")
+        raise TypeError(f"the backend {backend!r} ({entry_point.value}) is not callable [FJ0213]")
     with _lock:
         return _registered.setdefault(backend, _Registered(compiler_fn, ())).compiler_fn
 

@@ -42,14 +42,14 @@ def as_graph_break(target: Any, error: Exception) -> GraphBreak:
             "register one with torch.library.register_fake",
         )
     if isinstance(error, (UnsupportedFakeTensorException, UnsupportedMutationAliasingException)):
-        return GraphBreak("FJ0107", f"{name} cannot be traced: {first_line(error)}")
+        return GraphBreak("FJ0106", f"{name} cannot be traced: {first_line(error)}")
     if type(error).__name__ == "GuardOnDataDependentSymNode":  # its module imports sympy
         return GraphBreak(
             "FJ0104", f"{name} branches on a size that depends on the data in a tensor"
         )
     text = str(error)
     if "data pointer of Tensor" in text or "data_ptr" in text:
-        return GraphBreak("FJ0105", f"{name} reads the memory of a tensor directly")
+        return GraphBreak("FJ0106", f"{name} reads the memory of a tensor directly")
     return PropagationError(
         "FJ0108", f"{name} raised {type(error).__name__}: {text or 'no message'}"
     )

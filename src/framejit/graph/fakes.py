@@ -237,7 +237,7 @@ def _check_type(tensor: torch.Tensor, python_type: type) -> None:
     if is_traceable_wrapper_subclass(tensor):
         raise GraphBreak("FJ0113", f"the tensor subclass {name} wraps other tensors")
     if torch.nn.parameter.is_lazy(tensor):
-        raise GraphBreak("FJ0125", f"{name} has no shape before the module's first call")
+        raise GraphBreak("FJ0113", f"{name} has no shape before the module's first call")
     plain = torch._C._disabled_torch_function_impl
     dispatches = getattr(python_type, "__torch_dispatch__", None) is not getattr(
         torch.Tensor, "__torch_dispatch__", None

@@ -13,7 +13,15 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from framejit.guards.kinds import KINDS, RELATIONS, REMEDIES, differences, recall, shown_kind
+from framejit.guards.kinds import (
+    IDENTIFIERS,
+    KINDS,
+    RELATIONS,
+    REMEDIES,
+    differences,
+    recall,
+    shown_kind,
+)
 from framejit.guards.shapes import Program, ShapePlan
 from framejit.guards.texts import shown_name, shown_place, state_text
 from framejit.source import Fact, Source
@@ -46,6 +54,13 @@ class Guard(NamedTuple):
     def __str__(self) -> str:
         payload = f" {self.payload}" if self.payload else ""
         return f"{self.name} {self.kind}{payload}{_at(self.line, '  # ')}"
+
+
+class Failure(NamedTuple):
+    """A guard that failed."""
+
+    identifier: str  # FJ0401
+    sentence: str
 
 
 class Plan:
@@ -120,25 +135,31 @@ class Plan:
         """One sentence: which guard fails for ``slots``, the old value, the new one, the line, and
         what to write to avoid that. Returns "" when no guard fails.
         """
+        return self.failure(tree, slots).sentence
+
+    def failure(self, tree: Tree, slots: tuple[Any, ...]) -> Failure:
+        """Which guard fails for ``slots``: what kind of problem that is, and `explain`'s words."""
         failure = tree.explain(slots)
         if failure is None:
-            return ""
+            return Failure("", "")
         node, check = failure
         if check == -2 or node < 0:
             words = "" if self.state is None else self.state.diff()
-            return (
+            return Failure(
+                "FJ0406",
                 f"torch's global state differs: {words or 'grad mode, autocast or a mode'}; to "
-                "avoid it, make every call under the same modes"
+                "avoid it, make every call under the same modes",
             )
         if check <= -3:
             assert self.shapes is not None
             reason = self.shapes.failure(-3 - check, lambda source: value_at(source, slots))
-            return f"{reason}{_at(self.shapes.line(-3 - check), ' (assumed at ', ')')}"
+            line = self.shapes.line(-3 - check)
+            return Failure("FJ0407", f"{reason}{_at(line, ' (assumed at ', ')')}")
         source = self.sources[node]
         name = shown_name(source)
         found, value = value_at(source, slots)
         if check == -1:
-            return f"{name} no longer exists"
+            return Failure("FJ0405", f"{name} no longer exists")
         kind, kept, line = self.checked[node][check]
         payload = recall(kept)
         shown = shown_kind(kind, payload)
@@ -149,9 +170,10 @@ class Plan:
         else:
             then, now = differences(kind, payload, value)
         remedy = REMEDIES.get(kind)
-        return (
+        return Failure(
+            IDENTIFIERS["EQUALS_MATCH" if shown == "EQUALS_MATCH" else kind],
             f"{name} {shown}: it was {then}, now it is {now}{_at(line, ' (assumed at ', ')')}"
-            + (f"; to avoid it, {remedy(payload)}" if remedy is not None else "")
+            + (f"; to avoid it, {remedy(payload)}" if remedy is not None else ""),
         )
 
 

@@ -70,7 +70,7 @@ class LoadedPackage:
         """Remember the entries for a new frame, if there are any."""
         key = frame_key(compiled.target, self.home)
         if key in self._skipped and compiled.hooked:
-            compiled.skip(self._skipped[key])
+            compiled.skip("FJ0302", self._skipped[key])
             return
         entries = self.frames.get(key)
         if entries:

@@ -72,6 +72,14 @@ class GraphBreak(Event):
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
+class Raises(Event):
+    """The graph ends before an instruction that raises the program's own exception."""
+
+    reason: str
+    identifier: str = ""
+
+
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class GuardFailure(Event):
     """An entry did not fit a call. ``explanation`` is `guards.Plan.explain`'s sentence."""
 
@@ -84,6 +92,7 @@ class Recompile(Event):
     """A frame that has entries is captured again. ``reasons``: one sentence per entry."""
 
     reasons: tuple[str, ...]
+    identifiers: tuple[str, ...] = ()
     count: int = 0  # entries before this one
 
 
@@ -93,6 +102,7 @@ class RecompileLimit(Event):
 
     limit: int
     reason: str = ""
+    identifier: str = "FJ0305"
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
@@ -100,6 +110,7 @@ class FrameSkipped(Event):
     """A frame runs as plain Python and is not looked at again."""
 
     reason: str
+    identifier: str = ""
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
@@ -107,6 +118,7 @@ class Deoptimised(Event):
     """A graph raised; its segment was run again as plain Python (D13)."""
 
     reason: str
+    identifier: str = "FJ0307"
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
@@ -122,6 +134,7 @@ class InternalFailure(Event):
     """A bug of framejit: the frame ran as plain Python."""
 
     reason: str
+    identifier: str = "FJ0206"
 
 
 Subscriber = Callable[[Event], None]

@@ -78,7 +78,7 @@ def warn_internal_error(error: BaseException, function: str, filename: str, line
         return
     warnings.warn(
         f"framejit has a bug and runs {function} ({filename}:{line}) as plain Python. Results are "
-        "not affected. Please file this report:\n"
+        "not affected. Please file this report [FJ0206]:\n"
         + textwrap.indent(internal_report(error, function, filename, line), "  | "),
         FramejitWarning,
         stacklevel=3,
@@ -108,7 +108,7 @@ def warn_recompile_limit(function: str, filename: str, line: int, limit: int, re
         f"framejit compiled {function} ({filename}:{line}) {limit} times, which is the limit. What "
         "was compiled stays in use; other inputs run as plain Python. "
         f"The last guard that failed: {reason or 'unknown'}. The limit is "
-        "framejit.config.recompile_limit.",
+        "framejit.config.recompile_limit. [FJ0305]",
         FramejitWarning,
         stacklevel=3,
     )
@@ -120,19 +120,7 @@ def warn_backend(backend: str, function: str, filename: str, line: int, reason: 
         return
     warnings.warn(
         f"the backend {backend!r} is at fault in {function} ({filename}:{line}): {reason}. Plain "
-        "Python does not raise; it runs instead, on every call.",
-        FramejitWarning,
-        stacklevel=3,
-    )
-
-
-def warn_skipped(function: str, filename: str, line: int, reason: str) -> None:
-    """Say once per frame that it is not captured at all."""
-    if not _first_time(("skipped", function, filename, str(line))):
-        return
-    warnings.warn(
-        f"framejit does not capture {function} ({filename}:{line}): {reason}. It runs as plain "
-        "Python.",
+        "Python does not raise; it runs instead, on every call. [FJ0207]",
         FramejitWarning,
         stacklevel=3,
     )
@@ -143,7 +131,7 @@ def warn_unsupported_release() -> None:
     if _first_time(("release",)):
         release = ".".join(map(str, sys.version_info[:3]))
         warnings.warn(
-            f"framejit does not support Python {release}: everything runs eagerly.",
+            f"framejit does not support Python {release}: everything runs eagerly. [FJ0304]",
             FramejitWarning,
             stacklevel=3,
         )
@@ -155,7 +143,7 @@ def warn_not_saved(path: str, reasons: list[str]) -> None:
     more = f"\n  and {len(reasons) - 5} more" if len(reasons) > 5 else ""
     warnings.warn(
         f"framejit left {len(reasons)} compiled pieces out of {path}; they will be compiled "
-        f"again:\n  {listed}{more}",
+        f"again [FJ0308]:\n  {listed}{more}",
         FramejitWarning,
         stacklevel=4,
     )
@@ -164,7 +152,7 @@ def warn_not_saved(path: str, reasons: list[str]) -> None:
 def warn_source_changed(path: str, listed: str) -> None:
     """Say what differs when a package is used although the source has changed."""
     warnings.warn(
-        f"framejit uses {path} although its source changed: {_cut(listed)}",
+        f"framejit uses {path} although its source changed: {_cut(listed)} [FJ0308]",
         FramejitWarning,
         stacklevel=4,
     )
@@ -180,7 +168,7 @@ def warn_package_entry(function: str, path: str, error: Exception) -> None:
     if _first_time(("package", function, path, str(error))):
         warnings.warn(
             f"framejit cannot use what {path} holds for {function}: {_cut(str(error))}. "
-            "It is compiled again.",
+            "It is compiled again. [FJ0308]",
             FramejitWarning,
             stacklevel=3,
         )

@@ -40,6 +40,7 @@ def mark_dynamic(
             low, high = "" if min is None else f"{min} <= ", "" if max is None else f" <= {max}"
             raise ValueError(
                 f"mark_dynamic: the size of dimension {dim} is {size}, outside of {low}size{high}"
+                " [FJ0212]"
             )
         _add(tensor, "_dynamo_dynamic_indices", dim)
         if min is not None or max is not None:
@@ -62,12 +63,14 @@ def mark_static(tensor: torch.Tensor, index: int | Iterable[int] | None = None) 
 
 def _dims(tensor: Any, index: Any, function: str) -> list[int]:
     if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"{function}: the first argument must be a tensor, not {type(tensor)!r}")
+        raise TypeError(
+            f"{function}: the first argument must be a tensor, not {type(tensor)!r} [FJ0212]"
+        )
     given = [index] if isinstance(index, int) else list(index)
     for dim in given:
         if not 0 <= dim < tensor.dim():
             raise IndexError(
-                f"{function}: a tensor of {tensor.dim()} dimensions has no dimension {dim}"
+                f"{function}: a tensor of {tensor.dim()} dimensions has no dimension {dim} [FJ0212]"
             )
     return given
 

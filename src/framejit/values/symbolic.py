@@ -54,7 +54,7 @@ class SymbolicValue(Value):
             return space.builder.symbols.tree(self.sym)  # type: ignore[no-any-return]
         except NotExpressible as problem:
             raise GraphBreak(
-                "FJ0168", f"a size is computed with {problem}, which framejit cannot write"
+                "FJ0104", f"a size is computed with {problem}, which framejit cannot write"
             )
 
     def as_python(self) -> Any:

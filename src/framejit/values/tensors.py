@@ -217,6 +217,8 @@ class TensorValue(Value):
                 "FJ0102", f"Tensor.{name}() needs the tensor's data",
                 "Keep the value a tensor, or move this line out of the compiled function.",
             )
+        if name in ("__format__", "__repr__", "__str__"):
+            raise GraphBreak("FJ0160", f"Tensor.{name}()")
         if name in _EAGER_ONLY:
             raise GraphBreak("FJ0111", f"Tensor.{name}()")
         if name == "__len__":
@@ -378,6 +380,8 @@ def to_fx(space: Space, value: Value) -> Any:
     real = getattr(value, "cls", None)
     if isinstance(real, type) and type(value).__name__ == "ClassValue":
         return real
+    if issubclass(value.python_type(), torch.Tensor):
+        raise GraphBreak("FJ0113", f"a {value.describe()} is passed to a torch operation")
     raise GraphBreak("FJ0121", f"a {value.describe()} is passed to a torch operation")
 
 
