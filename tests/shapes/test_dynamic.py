@@ -72,12 +72,55 @@ def test_parameters_keep_their_sizes(backend):
                 assert all(type(size) is int for size in value.shape)
 
 
-def test_zero_and_one_get_their_own_code(backend):
-    compiled = framejit.compile(lambda x: x + x.shape[0], backend=backend)
+@pytest.mark.parametrize(
+    ("function", "graphs"),
+    [
+        (lambda x: x.mean(), 3),
+        (lambda x: torch.cat([x, x]).softmax(-1), 3),
+        (lambda x: x @ x.t(), 3),
+        # The strides of what a pointwise operation makes depend on sizes that are 1.
+        (lambda x: x + x.shape[0], 4),
+        # Something of size 1 is repeated, nothing else is.
+        (lambda x: x + torch.ones(1, 3).expand(x.shape[0], 3), 4),
+    ],
+)
+def test_size_zero_gets_its_own_code_and_size_one_where_it_matters(backend, function, graphs):
+    compiled = framejit.compile(function, backend=backend)
     for n in (4, 6, 1, 0, 7, 1, 0):
         x = torch.randn(n, 3)
-        assert torch.equal(compiled(x), x + n)
-    assert len(backend.graphs) == 4
+        result, expected = compiled(x), function(x)
+        assert torch.equal(result, expected) or n == 0 and result.isnan() and expected.isnan()
+        assert result.stride() == expected.stride()
+    assert len(backend.graphs) == graphs
+
+
+@pytest.mark.slow
+def test_no_element_of_an_empty_dimension_is_read():
+    compiled = framejit.compile(lambda x: x[-1] + 1, backend="inductor")
+    for n in (4, 6, 1):
+        x = torch.randn(n, 3)
+        assert torch.equal(compiled(x), x[-1] + 1)
+    with pytest.raises(IndexError, match="dimension 0 with size 0"):
+        compiled(torch.randn(0, 3))
+
+
+@pytest.mark.parametrize("first", [1, 4])
+@pytest.mark.parametrize(
+    "backend_name", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
+)
+def test_size_one_through_aotautograd(backend_name, first):
+    layer = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.LayerNorm(4))
+
+    def loss(x):
+        return layer(x).softmax(0).square().sum()
+
+    compiled = framejit.compile(loss, backend=backend_name)
+    for n in (first, 6, 1, 2, 0, 5, 1):
+        x = torch.randn(n, 3)
+        ours, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
+        compiled(ours).backward()
+        loss(theirs).backward()
+        torch.testing.assert_close(ours.grad, theirs.grad)
 
 
 class Scaled(torch.nn.Module):

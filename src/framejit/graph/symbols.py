@@ -22,6 +22,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from .. import config
 from ..exc import MarkContradicted
 from ..source import Source
+from .bounds import Assumption, with_bounds
 from .expressions import NotExpressible, Tree, from_sympy, symbols_of
 from .metadata import Limits
 
@@ -43,13 +44,6 @@ class Symbol(NamedTuple):
         if self.kind in ("size", "stride"):
             return f"{self.source.name}.{self.kind}({self.dim})"
         return self.source.name
-
-
-class Assumption(NamedTuple):
-    """Something that must hold of the symbols. ``line``: the user's (file, line) that needs it."""
-
-    tree: Tree
-    line: tuple[str, int] | None
 
 
 class _Named(TorchSource):
@@ -164,7 +158,10 @@ class Symbols:
         from torch.fx.experimental.symbolic_shapes import DimDynamic
 
         named = _Named(f"{source.name}.{kind}({dim})")
-        symbol = self.env.create_symbol(value, named, dynamic_dim=DimDynamic.DYNAMIC)
+        # Size 1 is excluded by a guard where the program looks at the difference.
+        symbol = self.env.create_symbol(
+            value, named, dynamic_dim=DimDynamic.DYNAMIC, do_not_specialize_zero_one=True
+        )
         made = self._bind(symbol, Symbol("", source, kind, dim), value, named)
         if limits.low is not None:
             torch._check(made >= limits.low)
@@ -264,18 +261,18 @@ class Symbols:
         self._check_marks(found)
         for required in self._required:
             add(*required)
+        lowest: dict[str, int] = {}
         for name, what in self.known.items():
             low, high = self._first.get(name, (None, None))
             if any(t[0] == "eq" and t[1] == ("load", name) and t[2][0] == "int" for t in found):
                 continue
-            lower = [t[2][1] for t in found if _bounds_only(t, name, ("ge", "gt"))]
-            if low is not None and what.kind in ("size", "stride") and not (
-                lower and max(lower) >= low
-            ):
-                add(("ge", ("load", name), ("int", low)), None)
+            if low is not None and what.kind in ("size", "stride"):
+                # Sizes are positive for `ShapeEnv`, and compilers read the last element of a
+                # dimension without asking whether there is one.
+                lowest[name] = max(1, low)
             if high is not None:
                 add(("le", ("load", name), ("int", high)), None)
-        return list(found.values())
+        return with_bounds(list(found.values()), lowest)
 
     def _check_marks(self, found: dict[Tree, Assumption]) -> None:
         for size in self.must_vary:
@@ -319,10 +316,6 @@ def _normal(tree: Tree) -> Tree:
     if tree[0] in turned and tree[1][0] in ("int", "float"):
         return (turned[tree[0]], tree[2], tree[1])
     return tree
-
-
-def _bounds_only(tree: Tree, name: str, kinds: tuple[str, ...]) -> bool:
-    return tree[0] in kinds and tree[1] == ("load", name) and tree[2][0] == "int"
 
 
 def _plain(number: Any) -> int | float:
