@@ -21,6 +21,7 @@ from framejit.api import (
     run,
     skip,
 )
+from framejit.autotune import record
 from framejit.backends import list_backends, register_backend
 from framejit.inspection import guards
 from framejit.report.counters import counters
@@ -48,6 +49,7 @@ __all__ = [
     "mark_static",
     "maybe_mark_dynamic",
     "optimize",
+    "record",
     "register_backend",
     "reset",
     "run",

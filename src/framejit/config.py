@@ -37,6 +37,8 @@ capture_scalar_outputs: bool = False
 capture_dynamic_output_shape_ops: bool = False
 #: A file that remembers which sizes and numbers varied, for the next process; "" for none.
 profile: str = os.environ.get("FRAMEJIT_PROFILE", "")
+#: The file of the fastest backends that ``backend="autotuned"`` reads; "": one in the user's cache.
+winners: str = os.environ.get("FRAMEJIT_WINNERS", "")
 #: Show framejit's own frames in tracebacks and longer messages.
 verbose: bool = os.environ.get("FRAMEJIT_VERBOSE", "") not in ("", "0")
 

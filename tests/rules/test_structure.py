@@ -29,7 +29,7 @@ ORDER = [
     {"package"},
     {"settings", "regions"},
     {"callables"},
-    {"inspection"},
+    {"inspection", "autotune"},
     {"api", "cli"},
     {"__init__"},
 ]

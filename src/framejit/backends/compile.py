@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -39,6 +40,8 @@ def compile_graph(
     """
     if name is None:
         name = backend_name(backend)
+    for watcher in getattr(_watchers, "active", ()):
+        watcher(gm, example_inputs)
     try:
         with preserved_state():
             compiled = backend(gm, list(example_inputs))
@@ -60,6 +63,22 @@ def compile_graph(
     if compiled is gm:  # hooks that the user puts on all modules are not meant for this one
         return gm.forward
     return compiled
+
+
+Watcher = Callable[[torch.fx.GraphModule, Sequence[Any]], None]
+_watchers = threading.local()
+
+
+@contextlib.contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """In this block and thread, ``watcher(gm, example_inputs)`` sees what is compiled before its
+    backend does."""
+    before = getattr(_watchers, "active", ())
+    _watchers.active = (*before, watcher)
+    try:
+        yield
+    finally:
+        _watchers.active = before
 
 
 @contextlib.contextmanager
