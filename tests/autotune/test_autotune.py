@@ -13,7 +13,8 @@ import torch.nn.functional as F
 import framejit
 from framejit import autotune
 from framejit.autotune import Candidate, report, try_all, winners
-from framejit.autotune.recording import RecordingWarning, graph_key
+from framejit.autotune.recording import RecordingWarning
+from framejit.autotune.subgraphs import graph_key
 from framejit.backends import lookup_backend, register_backend
 from framejit.backends.registry import unregister_backend
 from framejit.exc import PackageError

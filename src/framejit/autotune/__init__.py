@@ -12,11 +12,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from framejit.exc import PackageError, UnknownBackend
 
 from . import report, winners
-from .recording import Recording, Subgraph, load, record
+from .recording import Recording, record
 from .trial import Candidate, Outcome, Result, default_candidates, try_all
 
 __all__ = [
@@ -24,12 +25,21 @@ __all__ = [
     "Outcome",
     "Recording",
     "Result",
-    "Subgraph",
     "command",
     "load",
     "record",
     "tune",
 ]
+
+if TYPE_CHECKING:
+    from .subgraphs import Subgraph
+
+
+def load(folder: str | os.PathLike[str]) -> list[Subgraph]:
+    """The recorded graphs in a folder, in the order of their keys. Raises PackageError, OSError."""
+    from . import subgraphs  # only programs that tune need it
+
+    return subgraphs.load(folder)
 
 
 def tune(

@@ -11,14 +11,16 @@ import contextlib
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.utils._pytree import tree_flatten
 
-from framejit.autotune.recording import Subgraph
 from framejit.backends import configured_backend, list_backends
 from framejit.backends.compile import compile_graph, preserved_state
+
+if TYPE_CHECKING:
+    from framejit.autotune.subgraphs import Subgraph
 
 REFERENCE = "eager"
 #: A sample calls a graph as often as takes this many seconds, so that the clock is exact enough.

@@ -20,7 +20,6 @@ import torch
 import torch.fx
 
 from framejit import config
-from framejit.autotune.recording import graph_key
 from framejit.autotune.trial import Candidate, Result
 from framejit.backends import configured_backend, register_backend
 from framejit.exc import UnknownBackend
@@ -136,6 +135,8 @@ class AutotunedBackend:
 
     def winner(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> str | None:
         """What won for this graph on this machine."""
+        from framejit.autotune.subgraphs import graph_key  # only programs that were tuned need it
+
         known = self._winners()
         key = graph_key(gm, example_inputs) if known else None
         return None if key is None else known.get(key)
