@@ -23,7 +23,7 @@ from framejit.api import (
 )
 from framejit.autotune import record
 from framejit.backends import list_backends, register_backend
-from framejit.inspection import guards
+from framejit.inspection import explain, guards, report
 from framejit.report.counters import counters
 from framejit.shapes.marks import mark_dynamic, mark_static, maybe_mark_dynamic
 from framejit.shapes.profile import load_profile, save_profile
@@ -39,6 +39,7 @@ __all__ = [
     "disable",
     "disallow_in_graph",
     "exc",
+    "explain",
     "graph_break",
     "guards",
     "is_compiling",
@@ -51,6 +52,7 @@ __all__ = [
     "optimize",
     "record",
     "register_backend",
+    "report",
     "reset",
     "run",
     "save_profile",

@@ -242,6 +242,7 @@ def compile_module(module: torch.nn.Module, settings: Settings) -> torch.nn.Modu
     module = original_module(module)
     call = compile_function(_call_of(module), settings)
     call.module = weakref.ref(module)
+    call.target = call.target._replace(label=type(module).__qualname__)
     again = functools.partial(compile_module, settings=settings)
     return _shadow(module, types.MethodType(call, module), again)
 

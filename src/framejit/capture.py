@@ -77,12 +77,14 @@ class Target(NamedTuple):
     point: FramePoint | None  # None: from the start
     #: Continuations: the inlined calls they are in, from the inside out.
     callers: tuple[Caller, ...] = ()
+    #: What users call it, if that is not the code's name.
+    label: str = ""
 
     @property
     def name(self) -> str:
         """For reports: the function, or the continuation in it."""
         if self.point is None:
-            return self.code.co_qualname
+            return self.label or self.code.co_qualname
         return f"{self.code.co_qualname}.__resume_at_{self.point.offset}"
 
     @property
@@ -133,6 +135,8 @@ class Capture(NamedTuple):
     call: GraphCall | None
     #: Every code object that was executed, with the name of its module.
     executed: dict[types.CodeType, str]
+    #: Per file: the lines that were executed, if somebody wanted to know.
+    lines: dict[str, set[int]]
 
 
 class _Link:
@@ -294,6 +298,7 @@ def _attempt(
     return Capture(
         outcome, function, text, plan, state, module if operations else None, operations,
         len(arguments), interpreter.steps, seconds, graph_call, interpreter.executed,
+        interpreter.lines or {},
     )  # fmt: skip
 
 

@@ -58,6 +58,8 @@ class Origin(NamedTuple):
 
     call: GraphCall | None
     executed: dict[types.CodeType, str]
+    text: str = ""  # of the generated function
+    lines: dict[str, set[int]] = {}  # that were captured, if somebody wanted to know
 
 
 class Break(NamedTuple):
@@ -126,7 +128,8 @@ class CompiledFrame(native.CompiledFunction):
 
     def recode(self, function: types.FunctionType) -> None:
         """``function.__code__`` was assigned; the entries are gone already."""
-        self.target = Target(function.__code__, function.__globals__, None)
+        label = self.target.label
+        self.target = Target(function.__code__, function.__globals__, None, label=label)
         self.forget()
         self.plans.clear()
         self.origins.clear()
@@ -465,7 +468,7 @@ class Compiler:
             return None
         except Exception as error:
             return self._internal_error(compiled, error, started)
-        events.emit(self._end(target, "compiled", started, made.steps))
+        events.emit(self._end(target, "compiled", started, made.steps, made.backend_seconds))
         profile.learn(compiled.profile_key, compiled.policy.seen)
         if compiled.hooked and not isinstance(made.outcome, Broken) and not made.operations:
             compiled.skip("FJ0302", NO_OPERATION)
@@ -493,8 +496,16 @@ class Compiler:
             printouts.show_guards(target.name, made.plan.guards())
         made.plan.settle()
         compiled.plans[id(entry)] = made.plan
-        compiled.origins[id(entry)] = Origin(made.call, made.executed)
+        compiled.origins[id(entry)] = Origin(
+            made.call, made.executed, made.text, made.lines
+        )
         compiled.add_entry(entry)
+        events.emit(
+            events.EntryAdded(
+                name=target.name, filename=target.code.co_filename, line=target.line,
+                operations=made.operations, detail=_detail(compiled, id(entry)),
+            )
+        )  # fmt: skip
         return entry
 
     def compile_again(
@@ -525,10 +536,12 @@ class Compiler:
 
         return run_backend
 
-    def _end(self, target: Target, outcome: str, started: float, steps: int) -> events.CaptureEnd:
+    def _end(
+        self, target: Target, outcome: str, started: float, steps: int, backend: float = 0.0
+    ) -> events.CaptureEnd:
         return events.CaptureEnd(
             name=target.name, filename=target.code.co_filename, line=target.line, outcome=outcome,
-            seconds=time.perf_counter() - started, steps=steps,
+            seconds=time.perf_counter() - started, steps=steps, backend_seconds=backend,
         )  # fmt: skip
 
     def _internal_error(
@@ -550,6 +563,28 @@ class Compiler:
             ) from error
         messages.warn_internal_error(error, target.name, target.code.co_filename, target.line)
         compiled.skip("FJ0206", f"internal error: {type(error).__name__}: {error}")
+
+
+def _detail(compiled: CompiledFrame, key: int) -> Callable[[], events.EntryDetail | None]:
+    """What reports show of an entry, while it exists."""
+    known = weakref.ref(compiled)
+
+    def detail() -> events.EntryDetail | None:
+        alive = known()
+        origin = None if alive is None else alive.origins.get(key)
+        if alive is None or not isinstance(origin, Origin):
+            return None
+        graph = None if origin.call is None else origin.call.module
+        functions = [
+            (code.co_filename, code.co_firstlineno, code.co_qualname)
+            for code, module in origin.executed.items()
+            if not inline_policy.is_library(module)
+        ]
+        return events.EntryDetail(
+            graph, origin.text, alive.plans[key].guards(), origin.lines, functions
+        )
+
+    return detail
 
 
 def _from_start(target: Target) -> Callable[..., Any]:

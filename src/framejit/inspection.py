@@ -1,19 +1,25 @@
-"""What can be read off a compiled object: the guards of its entries.
+"""What users may know about compiled objects: their guards, and what happened in a call.
 
-In: what `compile` returned. Out: plain data with a readable text; nothing is captured or changed.
+In: what `compile` returned, or something to compile and call. Out: plain data with a readable text.
 Next room: api.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import resource
 import types
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
 
-from framejit.callables import CompiledFrame
+from framejit.callables import CompiledFrame, compile_callable
 from framejit.guards.plan import Guard
+from framejit.report import events
+from framejit.report.explanation import Explanation
+from framejit.settings import Backend, Settings
 
 
 class EntryGuards(NamedTuple):
@@ -71,3 +77,60 @@ def compiled_frame(compiled: Any) -> CompiledFrame | None:
         inner: Any = compiled
         compiled = inner.__func__ if isinstance(inner, types.MethodType) else inner.func
     return compiled if isinstance(compiled, CompiledFrame) else None
+
+
+class Explainer:
+    """What `explain` returns: call it as the function itself; the answer says what happened.
+
+    ``compiled`` is the compiled function, so further calls use what earlier ones compiled.
+    """
+
+    def __init__(self, compiled: Any) -> None:
+        self.compiled = compiled
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
+        explanation, before = Explanation(), _memory()
+        with following(explanation):
+            explanation.result = self.compiled(*args, **kwargs)
+        explanation.memory = max(_memory() - before, 0)
+        return explanation
+
+
+@contextlib.contextmanager
+def following(explanation: Explanation) -> Iterator[None]:
+    """Everything that happens in this block goes into ``explanation``, captured lines included."""
+    unsubscribe = events.subscribe(explanation.add)
+    try:
+        with events.following():
+            yield
+    finally:
+        unsubscribe()
+
+
+def explain(model: Any, *, backend: str | Backend = "eager", **settings: Any) -> Explainer:
+    """Say what becomes of a call: ``print(framejit.explain(f)(x))``.
+
+    The answer of the call is an `Explanation`: graphs, breaks with reason, line and remedy, guards,
+    recompiles, times; it prints well in terminals and notebooks, and ``to_html(path)`` writes a
+    page. ``model`` is a function or module, which is compiled with ``backend`` and further
+    ``settings`` of `compile`, or something compiled already, which is called as it is. Errors of
+    the call pass through.
+    """
+    if compiled_frame(model) is not None:
+        return Explainer(model)
+    return Explainer(compile_callable(model, Settings(backend=backend, **settings)))
+
+
+def report() -> Explanation:
+    """Everything that framejit did in this process so far, as far as it is remembered.
+
+    `reset` forgets it. Lines without a tensor operation are marked as captured only if
+    ``framejit run --report`` or `explain` was there when they were captured.
+    """
+    return Explanation(events.history(events.Event))
+
+
+def _memory() -> int:
+    """Bytes: the most that this process, and its GPU, ever used."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return peak + (torch.cuda.max_memory_allocated() if torch.cuda.is_initialized() else 0)

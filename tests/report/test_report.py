@@ -127,7 +127,7 @@ def test_a_graph_break_error_is_short_and_names_everything():
     text = str(error)
     assert isinstance(error, exc.Unsupported)
     assert len(text.splitlines()) <= 6
-    for part in (__file__, f"line {line}", "def test_a_graph_break", "print() writes", "drop"):
+    for part in (__file__, f"line {line}", "def test_a_graph_break", "print() writes", "Move it"):
         assert part in text
     hinted = str(messages.graph_break_error("FJ0130", "x " * 500, "Do that.", "gone.py", 1))
     assert len(hinted.splitlines()) <= 6

@@ -14,11 +14,12 @@ from typing import Any
 
 from framejit import config
 from framejit.bytecode.decode import decode
-from framejit.bytecode.model import CodeInfo
+from framejit.bytecode.model import CodeInfo, Instruction
 from framejit.exc import GraphBreak
 from framejit.interpreter.dropped import Roots
 from framejit.interpreter.frame import NONE, Frame
-from framejit.interpreter.registry import HANDLERS
+from framejit.interpreter.registry import HANDLERS, Handler
+from framejit.report import events
 from framejit.values.base import CallRequest, Raised, Value
 from framejit.values.exceptions import ExceptionValue
 from framejit.values.space import Space
@@ -108,6 +109,8 @@ class Interpreter:
         self._programs: dict[Any, tuple[CodeInfo, list[Any]]] = {}
         #: Every code object that was executed, with the name of its module.
         self.executed: dict[Any, str] = {}
+        #: Per file: the lines that are executed, if somebody wants to know.
+        self.lines: dict[str, set[int]] | None = {} if events.lines_wanted() else None
         #: Generators suspended where closing them runs code -> how they were last seen to be held.
         self.suspended: dict[Any, Any] = {}
         self.roots = Roots(space)
@@ -141,6 +144,9 @@ class Interpreter:
         if known is None:
             info = decode(code)
             program = [(HANDLERS[i.op], i) for i in info.instructions]
+            if self.lines is not None:
+                seen = self.lines.setdefault(code.co_filename, set())
+                program = [(_noting(handler, seen), i) for handler, i in program]
             known = self._programs[code] = (info, program)
             self.executed[code] = str(namespace.get("__name__"))
         frame = Frame(known[0], known[1], slots, namespace, parent)
@@ -497,6 +503,16 @@ class Interpreter:
         self.frame = frame.parent
         self.frame.stack.append(self._answer(frame, value, frame.result))
         return None
+
+
+def _noting(handler: Handler, seen: set[int]) -> Handler:
+    """``handler`` that also notes the line of its instruction."""
+
+    def note(vm: Interpreter, frame: Frame, instruction: Instruction) -> Any:
+        seen.add(instruction.line)
+        return handler(vm, frame, instruction)
+
+    return note
 
 
 class BreakHere(Exception):

@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
@@ -47,6 +47,7 @@ class CaptureEnd(Event):
     outcome: str
     seconds: float = 0.0
     steps: int = 0  # instructions executed symbolically
+    backend_seconds: float = 0.0  # the backend's part of ``seconds``
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
@@ -57,8 +58,6 @@ class GraphCompiled(Event):
     operations: int
     inputs: int
     seconds: float = 0.0
-    #: Stable text of the graph; empty unless somebody asked for printouts.
-    text: str = ""
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
@@ -79,12 +78,22 @@ class Raises(Event):
     identifier: str = ""
 
 
-@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
-class GuardFailure(Event):
-    """An entry did not fit a call. ``explanation`` is `guards.Plan.explain`'s sentence."""
+class EntryDetail(NamedTuple):
+    """What an entry consists of. Belongs to the entry and dies with it."""
 
-    explanation: str
-    entry: int = 0
+    graph: Any  # fx.GraphModule or None
+    code: str  # the generated function
+    guards: list[Any]  # guards.plan.Guard
+    lines: dict[str, set[int]]  # per file: the user's lines that were captured, see `following`
+    functions: list[tuple[str, int, str]]  # (file, first line, name) of all that was captured
+
+
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
+class EntryAdded(Event):
+    """What was captured is in use. ``detail`` answers None when the entry is gone."""
+
+    operations: int
+    detail: Callable[[], EntryDetail | None]
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
@@ -193,8 +202,28 @@ def recording(*kinds: type[Event]) -> Iterator[list[Any]]:
         unsubscribe()
 
 
+#: How many `following` blocks are open.
+_followers = 0
+
+
+@contextlib.contextmanager
+def following() -> Iterator[None]:
+    """In this block captures note every line that they execute, which takes a little longer."""
+    global _followers
+    _followers += 1
+    try:
+        yield
+    finally:
+        _followers -= 1
+
+
+def lines_wanted() -> bool:
+    """Does anybody want to know which lines are captured?"""
+    return _followers > 0
+
+
 def history(kind: type[E]) -> list[E]:
-    """The remembered events of one kind, oldest first."""
+    """The remembered events of one kind (`Event`: of all kinds), oldest first."""
     return [event for event in list(_history) if isinstance(event, kind)]
 
 

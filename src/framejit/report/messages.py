@@ -17,13 +17,9 @@ import warnings
 import torch
 
 from framejit import exc
+from framejit.report.problems import find
 from framejit.version import __version__
 
-#: What can be done about a graph break when the breaking operation gives no hint of its own.
-_DEFAULT_HINT = (
-    "Move it out of the compiled function, or drop fullgraph=True: "
-    "Python then runs it between two graphs."
-)
 _WIDTH = 160
 _REPORT_FRAMES = 12
 
@@ -40,6 +36,12 @@ def source_line(filename: str, line: int) -> str:
     return linecache.getline(filename, line).strip()
 
 
+def remedy(identifier: str) -> str:
+    """What the registry says to do about a problem of this kind."""
+    problem = find(identifier)
+    return problem.fix if problem is not None else ""
+
+
 def graph_break_error(
     identifier: str, reason: str, hint: str, filename: str, line: int, function: str = ""
 ) -> exc.Unsupported:
@@ -53,7 +55,7 @@ def graph_break_error(
     if code:
         lines.append(f"    {_cut(code)}")
     lines.append(f"framejit cannot capture this, because: {_cut(reason)}")
-    lines.append(_cut(hint or _DEFAULT_HINT))
+    lines.append(_cut(hint or remedy(identifier)))
     return exc.Unsupported("\n".join(lines), identifier)
 
 

@@ -1,0 +1,199 @@
+"""`framejit.explain` and `framejit.report`: they say what a counting backend saw."""
+
+import html.parser
+import inspect
+import time
+
+import explained_programs as explained
+import pytest
+import torch
+
+import framejit
+from checking import CountingBackend
+from framejit.report import events
+from framejit.report.drawing import svg
+from framejit.report.explanation import Explanation, Node
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    framejit.reset()
+    yield
+    framejit.reset()
+
+
+def marked(word):
+    lines, first = inspect.getsourcelines(explained)
+    return {i for i, line in enumerate(lines, 1) if line.rstrip().endswith(f"# {word}")}
+
+
+def test_what_it_says_is_what_a_counting_backend_saw(capsys):
+    backend = CountingBackend()
+    explanation = framejit.explain(explained.program, backend=backend)(torch.ones(3), 3)
+    torch.testing.assert_close(explanation.result, torch.full((3,), 9.0))
+    assert explanation.graph_count == len(backend.graphs) == 3
+    assert explanation.op_count == backend.ops == 5
+    assert explanation.break_count == 2
+    first, second = explanation.breaks
+    assert (first.identifier, first.code) == ("FJ0101", "if y.sum() > 0:  # break")
+    assert (second.identifier, second.code) == ("FJ0130", 'print("spoken")  # break')
+    for one in explanation.breaks:
+        assert one.filename == explained.__file__ and one.reason and one.fix
+        assert one.line in marked("break")
+    assert len(explanation.guards) == sum(len(entry.guards) for entry in explanation.entries)
+    assert explanation.times["trace"] > 0 and explanation.recompiles == []
+
+
+def test_lines_are_marked_as_a_coverage_report_does():
+    explanation = framejit.explain(explained.program)(torch.ones(3), 3)
+    marks = explanation.marks(explained.__file__)
+    assert {line for line, mark in marks.items() if mark == "break"} == marked("break")
+    assert {line for line, mark in marks.items() if mark == "captured"} == marked("captured")
+
+
+def test_the_second_call_explains_its_recompile():
+    explainer = framejit.explain(explained.program)
+    explainer(torch.ones(3), 3)
+    assert explainer(torch.ones(3), 3).entries == []
+    (recompile,) = explainer(torch.ones(3), 4).recompiles
+    assert recompile.identifiers == ("FJ0402",)
+    for part in ("'n'", "it was 3", "now it is 4", "return x * n", "to avoid it"):
+        assert part in recompile.reasons[0]
+
+
+def test_what_is_compiled_already_is_called_as_it_is():
+    compiled = framejit.compile(lambda x: x + 1, backend="eager")
+    assert framejit.explain(compiled)(torch.ones(2)).graph_count == 1
+    assert framejit.explain(compiled)(torch.ones(2)).graph_count == 0
+
+
+def test_the_report_is_about_the_whole_process(capsys):
+    compiled = framejit.compile(explained.program, backend="eager")
+    compiled(torch.ones(3), 3)
+    with framejit.optimize("eager"):
+        explained.helper(-torch.ones(3))
+    report = framejit.report()
+    assert report.graph_count == 5
+    assert report.op_count == sum(e.operations for e in events.history(events.GraphCompiled))
+    assert [one.times for one in report.breaks] == [2, 1]
+    assert marked("break") < set(report.marks(explained.__file__))
+
+
+def test_it_keeps_nothing_alive():
+    import gc
+    import weakref
+
+    class Held(torch.nn.Module):
+        def forward(self, x):
+            return x + 1
+
+    model = Held()
+    explanation = framejit.explain(model)(torch.ones(2))
+    explanation.result = None
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None and explanation.graph_count == 1
+    assert "add" in explanation._repr_html_()
+
+
+def test_it_prints_well(capsys):
+    explanation = framejit.explain(explained.program)(torch.ones(3), 3)
+    text = str(explanation)
+    assert text.startswith("3 graphs, 2 graph breaks, 5 operations, ")
+    for part in ("[FJ0101] explained_programs.py:", "if y.sum() > 0:", "torch.where", "helper."):
+        assert part in text
+    assert "\x1b" not in text
+    import rich.console
+
+    console = rich.console.Console(width=100, record=True, file=open("/dev/null", "w"))
+    console.print(explanation)
+    assert "3 graphs" in console.export_text()
+
+
+class Page(html.parser.HTMLParser):
+    """The classes of the source lines, the links, and everything that would load something."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.lines, self.ids, self.links, self.loads, self.open = {}, set(), [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.open.append((tag, attributes))
+        self.loads += [attributes[k] for k in ("src", "data", "srcset") if k in attributes]
+        if tag in ("link", "script", "iframe"):
+            self.loads.append(tag)
+        if "href" in attributes:
+            self.links.append(attributes["href"])
+        if "id" in attributes:
+            self.ids.add(attributes["id"])
+
+    def handle_data(self, data):
+        if self.open and self.open[-1][0] == "i" and len(self.open) > 1 and data.isdigit():
+            self.lines[int(data)] = self.open[-2][1].get("class")
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop()[0] != tag:
+            pass
+
+
+def test_the_page_needs_nothing_and_marks_the_lines(tmp_path, capsys):
+    explanation = framejit.explain(explained.program)(torch.ones(3), 3)
+    path = tmp_path / "report.html"
+    explanation.to_html(path)
+    text = path.read_text()
+    page = Page(text)
+    assert page.loads == [] and "http" not in text and "url(" not in text and "@import" not in text
+    assert page.links and all(link[1:] in page.ids for link in page.links)
+    assert {n for n, kind in page.lines.items() if kind == "break"} == marked("break")
+    assert {n for n, kind in page.lines.items() if kind == "captured"} == marked("captured")
+    assert text.count("<svg") == 3
+    for part in ("FJ0130", "TENSOR_MATCH", "Time line", "def program"):
+        assert part in text
+
+
+def test_text_of_the_program_cannot_break_the_page():
+    def sly(x):
+        print("</div><script>alert(1)</script>")
+        return x + 1
+
+    text = framejit.explain(sly)(torch.ones(2))._repr_html_()
+    assert "<script" not in text and "&lt;script&gt;" in text
+
+
+def test_five_hundred_nodes_are_drawn_quickly():
+    def deep(x):
+        for _ in range(250):
+            x = torch.relu(x) + 1
+        return x
+
+    explanation = framejit.explain(deep)(torch.ones(3))
+    started = time.perf_counter()
+    text = explanation._repr_html_()
+    assert time.perf_counter() - started < 2
+    assert text.count("<rect") == 502
+
+
+def test_a_drawing_puts_nodes_below_their_inputs():
+    nodes = [
+        Node("x", "placeholder", "x", "float32[3]", (), "", 0),
+        Node("a", "call_function", "torch.sin", "", (0,), "", 0),
+        Node("w", "placeholder", "w", "", (), "", 0),
+        Node("b", "call_function", "torch.add", "", (1, 2), "m.py", 4),
+        Node("output", "output", "output", "", (3,), "", 0),
+    ]
+    picture = svg(nodes, {("m.py", 4): "here"})
+    assert picture.count("<g ") == 5 and picture.count("<path") == 4
+    assert '<a href="#here">' in picture
+    import re
+
+    heights = [int(y) for y in re.findall(r'translate\(\d+,(\d+)\)', picture)]
+    assert heights[0] == heights[2] - 56 or heights[2] == heights[1]
+    assert heights[0] < heights[1] < heights[3] < heights[4]
+
+
+def test_an_empty_report_is_a_report():
+    assert str(Explanation()).startswith("0 graphs, 0 graph breaks")
+    assert "framejit report" in Explanation()._repr_html_()
