@@ -5,7 +5,7 @@ and returns a tuple or list of the graph's outputs. Backends are found by name i
 each lives in one file and imports its compiler only when it is used. Next room: codegen.
 """
 
-from . import aot, eager, inductor, onnxrt, torchscript
+from . import aot, cudagraphs, eager, inductor, onnxrt, torchscript
 from .aot import aot_autograd
 from .compile import compile_graph
 from .registry import (
@@ -21,6 +21,7 @@ __all__ = [
     "aot_autograd",
     "compile_graph",
     "configured_backend",
+    "cudagraphs",
     "doctor",
     "eager",
     "inductor",

@@ -1,0 +1,136 @@
+"""Which memory the operations of a graph read, write and share, from their schemas.
+
+In: a graph of ATen operations, as AOTAutograd makes it. Out: for every node the *roots* whose
+memory its value may share (placeholders, constants, nodes that allocate) and the roots that it
+writes to. What has no schema may share and write everything it is given. Next: segments.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.fx
+from torch._ops import OpOverload
+
+_Node = torch.fx.Node
+_Roots = frozenset[_Node]
+_NONE: _Roots = frozenset()
+
+#: They return their argument's memory although their schemas do not say so.
+_HIDDEN_VIEWS = frozenset([torch.ops.aten._unsafe_view.default, torch.ops.aten.lift_fresh.default])
+
+
+class Memory:
+    """The analysis of one graph."""
+
+    def __init__(self, graph: torch.fx.Graph) -> None:
+        self._parts: dict[_Node, list[_Roots]] = {}
+        self._written: dict[_Node, _Roots] = {}
+        for node in graph.nodes:
+            self._parts[node], self._written[node] = self._look(node)
+
+    def roots(self, node: _Node) -> _Roots:
+        """Whose memory the node's value may be in; itself, if it allocates."""
+        return frozenset().union(*self._parts[node])
+
+    def writes(self, node: _Node) -> _Roots:
+        """The roots that running the node may change."""
+        return self._written[node]
+
+    def is_view(self, node: _Node) -> bool:
+        """Does it only look at memory of its arguments in another way?"""
+        if node.op != "call_function" or self._written[node]:
+            return False
+        if node.target is operator.getitem:
+            return self.is_view(node.args[0])  # type: ignore[arg-type]
+        return isinstance(node.target, OpOverload) and node not in self.roots(node)
+
+    def same_as(self, node: _Node) -> _Node:
+        """The argument that the node returns after it has written to it, or the node."""
+        if node.op != "call_function" or not isinstance(node.target, OpOverload):
+            return node
+        returns = node.target._schema.returns
+        if len(returns) != 1 or returns[0].alias_info is None:
+            return node
+        alias = returns[0].alias_info
+        for argument, value in arguments_of(node):
+            info = argument.alias_info
+            if alias.is_write and info is not None and info.before_set == alias.before_set:
+                return value if isinstance(value, _Node) else node
+        return node
+
+    def _look(self, node: _Node) -> tuple[list[_Roots], _Roots]:
+        if node.op in ("placeholder", "get_attr"):
+            return [frozenset([node])], _NONE
+        given = _NONE.union(*[self.roots(one) for one in node.all_input_nodes])
+        if node.op == "output":
+            return [given], _NONE
+        if node.target is operator.getitem:
+            source, index = node.args
+            parts = self._parts[source]  # type: ignore[index]
+            several = len(parts) > 1 and isinstance(index, int)
+            return [parts[index] if several else _NONE.union(*parts)], _NONE  # type: ignore[index]
+        if not isinstance(node.target, OpOverload):
+            if not given or not _holds_tensors(node):  # arithmetic on sizes
+                return [_NONE], _NONE
+            return [given | {node}], given
+        return self._by_schema(node, given)
+
+    def _by_schema(self, node: _Node, given: _Roots) -> tuple[list[_Roots], _Roots]:
+        sets: dict[str, _Roots] = {}
+        written = _NONE
+        for argument, value in arguments_of(node):
+            info = argument.alias_info
+            if info is None:
+                continue
+            roots = _NONE.union(*[self.roots(one) for one in nodes_in(value)])
+            for name in info.before_set:
+                sets[name] = sets.get(name, _NONE) | roots
+            if info.is_write:
+                written |= roots
+        if node.target in _HIDDEN_VIEWS:
+            return [given], written
+        parts = []
+        for returned in node.target._schema.returns:  # type: ignore[union-attr]
+            info = returned.alias_info
+            if info is None:
+                parts.append(frozenset([node]))
+                continue
+            names = info.before_set or {"*"}  # of lists the names are not told
+            parts.append(_NONE.union(*[sets.get(name, given) for name in names]))
+        return parts or [_NONE], written
+
+
+def arguments_of(node: _Node) -> Iterator[tuple[Any, Any]]:
+    """The schema's arguments with what the node passes for them."""
+    for position, argument in enumerate(node.target._schema.arguments):  # type: ignore[union-attr]
+        if argument.name in node.kwargs:
+            yield argument, node.kwargs[argument.name]
+        elif position < len(node.args) and not argument.kwarg_only:
+            yield argument, node.args[position]
+
+
+def nodes_in(value: Any) -> list[_Node]:
+    """The nodes inside an argument."""
+    found: list[_Node] = []
+
+    def note(node: _Node) -> _Node:
+        found.append(node)
+        return node
+
+    torch.fx.node.map_arg(value, note)
+    return found
+
+
+def tensors_of(node: _Node) -> list[torch.Tensor]:
+    """The (fake) tensors of a node's value."""
+    value = node.meta.get("val")
+    values = value if isinstance(value, (tuple, list)) else [value]
+    return [one for one in values if isinstance(one, torch.Tensor)]
+
+
+def _holds_tensors(node: _Node) -> bool:
+    return any(tensors_of(one) for one in [node, *node.all_input_nodes]) or "val" not in node.meta
