@@ -28,6 +28,7 @@ from framejit.exc import GraphBreak, InternalError
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
 from framejit.graph.failures import failing_node, place_of
+from framejit.graph.global_state import unseen
 from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
 from framejit.graph.undo import undone
 from framejit.guards.plan import Plan, build_plan
@@ -232,7 +233,7 @@ def _attempt(
     builder.in_try = interpreter.in_try
     state = native.GlobalState()
     try:
-        with _no_collection():
+        with _no_collection(), unseen():
             frame, innermost, slot_names = _frames(interpreter, target, slots)
             outcome = interpreter.capture(frame, innermost)
             if isinstance(outcome, Broken):
@@ -245,7 +246,9 @@ def _attempt(
     graph, module, seconds = None, None, 0.0
     hook_roots: list[Source] = []
     graph_call: GraphCall | None = None
-    for number, node in enumerate(builder.unused_effects(draft.output_nodes())):
+    with unseen():
+        kept_alive = builder.unused_effects(draft.output_nodes())
+    for number, node in enumerate(kept_alive):
         out.outputs[TensorValue(node, builder.example(node))] = f"unused {number}"
     builder.outputs(draft.output_nodes())
     inputs: list[TensorValue] = []
@@ -320,7 +323,7 @@ def _compile_under_hooks(
         return pure
 
     try:
-        with inlineable(hooks, judge):
+        with inlineable(hooks, judge, examples):
             return driver.compile_graph(module, examples), roots
     except UntraceableHook:
         return module.forward, []

@@ -35,15 +35,16 @@ def compile_graph(
     """Compile ``gm`` under the state that torch is in now.
 
     The graph must be traced as it will run, so the caller sets grad mode, autocast and modes as
-    they are where the graph starts. ``name`` defaults to the backend's own. Raises
-    BackendCompilerFailed; KeyboardInterrupt and the like pass.
+    they are where the graph starts; dispatch modes and saved-tensor hooks of the user's do not see
+    what the backend does. ``name`` defaults to the backend's own. Raises BackendCompilerFailed;
+    KeyboardInterrupt and the like pass.
     """
     if name is None:
         name = backend_name(backend)
     for watcher in getattr(_watchers, "active", ()):
         watcher(gm, example_inputs)
     try:
-        with preserved_state():
+        with preserved_state(), global_state.unseen():
             compiled = backend(gm, list(example_inputs))
     except (FramejitError, GraphBreak):
         raise

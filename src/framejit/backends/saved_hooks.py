@@ -9,7 +9,7 @@ that they are called as often as in eager mode. Next: capture.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -47,7 +47,7 @@ def as_modules(hooks: Hooks | None) -> tuple[torch.fx.GraphModule, torch.fx.Grap
 
 
 @contextlib.contextmanager
-def inlineable(hooks: Hooks, judge: Judge) -> Iterator[None]:
+def inlineable(hooks: Hooks, judge: Judge, examples: Sequence[Any]) -> Iterator[None]:
     """Compile in this block: the hooks are in place as graph modules.
 
     Ordinary functions are asked for each saved tensor anew, so they may decide by its size and
@@ -57,6 +57,13 @@ def inlineable(hooks: Hooks, judge: Judge) -> Iterator[None]:
         yield
         return
     pack, unpack = hooks
+    seen = set()
+    for example in examples:  # a compiled graph saves its inputs without calling any hook
+        if isinstance(example, torch.Tensor) and example.is_floating_point():
+            kind = (example.dtype, example.device, example.shape, example.stride())
+            if kind not in seen and not judge(pack, unpack, example):
+                raise UntraceableHook("FJ0118", "a saved-tensor hook does more than compute")
+            seen.add(kind)
 
     def checked_pack(tensor: torch.Tensor) -> Any:
         if not judge(pack, unpack, tensor):

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import _disable_current_modes
 
 _grad_enabled = torch.is_grad_enabled
 _inference_enabled = torch.is_inference_mode_enabled
@@ -110,6 +111,21 @@ def current() -> GlobalState:
     if state is None:
         state = _states[key] = GlobalState(*key[:6])
     return state
+
+
+@contextlib.contextmanager
+def unseen() -> Iterator[None]:
+    """A block in which the user's hooks on saved tensors and ``TorchDispatchMode``s see nothing:
+    they are called for what the program computes, not for what is found out about it."""
+    before = torch._C._autograd._saved_tensors_hooks_set_tracing(True)
+    try:
+        if _dispatch_modes():
+            with _disable_current_modes():
+                yield
+        else:
+            yield
+    finally:
+        torch._C._autograd._saved_tensors_hooks_set_tracing(before)
 
 
 def runs_foreign_code() -> bool:
