@@ -82,7 +82,7 @@ def compile_callable(target: Any, settings: Settings) -> Any:
         return functools.partial(inner, *target.args, **target.keywords)
     call = type(target).__call__
     if isinstance(call, types.FunctionType):
-        return types.MethodType(compile_function(call, settings), target)
+        return types.MethodType(_compile_call(call, settings), target)
     return compile_function(_python_function(target), settings)
 
 
@@ -147,6 +147,27 @@ class CompiledCallable(CompiledFrame):
     def _live_module(self) -> torch.nn.Module | None:
         return None if self.module is None else self.module()
 
+    @property
+    def __code__(self) -> types.CodeType:
+        """As of the function that is compiled, like the next ones."""
+        return self.__wrapped__.__code__
+
+    @property
+    def __defaults__(self) -> tuple[Any, ...] | None:
+        return self.__wrapped__.__defaults__
+
+    @property
+    def __kwdefaults__(self) -> dict[str, Any] | None:
+        return self.__wrapped__.__kwdefaults__
+
+    @property
+    def __closure__(self) -> tuple[types.CellType, ...] | None:
+        return self.__wrapped__.__closure__
+
+    @property
+    def __globals__(self) -> dict[str, Any]:
+        return self.__wrapped__.__globals__
+
     def __repr__(self) -> str:
         return f"<compiled function {self.__wrapped__.__qualname__}>"
 
@@ -176,6 +197,15 @@ def compile_function(function: types.FunctionType, settings: Settings) -> Compil
     if is_machinery(function):
         compiled.skip("FJ0303", "it was made by torch.compile, which compiles what is inside")
         compiled.context = None
+    return compiled
+
+
+def _compile_call(call: Any, settings: Settings) -> CompiledCallable:
+    """The ``__call__`` of a class; when it is replaced there, the new one is used."""
+    if not isinstance(call, types.FunctionType):
+        return compile_function(_python_function(call), settings)
+    compiled = compile_function(call, settings)
+    compiled.stands_for_call = True
     return compiled
 
 
@@ -240,7 +270,7 @@ def compile_module(module: torch.nn.Module, settings: Settings) -> torch.nn.Modu
     Calling it runs compiled code in which ``self`` is ``module`` itself.
     """
     module = original_module(module)
-    call = compile_function(_call_of(module), settings)
+    call = _compile_call(type(module).__call__, settings)
     call.module = weakref.ref(module)
     call.target = call.target._replace(label=type(module).__qualname__)
     again = functools.partial(compile_module, settings=settings)

@@ -81,6 +81,10 @@ class Target(NamedTuple):
     #: What users call it, if that is not the code's name.
     label: str = ""
 
+    def is_start_of(self, function: types.FunctionType) -> bool:
+        """Is this where ``function`` starts? Its code may have been replaced."""
+        return self.code is function.__code__ and self.namespace is function.__globals__
+
     @property
     def name(self) -> str:
         """For reports: the function, or the continuation in it."""

@@ -127,7 +127,7 @@ class CompiledFrame(native.CompiledFunction):
             profile.start(self.profile_key, self.policy.seen)
 
     def recode(self, function: types.FunctionType) -> None:
-        """``function.__code__`` was assigned; the entries are gone already."""
+        """It stands for other code than before; the entries are gone already."""
         label = self.target.label
         self.target = Target(function.__code__, function.__globals__, None, label=label)
         self.forget()
@@ -631,7 +631,7 @@ def _miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
     try:
         with compiled.lock:
             function = compiled.function
-            if function is not None and function.__code__ is not compiled.target.code:
+            if function is not None and not compiled.target.is_start_of(function):
                 compiled.recode(function)
                 if compiled.run_only:
                     return None

@@ -3,6 +3,7 @@
 import copy
 import functools
 import inspect
+import operator
 import pickle
 
 import pytest
@@ -150,6 +151,70 @@ def test_callable_instance(backend):
     assert torch.equal(compiled(X), X - 3)
     assert compiled.__self__ is model
     assert len(backend.graphs) == 1
+
+
+def test_callable_instance_whose_class_gets_another_call(backend):
+    class Affine:
+        def __call__(self, x, scale=2):
+            return x * scale
+
+    class Child(Affine):
+        pass
+
+    model = Child()
+    compiled = framejit.compile(model, backend=backend)
+    assert torch.equal(compiled(X, 3), X * 3)
+    Affine.__call__ = lambda self, x, *, shift: x - shift
+    for _ in range(2):
+        assert torch.equal(compiled(X, shift=1), X - 1)
+    with pytest.raises(TypeError, match="positional"):
+        compiled(X, 3)
+    Child.__call__ = operator.methodcaller("sum")  # not bound: it is no function
+    with pytest.raises(TypeError):
+        compiled(X)
+    Child.__call__ = functools.partial(torch.add, X)
+    assert torch.equal(compiled(X), X + X)
+    del Child.__call__
+    assert torch.equal(compiled(X, shift=1), X - 1)
+    assert len(backend.graphs) == 3 and backend.ops == 3
+
+
+def test_module_whose_class_gets_another_call(backend):
+    class Layer(torch.nn.Linear):
+        pass
+
+    layer = Layer(3, 3)
+    compiled = framejit.compile(layer, backend=backend)
+    x = torch.ones(3)
+    assert torch.equal(compiled(x), layer(x))
+    Layer.__call__ = lambda self, x: x + 1
+    assert torch.equal(compiled(x), x + 1)
+    del Layer.__call__
+    assert torch.equal(compiled(x), layer(x))
+    assert len(backend.graphs) == 3 and backend.ops == 3
+
+
+def test_attributes_of_a_function():
+    def f(x, scale=2.0, *, shift=1):
+        return x * scale + shift + len(outer)
+
+    outer = [1]
+    compiled = framejit.compile(f, backend="eager")
+    for name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__globals__"):
+        assert getattr(compiled, name) is getattr(f, name)
+    with pytest.raises(AttributeError):
+        compiled.__defaults__ = (3.0,)
+    assert inspect.signature(compiled) == inspect.signature(f)
+
+
+def test_torch_jit_trace_sees_plain_python(backend):
+    compiled = framejit.compile(lambda x: x.sin() * 2, backend=backend)
+    for _ in range(2):
+        traced = torch.jit.trace(compiled, X, check_trace=False)
+        assert "aten::sin" in str(traced.graph)
+        assert torch.equal(traced(X + 1), (X + 1).sin() * 2)
+        assert torch.equal(compiled(X), X.sin() * 2)
+    assert len(backend.graphs) == 1 and backend.ops == 2
 
 
 def test_partial(backend):

@@ -130,8 +130,9 @@ def unseen() -> Iterator[None]:
 
 def runs_foreign_code() -> bool:
     """Does something run code of its own around every operation: a ``TorchFunctionMode`` of the
-    user's, or a transform of ``torch.func``? What is captured under it would be its business."""
-    if _transforms() is not None:
+    user's, a transform of ``torch.func``, ``torch.jit.trace``? What is captured under it would be
+    its business."""
+    if _transforms() is not None or torch._C._get_tracing_state() is not None:
         return True
     return any(
         type(torch._C._get_function_stack_at(i)) is not DeviceContext

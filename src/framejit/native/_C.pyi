@@ -72,6 +72,7 @@ class CompiledFunction:
     context: HookContext | None
     miss: Miss | None
     run_only: bool
+    stands_for_call: bool
     ask_always: bool
 
 @final

@@ -124,6 +124,24 @@ static int forget_old_code(CompiledObject* self) {
   return 0;
 }
 
+// The compiled object stands for the `__call__` of an object's class, which can be replaced. 1: that is no Python
+// function any more.
+static int follow_call(CompiledObject* self, PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == self->call_type && self->call_version && type_version(type) == self->call_version) return 0;
+  static PyObject* name = PyUnicode_InternFromString("__call__");
+  if (!name) return -1;
+  PyObject* found = _PyType_Lookup(type, name);
+  if (found != self->function) {
+    if (!found || !PyFunction_Check(found)) return 1;
+    replace(&self->function, found);
+    if (forget_old_code(self) < 0) return -1;
+  }
+  self->call_type = type;
+  self->call_version = type_version(type);
+  return 0;
+}
+
 PyObject* call_compiled_once(CompiledObject* self, PyObject* const* args, size_t flagged_count, PyObject* names) {
   Py_ssize_t count = PyVectorcall_NARGS(flagged_count);
   bool fallback;
@@ -137,6 +155,11 @@ PyObject* call_compiled_once(CompiledObject* self, PyObject* const* args, size_t
     return fallback ? call_raw_fallback(self, args, flagged_count) : result;
   }
   if (thread_state.dispatch_disabled) return call_original(self, self->function, args, flagged_count, names);
+  if (self->stands_for_call && count) {
+    int followed = follow_call(self, args[0]);
+    if (followed < 0) return nullptr;
+    if (followed) return call_original(self, args[0], args + 1, static_cast<size_t>(count - 1), names);
+  }
   if (PyFunction_GET_CODE(self->function) != self->code && forget_old_code(self) < 0) return nullptr;
   {
     Binding binding;
@@ -355,6 +378,8 @@ static PyMemberDef compiled_members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(CompiledObject, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(CompiledObject, weak_references), READONLY, nullptr},
     {"run_only", T_BOOL, offsetof(CompiledObject, run_only), 0, "On a miss do not call `miss`."},
+    {"stands_for_call", T_BOOL, offsetof(CompiledObject, stands_for_call), 0,
+     "The function was looked up as the `__call__` of its first argument's class, which may change."},
     {"ask_always", T_BOOL, offsetof(CompiledObject, ask_always), 0, "Call `miss` even where nothing new is compiled."},
     {nullptr, 0, 0, 0, nullptr}};
 

@@ -118,6 +118,9 @@ struct CompiledObject {
   Py_ssize_t slot_count;  // raw mode only
   Py_ssize_t last;        // index of the entry that was hit last
   char run_only;
+  char stands_for_call;   // `function` is what `type(first argument).__call__` was
+  PyTypeObject* call_type;  // where it was last looked up (compared only), and at which version of that class
+  unsigned int call_version;
   char ask_always;        // call `miss` even where nothing new is compiled: it knows entries of a package
 };
 

@@ -34,6 +34,7 @@ from framejit.values.operators import is_user_class
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import LOOKASIDES, Result, Space, lookaside
+from framejit.values.tensors import TensorValue, has_flag
 
 Handler = Callable[..., Any]
 _MANY = 1 << 30
@@ -176,11 +177,7 @@ def _ask_metaclass(
         if wanted is not torch.nn.Parameter and wanted is not torch.nn.Buffer:
             return space.constant(False)
         flag = "_is_param" if wanted is torch.nn.Parameter else "_is_buffer"
-        is_custom = issubclass(cls, torch.Tensor) and cls is not torch.Tensor
-        real = getattr(value, "obj", None)
-        if is_custom or (real is not None and isinstance(real, torch.Tensor)):
-            return space.constant(real is not None and bool(getattr(real, flag, False)))
-        return space.constant(False)
+        return space.constant(isinstance(value, TensorValue) and has_flag(space, value, flag))
     if type(wanted).__module__ == "typing":
         return space.constant(_fits_protocol(space, value, cls, wanted, function))
     if type(found.raw) is not types.FunctionType:

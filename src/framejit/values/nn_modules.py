@@ -14,7 +14,7 @@ import torch
 from framejit.values.base import Value
 from framejit.values.objects import ObjectValue, instance_namespace
 from framejit.values.space import Space
-from framejit.values.tensors import TensorValue
+from framejit.values.tensors import TensorValue, has_flag
 
 _MEMBERS = ("_parameters", "_buffers", "_modules")
 
@@ -53,7 +53,9 @@ def module_setattr(space: Space, module: ObjectValue, name: str, value: Value) -
     value = value.realize()
     if isinstance(value, ObjectValue) and issubclass(value.cls, torch.nn.Module):
         return False
-    if isinstance(value, TensorValue) and issubclass(value.cls, torch.nn.Parameter):
+    if isinstance(value, TensorValue) and (
+        issubclass(value.cls, torch.nn.Parameter) or has_flag(space, value, "_is_buffer")
+    ):
         return False
     if module.obj is None or any(kind in module.attributes for kind in _MEMBERS):
         return False

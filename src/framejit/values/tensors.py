@@ -20,7 +20,7 @@ from framejit.exc import GraphBreak
 from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.graph.metadata import Example
 from framejit.source import Source
-from framejit.values.base import Value
+from framejit.values.base import Raised, Value
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import BoundBuiltin
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
@@ -75,6 +75,18 @@ _MAY_ANSWER_ITSELF = frozenset(
         "expand_as", "cfloat", "cdouble", "reshape", "view_as", "flatten", "dequantize",
     ]
 )
+
+
+def has_flag(space: Space, value: TensorValue, name: str) -> bool:
+    """Is the attribute ``name`` of an existing tensor true? A new tensor has none."""
+    if value.obj is None:
+        return False
+    if name not in value.obj.__dict__ and hasattr(value.cls, name):  # the subclass has it
+        return bool(getattr(value.obj, name))
+    try:
+        return space.truth(space.now(value.getattr(space, name)))
+    except Raised:
+        return False
 
 
 class TensorValue(Value):
