@@ -150,23 +150,28 @@ class CompiledCallable(CompiledFrame):
     @property
     def __code__(self) -> types.CodeType:
         """As of the function that is compiled, like the next ones."""
-        return self.__wrapped__.__code__
+        return self._original().__code__
 
     @property
     def __defaults__(self) -> tuple[Any, ...] | None:
-        return self.__wrapped__.__defaults__
+        return self._original().__defaults__
 
     @property
     def __kwdefaults__(self) -> dict[str, Any] | None:
-        return self.__wrapped__.__kwdefaults__
+        return self._original().__kwdefaults__
 
     @property
     def __closure__(self) -> tuple[types.CellType, ...] | None:
-        return self.__wrapped__.__closure__
+        return self._original().__closure__
 
     @property
     def __globals__(self) -> dict[str, Any]:
-        return self.__wrapped__.__globals__
+        return self._original().__globals__
+
+    def _original(self) -> types.FunctionType:
+        function = self.function
+        assert function is not None
+        return function
 
     def __repr__(self) -> str:
         return f"<compiled function {self.__wrapped__.__qualname__}>"
