@@ -168,6 +168,12 @@ class Driver(NamedTuple):
     #: Makes what is called when a graph raises: with the error, and with every slot where it can
     #: run again. Its argument: has the graph operations that may raise?
     deoptimise: Callable[[bool], Callable[..., Any]]
+    #: May truth values that depend on data be taken for granted?
+    may_expect: bool
+
+
+class _Written(Exception):
+    """Truth values were taken for granted in a graph that cannot run twice."""
 
 
 def capture(
@@ -193,12 +199,17 @@ def _capture(
     break_at: dict[int, GraphBreak],
     policy: Policy,
 ) -> Capture:
+    may_expect = driver.may_expect
     while True:
         space = Space(GraphBuilder(), policy)
+        space.may_expect = may_expect
         try:
             return _attempt(target, slots, driver, break_at, space)
         except Restart as restart:
             step, cause = restart.step, restart.cause
+        except _Written:
+            may_expect = False
+            continue
         except Unmaterialisable as problem:
             step, cause = problem.step, GraphBreak("FJ0161", problem.reason)
         finally:
@@ -245,6 +256,8 @@ def _attempt(
             out = Emitter(space, slot_names)
             draft = Draft(out, outcome, _Link(driver.make_break, driver.answer))
             interpreter.check_suspended(out.made)
+            if space.effects.expected and builder.mutated_inputs:
+                raise _Written
     finally:
         _restore_state(space)
     graph, module, seconds = None, None, 0.0
@@ -266,6 +279,8 @@ def _attempt(
             graph, hook_roots = _compile_under_hooks(driver, module, examples)
             watch = _watch(examples, inputs, builder)
             user_code = any(map(_runs_user_code, module.graph.nodes))
+            if user_code and space.effects.expected:
+                raise _Written
             sources = [value.source for value in inputs if value.source is not None]
             reached = reached_inputs(builder)
             saved = builder.saved_inputs()

@@ -31,7 +31,7 @@ from framejit.bytecode.decode import decode
 from framejit.bytecode.frame_point import leaves_result
 from framejit.capture import Caller, Capture, Driver, GraphCall, Target, capture
 from framejit.codegen.function import call_point
-from framejit.codegen.runtime import answer
+from framejit.codegen.runtime import Unexpected, answer
 from framejit.exc import (
     BackendCompilerFailed,
     FramejitError,
@@ -49,6 +49,8 @@ from framejit.shapes.policy import Policy, Seen
 from framejit.values import inline_policy
 
 _NEW_OBJECT = Caller(None, {})
+#: After so many errors of the program what leads to them is captured as any other branch.
+REFUTED_LIMIT = 2
 #: Why frames that the hook has seen run as plain Python.
 NO_OPERATION = "it runs no PyTorch operation"
 
@@ -98,6 +100,8 @@ class CompiledFrame(native.CompiledFunction):
     profile_key: str
     #: The same as plain Python, made when a graph has raised.
     plain: Callable[..., Any] | None
+    #: How often a truth value was not the one that had been taken for granted.
+    refuted: int
 
     def setup(self, compiler: Compiler, target: Target, hooked: bool) -> None:
         """Fill in what the native constructor does not know."""
@@ -112,6 +116,7 @@ class CompiledFrame(native.CompiledFunction):
         self.joined = {}
         self.skipped = ""
         self.plain = None
+        self.refuted = 0
 
     def forget(self) -> None:
         """Nothing was seen to vary yet."""
@@ -349,7 +354,13 @@ class Compiler:
 
         def deoptimise(error: Exception, *slots: Any) -> Any:
             target = compiled.target
-            if isinstance(error, FramejitError) or _under_hooks():
+            if isinstance(error, Unexpected):
+                compiled.refuted += 1
+                if compiled.refuted == REFUTED_LIMIT:  # errors of the program are usual here
+                    compiled.clear_entries()
+                    compiled.plans.clear()
+                    compiled.origins.clear()
+            elif isinstance(error, FramejitError) or _under_hooks():
                 raise error  # hooks are the user's code and may have raised it
             events.emit(
                 events.Deoptimised(
@@ -359,7 +370,7 @@ class Compiler:
             )  # fmt: skip
             if compiled.plain is None:
                 compiled.plain = self._fallback(target)
-            if expected:
+            if expected or isinstance(error, Unexpected):
                 return native.tail(compiled.plain, *slots)
             return native.tail(blame, native.tail(compiled.plain, *slots), error)
 
@@ -457,6 +468,7 @@ class Compiler:
                     self.answer,
                     lambda broken: self._check_break(target, broken),
                     functools.partial(self.deoptimise, compiled),
+                    compiled.refuted < REFUTED_LIMIT,
                 ),
                 compiled.policy,
             )

@@ -213,12 +213,12 @@ def p021_break_in_init(x):
 
 #: (program, graphs, operations captured)
 PROGRAMS = [
-    (p001_print_in_for, 3, 3), (p002_print_in_for_with_the_loop_variable, 4, 4),
+    (p001_print_in_for, 3, 4), (p002_print_in_for_with_the_loop_variable, 4, 6),
     (p003_print_in_while, 4, 6), (p004_print_in_try, 2, 3), (p005_print_in_except, 2, 4),
     (p006_print_in_finally, 2, 4), (p007_print_in_with, 2, 3), (p008_print_in_no_grad, 2, 5),
-    (p009_branch_in_for, 3, 7), (p010_print_three_calls_deep, 2, 8),
-    (p011_print_three_calls_deep_in_a_loop, 3, 9),
-    (p012_print_three_calls_deep_in_with_and_try, 2, 8), (p013_print_in_a_comprehension, 4, 11),
+    (p009_branch_in_for, 3, 8), (p010_print_three_calls_deep, 2, 8),
+    (p011_print_three_calls_deep_in_a_loop, 3, 12),
+    (p012_print_three_calls_deep_in_with_and_try, 2, 8), (p013_print_in_a_comprehension, 3, 14),
     (p014_print_in_a_method_of_a_module, 2, 4), (p015_break_in_match, 2, 3),
     (p016_break_as_an_argument, 2, 4), (p017_break_in_a_nested_with, 2, 5),
     (p018_break_in_a_lambda, 2, 3), (p019_break_in_a_property, 2, 3),

@@ -444,6 +444,26 @@ def test_fresh_containers_of_tensors():
     assert built.check(({"a": x, "b": [y, x]},)) is None
 
 
+def test_a_relation_compares_the_objects_of_this_call():
+    """One side of it has children, so its object is pinned; another pair is as good."""
+
+    class Thing:
+        pass
+
+    tree = Tree()
+    first = tree.node(-1, "slot", 0)
+    second = tree.node(-1, "slot", 1, ("same", first))
+    attributes = tree.node(second, "dict", None)
+    tree.node(attributes, "item", "k", ("equals", 1))
+    built = tree.build()
+    for _ in range(3):
+        thing, other = Thing(), Thing()
+        thing.k = other.k = 1
+        assert built.check((thing, thing)) is not None
+        assert built.check((thing, thing)) is not None
+        assert built.check((thing, other)) is None
+
+
 def test_late_steps_see_every_call():
     class Model:
         def __init__(self):

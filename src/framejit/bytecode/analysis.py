@@ -7,8 +7,10 @@ trusts both, and continuations.
 
 from __future__ import annotations
 
-from framejit.bytecode.model import Handler, Instruction
+from framejit.bytecode.model import CodeInfo, Handler, Instruction
 
+#: Exceptions that tell a loop to end.
+_SIGNALS = frozenset({"StopIteration", "StopAsyncIteration", "GeneratorExit"})
 ENDS_FLOW = frozenset({"RETURN_VALUE", "RAISE_VARARGS", "RERAISE"})
 
 
@@ -59,3 +61,49 @@ def analyse(
             if depths[index] != depth:
                 raise ValueError(f"instruction {index}: stack depth {depths[index]} or {depth}")
     return depths, exc_slots
+
+
+def usual_truth(info: CodeInfo, index: int) -> bool | None:
+    """Of the condition of the jump at ``index``: the truth value that does not end in an error of
+    the program, if the other one always does."""
+    instruction = info.instructions[index]
+    jumps, goes_on = _always_raises(info, instruction.target), _always_raises(info, index + 1)
+    if jumps is goes_on or instruction.op not in ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"):
+        return None
+    return jumps is not (instruction.op == "POP_JUMP_IF_TRUE")
+
+
+def _always_raises(info: CodeInfo, start: int) -> bool:
+    """Does every way from here end in ``raise``, without a loop and in no handler?"""
+    seen: set[int] = set()
+    work = [start]
+    while work:
+        index = work.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        instruction = info.instructions[index]
+        op = instruction.op
+        signal = op == "LOAD_GLOBAL" and instruction.value in _SIGNALS
+        if signal or op in ("RETURN_VALUE", "RERAISE", "YIELD_VALUE", "FOR_ITER"):
+            return False
+        if 0 <= instruction.target <= index:
+            return False
+        if op == "RAISE_VARARGS":
+            if instruction.arg == 0:
+                return False
+            continue
+        if instruction.target >= 0:
+            work.append(instruction.target)
+        if op != "JUMP":
+            work.append(index + 1)
+    return True
+
+
+def only_passes_through(info: CodeInfo, index: int) -> bool:
+    """Would an exception at ``index`` meet nothing but ``with`` blocks in this frame?"""
+    handler = info.handlers[index]
+    if handler is None:
+        return True
+    behind = info.instructions[handler.target + 1]
+    return behind.op == "WITH_EXCEPT_START"

@@ -29,6 +29,7 @@ from framejit.values.objects import ObjectValue
 from framejit.values.process import ContextVarValue
 from framejit.values.sequences import ListValue
 from framejit.values.sets import SetValue
+from framejit.values.started_iterators import StartedIterator
 from framejit.values.tensors import TensorValue
 from framejit.values.torch_functions import STATE
 
@@ -107,6 +108,11 @@ def _write_class(out: Emitter, value: ClassValue) -> None:
             write_class(out, target, key, v)
 
 
+def _write_iterator(out: Emitter, value: StartedIterator) -> None:
+    if value.taken:  # else another iterator takes from it
+        out.statement(call(out.helper("advance"), out.value(value), ast.Constant(value.taken)))
+
+
 def _write_gradient(out: Emitter, value: TensorValue) -> None:
     assert value.assigned_grad is not None
     content = out.value(value.assigned_grad)
@@ -125,4 +131,5 @@ _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     ContextVarValue: _write_context,
     ClassValue: _write_class,
     TensorValue: _write_gradient,
+    StartedIterator: _write_iterator,
 }

@@ -12,7 +12,9 @@ import itertools
 
 from framejit.codegen.emit import Emitter, call, emits
 from framejit.values import iterators
+from framejit.values.mappings import InstanceDictValue
 from framejit.values.operator_functions import GetterValue
+from framejit.values.started_iterators import StartedIterator
 
 
 def _number(value: int) -> ast.expr:
@@ -21,6 +23,11 @@ def _number(value: int) -> ast.expr:
 
 def _iter(out: Emitter, iterable: ast.expr) -> ast.expr:
     return call(out.constant(iter), iterable)
+
+
+@emits(StartedIterator)
+def _started(out: Emitter, value: StartedIterator) -> ast.expr:
+    return out.load(value.source)
 
 
 @emits(iterators.SequenceIterator)
@@ -56,6 +63,10 @@ def _dict_iterator(out: Emitter, value: iterators.DictIterator) -> ast.expr:
         view: ast.expr = ast.Attribute(ast.Dict([], []), value.what, ast.Load())
     else:
         view = ast.Attribute(out.value(value.dict), value.what, ast.Load())
+        if type(value.dict) is InstanceDictValue:
+            out.flush()  # the object must have its attributes before they are iterated over
+            if value in out.made:
+                return out.made[value]
     made = call(out.constant(reversed if value.reverse else iter), call(view))
     if value.index and value.dict is not None:
         made = call(out.helper("advance"), made, _number(value.index))

@@ -52,6 +52,11 @@ class Draft:
         out.flush()
         self.exit = ast.Return(way_out)
         replay_state(out)
+        #: What must hold before anything of this is done.
+        self.checks: list[ast.stmt] = [
+            ast.Expr(call(out.helper("expect"), out.value(value), ast.Constant(truth)))
+            for value, truth in out.space.effects.expected.items()
+        ]
 
     def output_nodes(self) -> list[Any]:
         """The graph nodes whose values the function needs."""
@@ -79,6 +84,8 @@ class Draft:
                 body.append(ast.Assign([target], result))
             else:
                 body.append(ast.Expr(result))
+        body += self.checks
+        if body:
             if recovery is not None:
                 body = [ast.Try(body, _handlers(out, recovery), [], [])]
                 if recovery.random:

@@ -177,6 +177,16 @@ def _own_frame() -> types.FrameType:
     return getframe()  # type: ignore[name-defined,no-any-return]  # noqa: F821
 
 
+class Unexpected(Exception):
+    """A truth value is not the one that was taken for granted (`Effects.expected`)."""
+
+
+def expect(condition: torch.Tensor, truth: bool) -> None:
+    """Raise `Unexpected` unless the condition has this truth value."""
+    if bool(condition) is not truth:
+        raise Unexpected(f"a condition was {not truth}, which is an error of the program")
+
+
 def advance(iterator: Iterator[Any], count: int) -> Iterator[Any]:
     """Skip ``count`` elements."""
     for _ in islice(iterator, count):
@@ -229,6 +239,6 @@ HELPERS: dict[str, Any] = {
         "DELETED", "new_cell", "set_cell", "empty_cell", "new_object", "set_attributes",
         "assign_list", "assign_dict", "write_dict", "assign_set", "assign_deque", "write_globals",
         "new_function", "new_exception", "advance", "iterator_at", "exhausted", "answer",
-        "started_generator", "random_state", "restore_random",
+        "started_generator", "random_state", "restore_random", "expect",
     )
 } | {"method": types.MethodType}  # fmt: skip

@@ -106,6 +106,8 @@ class Interpreter:
         #: The exception being handled (what a bare ``raise`` raises).
         self.handled: Value | None = None
         self.raise_steps: dict[Value, int] = {}
+        #: How often the condition at (code, index) was taken for granted.
+        self.expected_at: dict[tuple[Any, int], int] = {}
         self._programs: dict[Any, tuple[CodeInfo, list[Any]]] = {}
         #: Every code object that was executed, with the name of its module.
         self.executed: dict[Any, str] = {}

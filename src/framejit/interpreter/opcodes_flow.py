@@ -11,6 +11,7 @@ import importlib.util
 import sys
 from typing import Any
 
+from framejit.bytecode.analysis import only_passes_through, usual_truth
 from framejit.bytecode.model import Instruction
 from framejit.exc import GraphBreak
 from framejit.interpreter.frame import NONE, Frame, HandledValue
@@ -34,15 +35,42 @@ def jump(vm: Any, frame: Frame, instruction: Instruction) -> None:
     frame.pc = instruction.target
 
 
+def _truth(vm: Any, frame: Frame) -> bool:
+    """The truth value of a condition. One that depends on data, where the other case is an error of
+    the program, is taken to be the usual one."""
+    value = frame.stack.pop()
+    try:
+        return bool(vm.space.truth(value))
+    except GraphBreak:
+        usual = usual_truth(frame.info, frame.index)
+        if usual is None or not _leaves(vm, frame) or not vm.space.expect(value, usual):
+            raise
+        return usual
+
+
+#: How often one condition is taken for granted in a capture: a loop must not be unrolled without an
+#: end because only an exception leaves it.
+_EXPECTED_LIMIT = 64
+
+
+def _leaves(vm: Any, frame: Frame) -> bool:
+    """Would an exception here end the captured program?"""
+    place = frame.info.code, frame.index
+    count = vm.expected_at[place] = vm.expected_at.get(place, 0) + 1
+    return count <= _EXPECTED_LIMIT and all(
+        only_passes_through(outer.info, outer.index) for outer in frame.chain()
+    )
+
+
 @opcode("POP_JUMP_IF_TRUE")
 def pop_jump_if_true(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    if vm.space.truth(frame.stack.pop()):
+    if _truth(vm, frame):
         frame.pc = instruction.target
 
 
 @opcode("POP_JUMP_IF_FALSE")
 def pop_jump_if_false(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    if not vm.space.truth(frame.stack.pop()):
+    if not _truth(vm, frame):
         frame.pc = instruction.target
 
 

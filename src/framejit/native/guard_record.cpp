@@ -47,6 +47,10 @@ class Recorder {
       if (!place(i) || !add_checks(i)) return nullptr;
       pin_if_possible(i);
       const Node& node = tree_.nodes[i];
+      // Behind the pin: a relation compares what is pinned, and that must be the object of this call.
+      for (const Check& check : node.checks) {
+        if (is_relation(check)) add_relation(i, check);
+      }
       if (node.capture >= 0) record_->captures[node.capture] = {i, pinned(i) ? value(i) : nullptr};
     }
     finish_late();
@@ -383,10 +387,9 @@ class Recorder {
 
   bool add_checks(int i) {
     for (const Check& check : tree_.nodes[i].checks) {
+      if (is_relation(check)) continue;
       if (record_->places[i] == Place::Late) {
         add_late_check(i, check);
-      } else if (is_relation(check)) {
-        add_relation(i, check);
       } else if (pinned(i)) {
         if (!add_pinned_check(i, check)) return false;
       } else {
@@ -397,6 +400,7 @@ class Recorder {
   }
 
   void add_relation(int i, const Check& check) {
+    if (record_->places[i] == Place::Late) return add_late_check(i, check);
     bool all_pinned = pinned(i);
     for (int node : check.nodes) {
       if (record_->places[node] == Place::Late) return add_late_check(i, check);

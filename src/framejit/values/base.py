@@ -97,6 +97,11 @@ class Value:
     def truth(self, space: Space) -> bool:
         raise GraphBreak("FJ0155", f"the truth value of a {self.describe()}")
 
+    def expect(self, space: Space, truth: bool) -> bool:
+        """Take it that the truth value, which depends on data, is this one? It is checked behind
+        the graph, and if it is not, the segment runs again as plain Python."""
+        return False
+
     def items_now(self, space: Space) -> list[Value] | None:
         """All elements, if that is known without running user code; None if it is not."""
         return None

@@ -12,6 +12,7 @@ import enum
 import fractions
 import operator
 import types
+import typing
 from typing import Any
 
 import torch
@@ -398,7 +399,9 @@ def _wrap_literal(space: Space, source: Source, obj: Any) -> Value:
 
 
 def _is_typing_form(obj: Any) -> bool:
-    return type(obj).__module__ == "typing" and not isinstance(obj, (type, types.FunctionType))
+    return type(obj).__module__ == "typing" and not isinstance(
+        obj, (type, types.FunctionType, typing.ForwardRef)
+    )
 
 
 @wraps(

@@ -1,7 +1,7 @@
 """The log of side effects: which existing objects the captured program changed, in which order.
 
 In: notes of values that changed. Out: an ordered log that `codegen.effects` replays behind the
-graph.
+graph, and what must hold before it is.
 The new state itself lives in the values (a list's items, an object's attributes); this module keeps
 the order, and the changes of globals and of torch's global state, which no value owns.
 Next room: codegen.
@@ -33,6 +33,8 @@ class Effects:
         self.state: dict[tuple[Any, tuple[Any, ...]], Any] = {}
         #: How much deeper autocast is nested than at the start.
         self.nesting = 0
+        #: Truth values that depend on data and are taken for granted; checked behind the graph.
+        self.expected: dict[Value, bool] = {}
 
     def note(self, value: Value) -> None:
         """``value`` stands for an object that exists outside and its state has changed."""

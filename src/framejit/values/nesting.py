@@ -12,6 +12,7 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.graph.nested import Stretch
 from framejit.values.base import Raised, Value
+from framejit.values.effects import Effects
 from framejit.values.mappings import DictValue
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.space import Space
@@ -29,15 +30,19 @@ def trial(
     """Call ``function`` and say what it recorded; it may do nothing else."""
     stretch = Stretch(space.builder)
     effects = space.effects
-    before = len(effects.changed), len(effects.globals), effects.nesting
+    before = _counts(effects)
     try:
         result = space.now(space.call(function, args, dict(kwargs or {})))
     except Raised as error:
         raise GraphBreak("FJ0122", f"{what} raises {error.value.python_type().__name__}")
-    if before != (len(effects.changed), len(effects.globals), effects.nesting):
+    if before != _counts(effects):
         raise SideEffect("FJ0122", f"{what} changes something outside")
     stretch.close(what, random, state)
     return result, stretch
+
+
+def _counts(effects: Effects) -> tuple[int, ...]:
+    return len(effects.changed), len(effects.globals), effects.nesting, len(effects.expected)
 
 
 def tensors_in(value: Value) -> list[TensorValue]:

@@ -36,6 +36,7 @@ OPERATIONS: dict[str, tuple[int, str]] = {
     "is_": (2, "bool"),
     "contains": (2, "bool; raises TypeError"),
     "truth": (1, "bool; a graph break for tensors"),
+    "expect": (2, "bool: may the truth value be taken to be this one?"),
     "getitem": (2, "Result; raises IndexError, KeyError, TypeError"),
     "setitem": (3, "None; raises IndexError, KeyError, TypeError"),
     "delitem": (2, "None; raises IndexError, KeyError, TypeError"),
@@ -168,6 +169,8 @@ class Space:
         #: The existing objects that the program uses as keys; shall they be known by identity?
         self.keys: dict[Value, None] = {}
         self.pin_keys = False
+        #: May truth values that depend on data be taken for granted?
+        self.may_expect = False
         self._loaded: dict[Source, Value] = {}
         self._known: dict[int, tuple[Any, Value]] = {}
         self._class_attributes: dict[tuple[type, str], ClassAttribute | None] = {}
@@ -526,6 +529,9 @@ class Space:
 
     def truth(self, value: Value) -> bool:
         return value.realize().truth(self)
+
+    def expect(self, value: Value, truth: bool) -> bool:
+        return value.realize().expect(self, truth)
 
     def getitem(self, value: Value, key: Value) -> Result:
         return value.realize().getitem(self, key)

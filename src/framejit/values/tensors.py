@@ -8,6 +8,7 @@ Next room: graph.
 
 from __future__ import annotations
 
+import math
 import operator
 import types
 from typing import Any
@@ -310,7 +311,21 @@ class TensorValue(Value):
     def contains(self, space: Space, item: Value) -> Value:
         raise GraphBreak("FJ0102", "`in` on a tensor needs its data")
 
+    def expect(self, space: Space, truth: bool) -> bool:
+        if self.example is None or not space.may_expect:
+            return False
+        meta = self.example.meta
+        # On other devices an operation that the check guards (an index) may do lasting harm.
+        plain = meta.device.type == "cpu" and meta.is_plain and not meta.symbolic
+        if not plain or math.prod(meta.shape) != 1:
+            return False
+        space.effects.expected.setdefault(self, truth)
+        space.changes += 1
+        return True
+
     def truth(self, space: Space) -> bool:
+        if self in space.effects.expected:
+            return space.effects.expected[self]
         raise GraphBreak(
             "FJ0101", "the truth value of a tensor depends on its data",
             "Use torch.where or torch.cond, or accept the break.",

@@ -1,0 +1,222 @@
+"""Iterators that exist already when a capture begins: loops with breaks, iterators as arguments.
+
+Elements are looked at ahead, so what follows a break in a loop is one graph up to the next break.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import framejit.api
+from checking import CountingBackend, check
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+def p01_enumerate_zip(x):
+    out = []
+    for i, (name, y) in enumerate(zip("abcd", [x, x + 1, x + 2, x + 3], strict=True)):
+        print(i, name)
+        out.append(y * 2)
+    return out
+
+
+def p02_dict_items(x):
+    table = {"a": x, "b": x + 1, "c": x * 3}
+    total = 0
+    for key, value in table.items():
+        print(key)
+        total = total + value * 2
+    return total
+
+
+def p03_list_that_grows(x):
+    xs, n = [x], 0
+    for y in xs:
+        print("turn")
+        n += 1
+        if n < 4:
+            xs.append(y + 1)
+    return xs
+
+
+def p04_one_iterator_twice_in_a_zip(x):
+    numbers, out = iter([1, 2, 3, 4]), []
+    for p, q in zip(numbers, numbers):
+        print(p, q)
+        out.append(x * p + q)
+    return out, list(numbers)
+
+
+def p05_partly_consumed_before_and_after(x):
+    tensors = iter([x, x + 1, x + 2, x + 3, x + 4])
+    print("before")
+    first = next(tensors) * 2
+    pairs = list(zip(tensors, range(2)))
+    print("behind")
+    return first, pairs, next(tensors, None), next(tensors, None)
+
+
+def p06_dict_changes_its_size(x):
+    table = {"a": 1, "b": 2}
+    try:
+        for key in table:
+            print(key)
+            x = x + 1
+            table["c"] = 3
+    except RuntimeError as error:
+        return x * 2, str(error)
+
+
+def p07_values_replaced_ahead(x):
+    table = {"a": x, "b": x, "c": x}
+    seen = []
+    for key, value in table.items():
+        print(key)
+        table["c"] = table["c"] + 1
+        seen.append(value * 2)
+    return seen
+
+
+def p08_reversed(x):
+    out = 0
+    for y in reversed([x, x + 1, x + 2]):
+        print("turn")
+        out = out * 2 + y
+    return out
+
+
+def p09_attributes_of_an_object(x):
+    class Box:
+        def __init__(self):
+            self.a, self.b, self.c = x, x, x
+
+    box, out = Box(), []
+    for key, value in vars(box).items():
+        print(key)
+        box.c = box.c + 1
+        out.append(value * 2)
+    return out
+
+
+def p10_rest_of_a_long_loop(x):
+    for i in range(100):
+        if i == 0:
+            print("once")
+        x = x + i
+    return x
+
+
+def p11_iterator_kept_by_an_object(x):
+    class Stream:
+        def __init__(self):
+            self.items = iter([x, x + 1, x + 2])
+
+        def __next__(self):
+            return next(self.items)
+
+        def __iter__(self):
+            return self
+
+    stream = Stream()
+    out = []
+    for y in stream:
+        print("turn")
+        out.append(y * 2)
+    return out, next(stream.items, None)
+
+
+def p12_generator_in_a_zip(x):
+    def numbers():
+        yield 1
+        print("between")
+        yield 2
+
+    out = []
+    for number, y in zip(numbers(), [x, x + 1]):
+        print(number)
+        out.append(y * number)
+    return out
+
+
+#: (program, graphs, operations captured)
+PROGRAMS = [
+    (p01_enumerate_zip, 3, 5), (p02_dict_items, 4, 8), (p03_list_that_grows, 2, 2),
+    (p04_one_iterator_twice_in_a_zip, 2, 4), (p05_partly_consumed_before_and_after, 2, 5),
+    (p06_dict_changes_its_size, 1, 1), (p07_values_replaced_ahead, 2, 4), (p08_reversed, 4, 7),
+    (p09_attributes_of_an_object, 2, 4), (p10_rest_of_a_long_loop, 1, 100),
+    (p11_iterator_kept_by_an_object, 3, 4), (p12_generator_in_a_zip, 3, 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function, graphs, ops", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
+def test_program(function, graphs, ops):
+    check(function, X, graphs=graphs, ops=ops)
+
+
+def test_iterators_as_arguments():
+    """One entry serves every place that an iterator may stand at."""
+
+    def take(x, numbers):
+        first = next(numbers)
+        return x + 1, first, next(numbers, "end")
+
+    backend = CountingBackend()
+    compiled = framejit.api.compile(take, backend=backend)
+    for numbers in ([1, 2, 3, 4, 5], [6]):
+        plain, ours = iter(numbers), iter(numbers)
+        for _ in range(3 if len(numbers) > 1 else 1):
+            try:
+                want = take(X, plain)
+            except StopIteration:
+                with pytest.raises(StopIteration):
+                    compiled(X, ours)
+            else:
+                assert compiled(X, ours)[1:] == want[1:]
+            assert plain.__length_hint__() == ours.__length_hint__()
+    assert len(backend.graphs) == 2
+
+
+def test_aliases_of_what_is_iterated_over():
+    """The list that an iterator goes over may be another object today and the same tomorrow."""
+
+    def grow(x, numbers, into):
+        into.append(7)
+        return x * 2, next(numbers), next(numbers, "end")
+
+    compiled = framejit.api.compile(grow, backend="eager")
+    for alias in (False, True, False):
+        results = []
+        for function in (grow, compiled):
+            items = [1]
+            into = items if alias else [2]
+            results.append((*function(X, iter(items), into)[1:], items, into))
+        assert results[0] == results[1]
+
+
+def test_iterators_that_share_one():
+    def both(x, pairs, numbers):
+        return x + 1, next(pairs), next(numbers)
+
+    compiled = framejit.api.compile(both, backend="eager")
+    for shared in (False, True, False):
+        results = []
+        for function in (both, compiled):
+            numbers = iter(range(10))
+            pairs = zip(numbers if shared else iter(range(10)), "abc")
+            results.append((*function(X, pairs, numbers)[1:], next(pairs), next(numbers)))
+        assert results[0] == results[1]
+
+
+def test_nothing_is_taken_when_the_graph_raises():
+    def index(x, numbers):
+        return x[torch.tensor(next(numbers))]
+
+    compiled = framejit.api.compile(index, backend="eager")
+    numbers = iter([0, 1, 5, 0])
+    assert torch.equal(compiled(X, numbers), X[0])
+    assert torch.equal(compiled(X, numbers), X[1])
+    with pytest.raises(IndexError):
+        compiled(X, numbers)
+    assert next(numbers) == 0
