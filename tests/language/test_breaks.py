@@ -148,7 +148,7 @@ PLAIN = [
     (p011_binary_operand_on_stack, 2, 3), (p012_chained_comparison, 1, 1),
     (p013_subscript_store, 2, 2), (p014_fstring, 2, None), (p015_star_call, 2, None),
     (p016_return_of_break, 1, 1), (p017_conditional_expression, 2, None),
-    (p018_and_or, 3, None), (p019_assert_data, 2, None), (p020_walrus, None, None),
+    (p018_and_or, 3, None), (p019_assert_data, 1, 4), (p020_walrus, None, None),
 ]  # fmt: skip
 
 

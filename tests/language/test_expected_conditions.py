@@ -74,7 +74,7 @@ def p06_the_other_way_round(x):
 
 
 def p07_distribution(x):
-    d = torch.distributions.Normal(x, torch.ones_like(x))
+    d = torch.distributions.Normal(x, torch.ones_like(x), validate_args=True)
     return d.log_prob(x + 1).sum(), d.entropy()
 
 

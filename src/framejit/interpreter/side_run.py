@@ -54,7 +54,8 @@ def _round_trip(pack: Hook, unpack: Hook, like: torch.Tensor) -> tuple[bool, lis
     clean = (
         isinstance(outcome, Returned)
         and isinstance(outcome.value.realize(), TensorValue)
-        and not (effects.changed or effects.globals or effects.state or effects.nesting or effects.expected)
+        and not (effects.changed or effects.globals or effects.state or effects.nesting)
+        and not effects.expected
         and not (builder.mutated_inputs or builder.draws_random)
         and len(builder.inputs) == 1  # a tensor from elsewhere would be frozen into the graph
     )

@@ -22,11 +22,11 @@ from framejit.values.iterators import IteratorValue
 from framejit.values.space import Space, wraps
 
 #: Iterators with a copy at the same place; those over something that may change, and the others.
+_EMPTY: dict[str, int] = {}
 _OVER_MUTABLE: tuple[type, ...] = (
-    type(iter([])), type(reversed([])), *[
-        type(make(view)) for view in ({}.keys(), {}.values(), {}.items())
-        for make in (iter, reversed)
-    ],
+    type(iter([])), type(reversed([])),
+    type(iter(_EMPTY)), type(iter(_EMPTY.values())), type(iter(_EMPTY.items())),
+    type(reversed(_EMPTY)), type(reversed(_EMPTY.values())), type(reversed(_EMPTY.items())),
 )  # fmt: skip
 _OVER_FIXED: tuple[type, ...] = (
     type(iter(())), type(iter(range(0))), type(iter(range(1 << 70))), type(iter("")),
@@ -116,7 +116,8 @@ class StartedIterator(IteratorValue):
 
     def next(self, space: Space) -> Value | None:
         if self.owner is not None:
-            raise GraphBreak("FJ0155", f"next() of an iterator that a {self.owner.describe()} takes from")
+            owner = self.owner.describe()
+            raise GraphBreak("FJ0155", f"next() of an iterator that a {owner} takes from")
         if self.ended:
             return None
         self._check(space)
@@ -155,12 +156,14 @@ class StartedIterator(IteratorValue):
             changed = space.effects.changed
             target = self.target
             if target in changed or getattr(target, "container", None) in changed:
-                raise GraphBreak("FJ0155", f"a {self.describe()} goes over what the program has changed")
+                what = "goes over what the program has changed"
+                raise GraphBreak("FJ0155", f"a {self.describe()} {what}")
             if "dict" in kind.__name__ and (space.effects.globals or any(
                 type(content := getattr(value, "obj", None)) is type or hasattr(content, "__dict__")
                 for value in changed
             )):  # fmt: skip
-                raise GraphBreak("FJ0155", f"a {self.describe()} may go over the attributes of an object")
+                what = "may go over the attributes of an object"
+                raise GraphBreak("FJ0155", f"a {self.describe()} {what}")
 
     def _own_parts(self, space: Space) -> list[StartedIterator]:
         if self.parts is None:
@@ -169,7 +172,8 @@ class StartedIterator(IteratorValue):
                 value = space.load(self.source.child("call", Part(index)), part).realize()
                 free = isinstance(value, StartedIterator) and value.owner in (None, self)
                 if not free or value.taken:  # type: ignore[attr-defined]
-                    raise GraphBreak("FJ0155", f"next() of a {self.describe()} that takes from others")
+                    what = "that takes from others"
+                    raise GraphBreak("FJ0155", f"next() of a {self.describe()} {what}")
                 value.owner = self  # type: ignore[attr-defined]
                 found.append(value)
             self.parts = found  # type: ignore[assignment]
