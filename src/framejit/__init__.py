@@ -23,6 +23,7 @@ from framejit.api import (
 )
 from framejit.autotune import record
 from framejit.backends import list_backends, register_backend
+from framejit.comptime import comptime
 from framejit.inspection import explain, guards, report
 from framejit.report.counters import counters
 from framejit.shapes.marks import mark_dynamic, mark_static, maybe_mark_dynamic
@@ -34,6 +35,7 @@ __all__ = [
     "allow_in_graph",
     "assume_constant_result",
     "compile",
+    "comptime",
     "config",
     "counters",
     "disable",

@@ -34,6 +34,7 @@ from framejit.codegen.function import call_point
 from framejit.codegen.runtime import Unexpected, answer
 from framejit.exc import (
     BackendCompilerFailed,
+    ComptimeError,
     FramejitError,
     InternalError,
     MarkContradicted,
@@ -472,7 +473,7 @@ class Compiler:
                 ),
                 compiled.policy,
             )
-        except (Unsupported, BackendCompilerFailed, MarkContradicted):
+        except (Unsupported, BackendCompilerFailed, MarkContradicted, ComptimeError):
             events.emit(self._end(target, "failed", started, 0))
             raise
         except RecursionError:  # the stack is nearly full: the user's code may still fit

@@ -48,6 +48,12 @@ class MarkContradicted(FramejitError):
     identifier = "FJ0203"
 
 
+class ComptimeError(FramejitError):
+    """Something that the program says at compile time (`comptime`) does not hold, or raised."""
+
+    identifier = "FJ0208"
+
+
 class UnknownBackend(FramejitError):
     """A backend was asked for by a name that is not registered."""
 

@@ -28,7 +28,7 @@ ORDER = [
     {"compiler"},
     {"package"},
     {"settings", "regions"},
-    {"callables"},
+    {"callables", "comptime"},
     {"inspection", "autotune"},
     {"api", "cli"},
     {"__init__"},

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import linecache
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from framejit.guards.kinds import (
@@ -114,14 +114,7 @@ class Plan:
         if self.state is not None:
             out.append(Guard("torch", "GLOBAL_STATE", state_text(*self.state.export()), None))
         for source, facts in zip(self.sources, self.checked, strict=True):
-            if facts:
-                name = shown_name(source)
-                for kind, kept, line in facts:
-                    payload = recall(kept)
-                    shown = shown_kind(kind, payload)
-                    text = "" if shown in _SELF_EVIDENT else KINDS[kind].expected(payload)
-                    where = shown_place(source) if kind == "ABSENT" else name
-                    out.append(Guard(where, shown, text, line))
+            out += _printed(source, facts)
         if self.shapes is not None:
             for tree, line in self.shapes.checks:
                 out.append(Guard(self.shapes.text(tree), "SHAPE_MATCH", "", line))
@@ -179,6 +172,20 @@ class Plan:
 
 #: Kinds whose name and subject say everything.
 _SELF_EVIDENT = frozenset({"ABSENT", "PRESENT", "MODULE_MATCH", "FUNCTION_MATCH"})
+
+
+def _printed(source: Source, facts: list[Fact]) -> Iterator[Guard]:
+    name = shown_name(source) if facts else ""
+    for kind, kept, line in facts:
+        payload = recall(kept)
+        shown = shown_kind(kind, payload)
+        text = "" if shown in _SELF_EVIDENT else KINDS[kind].expected(payload)
+        yield Guard(shown_place(source) if kind == "ABSENT" else name, shown, text, line)
+
+
+def guards_of(roots: list[Source]) -> list[Guard]:
+    """The guards on everything below ``roots`` so far, while a capture is going on."""
+    return [guard for source in _preorder(roots)[0] for guard in _printed(source, source.facts)]
 
 
 def build_plan(roots: list[Source], shapes: ShapePlan | None = None) -> Plan:

@@ -122,6 +122,7 @@ class Interpreter:
         space.resume_generator = self.resume_generator
         space.line = self.user_line
         space.handled = lambda: self.handled
+        space.frame = lambda: self.frame
         space.namespace = lambda: self.frame.globals
 
     # -- entry points ------------------------------------------------------------------------------

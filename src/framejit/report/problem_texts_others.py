@@ -90,6 +90,18 @@ def f(x):
 f(torch.ones(3))
 ---
 Report it to the backend's authors; use another backend or `framejit.disable` until then.
+=== FJ0208 Something said at compile time does not hold
+A function given to `framejit.comptime` raised, or asserted something that is not so: a size is
+dynamic, a fact does not hold.
+---
+@framejit.compile(backend="eager", dynamic=True)
+def f(x):
+    framejit.comptime.assert_static(x)
+    return x + 1
+
+f(torch.ones(5))
+---
+Correct the function, or mark the size as static (`framejit.mark_static`).
 === FJ0210 A wrong argument of compile and its like
 The message names the argument, what it must be, and what it was.
 ---

@@ -154,6 +154,8 @@ class Space:
         self.resume_generator: Callable[[Any, Value, Value | None], Value | None] = _no_generator
         #: The globals of the code being executed.
         self.namespace: Callable[[], dict[str, Any]] = dict
+        #: The frame being executed.
+        self.frame: Callable[[], Any] = lambda: None
         #: The exception that the program is handling.
         self.handled: Callable[[], Value | None] = lambda: None
         #: The existing tensors that became graph inputs, in order.
@@ -184,6 +186,7 @@ class Space:
         self.graph_inputs, self.slot_roots, self.effects = [], [], Effects()
         self.run_frame, self.resume_generator = _no_interpreter, _no_generator
         self.namespace, self.handled, self.line = dict, lambda: None, lambda: None
+        self.frame = lambda: None
         self.builder.close()
 
     # -- sources and wrapping --------------------------------------------------------------------
