@@ -19,7 +19,7 @@ class Fact(NamedTuple):
     line: tuple[str, int] | None  # the user's file and line that relied on it
 
 
-_BY_IDENTITY = frozenset({"ID_MATCH", "TYPE_MATCH", "FUNCTION_MATCH", "FUNCTION_ID"})
+_BY_IDENTITY = frozenset({"ID_MATCH", "TYPE_MATCH", "FUNCTION_MATCH"})
 
 
 class Source:

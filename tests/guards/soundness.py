@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 import framejit
 from checking import Comparison, CountingBackend
@@ -79,14 +81,12 @@ def _call(function: Any, args: tuple[Any, ...]) -> Any:
     return result
 
 
-def run(row: Row, compiled: bool) -> Run:
+def run(row: Row, compile: Callable[[Any], Any] = lambda function: function) -> Run:
     """Two calls, the change, two calls."""
     torch.manual_seed(0)
     with contextlib.ExitStack() as stack:
         function, args, change = row.make(World(stack))
-        backend = CountingBackend()
-        if compiled:
-            function = framejit.compile(function, backend=backend)
+        function = compile(function)
         results, captures = [], []
         for step in range(4):
             if step == 2:
@@ -100,11 +100,32 @@ def run(row: Row, compiled: bool) -> Run:
 
 def check_row(row: Row) -> None:
     """Results as in eager, and captures only where they were needed or allowed."""
-    eager, ours = run(row, compiled=False), run(row, compiled=True)
+    backend = CountingBackend()
+    ours = run(row, lambda function: framejit.compile(function, backend=backend))
+    assert ours.captures[0] >= 1, "nothing was captured"
+    _compare(row, run(row), ours)
+
+
+def check_loaded_row(row: Row, path: Path) -> None:
+    """The same for entries that come from a package: they are saved in one world and loaded in
+    another, where every object of the program is a new one."""
+    torch.manual_seed(0)
+    number = RemovableHandle.next_id  # hooks have numbers, which start anew in a process
+    with contextlib.ExitStack() as stack:
+        function, args, _ = row.make(World(stack))
+        saved = framejit.compile(function, backend="eager")
+        _call(saved, args)
+        saved.save_package(path)
+    RemovableHandle.next_id = number
+    ours = run(row, lambda f: framejit.compile(f, backend="eager").load_package(path))
+    assert ours.captures[0] == 0, "the package was not used"
+    _compare(row, run(row), ours)
+
+
+def _compare(row: Row, eager: Run, ours: Run) -> None:
     for step, (expected, got) in enumerate(zip(eager.results, ours.results, strict=True)):
         Comparison().compare(expected, got, f"call {step}")
-    first, second, third, fourth = ours.captures
-    assert first >= 1, "nothing was captured"
+    _, second, third, fourth = ours.captures
     assert second == 0 and fourth == 0, f"captured again for the same state: {ours.captures}"
     if row.expected == FREE:
         assert third == 0, "recompiled needlessly"

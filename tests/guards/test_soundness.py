@@ -10,12 +10,17 @@ import soundness_identity  # noqa: F401
 import soundness_modules  # noqa: F401
 import soundness_objects  # noqa: F401
 import soundness_state  # noqa: F401
-from soundness import ROWS, check_row
+from soundness import ROWS, check_loaded_row, check_row
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_row(row):
     check_row(row)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_row_from_a_package(row, tmp_path):
+    check_loaded_row(row, tmp_path / "package")
 
 
 def test_the_table_is_long():

@@ -5,6 +5,7 @@ one JSON line per program: what was captured and compiled, and whether the resul
 """
 
 import dataclasses
+import enum
 import json
 import sys
 import warnings
@@ -152,6 +153,51 @@ def plain(compiled, *args):
     return compiled(*args)
 
 
+def make_autograd_function():
+    """A class that the graph calls and that only guards on its content lead to."""
+
+    class Rounded(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, scale):
+            ctx.save_for_backward(x)
+            return (x * scale).round() / scale
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * (ctx.saved_tensors[0].abs() < 1), None
+
+    return lambda x: Rounded.apply(x, 4.0).sum()
+
+
+def make_optimizer_step():
+    """Parameters are keys of the optimizer's state: guards compare their identity."""
+    net = make_net()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach(), [p.detach().clone() for p in net.parameters()]
+
+    return step
+
+
+def several(compiled, x):
+    return [compiled(x) for _ in range(3)]
+
+
+def enum_and_recurrence():
+    class Mode(enum.Enum):
+        UP = 1
+        DOWN = 2
+
+    torch.manual_seed(0)
+    cell = nn.LSTM(3, 3)
+    return lambda x, mode: cell(x[None])[0] + mode.value, (X, Mode.DOWN), plain
+
+
 X = torch.arange(3.0) - 0.7
 
 
@@ -172,7 +218,13 @@ PROGRAMS = {
     "three_modes": lambda: (make_net(), (torch.ones(3, 4),), net_in_three_modes),
     "sizes": lambda: (make_net().eval(), (torch.ones(3, 4),), sizes),
     "training": lambda: (make_net(), (torch.ones(3, 4),), training),
-}
+    "autograd_function": lambda: (
+        make_autograd_function(), (X.clone().requires_grad_(),), plain,
+    ),
+    "enum_and_recurrence": enum_and_recurrence,
+    # The last: torch.optim imports torch._dynamo itself.
+    "optimizer": lambda: (make_optimizer_step(), (torch.ones(3, 4),), several),
+}  # fmt: skip
 
 
 def flat(value):

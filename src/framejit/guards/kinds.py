@@ -21,15 +21,14 @@ from framejit.guards.texts import TensorText, shown_name, text_of
 FACT_KINDS = frozenset(
     {
         "TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "LEN_MATCH", "DICT_KEYS", "ABSENT", "PRESENT",
-        "FUNCTION_MATCH", "FUNCTION_ID", "TENSOR_MATCH", "SAME_OBJECT", "DISTINCT", "BOOL_MATCH",
-        "CALL_MATCH",
+        "FUNCTION_MATCH", "TENSOR_MATCH", "SAME_OBJECT", "DISTINCT", "BOOL_MATCH",
     }
 )  # fmt: skip
-#: What the native guard tree can check (native/guard_checks.h).
+#: What facts are checked with (native/guard_checks.h).
 NATIVE_CHECKS = frozenset(
     {
         "type", "id", "equals", "len", "keys", "absent", "present", "function", "tensor", "same",
-        "distinct", "truth", "bool",
+        "distinct", "bool",
     }
 )  # fmt: skip
 
@@ -141,7 +140,6 @@ KINDS: dict[str, Kind] = {
         "type", _one("type"), _type_text, lambda value: _type_text(type(value)), _weakly
     ),
     "ID_MATCH": Kind("id", _one("id"), _id_text, text_of, _weakly),
-    "FUNCTION_ID": Kind("id", _one("id"), _id_text, text_of, _weakly),
     "EQUALS_MATCH": Kind("equals", _one("equals"), text_of, text_of, _same),
     "LEN_MATCH": Kind("len", _one("len"), lambda n: f"length {n}", _length_text, _same),
     "DICT_KEYS": Kind("keys", _one("keys"), lambda k: f"keys {text_of(k)}", _keys_text, _same),
@@ -166,13 +164,6 @@ KINDS: dict[str, Kind] = {
     "BOOL_MATCH": Kind(
         "bool", _one("bool"), lambda b: f"{bool(b)} as a truth value", _truth_text, _same
     ),
-    "CALL_MATCH": Kind(
-        "truth",
-        _one("truth"),
-        lambda f: f"accepted by {getattr(f, '__name__', 'a test')}()",
-        text_of,
-        _same,
-    ),
 }
 
 
@@ -196,7 +187,6 @@ REMEDIES: dict[str, Callable[[Any], str]] = {
     "DICT_KEYS": lambda _: "keep the keys and their order constant",
     "TYPE_MATCH": lambda _: "pass objects of one class",
     "ID_MATCH": lambda _: "make it once and pass the same object each time",
-    "FUNCTION_ID": lambda _: "make it once and pass the same object each time",
     "FUNCTION_MATCH": lambda _: "pass functions with the same code",
 }
 
@@ -226,7 +216,7 @@ _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 def shown_kind(kind: str, payload: Any) -> str:
     """The name under which a guard is printed: identity is told apart by what is identical."""
     if kind != "ID_MATCH":
-        return "FUNCTION_MATCH" if kind == "FUNCTION_ID" else kind
+        return kind
     if isinstance(payload, types.ModuleType):
         return "MODULE_MATCH"
     if isinstance(payload, _FUNCTIONS):

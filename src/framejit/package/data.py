@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import collections
+import contextlib
 import enum
 import functools
 import inspect
@@ -96,7 +97,7 @@ class Encoder:
         if kind is functools.partial:
             keywords = self.value(dict(obj.keywords))
             return ["partial", self.value(obj.func), self.value(obj.args), keywords]
-        if isinstance(obj, enum.Enum):
+        if isinstance(obj, enum.Enum) and identity(kind, self.home) is not None:
             return ["enum", self.value(kind), self.value(obj.value)]
         if isinstance(obj, types.CodeType):
             return ["code", self.codes.add(obj, self.home.name)]
@@ -140,14 +141,43 @@ class Encoder:
         """What an identity check compares with: found by name, else by its place and content."""
         if obj is None or obj is True or obj is False or obj is Ellipsis:
             return self.value(obj)
-        if identity(obj, self.home) is not None or isinstance(obj, enum.Enum):
+        if identity(obj, self.home) is not None:
+            return self.value(obj)
+        if isinstance(obj, enum.Enum) and identity(type(obj), self.home) is not None:
             return self.value(obj)
         if type(obj) in (inspect.Signature, inspect.Parameter):  # made by the capture itself
             return self.value(obj)
         return self._late(obj)
 
+    def start(self, obj: Any) -> Json:
+        """Where a path of guards starts: attributes of a text are those of any equal one."""
+        plain = literal(obj)
+        return self.pinned(obj) if plain is None else plain
+
+    def place(self, tree: list[Any]) -> None:
+        """Late objects that no check compares with: perhaps they are the class or the dict of one
+        that a check leads to; or a guard compares what they consist of, which is the case for
+        classes and functions that the program makes as it runs."""
+        for late, obj in zip(self.late, self._late_objects, strict=True):
+            for number, other in enumerate(self._late_objects):
+                if not late["at"] and other is not obj:
+                    if type(other) is obj:
+                        late["at"].append([["late", number], "type"])
+                    elif naming.attribute(other, "__dict__") is obj:
+                        late["at"].append([["late", number], "dict"])
+            for parent, accessor, key, checks, _ in tree:
+                expected = [check[1] for check in checks if check[0] == "equals"]
+                if not late["at"] and accessor == "call" and parent >= 0 and expected:
+                    with contextlib.suppress(Exception):  # it is made for objects of another kind
+                        if key(obj) == expected[0]:
+                            late["at"].append([parent, "value"])
+
     def tensor(self, obj: torch.Tensor) -> Json:
-        """A constant of a graph; its data go into a part of their own."""
+        """A constant of a graph: one that a guard leads to, or its data go into a part of their
+        own."""
+        for number, known in enumerate(self._late_objects):
+            if known is obj:
+                return ["late", number]
         for number, known in enumerate(self.tensors):
             if known is obj:
                 return ["tensor", number]
@@ -190,7 +220,8 @@ def identity(obj: Any, home: Home) -> Json | None:
     if isinstance(obj, types.ModuleType):
         if vars(obj) is home.namespace:
             return ["m", "@"]
-        return ["m", obj.__name__] if sys.modules.get(obj.__name__) is obj else None
+        name = vars(obj).get("__name__")
+        return ["m", name] if isinstance(name, str) and sys.modules.get(name) is obj else None
     spelling = naming.operator_of(obj)
     if spelling is not None:
         return ["op", *spelling]
@@ -199,8 +230,12 @@ def identity(obj: Any, home: Home) -> Json | None:
     if isinstance(obj, (bool, int, float, str, bytes, tuple, list, dict, set, frozenset)):
         return None
     named = naming.name_of(obj)
+    if named is None and isinstance(obj, type) and issubclass(obj, types.ModuleType):
+        for known, loaded in list(sys.modules.items()):  # a module in the place of its own file
+            if type(loaded) is obj:
+                return ["class of", ["m", known]]
     if named is None:
-        receiver = getattr(obj, "__self__", None)  # object.__new__ and the like
+        receiver = naming.attribute(obj, "__self__")  # object.__new__ and the like
         if isinstance(obj, types.BuiltinMethodType) and isinstance(receiver, type):
             owner = identity(receiver, home)
             return None if owner is None else ["bound", owner, obj.__name__]
@@ -248,6 +283,10 @@ def describe(obj: Any, home: Home) -> Json:
         return ["function", obj.__qualname__, naming.code_hash(obj.__code__)]
     if isinstance(obj, types.CodeType):
         return ["codeof", naming.code_hash(obj)]
+    if isinstance(obj, enum.Enum):
+        return ["member", describe(type(obj), home), obj._name_, describe(obj._value_, home)]
+    if isinstance(obj, types.ModuleType):
+        return ["module", str(vars(obj).get("__name__"))]
     if isinstance(obj, CompiledFunction) and obj.function is not None:
         return ["compiled", describe(obj.function, home)]
     if isinstance(obj, (tuple, frozenset)):
@@ -266,16 +305,15 @@ def describe(obj: Any, home: Home) -> Json:
         return ["form", form[0], *[describe(part, home) for part in form[1]]]
     if type(obj) is _TUPLE_GETTER:
         return ["field", list(obj.__reduce__()[1])]
-    owner = getattr(obj, "__objclass__", None)
+    owner = naming.attribute(obj, "__objclass__")
     if isinstance(owner, type):
-        name = getattr(obj, "__name__", None)
+        name = naming.attribute(obj, "__name__")
         return ["descriptor", type(obj).__name__, name, describe(owner, home)]
     if type(obj) is dict and "__name__" in obj and "__builtins__" in obj:
         return ["globals", obj["__name__"]]
-    if isinstance(obj, torch.Tensor):
-        raise Unsaveable("a tensor that is neither an argument nor part of a module")
     # The identity of an object that can change promises nothing of its content.
-    if type(obj).__flags__ & 0x200 or type(obj) in (dict, list, set):
+    mutable = isinstance(obj, torch.Tensor) or type(obj) in (dict, list, set)
+    if mutable or type(obj).__flags__ & 0x200:
         return ["instance", describe(type(obj), home)]
     raise Unsaveable(f"an object of class {type(obj).__module__}.{type(obj).__qualname__}")
 
@@ -368,6 +406,7 @@ def _form(decoder: Decoder, tag: str, *parts: Json) -> Any:
 
 _DECODERS: dict[str, Callable[..., Any]] = {
     **{tag: _container(tag) for tag in _MADE_OF},
+    "class of": lambda decoder, value: type(decoder.value(value)),
     "d": lambda decoder, *items: {decoder.value(k): decoder.value(v) for k, v in items},
     "f": lambda decoder, text: float.fromhex(text),
     "b": lambda decoder, text: base64.b64decode(text),

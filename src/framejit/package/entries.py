@@ -93,6 +93,8 @@ def encode_entry(
         "late": encoder.late,
         "line": compiled.target.code.co_firstlineno,
     }
+    if not all(late["at"] for late in encoder.late):
+        encoder.place(entry.tree.export())
     for late in encoder.late:
         if not late["at"]:
             raise Unsaveable(f"{_words(late['is'])}, which no guard leads to")
@@ -122,7 +124,7 @@ def _encode_nodes(tree: Any, plan: Plan, encoder: Encoder) -> list[Json]:
     rows: list[Json] = []
     for number, (parent, accessor, key, checks, capture) in enumerate(exported):
         if accessor == "const":
-            key = encoder.pinned(key)
+            key = encoder.start(key)
         elif accessor in _KEYED:
             key = encoder.value(key)
         done = [_encode_check(check, number, encoder) for check in checks]
@@ -143,7 +145,7 @@ def _encode_check(check: tuple[Any, ...], node: int, encoder: Encoder) -> Json:
         return [kind, cls, [*numbers, list(sizes), list(strides)]]
     if kind == "function":  # the code of the function that is found there, if it does the same
         return [kind, naming.code_hash(payload[0])]
-    if kind in ("equals", "keys", "truth"):
+    if kind in ("equals", "keys"):
         return [kind, encoder.value(payload[0])]
     if kind in ("absent", "present", "len", "bool", "same", "distinct"):
         return [kind, *payload]
@@ -282,15 +284,16 @@ class WaitingEntry:
         nodes = bound.nodes()
         if nodes is None:
             return None
-        flags, modes = self.data["state"]
-        state = native.GlobalState(flags, tuple(bound.decoder.values(modes)))
+        state = bound.state()
         tree = native.GuardTree(nodes, state, bound.program())
         captures = tree.check(slots)
         if captures is None:
             return None
         function = self._function(compiled, bound, slots, captures)
         entry = native.Entry(tree, function)
-        compiled.plans[id(entry)] = bound.plan()
+        plan = bound.plan()
+        plan.state, plan.backend = state, compiled.compiler.backend_name
+        compiled.plans[id(entry)] = plan
         compiled.origins[id(entry)] = self  # type: ignore[assignment]
         return entry
 
@@ -302,8 +305,9 @@ class WaitingEntry:
         nodes = bound.nodes()
         if nodes is None:
             return bound.changed
-        tree = native.GuardTree(nodes, None, bound.program())
-        return bound.plan().explain(tree, slots)
+        plan, state = bound.plan(), bound.state()
+        plan.state = state
+        return plan.explain(native.GuardTree(nodes, state, bound.program()), slots)
 
     def _function(
         self,
@@ -439,14 +443,19 @@ class _Bound:
         return True
 
     def _candidate(self, late: Json) -> tuple[Any] | None:
-        for node, how in late["at"]:
+        for where, how in late["at"]:
             try:
-                exists, value = value_at(self.source(node), self.slots)
+                if type(where) is list:
+                    exists, value = True, self.decoder.value(where)
+                else:
+                    exists, value = value_at(self.source(where), self.slots)
             except LookupError:
                 continue
             if not exists:
                 continue
-            obj = type(value) if how == "type" else value
+            obj = value
+            if how != "value":
+                obj = type(value) if how == "type" else naming.attribute(value, "__dict__")
             try:
                 if describe(obj, self.decoder.home) == late["is"]:
                     return (obj,)
@@ -487,9 +496,14 @@ class _Bound:
             return kind, self.decoder.value(payload[0]), (*numbers, tuple(sizes), tuple(strides))
         if kind == "distinct":
             return kind, tuple(payload[0])
-        if kind in ("type", "id", "equals", "keys", "truth"):
+        if kind in ("type", "id", "equals", "keys"):
             return kind, self.decoder.value(payload[0])
         return (kind, *payload)
+
+    def state(self) -> Any:
+        """torch's global state that the entry was made for."""
+        flags, modes = self.data["state"]
+        return native.GlobalState(flags, tuple(self.decoder.values(modes)))
 
     def program(self) -> Any:
         """The checks on sizes that vary, in native form."""

@@ -6,6 +6,7 @@ content hashes of code and of classes, for what has no name or may have changed.
 
 from __future__ import annotations
 
+import enum
 import functools
 import hashlib
 import importlib
@@ -57,14 +58,24 @@ def _module_or_member(dotted: str) -> Any:
     return getattr(_module_or_member(owner), member) if owner else importlib.import_module(dotted)
 
 
+def attribute(obj: Any, name: str) -> Any:
+    """An attribute, or None; no code of the user's runs for it."""
+    try:
+        if isinstance(obj, type):
+            return type.__getattribute__(obj, name)
+        return object.__getattribute__(obj, name)
+    except Exception:  # there is none, or the object is of a kind that has its own lookup
+        return None
+
+
 def name_of(obj: Any) -> tuple[str, str] | None:
     """(module, qualified name) under which any process finds ``obj``; None if there is none."""
-    module = getattr(obj, "__module__", None)
-    qualified = getattr(obj, "__qualname__", None)
+    module = attribute(obj, "__module__")
+    qualified = attribute(obj, "__qualname__")
     if isinstance(module, str) and isinstance(qualified, str) and _leads_to(module, qualified, obj):
         return module, qualified
-    owner = getattr(obj, "__objclass__", None)  # method and slot descriptors of C classes
-    if isinstance(owner, type) and isinstance(getattr(obj, "__name__", None), str):
+    owner = attribute(obj, "__objclass__")  # method and slot descriptors of C classes
+    if isinstance(owner, type) and isinstance(attribute(obj, "__name__"), str):
         name = f"{owner.__qualname__}.{obj.__name__}"
         if _leads_to(owner.__module__, name, obj):
             return owner.__module__, name
@@ -182,4 +193,6 @@ def _member_content(member: Any) -> Any:
         return [None if f is None else _member_content(f) for f in (member.fget, member.fset)]
     if isinstance(member, (int, float, str, bytes, bool, type(None))):
         return type(member).__name__, repr(member)
+    if isinstance(member, enum.Enum):
+        return member._name_, _member_content(member._value_)
     return type(member).__qualname__
