@@ -193,9 +193,9 @@ REMEDIES: dict[str, Callable[[Any], str]] = {
 #: The kind of problem that each failure is (`report.problems`).
 IDENTIFIERS: dict[str, str] = {
     "TENSOR_MATCH": "FJ0401", "EQUALS_MATCH": "FJ0402", "TYPE_MATCH": "FJ0403",
-    "ID_MATCH": "FJ0404", "FUNCTION_ID": "FJ0404", "FUNCTION_MATCH": "FJ0404",
+    "ID_MATCH": "FJ0404", "FUNCTION_MATCH": "FJ0404",
     "LEN_MATCH": "FJ0405", "DICT_KEYS": "FJ0405", "ABSENT": "FJ0405", "PRESENT": "FJ0405",
-    "SAME_OBJECT": "FJ0408", "DISTINCT": "FJ0408", "BOOL_MATCH": "FJ0402", "CALL_MATCH": "FJ0402",
+    "SAME_OBJECT": "FJ0408", "DISTINCT": "FJ0408", "BOOL_MATCH": "FJ0402",
 }  # fmt: skip
 
 RELATIONS = frozenset(name for name, kind in KINDS.items() if kind.check is None)
