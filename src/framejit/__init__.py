@@ -24,6 +24,7 @@ from framejit.api import (
 from framejit.autotune import record
 from framejit.backends import list_backends, register_backend
 from framejit.comptime import comptime
+from framejit.dropin import install, uninstall
 from framejit.inspection import explain, guards, report
 from framejit.report.counters import counters
 from framejit.shapes.marks import mark_dynamic, mark_static, maybe_mark_dynamic
@@ -44,6 +45,7 @@ __all__ = [
     "explain",
     "graph_break",
     "guards",
+    "install",
     "is_compiling",
     "list_backends",
     "load_package",
@@ -59,4 +61,5 @@ __all__ = [
     "run",
     "save_profile",
     "skip",
+    "uninstall",
 ]

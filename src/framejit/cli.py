@@ -1,53 +1,246 @@
-"""The command ``framejit``: looking into packages from a shell.
+"""The command ``framejit``: everything that can be asked for in a shell.
 
-In: ``framejit package show FILE`` or ``framejit package verify FILE``. Out: text on standard
-output, and 0, 1 (the file is refused) or 2 (the command is wrong) as the exit status. Nothing of a
-package is executed. This is a front door of its own, next to `api`.
+In: ``framejit COMMAND ...`` or ``python -m framejit COMMAND ...``. Out: text on standard output,
+and 0, 1 (it did not work) or 2 (the command is wrong) as the exit status. This is a front door of
+its own, next to `api`.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import platform
+import runpy
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from framejit.exc import PackageError
+import torch
+
+import framejit.autotune
+from framejit import dropin
+from framejit.backends import doctor as backends_doctor
+from framejit.callables import supported
+from framejit.exc import FramejitError
+from framejit.inspection import following
+from framejit.package.container import Reader
+from framejit.report.explanation import Explanation
+from framejit.report.problems import FAMILIES, find, problems
+from framejit.shapes import profile
+from framejit.version import __version__
+
+_DESCRIPTION = """framejit makes PyTorch programs faster without changing them.
+
+  framejit run train.py --epochs 3          torch.compile in the script means framejit
+  framejit run --report out.html train.py   the same, and a page that says what happened
+  framejit explain train.py                 the same in the terminal
+  framejit explain FJ0101                   what an identifier in a message stands for
+  framejit doctor                           what works on this machine"""
+
+_SCRIPT = (
+    "a Python file, or -m and a module; everything behind it is for the script, so options of "
+    "framejit stand before it"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the answer is the exit status."""
-    parser = argparse.ArgumentParser(prog="framejit", description="Tools for framejit.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    package = commands.add_parser("package", help="look into a package of compiled code")
-    actions = package.add_subparsers(dest="action", required=True)
-    show = actions.add_parser("show", help="print what is inside")
-    show.add_argument("path")
-    show.add_argument("--guards", action="store_true", help="print every guard")
-    verify = actions.add_parser("verify", help="check that the file is complete and unchanged")
-    verify.add_argument("path")
-    verify.add_argument("--key-file", help="a file with the key that the package is signed with")
-    options = parser.parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["autotune"]:
+        return framejit.autotune.command(given[1:])
+    options = _parser().parse_args(given)
     try:
-        if options.action == "show":
-            _show(options.path, options.guards)
-        else:
-            _verify(options.path, options.key_file)
-    except PackageError as error:
+        return int(options.function(options) or 0)
+    except FramejitError as error:
         print(f"framejit: {error}", file=sys.stderr)
         return 1
     except OSError as error:
         print(f"framejit: {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="framejit", description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"framejit {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, function: Any, text: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        made.set_defaults(function=function)
+        return made
+
+    command("doctor", _doctor, "say what works on this machine, and what to install")
+
+    def script(name: str, function: Any, text: str) -> argparse.ArgumentParser:
+        made = command(name, function, text)
+        made.add_argument("--backend", help="use this backend whatever the script asks for")
+        made.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module")
+        return made
+
+    run = script("run", _run, "run a script with framejit in place of torch.compile")
+    run.add_argument("--report", metavar="FILE", help="write a page that says what happened")
+    run.add_argument("script", metavar="SCRIPT", help=_SCRIPT)
+    explain = script(
+        "explain", _explain, "run a script and print what happened, or explain an identifier"
+    )
+    explain.add_argument("script", metavar="SCRIPT | FJ0101", help=_SCRIPT)
+    report = script("report", _run, "run a script and write a page that says what happened")
+    report.add_argument("-o", "--output", dest="report", default="framejit.html", metavar="FILE",
+                        help="the page (default: framejit.html)")  # fmt: skip
+    report.add_argument("script", metavar="SCRIPT", help=_SCRIPT)
+    for one in (run, explain, report):
+        one.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+    package = command("package", None, "look into a package of compiled code")
+    actions = package.add_subparsers(required=True, metavar="ACTION")
+    show = actions.add_parser("show", help="print what is inside")
+    show.add_argument("path")
+    show.add_argument("--guards", action="store_true", help="print every guard")
+    show.set_defaults(function=_show)
+    verify = actions.add_parser("verify", help="check that the file is complete and unchanged")
+    verify.add_argument("path")
+    verify.add_argument("--key-file", help="a file with the key that the package is signed with")
+    verify.set_defaults(function=_verify)
+
+    shapes = command("profile", None, "look at, or join, files of what varied from call to call")
+    actions = shapes.add_subparsers(required=True, metavar="ACTION")
+    show = actions.add_parser("show", help="print what profiles say")
+    show.add_argument("files", nargs="+")
+    show.set_defaults(function=lambda options: profile.command(["show", *options.files]))
+    merge = actions.add_parser("merge", help="write one profile that says what several say")
+    merge.add_argument("output")
+    merge.add_argument("files", nargs="+")
+    merge.set_defaults(
+        function=lambda options: profile.command(["merge", options.output, *options.files])
+    )
+    commands.add_parser("autotune", help="find the fastest backend for each recorded graph")
+    return parser
+
+
+# -- scripts ---------------------------------------------------------------------------------------
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.report is None:
+        _run_script(options)
+        return 0
+    with open(options.report, "a", encoding="utf-8"):  # it can be written: say so now
+        pass
+    explanation = Explanation()
+    try:
+        with following(explanation):
+            _run_script(options)
+    finally:
+        explanation.to_html(options.report)
+        print(f"framejit: the report is in {options.report}", file=sys.stderr)
     return 0
 
 
-def _show(path: str, guards: bool) -> None:
-    from framejit.package.container import Reader  # importing it takes longer than --help should
+def _explain(options: argparse.Namespace) -> int:
+    if options.script.upper().startswith("FJ") and not os.path.exists(options.script):
+        return _explain_identifier(options.script)
+    explanation = Explanation()
+    try:
+        with following(explanation):
+            _run_script(options)
+    finally:
+        print(explanation)
+    return 0
 
-    reader = Reader(path)
-    for line in _lines(reader, guards):
+
+def _explain_identifier(identifier: str) -> int:
+    problem = find(identifier)
+    if problem is not None:
+        print(f"{problem.identifier} ({FAMILIES[problem.identifier[:4]]}): {problem.title}\n")
+        for text in (problem.cause, problem.fix):
+            print(f"{textwrap.fill(text, 96)}\n")
+        print("A program that has it:\n")
+        print("".join(f"    {line}\n" for line in problem.program.splitlines()))
+        return 0
+    print(f"framejit: there is no {identifier}; there are:", file=sys.stderr)
+    for one in problems().values():
+        print(f"  {one.identifier}  {one.title}", file=sys.stderr)
+    return 1
+
+
+def _run_script(options: argparse.Namespace) -> None:
+    """Run it as ``python script.py ...`` does; its exceptions pass through."""
+    with dropin.install(options.backend), _as_main(options):
+        if options.module:
+            runpy.run_module(options.script, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(options.script, run_name="__main__")
+
+
+@contextlib.contextmanager
+def _as_main(options: argparse.Namespace) -> Iterator[None]:
+    arguments, path = sys.argv, list(sys.path)
+    sys.argv = [options.script, *options.arguments]
+    sys.path.insert(0, "" if options.module else os.path.dirname(os.path.abspath(options.script)))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = arguments, path
+
+
+# -- doctor ----------------------------------------------------------------------------------------
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    good = supported()
+    print(f"framejit {__version__}, torch {torch.__version__}, Python {platform.python_version()}")
+    print(f"  {'yes' if good else 'NO '}  this release of Python is supported")
+    good = _say("a function is captured and gives the right result", _works) and good
+    compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+    print(f"  {'yes' if compiler else 'no '}  a C++ compiler for Inductor on CPUs: {compiler}")
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    print(f"  {'yes' if gpu else 'no '}  a GPU: {gpu}")
+    print("backends")
+    for row in backends_doctor():
+        print(f"  {'yes' if row.available else 'no '}  {row.name}: {row.detail}")
+    settings = {k: v for k, v in sorted(os.environ.items()) if k.startswith("FRAMEJIT_")}
+    if settings:
+        print("environment")
+        for name, value in settings.items():
+            print(f"  {name}={value}")
+    return 0 if good else 1
+
+
+def _say(what: str, check: Any) -> bool:
+    try:
+        check()
+    except Exception as error:
+        print(f"  NO   {what}: {type(error).__name__}: {error}")
+        return False
+    print(f"  yes  {what}")
+    return True
+
+
+def _works() -> None:
+    from framejit.api import compile as compile_function
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return (x * 2).relu() + 1
+
+    x = torch.tensor([-1.0, 2.0])
+    torch.testing.assert_close(
+        compile_function(f, backend="eager", fullgraph=True)(x), torch.tensor([1.0, 5.0])
+    )
+
+
+# -- packages --------------------------------------------------------------------------------------
+
+
+def _show(options: argparse.Namespace) -> int:
+    for line in _lines(Reader(options.path), options.guards):
         print(line)
+    return 0
 
 
 def _lines(reader: Any, guards: bool) -> Iterator[str]:
@@ -79,17 +272,16 @@ def _lines(reader: Any, guards: bool) -> Iterator[str]:
     yield from (f"  {size:>10}  {name}" for name, size in sizes.items())
 
 
-def _verify(path: str, key_file: str | None) -> None:
-    from framejit.package.container import Reader  # see above
-
-    key = None
-    if key_file is not None:
-        with open(key_file, "rb") as file:
+def _verify(options: argparse.Namespace) -> int:
+    path, key = options.path, None
+    if options.key_file is not None:
+        with open(options.key_file, "rb") as file:
             key = file.read()
     reader = Reader(path, key)
     reader.verify()
     signed = ", signed with this key" if key is not None else ""
     print(f"{path}: {len(reader.part_sizes)} parts are complete and unchanged{signed}")
+    return 0
 
 
 if __name__ == "__main__":

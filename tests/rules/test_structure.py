@@ -30,8 +30,10 @@ ORDER = [
     {"settings", "regions"},
     {"callables", "comptime"},
     {"inspection", "autotune"},
-    {"api", "cli"},
-    {"__init__"},
+    {"api"},
+    {"dropin"},
+    {"cli"},
+    {"__init__", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 MODULE_LIMIT = 800

@@ -1,0 +1,107 @@
+"""The command: each subcommand, its help, its exit status."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import framejit
+from framejit import cli
+from framejit.report.problems import problems
+
+SCRIPT = """
+import sys
+import torch
+
+@torch.compile(backend="eager")
+def f(x):
+    print("spoken")
+    return x + 1
+
+print(f(torch.ones(2)).tolist(), sys.argv[1:], __name__)
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(SCRIPT)
+    return str(path)
+
+
+def test_it_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "framejit", "--version"], capture_output=True, text=True
+    )
+    assert done.stdout.strip() == f"framejit {framejit.__version__}"
+
+
+@pytest.mark.parametrize(
+    "command", ["", "doctor", "run", "explain", "report", "package", "package show",
+                "package verify", "profile", "profile merge", "autotune"],
+)  # fmt: skip
+def test_the_help_says_enough(command, capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main([*command.split(), "--help"])
+    assert left.value.code == 0
+    text = capsys.readouterr().out
+    assert text.startswith("usage: framejit") and len(text.splitlines()) >= 4
+    if not command:
+        for name in ("doctor", "explain", "run", "report", "package", "profile", "autotune"):
+            assert f"\n    {name} " in text
+
+
+def test_doctor_tries_it(capsys):
+    assert cli.main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    for part in (torch.__version__, "gives the right result", "eager:", "inductor:", "C++"):
+        assert part in text
+
+
+def test_a_script_runs_as_it_would_alone(script, capsys):
+    assert cli.main(["run", script, "--report", "x"]) == 0
+    assert capsys.readouterr().out == "spoken\n[2.0, 2.0] ['--report', 'x'] __main__\n"
+
+
+def test_explain_prints_what_happened(script, capsys):
+    assert cli.main(["explain", "--backend", "eager", script]) == 0
+    out = capsys.readouterr().out
+    assert "1 graph, 1 graph break" in out and "[FJ0130] program.py:7" in out
+
+
+def test_report_writes_a_page(script, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert cli.main(["report", "-o", str(page), script]) == 0
+    assert "program.py" in page.read_text()
+    assert "page.html" in capsys.readouterr().err
+
+
+def test_the_report_is_written_although_the_script_fails(tmp_path):
+    path, page = tmp_path / "bad.py", tmp_path / "page.html"
+    path.write_text("import torch\ntorch.compile(lambda x: x + 1, backend='eager')"
+                    "(torch.ones(2))\nraise KeyError('mine')\n")
+    with pytest.raises(KeyError, match="mine"):
+        cli.main(["run", "--report", str(page), str(path)])
+    assert "<b>1</b>graph" in page.read_text()
+
+
+def test_explain_knows_every_identifier(capsys):
+    for identifier, problem in problems().items():
+        assert cli.main(["explain", identifier.lower()]) == 0
+        assert problem.title in capsys.readouterr().out
+    assert cli.main(["explain", "FJ9999"]) == 1
+    assert "FJ0101" in capsys.readouterr().err
+
+
+def test_a_script_that_is_not_there(capsys):
+    assert cli.main(["run", "/no/such.py"]) == 1
+    assert "No such file" in capsys.readouterr().err
+
+
+def test_profiles_are_shown(tmp_path, capsys):
+    path = str(tmp_path / "p.json")
+    framejit.save_profile(path)
+    assert cli.main(["profile", "show", path]) == 0
+    assert cli.main(["profile", "merge", str(tmp_path / "q.json"), path]) == 0
+    assert (tmp_path / "q.json").exists()
