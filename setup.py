@@ -23,6 +23,7 @@ HEADERS = [
     "guard_checks",
     "guard_tree",
     "hook",
+    "objects",
     "ref",
     "shape_program",
 ]
@@ -44,6 +45,7 @@ setup(
                 f"{ROOM}/tail_call.cpp",
                 f"{ROOM}/binding.cpp",
                 f"{ROOM}/hook.cpp",
+                f"{ROOM}/objects.cpp",
             ],
             depends=[f"{ROOM}/{name}.h" for name in [*HEADERS, "tensor_check"]],
             extra_compile_args=FLAGS,

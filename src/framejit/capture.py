@@ -22,7 +22,7 @@ from framejit.backends.saved_hooks import UntraceableHook, active_hooks, inlinea
 from framejit.bytecode.continuations import FramePoint
 from framejit.bytecode.decode import decode
 from framejit.codegen.emit import Emitter
-from framejit.codegen.function import Draft, Recovery
+from framejit.codegen.function import Draft, Generated, Recovery
 from framejit.codegen.runtime import located
 from framejit.exc import GraphBreak, InternalError
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
@@ -128,8 +128,7 @@ class Capture(NamedTuple):
     """The result of capturing one call."""
 
     outcome: Returned | Broken
-    function: types.FunctionType
-    text: str
+    generated: Generated
     plan: Plan
     state: Any  # native.GlobalState at the start
     graph: torch.fx.GraphModule | None
@@ -314,11 +313,9 @@ def _attempt(
         random=builder.draws_random and again,
         restore=[(setter, selector, v) for (setter, selector), v in space.effects.state.items()],
     )
-    function, text = draft.function(
-        target.code, graph, arguments, captures, first, last, recovery
-    )
+    generated = draft.function(target.code, graph, arguments, captures, first, last, recovery)
     return Capture(
-        outcome, function, text, plan, state, module if operations else None, operations,
+        outcome, generated, plan, state, module if operations else None, operations,
         len(arguments), interpreter.steps, seconds, graph_call, interpreter.executed,
         interpreter.lines or {},
     )  # fmt: skip

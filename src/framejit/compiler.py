@@ -498,13 +498,13 @@ class Compiler:
             made.plan.state = made.state
             reason = made.plan.explain(tree, slots)
             return InternalError(f"a guard fails right behind the capture: {reason}")
-        entry = native.Entry(tree, made.function)
+        entry = native.Entry(tree, made.generated.function, made.generated.layout)
         made.plan.state = made.state
         made.plan.backend = self.backend_name
         printouts.show_bytecode(target.code)
         if made.graph is not None:
             printouts.show_graph(target.name, made.graph)
-        printouts.show_code(target.name, made.text)
+        printouts.show_code(target.name, made.generated.text)
         if printouts.wanted("guards"):
             printouts.show_guards(target.name, made.plan.guards())
         made.plan.settle()

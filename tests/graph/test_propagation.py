@@ -475,6 +475,28 @@ def test_values_known_from_python_numbers():
         assert builder.call_method("item", (six,), {})[1] == 6
 
 
+@pytest.mark.parametrize("dropout, grad", [(0.0, False), (0.0, True), (0.5, False), (0.5, True)])
+def test_attention_without_dropout_draws_nothing(dropout, grad):
+    """A graph that draws nothing needs no random state that could be put back."""
+    q = rand(2, 4, 5, 8).requires_grad_(grad)
+    for attention in (
+        lambda b, q: b.call_function(F.scaled_dot_product_attention, (q, q, q, None, dropout), {}),
+        lambda b, q: b.call_function(
+            F.scaled_dot_product_attention, (q, q, q), {"dropout_p": dropout}
+        ),
+    ):
+        for _ in range(2):  # propagated, and from the cache
+            builder = GraphBuilder()
+            try:
+                attention(builder, builder.add_input("q", q)[0])
+                assert builder.draws_random == (dropout > 0)
+            finally:
+                builder.close()
+        before = torch.get_rng_state()
+        F.scaled_dot_product_attention(q, q, q, dropout_p=dropout)
+        assert torch.equal(before, torch.get_rng_state()) == (dropout == 0)
+
+
 def test_random_state_is_untouched():
     tensor = X()
     before = torch.get_rng_state()

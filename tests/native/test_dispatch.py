@@ -319,6 +319,31 @@ def test_form():
     assert CompiledFunction.__new__(CompiledFunction).entries == []
 
 
+def test_a_tuple_of_inputs():
+    nodes = [(-1, "const", name, [], i) for i, name in enumerate("abc")]
+    nodes.append((-1, "slot", 0, [], -1))
+
+    def echo(*args):
+        return args
+
+    for layout, expected in [
+        (((), ()), (1, 2, ())),
+        (((2, 0), (1, -2, -1)), (1, 2, "c", "a", ("b", 2, 1))),
+        (((0,), (0, 0, 2)), (1, 2, "a", ("a", "a", "c"))),
+    ]:
+        compiled = CompiledFunction(lambda x, y: None, None)
+        entry = Entry(GuardTree(nodes), echo, layout)
+        compiled.add_entry(entry)
+        assert compiled(1, 2) == expected and entry.layout == layout
+    assert Entry(GuardTree(nodes), echo).layout is None
+    for bad in [3, (), ((),), ([], []), ((), ("a",)), ((-1,), ())]:
+        with pytest.raises((TypeError, ValueError)):
+            Entry(GuardTree(nodes), echo, bad)
+    for bad in [((3,), ()), ((), (3,)), ((), (-(10**9),)), ((10**30,), ())]:
+        with pytest.raises((ValueError, OverflowError)):
+            Entry(GuardTree(nodes), echo, bad)
+
+
 def test_subclass_with_attributes_and_weakrefs():
     class Sub(CompiledFunction):
         def __init__(self, function, extra):

@@ -10,6 +10,7 @@ import pytest
 import torch
 from native_helpers import GlobalState, GuardTree, compiled_of
 
+from framejit import native
 from framejit.native import CompiledFunction, Entry, tail
 
 
@@ -32,6 +33,38 @@ def hit():
     compiled.add_entry(Entry(GuardTree(nodes, GlobalState()), lambda box, x, held, k: held))
     fresh = torch.zeros(2)
     return lambda: compiled(box, fresh), [box, box.x, fresh, compiled, 3, compiled.entries[0].tree]
+
+
+def hit_with_a_tuple_of_inputs():
+    box = Box(x=torch.ones(2), y=torch.ones(3), z=torch.ones(4))
+    nodes = [(-1, "slot", 0, [("type", Box)], -1), (0, "dict", None, [], -1)]
+    nodes += [(1, "item", k, [("tensor", box.__dict__[k], 0)], i) for i, k in enumerate("xyz")]
+    compiled = CompiledFunction(lambda box, x: None, None)
+    layout = (1,), (-2, 0, 1, -2, 1)  # z is left out, y and the slot come more than once
+    compiled.add_entry(Entry(GuardTree(nodes), lambda box, x, y, inputs: inputs[1:], layout))
+    refusing = CompiledFunction(lambda box: None, None)
+    refusing.add_entry(Entry(GuardTree(nodes), lambda *args: None, ((), (0, -3))))
+    fresh = torch.zeros(2)
+
+    def run():
+        compiled(box, fresh)
+        with pytest.raises(TypeError, match="names a slot"):
+            refusing(box)
+
+    return run, [box, box.x, box.y, box.z, fresh, compiled]
+
+
+def objects_made():
+    box, value = Box(k=1), object()
+
+    def run():
+        made = native.new_object(Box, object)
+        native.set_attributes(made, ("a", "b"), value, value)
+        native.set_attributes(made, ("a", "c"), native.DELETED, native.DELETED)
+        native.write_dict(made.__dict__, {"d": value, "b": native.DELETED, "e": native.DELETED})
+        native.restore_cpu_random_state(native.cpu_random_state())
+
+    return run, [box, value, native.DELETED]
 
 
 def hit_with_late_steps():
@@ -214,7 +247,7 @@ def failing_guards():
 
 
 PATHS = [
-    hit, hit_with_late_steps, repaired_record, new_record_each_time, keywords_and_defaults,
+    hit, hit_with_a_tuple_of_inputs, objects_made, hit_with_late_steps, repaired_record, new_record_each_time, keywords_and_defaults,
     closure_cells, miss_without_an_entry, miss_that_makes_an_entry, exceptions, recursion,
     endless_recursion, tail_calls, run_as_plain_python, failing_guards,
 ]  # fmt: skip

@@ -461,7 +461,9 @@ def write_attributes(
             hidden[key] = attributes[key]
     plain = {key: v for key, v in attributes.items() if key not in hidden}
     if plain:
-        out.statement(call(out.helper("set_attributes"), target, attribute_display(out, plain)))
+        names = ast.Tuple([ast.Constant(key) for key in plain], ast.Load())
+        values = attribute_values(out, plain)
+        out.statement(call(out.helper("set_attributes"), target, names, *values))
     if hidden:
         namespace = ast.Attribute(target, "__dict__", ast.Load())
         out.statement(call(out.helper("write_dict"), namespace, attribute_display(out, hidden)))
@@ -469,10 +471,12 @@ def write_attributes(
 
 def attribute_display(out: Emitter, attributes: dict[str, Value | None]) -> ast.expr:
     """Attribute names with their values; deleted ones are marked."""
-    return ast.Dict(
-        [ast.Constant(key) for key in attributes],
-        [out.value(v) if v is not None else out.helper("DELETED") for v in attributes.values()],
-    )
+    return ast.Dict([ast.Constant(key) for key in attributes], attribute_values(out, attributes))
+
+
+def attribute_values(out: Emitter, attributes: dict[str, Value | None]) -> list[ast.expr]:
+    """The values of attributes, or the mark of deleted ones."""
+    return [out.value(v) if v is not None else out.helper("DELETED") for v in attributes.values()]
 
 
 def write_container(out: Emitter, target: ast.expr, container: Any, new: bool) -> None:
@@ -480,9 +484,8 @@ def write_container(out: Emitter, target: ast.expr, container: Any, new: bool) -
     if isinstance(container, DictValue):
         if new or container.rewritten:
             if container.items or not new:
-                out.statement(
-                    call(out.helper("assign_dict"), target, dict_display(out, container))
-                )
+                write = out.helper("write_dict" if new else "assign_dict")
+                out.statement(call(write, target, dict_display(out, container)))
         else:
             out.statement(call(out.helper("write_dict"), target, written_display(out, container)))
         if new and container.default_factory is not None:

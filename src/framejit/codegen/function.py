@@ -24,6 +24,10 @@ from framejit.interpreter.loop import Broken, Returned
 from framejit.values.base import NULL
 
 GRAPH = "fj:graph"
+_INPUTS = "fj:inputs"
+#: From this many inputs on, the graph gets them in a tuple that the native dispatch fills: passing
+#: them through the generated function would cost more than checking them.
+TUPLE_INPUTS = 12
 #: How many inlined calls go on in one continuation; the callers of a deeper recursion wait in calls
 #: of their own, so that state and code do not grow with its depth.
 JOINED_LIMIT = 24
@@ -38,6 +42,18 @@ class Recovery(NamedTuple):
     random: bool
     #: Torch's global state that the graph changes: setter, what it selects, value at the start.
     restore: list[tuple[Any, tuple[Any, ...], Any]]
+
+
+#: See `native.Entry`.
+Layout = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class Generated(NamedTuple):
+    """A generated function."""
+
+    function: types.FunctionType
+    text: str
+    layout: Layout | None
 
 
 class Draft:
@@ -71,12 +87,17 @@ class Draft:
         first: tuple[int, int, int, int],
         last: tuple[int, int, int, int],
         recovery: Recovery | None = None,
-    ) -> tuple[types.FunctionType, str]:
-        """The finished function and its source text."""
+    ) -> Generated:
+        """The finished function, its source text, and how it gets its arguments."""
         out = self.out
         body: list[ast.stmt] = []
+        layout = None
         if graph is not None:
             out.namespace[GRAPH] = graph
+            layout = self._layout(inputs, captures)
+            if layout is not None:
+                captures = [*[captures[i] for i in layout[0]], _INPUTS]
+                inputs = [ast.Starred(name(_INPUTS), ast.Load())]
             result: ast.expr = call(name(GRAPH), *inputs)
             names = list(out.outputs.values())
             if names:
@@ -116,7 +137,26 @@ class Draft:
         inner = inner.replace(co_qualname=code.co_qualname)
         out.namespace["__builtins__"] = builtins
         out.namespace["__name__"] = "framejit.generated"
-        return types.FunctionType(inner, out.namespace, code.co_name), ast.unparse(module)
+        function = types.FunctionType(inner, out.namespace, code.co_name)
+        return Generated(function, ast.unparse(module), layout)
+
+    def _layout(self, inputs: list[ast.expr], captures: list[str]) -> Layout | None:
+        """Which captured values are arguments, and the positions of the graph's inputs, if it gets
+        those in a tuple (`native.Entry`)."""
+        if len(inputs) < TUPLE_INPUTS:
+            return None
+        positions = {slot: -1 - i for i, slot in enumerate(self.out.slot_names)}
+        positions |= {captured: i for i, captured in enumerate(captures)}
+        found = [positions.get(i.id) if isinstance(i, ast.Name) else None for i in inputs]
+        used = {
+            node.id
+            for statement in (*self.out.statements, self.exit)
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Name)
+        }
+        shown = tuple([i for i, captured in enumerate(captures) if captured in used])
+        in_tuple = tuple([position for position in found if position is not None])
+        return (shown, in_tuple) if len(in_tuple) == len(inputs) else None
 
 
 _RANDOM_BEFORE = "fj:random before"

@@ -6,7 +6,6 @@ Next: codegen.emit.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import types
 from collections import OrderedDict
@@ -16,11 +15,10 @@ from typing import Any
 
 import torch
 
+from framejit import native
 from framejit.bytecode.assemble import with_location
+from framejit.native import DELETED
 from framejit.values.exceptions import STATEFUL
-
-DELETED = object()
-_set_attribute = object.__setattr__
 
 
 def new_cell() -> types.CellType:
@@ -47,24 +45,6 @@ def _filled(cell: types.CellType) -> bool:
     return True
 
 
-def new_object(cls: type, base: Any, items: Any = None) -> Any:
-    """An instance without ``__init__``; ``base`` is the builtin class that holds its content."""
-    if base is object:
-        return object.__new__(cls)
-    return base.__new__(cls) if items is None else base.__new__(cls, items)
-
-
-def set_attributes(obj: Any, attributes: dict[str, Any]) -> None:
-    """Write instance attributes, bypassing the class's own ``__setattr__``."""
-    for name, value in attributes.items():
-        if value is DELETED:
-            # What the program itself added before it deleted it may never have existed outside.
-            with contextlib.suppress(AttributeError):
-                object.__delattr__(obj, name)
-        else:
-            _set_attribute(obj, name, value)
-
-
 def assign_list(target: list[Any], items: list[Any]) -> None:
     """Replace a list's content."""
     list.__setitem__(target, slice(None), items)
@@ -72,26 +52,11 @@ def assign_list(target: list[Any], items: list[Any]) -> None:
 
 def assign_dict(target: dict[Any, Any], items: dict[Any, Any]) -> None:
     """Replace a dict's content, in this order."""
-    base = _base(target)
-    base.clear(target)
-    for key, value in items.items():
-        base.__setitem__(target, key, value)
-
-
-def write_dict(target: dict[Any, Any], changes: dict[Any, Any]) -> None:
-    """Store and delete single keys."""
-    base = _base(target)
-    for key, value in changes.items():
-        if value is DELETED:
-            with contextlib.suppress(KeyError):
-                base.__delitem__(target, key)
-        else:
-            base.__setitem__(target, key, value)
-
-
-def _base(target: Any) -> Any:
-    """The builtin dict class whose methods keep ``target`` consistent."""
-    return OrderedDict if isinstance(target, OrderedDict) else dict
+    if isinstance(target, OrderedDict):  # its own method keeps it consistent
+        OrderedDict.clear(target)
+    else:
+        dict.clear(target)
+    native.write_dict(target, items)
 
 
 def assign_set(target: set[Any], items: set[Any]) -> None:
@@ -220,15 +185,15 @@ def started_generator(function: Callable[..., Iterator[Any]], *state: Any) -> It
     return made
 
 
-def random_state() -> tuple[torch.Tensor, list[torch.Tensor] | None]:
+def random_state() -> tuple[Any, list[torch.Tensor] | None]:
     """The state of the default generators."""
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
-    return torch.get_rng_state(), cuda
+    return native.cpu_random_state(), cuda
 
 
-def restore_random(state: tuple[torch.Tensor, list[torch.Tensor] | None]) -> None:
+def restore_random(state: tuple[Any, list[torch.Tensor] | None]) -> None:
     """Undo what was drawn since `random_state`."""
-    torch.set_rng_state(state[0])
+    native.restore_cpu_random_state(state[0])
     if state[1] is not None:
         torch.cuda.set_rng_state_all(state[1])
 
@@ -236,9 +201,11 @@ def restore_random(state: tuple[torch.Tensor, list[torch.Tensor] | None]) -> Non
 HELPERS: dict[str, Any] = {
     name: globals()[name]
     for name in (
-        "DELETED", "new_cell", "set_cell", "empty_cell", "new_object", "set_attributes",
-        "assign_list", "assign_dict", "write_dict", "assign_set", "assign_deque", "write_globals",
-        "new_function", "new_exception", "advance", "iterator_at", "exhausted", "answer",
-        "started_generator", "random_state", "restore_random", "expect",
+        "new_cell", "set_cell", "empty_cell", "assign_list", "assign_dict", "assign_set",
+        "assign_deque", "write_globals", "new_function", "new_exception", "advance", "iterator_at",
+        "exhausted", "answer", "started_generator", "random_state", "restore_random", "expect",
     )
+} | {
+    name: getattr(native, name)
+    for name in ("DELETED", "new_object", "set_attributes", "write_dict")
 } | {"method": types.MethodType}  # fmt: skip

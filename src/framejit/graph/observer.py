@@ -105,10 +105,10 @@ class Observer(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         if isinstance(func, torch._ops.OpOverload):
-            if torch.Tag.nondeterministic_seeded in func.tags:
-                self.random = True
             self.raises = self.raises or raises_on_data(func, args, kwargs)
             schema = func._schema
+            if torch.Tag.nondeterministic_seeded in func.tags:
+                self.random = self.random or _draws(schema, args, kwargs)
             if schema.is_mutable:
                 for position, argument in enumerate(schema.arguments):
                     alias = argument.alias_info
@@ -128,6 +128,15 @@ class Observer(TorchDispatchMode):
         for tensor in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(tensor, torch.Tensor):
                 self.written.add(memory_of(tensor))
+
+
+def _draws(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Does an operator that may draw random numbers draw? Attention without dropout does not."""
+    for position, argument in enumerate(schema.arguments):
+        if argument.name == "dropout_p":
+            default = kwargs.get("dropout_p", argument.default_value)
+            return bool((args[position] if position < len(args) else default) != 0.0)
+    return True
 
 
 def check_write(

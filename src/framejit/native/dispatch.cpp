@@ -28,20 +28,54 @@ static bool guards_hold(EntryObject* entry, PyObject* const* slots, Py_ssize_t c
   return tree.evaluate(slots, count, call->args + count);
 }
 
+// Calls with a tuple of the graph's inputs as the last argument.
+static PyObject* call_with_tuple(PyObject* function, const InputTuple& layout, PyObject* const* slots,
+                                 const EntryCall& call) {
+  PyObject** captures = call.args + call.slot_count;
+  PyObject* tuple = nullptr;
+  if (call.slot_count < layout.slots_needed) {
+    PyErr_SetString(PyExc_TypeError, "the layout of this entry names a slot that there is not");
+  } else {
+    tuple = PyTuple_New(static_cast<Py_ssize_t>(layout.inputs.size()));
+  }
+  if (tuple == nullptr) {
+    for (Py_ssize_t i = 0; i < call.capture_count; i++) Py_DECREF(captures[i]);
+    return nullptr;
+  }
+  PyObject** item = &PyTuple_GET_ITEM(tuple, 0);
+  for (const InputTuple::Input& input : layout.inputs) {
+    PyObject* value = input.position >= 0 ? captures[input.position] : slots[-1 - input.position];
+    if (!input.moved) Py_INCREF(value);
+    *item++ = value;
+  }
+  ArgumentBuffer buffer;
+  PyObject** args = buffer.reserve(call.slot_count + static_cast<Py_ssize_t>(layout.shown.size()) + 1);
+  PyObject** end = std::copy(slots, slots + call.slot_count, args);
+  for (uint32_t k : layout.shown) *end++ = captures[k];
+  *end++ = tuple;
+  size_t count = static_cast<size_t>(end - args) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+  PyObject* result = PyObject_Vectorcall(function, args, count, nullptr);
+  Py_DECREF(tuple);
+  for (uint32_t k : layout.kept) Py_DECREF(captures[k]);
+  return result;
+}
+
+static PyObject* call_with_captures(PyObject* function, PyObject* const* slots, const EntryCall& call) {
+  std::copy(slots, slots + call.slot_count, call.args);
+  size_t count = static_cast<size_t>(call.slot_count + call.capture_count) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+  PyObject* result = PyObject_Vectorcall(function, call.args, count, nullptr);
+  for (Py_ssize_t i = 0; i < call.capture_count; i++) Py_DECREF(call.args[call.slot_count + i]);
+  return result;
+}
+
 static PyObject* run_entry(CompiledObject* self, EntryObject* entry, PyObject* const* slots, EntryCall* call) {
   ThreadState& thread = thread_state;
-  std::copy(slots, slots + call->slot_count, call->args);
   entry->hits++;
-  size_t count = static_cast<size_t>(call->slot_count + call->capture_count) | PY_VECTORCALL_ARGUMENTS_OFFSET;
   Ref function = Ref::borrow(entry->function);
-  PyObject* result;
-  {
-    RunningScope running(thread, self->context);
-    ContextScope none(thread, nullptr);
-    result = PyObject_Vectorcall(function.get(), call->args, count, nullptr);
-  }
-  for (Py_ssize_t i = 0; i < call->capture_count; i++) Py_DECREF(call->args[call->slot_count + i]);
-  return result;
+  RunningScope running(thread, self->context);
+  ContextScope none(thread, nullptr);
+  if (entry->inputs) return call_with_tuple(function.get(), *entry->inputs, slots, *call);
+  return call_with_captures(function.get(), slots, *call);
 }
 
 // Asks `miss` for an entry. NULL without an exception: none.
@@ -192,18 +226,61 @@ static PyObject* compiled_vectorcall(PyObject* object, PyObject* const* args, si
 
 // ---- Entry ------------------------------------------------------------------------------------------------------
 
+// Reads ((captured values that are arguments), (positions of the graph's inputs)); null with an exception.
+static std::unique_ptr<InputTuple> parse_layout(PyObject* spec, int capture_count) {
+  PyObject *shown, *inputs;
+  if (!PyTuple_Check(spec) ||
+      !PyArg_ParseTuple(spec, "O!O!:layout", &PyTuple_Type, &shown, &PyTuple_Type, &inputs)) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "layout must be a pair of tuples");
+    return nullptr;
+  }
+  auto layout = std::make_unique<InputTuple>();
+  std::vector<int> uses(static_cast<size_t>(capture_count));
+  auto number = [&](PyObject* item, bool slots_too, long* position) {
+    *position = PyLong_AsLong(item);
+    if (*position == -1 && PyErr_Occurred()) return false;
+    if (*position < capture_count && *position >= (slots_too ? -4096 : 0)) return true;
+    PyErr_Format(PyExc_ValueError, "%ld is no position of a captured value or slot", *position);
+    return false;
+  };
+  long position;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shown); i++) {
+    if (!number(PyTuple_GET_ITEM(shown, i), false, &position)) return nullptr;
+    uses[static_cast<size_t>(position)] = 2;  // the function's argument borrows it
+    layout->shown.push_back(static_cast<uint32_t>(position));
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); i++) {
+    if (!number(PyTuple_GET_ITEM(inputs, i), true, &position)) return nullptr;
+    if (position < 0) layout->slots_needed = std::max<Py_ssize_t>(layout->slots_needed, -position);
+    else uses[static_cast<size_t>(position)]++;
+    layout->inputs.push_back({static_cast<int32_t>(position), false});
+  }
+  for (auto& input : layout->inputs) input.moved = input.position >= 0 && uses[static_cast<size_t>(input.position)] == 1;
+  for (size_t k = 0; k < uses.size(); k++) {
+    if (uses[k] != 1) layout->kept.push_back(static_cast<uint32_t>(k));
+  }
+  return layout;
+}
+
 static PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  PyObject *tree, *function;
-  static const char* names[] = {"tree", "function", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O:Entry", const_cast<char**>(names), guard_tree_type, &tree,
-                                   &function)) {
+  PyObject *tree, *function, *layout = Py_None;
+  static const char* names[] = {"tree", "function", "layout", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|O:Entry", const_cast<char**>(names), guard_tree_type, &tree,
+                                   &function, &layout)) {
     return nullptr;
   }
   if (!PyCallable_Check(function)) return PyErr_Format(PyExc_TypeError, "%R is not callable", function);
+  std::unique_ptr<InputTuple> inputs;
+  if (layout != Py_None) {
+    inputs = parse_layout(layout, std::max(reinterpret_cast<GuardTreeObject*>(tree)->tree->capture_count, 0));
+    if (!inputs) return nullptr;
+  }
   auto* self = reinterpret_cast<EntryObject*>(type->tp_alloc(type, 0));
   if (!self) return nullptr;
   self->tree = Py_NewRef(tree);
   self->function = Py_NewRef(function);
+  self->layout = Py_NewRef(layout);
+  self->inputs = inputs.release();
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -221,6 +298,8 @@ static void entry_dealloc(EntryObject* self) {
   PyObject_GC_UnTrack(self);
   Py_XDECREF(self->tree);
   Py_XDECREF(self->function);
+  Py_XDECREF(self->layout);
+  delete self->inputs;
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -228,6 +307,9 @@ static void entry_dealloc(EntryObject* self) {
 static PyMemberDef entry_members[] = {
     {"tree", T_OBJECT, offsetof(EntryObject, tree), READONLY, "The GuardTree."},
     {"function", T_OBJECT, offsetof(EntryObject, function), READONLY, "Called with the slots and the captured values."},
+    {"layout", T_OBJECT, offsetof(EntryObject, layout), READONLY,
+     "None, or (captured values that are arguments, positions of what comes in a tuple behind them): the position of a "
+     "captured value is its number, that of slot k is -1 - k."},
     {"hits", T_ULONGLONG, offsetof(EntryObject, hits), 0, "How often the entry was run."},
     {nullptr, 0, 0, 0, nullptr}};
 
@@ -420,7 +502,7 @@ static PyMethodDef functions[] = {
 
 int add_dispatch(PyObject* module) {
   static PyType_Slot entry_slots[] = {
-      {Py_tp_doc, const_cast<char*>("Entry(tree, function): guards, and what to run when they hold.")},
+      {Py_tp_doc, const_cast<char*>("Entry(tree, function, layout=None): guards, and what to run when they hold.")},
       {Py_tp_new, reinterpret_cast<void*>(entry_new)},
       {Py_tp_dealloc, reinterpret_cast<void*>(entry_dealloc)},
       {Py_tp_traverse, reinterpret_cast<void*>(entry_traverse)},

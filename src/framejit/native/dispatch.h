@@ -97,10 +97,25 @@ int bind_arguments(PyFunctionObject* function, PyObject* const* args, Py_ssize_t
 
 // ---- objects ----------------------------------------------------------------------------------------------------
 
+// How an entry's function gets its arguments when it hands most of them on to its graph: the slots, some of the captured
+// values, and one tuple with the graph's inputs, which are not passed one by one.
+struct InputTuple {
+  struct Input {
+    int32_t position;  // of a captured value; -1 - k: slot k
+    bool moved;        // nobody else gets this captured value
+  };
+  std::vector<Input> inputs;
+  std::vector<uint32_t> shown;  // captured values that are arguments of their own
+  std::vector<uint32_t> kept;   // captured values that are not moved
+  Py_ssize_t slots_needed = 0;
+};
+
 struct EntryObject {
   PyObject_HEAD
   PyObject* tree;      // GuardTreeObject
   PyObject* function;
+  PyObject* layout;    // what `inputs` was made from, or None
+  InputTuple* inputs;  // or NULL
   unsigned long long hits;
 };
 

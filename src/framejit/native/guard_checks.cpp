@@ -268,9 +268,11 @@ static PyObject** address_of(PyMemberDef* member, PyObject* parent) {
   return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(parent) + member->offset);
 }
 
-PyObject** member_address(PyObject* name, PyObject* parent) {
+PyObject** member_address(PyObject* name, PyObject* parent, PyObject** if_null) {
   PyMemberDef* member = find_member(name, parent);
-  return member ? address_of(member, parent) : nullptr;
+  if (member == nullptr) return nullptr;
+  *if_null = member->type == T_OBJECT ? Py_None : nullptr;
+  return address_of(member, parent);
 }
 
 static bool load_member(PyObject* name, PyObject* parent, PyObject** value) {

@@ -51,7 +51,8 @@ const char* check_name(CheckKind kind);
 // The value below `parent`, borrowed. *value may become NULL. False: cannot be read purely.
 bool load_pure(const Access& access, PyObject* parent, PyObject** value);
 // Where an instance holds the value of a slot, or of another field that holds an object; NULL if `name` is none.
-PyObject** member_address(PyObject* name, PyObject* parent);
+// *if_null: what an empty place means.
+PyObject** member_address(PyObject* name, PyObject* parent, PyObject** if_null);
 // The same as `load_pure` as a new reference, with Python code where necessary; NULL (no exception) if there is none.
 Ref load_full(const Access& access, PyObject* parent);
 

@@ -43,6 +43,7 @@ class Recorder {
     make_weak_references();
     ThreadKeys thread = ThreadKeys::read();
     thread_ = &thread;
+    record_->thread = thread;
     for (int i = 0; i < static_cast<int>(tree_.nodes.size()); i++) {
       if (!place(i) || !add_checks(i)) return nullptr;
       pin_if_possible(i);
@@ -95,8 +96,8 @@ class Recorder {
 
   // ---- weak references ----
 
-  // A rough forecast of the places: weak references for nodes that would be fresh and have children, and for what is
-  // read from a watched dict.
+  // A rough forecast of the places: weak references for nodes that would be fresh and have children or must be a certain
+  // object, and for what is read from a watched dict.
   void make_weak_references() {
     std::vector<bool> certain(tree_.nodes.size(), false);
     for (size_t i = 0; i < tree_.nodes.size(); i++) {
@@ -119,7 +120,8 @@ class Recorder {
         }
       }
       certain[i] = derived;
-      bool useful = from_watched || (node.has_children && !derived);
+      bool by_address = node.parent >= 0 && certain[node.parent] && node.has_identity;
+      bool useful = from_watched || (!derived && (node.has_children || by_address));
       if (!object || !useful || node.transient || PyDict_Check(object) || !supports_weakrefs(object)) continue;
       Ref weak = Ref::steal(PyWeakref_NewRef(object, nullptr));
       if (!weak) {
@@ -230,11 +232,11 @@ class Recorder {
         if (field == Field::Closure || field == Field::Globals || field == Field::Self || field == Field::Func) {
           return set_pinned(i), true;
         }
-        return pin_attribute(i, object) || read_anew();
+        return place_attribute(i, object) || read_anew();
       }
       case Accessor::Cell:
         if (!PyCell_Check(object)) return set_pinned(i), true;
-        return pin_at(i, &reinterpret_cast<PyCellObject*>(object)->ob_ref) || read_anew();
+        return place_at(i, &reinterpret_cast<PyCellObject*>(object)->ob_ref, nullptr);
       default:
         return read_anew();
     }
@@ -275,27 +277,37 @@ class Recorder {
     return pin_at(i, &object->ob_item[tree_.nodes[i].access.index]);
   }
 
-  // A field of a function, or a slot of an instance.
-  bool pin_attribute(int i, PyObject* object) {
+  // What stands at an address of a pinned object; `if_null`: what an empty place means.
+  bool place_at(int i, PyObject** address, PyObject* if_null) {
+    if (pin_at(i, address)) return true;
+    Op& op = set_fresh(i, OpKind::LoadAt);
+    op.object = reinterpret_cast<PyObject*>(address);
+    op.if_null = if_null;
+    return true;
+  }
+
+  // A field of a function, or a slot of an instance. False, and nothing is emitted: it is something else.
+  bool place_attribute(int i, PyObject* object) {
     const Access& access = tree_.nodes[i].access;
     if (PyFunction_Check(object)) {
       auto* function = reinterpret_cast<PyFunctionObject*>(object);
       switch (access.field) {
-        case Field::Defaults: return pin_at(i, &function->func_defaults);
-        case Field::KwDefaults: return pin_at(i, &function->func_kwdefaults);
-        case Field::Code: return pin_at(i, &function->func_code);
-        case Field::Name: return pin_at(i, &function->func_name);
-        case Field::QualName: return pin_at(i, &function->func_qualname);
+        case Field::Defaults: return place_at(i, &function->func_defaults, Py_None);
+        case Field::KwDefaults: return place_at(i, &function->func_kwdefaults, Py_None);
+        case Field::Code: return place_at(i, &function->func_code, nullptr);
+        case Field::Name: return place_at(i, &function->func_name, nullptr);
+        case Field::QualName: return place_at(i, &function->func_qualname, nullptr);
         default: return false;
       }
     }
-    PyObject** address = member_address(access.key.get(), object);
+    PyObject* if_null;
+    PyObject** address = member_address(access.key.get(), object, &if_null);
     auto* type = Py_TYPE(object);
-    if (address == nullptr || tree_.nodes[i].unsteady || type_version(type) == 0) return false;
-    // Where the slot is depends on the class; if nothing is pinned, these words do no harm.
+    if (address == nullptr || type_version(type) == 0) return false;
+    // Where the slot is depends on the class.
     emit_word(&object->ob_type, WordKind::Structure, i);
     emit_word(type_version_address(type), WordKind::Structure, i);
-    return pin_at(i, address);
+    return place_at(i, address, if_null);
   }
 
   // ---- versions ----
@@ -432,7 +444,8 @@ class Recorder {
       return true;
     }
     if (check.kind == CheckKind::Tensor) {
-      record_->tensors.push_back({object, check.tensor.get()});
+      record_->tensors.push_back({object, check.tensor.get(), {}});
+      record_->tensors.back().seen.remember(tensor_impl(object));
       return true;
     }
     if (const void* address = deciding_word(check, object)) {

@@ -115,6 +115,18 @@ void GuardTree::remember(const std::vector<Ref>& values, int missed_pin) {
   records_.insert(records_.begin(), std::move(record));
 }
 
+static bool holds(const Word& word) { return *word.address == word.expected; }
+
+// The first word in [word, end) that is not as expected, or `end`.
+static const Word* first_difference(const Word* word, const Word* end) {
+  while (end - word >= 8 && holds(word[0]) && holds(word[1]) && holds(word[2]) && holds(word[3]) && holds(word[4]) &&
+         holds(word[5]) && holds(word[6]) && holds(word[7])) {
+    word += 8;
+  }
+  while (word != end && holds(*word)) word++;
+  return word;
+}
+
 // Runs no Python code and gives up no reference, so nothing changes while it runs.
 GuardTree::Scan GuardTree::scan(Record& record, PyObject* const* slots, Py_ssize_t count, PyObject** fresh,
                                 const ThreadKeys& thread, int* missed_pin) {
@@ -129,6 +141,11 @@ GuardTree::Scan GuardTree::scan(Record& record, PyObject* const* slots, Py_ssize
         holds = load_pure(nodes[op.node].access, parent, &fresh[op.fresh]);
         break;
       }
+      case OpKind::LoadAt: {
+        PyObject* held = *reinterpret_cast<PyObject**>(op.object);
+        fresh[op.fresh] = held ? held : op.if_null;
+        break;
+      }
       case OpKind::Pin:
         if (fresh[op.fresh] != op.object || weak_referent(op.expected) != op.object) {
           *missed_pin = op.node;
@@ -138,10 +155,13 @@ GuardTree::Scan GuardTree::scan(Record& record, PyObject* const* slots, Py_ssize
       case OpKind::Words: {
         // Each word is read only after those before it have held, which is what makes its address valid.
         const Word* end = record.words.data() + op.end;
-        for (const Word* word = record.words.data() + op.begin; word != end; word++) {
-          if (*word->address == word->expected) continue;
+        const Word* word = record.words.data() + op.begin;
+        while (true) {
+          word = first_difference(word, end);
+          if (word == end) break;
           Scan scan = word_differs(record, static_cast<size_t>(word - record.words.data()), thread, missed_pin);
           if (scan != Scan::Hold) return scan;
+          word++;
         }
         break;
       }
@@ -162,8 +182,11 @@ GuardTree::Scan GuardTree::scan(Record& record, PyObject* const* slots, Py_ssize
     }
     if (!holds) return op.is_check ? Scan::Fail : Scan::Stale;
   }
-  for (const Record::PinnedTensor& pinned : record.tensors) {
+  bool same_thread = record.thread == thread;
+  for (Record::PinnedTensor& pinned : record.tensors) {
+    if (same_thread && pinned.check->same_as(pinned.tensor, pinned.seen)) continue;
     if (!pinned.check->matches(pinned.tensor, thread)) return Scan::Fail;
+    if (same_thread) pinned.seen.remember(tensor_impl(pinned.tensor));
   }
   return Scan::Hold;
 }

@@ -19,6 +19,7 @@ struct Node {
   std::vector<Check> checks;
   int capture = -1;
   bool has_children = false;
+  bool has_identity = false;  // is compared with another object, alone or in a Same check
   bool related = false;    // takes part in a Same or Distinct check, or its number in a shape check
   bool watched = false;    // a dict that was seen to change: records can repair themselves (see Repair)
   bool transient = false;  // a different object on nearly every call: records do not pin it
@@ -50,10 +51,10 @@ struct WordInfo {
   const Check* check = nullptr;  // Check
 };
 
-enum class OpKind : uint8_t { LoadSlot, Load, Pin, Words, FreshTensor, PinnedCheck, FreshCheck, Relation };
+enum class OpKind : uint8_t { LoadSlot, Load, LoadAt, Pin, Words, FreshTensor, PinnedCheck, FreshCheck, Relation };
 
-// One step of a record. `object` is a pinned object (see guard_record.cpp); `fresh` indexes the scratch array of values
-// read anew on each call.
+// One step of a record. `object` is a pinned object (see guard_record.cpp), for LoadAt the place in one that holds the
+// value; `fresh` indexes the scratch array of values read anew on each call.
 struct Op {
   OpKind kind;
   bool is_check = false;  // failing means the guard fails; otherwise only that the record is out of date
@@ -63,6 +64,7 @@ struct Op {
   union {
     Py_ssize_t number;    // LoadSlot, Load
     PyObject* expected;   // Pin
+    PyObject* if_null;    // LoadAt
     const Check* check;
     struct {
       uint32_t begin, end;  // Words
@@ -94,8 +96,10 @@ struct Record {
   struct PinnedTensor {
     PyObject* tensor;
     const TensorCheck* check;
+    TensorSnapshot seen;  // of `tensor` when it matched, under `thread`
   };
   std::vector<PinnedTensor> tensors;
+  ThreadKeys thread;
   std::vector<Repair> repairs;
   std::vector<Ref> pins;             // weak references, and constants
   std::vector<Place> places;         // per node

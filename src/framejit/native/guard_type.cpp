@@ -27,6 +27,7 @@ static int parse_node(PyObject* spec, int index, GuardTree* tree) {
     Check check;
     if (parse_check(PyTuple_GET_ITEM(checks.get(), k), index, &check) < 0) return -1;
     for (int other : check.nodes) node.related = tree->nodes[static_cast<size_t>(other)].related = true;
+    if (check.kind == CheckKind::Id || check.kind == CheckKind::Same) node.has_identity = true;
     node.checks.push_back(std::move(check));
   }
   long capture = PyLong_AsLong(PyTuple_GET_ITEM(spec, 4));

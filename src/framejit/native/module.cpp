@@ -1,6 +1,7 @@
 // The extension module framejit.native._C: puts the parts together. In: nothing. Out: the names in _C.pyi.
 #include "dispatch.h"
 #include "hook.h"
+#include "objects.h"
 
 namespace framejit {
 
@@ -52,7 +53,7 @@ PyMODINIT_FUNC PyInit__C() {
   Ref module = Ref::steal(PyModule_Create(&definition));
   if (!module || verify_tensor_layout() < 0 || add_global_state(module.get()) < 0 ||
       add_guard_tree(module.get()) < 0 || add_hook(module.get()) < 0 || add_dispatch(module.get()) < 0 ||
-      add_tail_call(module.get()) < 0) {
+      add_tail_call(module.get()) < 0 || add_objects(module.get()) < 0) {
     return nullptr;
   }
   return module.release();

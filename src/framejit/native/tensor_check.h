@@ -28,6 +28,7 @@ struct ThreadKeys {
     auto keys = c10::impl::tls_local_dispatch_key_set();
     return {keys.included_.raw_repr(), keys.excluded_.raw_repr()};
   }
+  bool operator==(const ThreadKeys& other) const = default;
 };
 
 // Whether a tensor requires grad, without two calls into other libraries. module.cpp verifies where the pointer is.
@@ -43,49 +44,80 @@ inline bool requires_grad(c10::TensorImpl* tensor) {
   return meta != nullptr && meta->requires_grad();
 }
 
+typedef uint64_t WordPair __attribute__((vector_size(16)));
+
+// Where a tensor keeps its metadata, in words of eight bytes:
+// sizes and strides | storage offset | number of elements | dtype, device, flags || dispatch keys
+struct MetadataLayout : c10::TensorImpl {
+  using Word = const uint64_t __attribute__((may_alias));
+  static constexpr size_t kOffset = sizeof(c10::impl::SizesAndStrides) / 8, kTotal = kOffset + 3;
+  static_assert(kOffset == 11, "the sizes and strides of this torch are laid out in another way");
+
+  static Word* start(c10::TensorImpl* tensor) {
+    return reinterpret_cast<Word*>(&(tensor->*&MetadataLayout::sizes_and_strides_));
+  }
+  // False: it is another layout after all.
+  static bool known(c10::TensorImpl* tensor) {
+    Word* now = start(tensor);
+    return static_cast<const void*>(&(tensor->*&MetadataLayout::key_set_)) == now + kTotal &&
+        static_cast<const void*>(&(tensor->*&MetadataLayout::storage_offset_)) == now + kOffset;
+  }
+  static WordPair pair(const void* words, size_t index) {
+    WordPair value;
+    memcpy(&value, static_cast<const char*>(words) + 8 * index, sizeof value);
+    return value;
+  }
+};
+
+// The metadata of one plain tensor of at most two dimensions: 64 bytes that tell whether anything was changed.
+class TensorSnapshot {
+ public:
+  bool equal(c10::TensorImpl* tensor) const {
+    const auto* now = MetadataLayout::start(tensor);
+    WordPair differences = (MetadataLayout::pair(now, 0) ^ dim_and_size_) | (MetadataLayout::pair(now, 1) ^ sizes_) |
+        (MetadataLayout::pair(now, 6) ^ strides_) | (MetadataLayout::pair(now, MetadataLayout::kTotal - 1) ^ kind_);
+    return (differences[0] | differences[1]) == 0;
+  }
+
+  // Tensors of another kind never equal what was remembered.
+  void remember(c10::TensorImpl* tensor) {
+    if (!MetadataLayout::known(tensor) || tensor->dim() > 2) return;
+    const auto* now = MetadataLayout::start(tensor);
+    dim_and_size_ = MetadataLayout::pair(now, 0);
+    sizes_ = MetadataLayout::pair(now, 1);
+    strides_ = MetadataLayout::pair(now, 6);
+    kind_ = MetadataLayout::pair(now, MetadataLayout::kTotal - 1);
+  }
+
+ private:
+  WordPair dim_and_size_ = {~uint64_t{0}, 0}, sizes_{}, strides_{}, kind_{};
+};
+
 // The words of a tensor's sizes, strides, dtype and device: while they are those of a tensor that was found to match,
 // so does this one. The storage offset in between does not count. Absent for more than five dimensions, whose sizes are
 // not in place.
 class MetadataWords {
  public:
   bool equal(c10::TensorImpl* tensor) const {
-    static_assert(kOffset == 11, "the sizes and strides of this torch are laid out in another way");
-    const auto* now = Layout::start(tensor);
-    Pair differences = differing(now, 0) | differing(now, 2) | differing(now, 4) | differing(now, 6) |
+    const auto* now = MetadataLayout::start(tensor);
+    WordPair differences = differing(now, 0) | differing(now, 2) | differing(now, 4) | differing(now, 6) |
         differing(now, 8) | differing(now, 12);
     return known_ && (differences[0] | differences[1] | (now[10] ^ words_[10])) == 0;
   }
 
   void remember(c10::TensorImpl* tensor) {
-    const auto* now = Layout::start(tensor);
-    known_ = tensor->dim() <= C10_SIZES_AND_STRIDES_MAX_INLINE_SIZE && Layout::keys(tensor) == now + kTotal &&
-        Layout::offset(tensor) == now + kOffset;
-    if (known_) std::copy(now, now + kTotal, words_);
+    const auto* now = MetadataLayout::start(tensor);
+    known_ = tensor->dim() <= C10_SIZES_AND_STRIDES_MAX_INLINE_SIZE && MetadataLayout::known(tensor);
+    if (known_) std::copy(now, now + MetadataLayout::kTotal, words_);
   }
 
  private:
-  // Gives access to protected members by their names.
-  struct Layout : c10::TensorImpl {
-    using Word = const uint64_t __attribute__((may_alias));
-    static Word* start(c10::TensorImpl* tensor) {
-      return reinterpret_cast<Word*>(&(tensor->*&Layout::sizes_and_strides_));
-    }
-    static const void* offset(c10::TensorImpl* tensor) { return &(tensor->*&Layout::storage_offset_); }
-    static const void* keys(c10::TensorImpl* tensor) { return &(tensor->*&Layout::key_set_); }
-  };
-  typedef uint64_t Pair __attribute__((vector_size(16)));
-
   // The differences in two words, in one instruction of the machine.
-  Pair differing(const void* now, size_t index) const {
-    Pair left, right;
-    memcpy(&left, static_cast<const char*>(now) + 8 * index, sizeof left);
-    memcpy(&right, words_ + index, sizeof right);
-    return left ^ right;
+  WordPair differing(const void* now, size_t index) const {
+    return MetadataLayout::pair(now, index) ^ MetadataLayout::pair(words_, index);
   }
 
-  // sizes and strides | storage offset | number of elements | dtype, device, flags || dispatch keys
-  static constexpr size_t kOffset = sizeof(c10::impl::SizesAndStrides) / 8, kTotal = kOffset + 3;
-  uint64_t words_[kTotal];
+  uint64_t words_[MetadataLayout::kTotal];
   bool known_ = false;
 };
 
@@ -159,6 +191,12 @@ class TensorCheck {
 
   // False: reading the metadata may run Python code or throw (sparse, nested, symbolic, __torch_dispatch__).
   bool plain() const { return plain_; }
+
+  // Whether a tensor that matched is unchanged since `seen` was taken, under the same keys of the thread.
+  bool same_as(PyObject* value, const TensorSnapshot& seen) const {
+    c10::TensorImpl* tensor = tensor_impl(value);
+    return Py_TYPE(value) == type_ && seen.equal(tensor) && framejit::requires_grad(tensor) == requires_grad_;
+  }
 
   bool matches(PyObject* value, const ThreadKeys& thread) const {
     if (Py_TYPE(value) != type_) return false;

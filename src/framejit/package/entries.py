@@ -87,6 +87,7 @@ def encode_entry(
         "facts": [[_encode_fact(fact) for fact in facts] for facts in plan.checked],
         "state": [flags, [encoder.value(mode) for mode in modes]],
         "names": names,
+        "layout": entry.layout,
         "writes": isinstance(entry.function.__globals__.get(_DEOPTIMISE), UnlessWritten),
         "graph": graph,
         "shapes": _encode_shapes(plan),
@@ -290,7 +291,8 @@ class WaitingEntry:
         if captures is None:
             return None
         function = self._function(compiled, bound, slots, captures)
-        entry = native.Entry(tree, function)
+        layout = self.data["layout"]
+        entry = native.Entry(tree, function, layout and (tuple(layout[0]), tuple(layout[1])))
         plan = bound.plan()
         plan.state, plan.backend = state, compiled.compiler.backend_name
         compiled.plans[id(entry)] = plan

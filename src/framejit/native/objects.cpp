@@ -1,0 +1,151 @@
+// What generated functions do to objects, without a Python frame for each: attributes and items of builtin dicts are
+// written by the builtin classes' own methods, objects are made without __init__; and the state of the random numbers.
+// In: objects. Out: the functions of module.cpp that codegen/runtime.py hands to generated code.
+#include "objects.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <mutex>
+
+namespace framejit {
+
+static PyObject* deleted = nullptr;          // stands for "there shall be no value"
+static setattrofunc written_in_python;       // tp_setattro of classes with a __setattr__ of their own
+static PyObject* new_name = nullptr;         // "__new__"
+
+// Whether object.__setattr__ accepts the object: no C class on the way to `object` has a rule of its own.
+static bool has_plain_attributes(PyTypeObject* type) {
+  for (; type != nullptr; type = type->tp_base) {
+    if (type->tp_setattro != PyObject_GenericSetAttr && type->tp_setattro != written_in_python) return false;
+  }
+  return true;
+}
+
+// True if nothing was raised but an error of `kind`, which is forgotten.
+static bool forgive(PyObject* kind) {
+  if (!PyErr_ExceptionMatches(kind)) return false;
+  PyErr_Clear();
+  return true;
+}
+
+static PyObject* set_attributes(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count < 2 || !PyTuple_Check(args[1]) || PyTuple_GET_SIZE(args[1]) != count - 2) {
+    PyErr_SetString(PyExc_TypeError, "set_attributes takes an object, a tuple of names, and as many values");
+    return nullptr;
+  }
+  if (!has_plain_attributes(Py_TYPE(args[0]))) {
+    return PyErr_Format(PyExc_TypeError, "can't apply object.__setattr__ to %s object", Py_TYPE(args[0])->tp_name);
+  }
+  for (Py_ssize_t i = 2; i < count; i++) {
+    PyObject* value = args[i] == deleted ? nullptr : args[i];
+    // What the program itself added before it deleted it may never have existed outside.
+    if (PyObject_GenericSetAttr(args[0], PyTuple_GET_ITEM(args[1], i - 2), value) < 0 &&
+        (value != nullptr || !forgive(PyExc_AttributeError))) {
+      return nullptr;
+    }
+  }
+  Py_RETURN_NONE;
+}
+
+static PyObject* write_dict(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count != 2 || !PyDict_Check(args[0]) || !PyDict_CheckExact(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "write_dict takes a dict and a dict of changes");
+    return nullptr;
+  }
+  // The base class whose methods keep the target consistent.
+  bool ordered = PyODict_Check(args[0]);
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(args[1], &position, &key, &value)) {
+    int failed;
+    if (value == deleted) {
+      failed = ordered ? PyODict_DelItem(args[0], key) : PyDict_DelItem(args[0], key);
+      if (failed < 0 && forgive(PyExc_KeyError)) continue;
+    } else {
+      failed = ordered ? PyODict_SetItem(args[0], key, value) : PyDict_SetItem(args[0], key, value);
+    }
+    if (failed < 0) return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
+// new_object(cls, base, *arguments): base.__new__(cls, *arguments).
+static PyObject* new_object(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count < 2 || !PyType_Check(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "new_object takes a class, its builtin base, and at most its content");
+    return nullptr;
+  }
+  Ref make = Ref::steal(PyObject_GetAttr(args[1], new_name));
+  if (!make) return nullptr;
+  PyObject* passed[] = {args[0], count > 2 ? args[2] : nullptr};
+  return PyObject_Vectorcall(make.get(), passed, count > 2 ? 2 : 1, nullptr);
+}
+
+// ---- random numbers ---------------------------------------------------------------------------------------------
+
+struct RandomState {
+  at::mt19937_data_pod engine;
+  std::optional<float> next_float;
+  std::optional<double> next_double;
+};
+
+static at::CPUGeneratorImpl* cpu_generator() {
+  return static_cast<at::CPUGeneratorImpl*>(at::detail::getDefaultCPUGenerator().unsafeGetGeneratorImpl());
+}
+
+static void free_random_state(PyObject* capsule) {
+  delete static_cast<RandomState*>(PyCapsule_GetPointer(capsule, nullptr));
+}
+
+static PyObject* random_state(PyObject*, PyObject*) {
+  auto state = std::make_unique<RandomState>();
+  {
+    at::CPUGeneratorImpl* generator = cpu_generator();
+    std::scoped_lock<std::mutex> lock(generator->mutex_);
+    state->engine = generator->engine().data();
+    state->next_float = generator->next_float_normal_sample();
+    state->next_double = generator->next_double_normal_sample();
+  }
+  PyObject* capsule = PyCapsule_New(state.get(), nullptr, free_random_state);
+  if (capsule != nullptr) state.release();
+  return capsule;
+}
+
+static PyObject* restore_random(PyObject*, PyObject* capsule) {
+  auto* state = static_cast<RandomState*>(PyCapsule_GetPointer(capsule, nullptr));
+  if (state == nullptr) return nullptr;
+  at::CPUGeneratorImpl* generator = cpu_generator();
+  std::scoped_lock<std::mutex> lock(generator->mutex_);
+  at::mt19937 engine = generator->engine();
+  engine.set_data(state->engine);
+  generator->set_engine(engine);
+  generator->set_next_float_normal_sample(state->next_float);
+  generator->set_next_double_normal_sample(state->next_double);
+  Py_RETURN_NONE;
+}
+
+// ---- the module -------------------------------------------------------------------------------------------------
+
+static PyMethodDef functions[] = {
+    {"set_attributes", reinterpret_cast<PyCFunction>(set_attributes), METH_FASTCALL,
+     "set_attributes(object, names, *values): as object.__setattr__ does; DELETED deletes."},
+    {"write_dict", reinterpret_cast<PyCFunction>(write_dict), METH_FASTCALL,
+     "write_dict(target, changes): as dict or OrderedDict does; DELETED deletes."},
+    {"new_object", reinterpret_cast<PyCFunction>(new_object), METH_FASTCALL,
+     "new_object(cls, base[, content]): base.__new__(cls[, content])."},
+    {"cpu_random_state", random_state, METH_NOARGS, "The state of the CPU's default generator."},
+    {"restore_cpu_random_state", restore_random, METH_O, "Put back what cpu_random_state() returned."},
+    {nullptr, nullptr, 0, nullptr}};
+
+int add_objects(PyObject* module) {
+  deleted = PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
+  new_name = PyUnicode_InternFromString("__new__");
+  Ref example = Ref::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(){sO}", "Example",
+                                                 "__setattr__", Py_None));
+  if (!deleted || !new_name || !example) return -1;
+  written_in_python = reinterpret_cast<PyTypeObject*>(example.get())->tp_setattro;
+  if (PyModule_AddFunctions(module, functions) < 0) return -1;
+  return PyModule_AddObjectRef(module, "DELETED", deleted);
+}
+
+}  // namespace framejit
