@@ -510,7 +510,7 @@ class Compiler:
         made.plan.settle()
         compiled.plans[id(entry)] = made.plan
         compiled.origins[id(entry)] = Origin(
-            made.call, made.executed, made.text, made.lines
+            made.call, made.executed, made.generated.text, made.lines
         )
         compiled.add_entry(entry)
         events.emit(

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import framejit
+from framejit.report import events
 
 
 def make_model():
@@ -153,11 +154,11 @@ def test_compile_and_discard_does_not_grow(rounds):
         return module.forward
 
     compile_and_discard(rounds // 2, run)
-    framejit.report.events.clear()
+    events.clear()
     gc.collect()
     lines, objects, memory = len(linecache.cache), len(gc.get_objects()), resident_kib()
     compile_and_discard(rounds, run)
-    framejit.report.events.clear()
+    events.clear()
     gc.collect()
     assert len(linecache.cache) <= lines + 3
     assert len(gc.get_objects()) <= objects + 200

@@ -16,6 +16,7 @@ from torch import nn
 import framejit
 import framejit.report.events
 from checking import CountingBackend
+from framejit.report import events
 
 X = torch.arange(12.0).reshape(3, 4) / 10
 
@@ -498,7 +499,7 @@ def test_compile_and_discard_does_not_grow():
             compiled = framejit.compile(Net(), backend="eager")
             compiled(X)
             del compiled
-        framejit.report.events.clear()  # keeps the last few thousand
+        events.clear()  # keeps the last few thousand
         gc.collect()
         return len(gc.get_objects())
 

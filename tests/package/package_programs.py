@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 import framejit
-from framejit.report import events
+from framejit.report import events, messages
 
 
 @dataclasses.dataclass
@@ -268,7 +268,7 @@ def run(mode, directory, backend, name):
 
 
 def main(mode, directory, backend, *names):
-    warnings.simplefilter("error", framejit.report.messages.FramejitWarning)
+    warnings.simplefilter("error", messages.FramejitWarning)
     with framejit.config.patch(raise_internal_errors=True):
         for name in names or PROGRAMS:
             print("\n#" + json.dumps(run(mode, directory, backend, name)))

@@ -15,6 +15,7 @@ import torch
 import framejit
 from framejit.exc import PackageError
 from framejit.package import container
+from framejit.report import messages
 
 
 def victim(x):
@@ -117,7 +118,7 @@ def test_edited_manifests(original, tmp_path, change):
     except PackageError:
         pass
     else:  # a part is missing that is asked for only when the entry is used
-        with pytest.warns(framejit.report.messages.FramejitWarning, match="cannot use"):
+        with pytest.warns(messages.FramejitWarning, match="cannot use"):
             compiled(X)
     torch.testing.assert_close(compiled(X), X.sin() + 1)
 
