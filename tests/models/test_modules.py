@@ -14,7 +14,6 @@ import torch
 from torch import nn
 
 import framejit
-import framejit.report.events
 from checking import CountingBackend
 from framejit.report import events
 

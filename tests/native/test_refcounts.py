@@ -247,9 +247,10 @@ def failing_guards():
 
 
 PATHS = [
-    hit, hit_with_a_tuple_of_inputs, objects_made, hit_with_late_steps, repaired_record, new_record_each_time, keywords_and_defaults,
-    closure_cells, miss_without_an_entry, miss_that_makes_an_entry, exceptions, recursion,
-    endless_recursion, tail_calls, run_as_plain_python, failing_guards,
+    hit, hit_with_a_tuple_of_inputs, objects_made, hit_with_late_steps, repaired_record,
+    new_record_each_time, keywords_and_defaults, closure_cells, miss_without_an_entry,
+    miss_that_makes_an_entry, exceptions, recursion, endless_recursion, tail_calls,
+    run_as_plain_python, failing_guards,
 ]  # fmt: skip
 
 
