@@ -59,7 +59,9 @@ def test_a_missing_package_is_one_line(monkeypatch):
     with pytest.raises(UnknownBackend) as caught:
         framejit.compile(lambda x: x + 1, backend="faraway")
     text = str(caught.value)
-    assert text == "the backend 'faraway' needs no_such_package: pip install no-such-package"
+    assert text == (
+        "the backend 'faraway' needs no_such_package: pip install no-such-package [FJ0204]"
+    )
     assert "faraway" not in list_backends()
     row = next(row for row in doctor() if row.name == "faraway")
     assert not row.available and "pip install" in row.detail

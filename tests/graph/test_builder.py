@@ -10,8 +10,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from framejit.graph import GraphBuilder, LazyGraphModule
+from framejit.graph.lazy import lazy_graph_modules
 from framejit.graph.names import placeholder_name
 from framejit.graph.node_meta import NodeMeta
 
@@ -297,11 +299,18 @@ def test_code_is_generated_once_and_only_when_needed():
     assert copied(x).tolist() == [-1, -1] and LazyGraphModule.real_recompiles == 2
 
 
-@pytest.mark.parametrize("read", ["call", "forward", "code", "print", "pickle"])
-def test_code_is_never_stale(read):
+READS = [
+    "call", "forward", "code", "print", "pickle", "deepcopy", "script", "trace", "retrace", "nested"
+]
+
+
+@pytest.mark.parametrize("first", ["run", "never run"])
+@pytest.mark.parametrize("read", READS)
+def test_code_is_never_stale(read, first):
     gm = chain(1)
     x = torch.ones(2)
-    assert gm(x).tolist() == [-1, -1]
+    if first == "run":
+        assert gm(x).tolist() == [-1, -1]
     for node in gm.graph.nodes:
         if node.op == "call_function":
             node.target = torch.exp
@@ -315,9 +324,54 @@ def test_code_is_never_stale(read):
         assert "torch.exp" in gm.code and "torch.neg" not in gm.code
     elif read == "print":
         assert "exp" in str(gm) and "exp" in gm.print_readable(print_output=False)
-    else:
+    elif read == "pickle":
         loaded = pickle.loads(pickle.dumps(gm))
         assert loaded(x)[0] > 2 and "recompile" not in vars(loaded)
+    elif read == "deepcopy":
+        assert copy.deepcopy(gm)(x)[0] > 2
+    elif read == "script":
+        scripted = torch.jit.script(gm)
+        assert scripted(x)[0] > 2 and "exp" in str(scripted.graph)
+    elif read == "trace":
+        assert torch.jit.trace(gm, x)(x)[0] > 2
+    elif read == "retrace":
+        traced = torch.fx.symbolic_trace(gm)
+        assert "exp" in traced.code and "neg" not in traced.code
+        assert traced(x)[0] > 2
+    else:  # called by another module whose code is out of date, too
+        outer = torch.fx.Graph()
+        outer.output(outer.call_module("inner", (outer.placeholder("x"),)))
+        assert LazyGraphModule({"inner": gm}, outer)(x)[0] > 2
+
+
+def test_modules_of_fx_are_lazy_in_a_block():
+    def f(x):
+        return torch.neg(x) + 1
+
+    LazyGraphModule.real_recompiles = 0
+    with lazy_graph_modules():
+        with lazy_graph_modules():
+            traced = torch.fx.symbolic_trace(f)
+        direct = torch.fx.GraphModule(torch.nn.Module(), traced.graph)
+        made = make_fx(f)(torch.ones(2))
+        for gm in (traced, direct, made):
+            for _ in range(3):
+                gm.graph.eliminate_dead_code()
+                gm.recompile()
+        assert LazyGraphModule.real_recompiles == 0
+    assert type(torch.fx.symbolic_trace(f)).__mro__[1] is torch.fx.GraphModule
+    plain = torch.fx.GraphModule(torch.nn.Module(), traced.graph)
+    assert not isinstance(plain, LazyGraphModule)
+    for gm in (traced, direct, made):
+        assert isinstance(gm, LazyGraphModule) and gm(torch.ones(2)).tolist() == [0, 0]
+    assert LazyGraphModule.real_recompiles == 3
+
+
+def test_an_error_ends_the_block():
+    with pytest.raises(ValueError):
+        with lazy_graph_modules():
+            raise ValueError
+    assert not isinstance(torch.fx.symbolic_trace(lambda x: x + 1), LazyGraphModule)
 
 
 def test_two_modules_do_not_share_code():

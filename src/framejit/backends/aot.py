@@ -16,6 +16,7 @@ import torch
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from ..graph.lazy import lazy_graph_modules
 from ..graph.symbol_nodes import fake_inputs
 from .registry import register_backend
 
@@ -87,7 +88,8 @@ def tracing_context(mode: FakeTensorMode | None) -> Iterator[TracingContext]:
     from torch._functorch import config  # slow optional dependency
 
     context = _context(mode)
-    with tracing(context), config.patch(donated_buffer=False):  # type: ignore[attr-defined]
+    donated = config.patch(donated_buffer=False)  # type: ignore[attr-defined]
+    with tracing(context), donated, lazy_graph_modules():
         yield context
     metadata = getattr(context, "fw_metadata", None)
     if metadata is not None and metadata.bw_donated_idxs is None:

@@ -16,6 +16,7 @@ from typing import Any, get_origin
 import torch
 import torch.fx
 
+from ..graph.lazy import LazyGraphModule
 from ..graph.symbol_nodes import fake_inputs
 from .aot import tracing_context
 from .registry import register_backend
@@ -65,7 +66,7 @@ class InductorBackend:
         # compile_fx changes the graph it is given; ours is still shown to people afterwards.
         graph = torch.fx.Graph()
         graph.output(graph.graph_copy(gm.graph, {}))
-        owned = torch.fx.GraphModule(gm, graph)
+        owned = LazyGraphModule(gm, graph)
         _mark_static_inputs(owned, example_inputs)
         hooks = as_modules(active_hooks())
         if hooks is not None:  # here the key of AOTAutograd's cache looks for them

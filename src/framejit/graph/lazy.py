@@ -7,12 +7,15 @@ date first. A backend that compiles the graph itself never pays for code it does
 
 from __future__ import annotations
 
+import contextlib
 import linecache
+import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+import torch.fx._lazy_graph_module as fx_lazy
 from torch.fx.graph import PythonCode
 from torch.fx.graph_module import GraphModule
 
@@ -21,14 +24,17 @@ class _CompileOnAccess:
     """Stands where ``forward`` will be; reading it compiles the code."""
 
     def __get__(self, instance: Any, owner: type) -> Callable[..., Any]:
+        of_class = instance is None
+        if of_class:
+            instance = owner.__dict__.get("_only_instance", lambda: None)()
         if instance is None:
             return _forward_of_class
         instance.real_recompile()
-        return instance.forward
+        return getattr(owner if of_class else instance, "forward")  # noqa: B009 (compiled now)
 
 
 def _forward_of_class(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """`type(gm).forward`, read from the class while the code is out of date."""
+    """`forward` as a function, read from a class that is not that of one graph."""
     return self.forward(*args, **kwargs)
 
 
@@ -43,8 +49,16 @@ class LazyGraphModule(GraphModule):
     """``LazyGraphModule.real_recompiles`` counts how often code was generated, in all of them."""
 
     real_recompiles = 0
+    #: torch.jit.script would compile the other properties, too.
+    __jit_unused_properties__ = ["code", *GraphModule.__jit_unused_properties__]
 
     forward = _CompileOnAccess()  # type: ignore[assignment]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__new__(cls, *args, **kwargs)
+        # fx makes a class for each module; tools that look at the class want this one's code.
+        setattr(type(made), "_only_instance", weakref.ref(made))  # noqa: B010 (of a new class)
+        return made
 
     def recompile(self) -> PythonCode:  # type: ignore[return]
         """Mark the code as out of date. It is generated when it is needed; `real_recompile`
@@ -75,10 +89,6 @@ class LazyGraphModule(GraphModule):
         self._up_to_date()
         return super().__str__()
 
-    def print_readable(self, *args: Any, **kwargs: Any) -> str:
-        self._up_to_date()
-        return super().print_readable(*args, **kwargs)
-
     def to_folder(self, *args: Any, **kwargs: Any) -> Any:
         self._up_to_date()
         return super().to_folder(*args, **kwargs)
@@ -103,6 +113,36 @@ class LazyGraphModule(GraphModule):
             del self.__dict__["recompile"]
         body.pop("recompile", None)
         return (function, (body, *rest), *more)
+
+
+_lock = threading.Lock()
+_open_blocks = 0
+_choice_of_fx = fx_lazy._get_graph_module_cls
+_new_module = GraphModule.__new__
+
+
+def _new_lazy_module(cls: type[GraphModule], *args: Any, **kwargs: Any) -> Any:
+    return _new_module(LazyGraphModule if cls is GraphModule else cls, *args, **kwargs)
+
+
+@contextlib.contextmanager
+def lazy_graph_modules() -> Iterator[None]:
+    """Opt in: in this block, every ``fx.GraphModule`` that is made (by tracing, transforming,
+    partitioning or directly) is lazy, so that passes which recompile after each change cost
+    nothing. What other threads make meanwhile is lazy, too, and works the same."""
+    global _open_blocks
+    with _lock:
+        _open_blocks += 1
+        fx_lazy._get_graph_module_cls = lambda: LazyGraphModule
+        GraphModule.__new__ = _new_lazy_module  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        with _lock:
+            _open_blocks -= 1
+            if not _open_blocks:
+                fx_lazy._get_graph_module_cls = _choice_of_fx
+                GraphModule.__new__ = _new_module  # type: ignore[method-assign]
 
 
 class CapturedGraph(torch.fx.Graph):
