@@ -26,7 +26,9 @@ from framejit.backends import list_backends, register_backend
 from framejit.comptime import comptime
 from framejit.dropin import install, uninstall
 from framejit.inspection import explain, guards, report
+from framejit.report import progress as _progress  # noqa: F401 - it listens from now on
 from framejit.report.counters import counters
+from framejit.report.logs import set_logs
 from framejit.shapes.marks import mark_dynamic, mark_static, maybe_mark_dynamic
 from framejit.shapes.profile import load_profile, save_profile
 from framejit.version import __version__
@@ -60,6 +62,7 @@ __all__ = [
     "reset",
     "run",
     "save_profile",
+    "set_logs",
     "skip",
     "uninstall",
 ]

@@ -44,7 +44,7 @@ from framejit.graph.global_state import runs_foreign_code
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken
 from framejit.peer import is_machinery, keep_out, left_alone
-from framejit.report import events, messages, printouts
+from framejit.report import events, messages
 from framejit.shapes import profile
 from framejit.shapes.policy import Policy, Seen
 from framejit.values import inline_policy
@@ -501,12 +501,6 @@ class Compiler:
         entry = native.Entry(tree, made.generated.function, made.generated.layout)
         made.plan.state = made.state
         made.plan.backend = self.backend_name
-        printouts.show_bytecode(target.code)
-        if made.graph is not None:
-            printouts.show_graph(target.name, made.graph)
-        printouts.show_code(target.name, made.generated.text)
-        if printouts.wanted("guards"):
-            printouts.show_guards(target.name, made.plan.guards())
         made.plan.settle()
         compiled.plans[id(entry)] = made.plan
         compiled.origins[id(entry)] = Origin(
@@ -534,15 +528,20 @@ class Compiler:
             module: torch.fx.GraphModule, examples: list[torch.Tensor]
         ) -> Callable[..., Any]:
             started = time.perf_counter()
+            operations = sum(n.op.startswith("call") for n in module.graph.nodes)
+            place: dict[str, Any] = {
+                "name": target.name, "filename": target.code.co_filename, "line": target.line,
+            }  # fmt: skip
+            events.emit(
+                events.BackendStart(backend=self.backend_name, operations=operations, **place)
+            )
             compiled = compile_graph(
                 self.backend, self.backend_name, module, examples, **self.options
             )
             events.emit(
                 events.GraphCompiled(
-                    name=target.name, filename=target.code.co_filename, line=target.line,
-                    backend=self.backend_name, inputs=len(examples),
-                    operations=sum(n.op.startswith("call") for n in module.graph.nodes),
-                    seconds=time.perf_counter() - started,
+                    backend=self.backend_name, inputs=len(examples), operations=operations,
+                    seconds=time.perf_counter() - started, **place,
                 )
             )  # fmt: skip
             return compiled
@@ -594,8 +593,9 @@ def _detail(compiled: CompiledFrame, key: int) -> Callable[[], events.EntryDetai
             if not inline_policy.is_library(module)
         ]
         return events.EntryDetail(
-            graph, origin.text, alive.plans[key].guards(), origin.lines, functions
-        )
+            alive.target.code, graph, origin.text, alive.plans[key].guards(), origin.lines,
+            functions,
+        )  # fmt: skip
 
     return detail
 

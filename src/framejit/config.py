@@ -15,12 +15,14 @@ from collections.abc import Iterable
 from typing import Any
 
 #: What `logs` may name.
-LOGS = ("graph", "bytecode", "code", "guards")
+LOGS = ("graph", "bytecode", "code", "guards", "breaks", "recompiles", "times")
 
 #: Print the graph, the original bytecode, the replacing code and the guards of every capture.
 debug: bool = os.environ.get("FRAMEJIT_DEBUG", "") not in ("", "0")
-#: Which printouts are on, without `debug`: a set out of `LOGS`, or names separated by commas.
+#: Which logs are on, without `debug`: a set out of `LOGS`, or names separated by commas, or "all".
 logs: frozenset[str] = frozenset()
+#: Show a line in the terminal while a compilation takes longer than two seconds.
+progress: bool = os.environ.get("FRAMEJIT_PROGRESS", "1") not in ("", "0")
 #: Raise bugs of framejit instead of running the frame as plain Python with one warning.
 raise_internal_errors: bool = os.environ.get("FRAMEJIT_RAISE_INTERNAL_ERRORS", "") not in ("", "0")
 #: How many entries one compiled frame may hold before other inputs run as plain Python.
@@ -91,6 +93,8 @@ def _log_names(name: str, value: Any) -> frozenset[str]:
     if not isinstance(value, Iterable):
         raise TypeError(f"framejit.config.{name} must be a set of names, not {value!r} [FJ0211]")
     names = frozenset(str(part).strip().lower() for part in value) - {""}
+    if "all" in names:
+        return frozenset(LOGS)
     if not names <= set(LOGS):
         unknown = ", ".join(sorted(names - set(LOGS)))
         raise ValueError(

@@ -1,13 +1,17 @@
 """Events, counters, printouts and messages, without a capture."""
 
+import io
+import logging
 import pickle
+import time
 import warnings
 
 import pytest
 import torch
 
+import framejit
 from framejit import config, exc
-from framejit.report import events, messages, printouts
+from framejit.report import events, messages, printouts, progress
 from framejit.report.counters import Counters, counters
 
 
@@ -22,7 +26,11 @@ def fresh():
 
 
 def emit_break(reason="it prints"):
-    events.emit(events.GraphBreak(name="f", filename="/a/model.py", line=3, reason=reason))
+    events.emit(
+        events.GraphBreak(
+            name="f", filename="/a/model.py", line=3, reason=reason, identifier="FJ0130"
+        )
+    )
 
 
 def test_subscribers_see_events_in_order_until_they_leave():
@@ -100,25 +108,118 @@ def test_the_graph_is_a_table():
     assert [line.split()[1] for line in lines[2:]] == ["a", "b", "abs_1", "add", "output"]
 
 
+def entry():
+    module = graph_module()
+    detail = events.EntryDetail(
+        graph_module.__code__, module, "def f(a):\n    return a", ["local 'a' TENSOR_MATCH"], {}, []
+    )
+    events.emit(events.EntryAdded(name="f", operations=2, detail=lambda: detail))
+
+
 @pytest.mark.parametrize("which", ["graph", "bytecode", "code", "guards"])
 def test_each_printout_has_its_switch(which, capsys):
-    def everything():
-        printouts.show_graph("f", graph_module())
-        printouts.show_bytecode(graph_module.__code__)
-        printouts.show_code("f", "def f(a):\n    return a")
-        printouts.show_guards("f", ["local 'a' TENSOR_MATCH"])
-
-    everything()
+    entry()
     with config.patch(logs=frozenset({which})):
-        everything()
+        entry()
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("[framejit]") == 1
     marks = {"graph": "abs_1", "bytecode": "RESUME", "code": "return a", "guards": "'a'"}
     assert marks[which] in err
     with config.patch(debug=True):
-        everything()
+        entry()
     assert capsys.readouterr().err.count("[framejit]") == 4
+
+
+def happen():
+    emit_break()
+    events.emit(
+        events.Recompile(name="f", filename="/a/model.py", line=3, count=1,
+                         reasons=("x was 3",), identifiers=("FJ0402",))
+    )  # fmt: skip
+    events.emit(
+        events.CaptureEnd(name="f", outcome="compiled", seconds=0.25, backend_seconds=0.05, steps=7)
+    )
+
+
+@pytest.mark.parametrize(
+    "which, parts",
+    {
+        "breaks": ["graph break [FJ0130] model.py:3: it prints", "Move it before"],
+        "recompiles": ["compilation 2 of f (model.py:3)", "[FJ0402] x was 3"],
+        "times": ["traced 200.0 ms, backend 50.0 ms, 7 instructions"],
+    }.items(),
+)
+def test_what_happens_is_logged(which, parts, capsys):
+    happen()
+    framejit.set_logs(which)
+    try:
+        happen()
+    finally:
+        framejit.set_logs()
+    happen()
+    err = capsys.readouterr().err
+    assert err.count("[framejit]") == 1
+    for part in parts:
+        assert part in err
+
+
+def test_logs_are_records_of_the_standard_library(capsys):
+    class Kept(logging.Handler):
+        records = []
+
+        def emit(self, record):
+            self.records.append((record.name, record.getMessage().splitlines()[0]))
+
+    handler = Kept()
+    framejit.set_logs("all", handler=handler)
+    try:
+        happen()
+        framejit.set_logs(handler=handler)
+        happen()
+        logging.getLogger("framejit.times").setLevel(logging.DEBUG)  # logging's own way
+        happen()
+    finally:
+        framejit.set_logs()
+        logging.getLogger("framejit.times").setLevel(logging.NOTSET)
+    assert [name for name, _ in Kept.records] == [
+        "framejit.breaks", "framejit.recompiles", "framejit.times", "framejit.times",
+    ]  # fmt: skip
+    assert capsys.readouterr().err == ""
+    with pytest.raises(ValueError, match="FJ0211"):
+        framejit.set_logs("grahp")
+
+
+def test_a_long_compile_shows_a_line_in_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def long_compile(stream):
+        monkeypatch.setattr("sys.stderr", stream)
+        events.emit(events.CaptureStart(name="f", filename="/a/model.py", line=3))
+        events.emit(events.BackendStart(backend="inductor", operations=5))
+        deadline = time.monotonic() + 5
+        while "inductor" not in stream.getvalue() and time.monotonic() < deadline:
+            if not stream.isatty() and time.monotonic() > deadline - 4.8:
+                break
+            time.sleep(0.01)
+        events.emit(events.CaptureEnd(name="f", outcome="compiled"))
+        time.sleep(0.05)
+        return stream.getvalue()
+
+    monkeypatch.setattr(progress, "PATIENCE", 0.02)
+    monkeypatch.setattr(progress, "_STEP", 0.01)
+    shown = long_compile(Terminal())
+    assert "framejit: f (model.py:3), inductor: 5 operations, 0 s" in shown
+    assert shown.endswith(" \r"), "it is wiped out"
+    assert long_compile(io.StringIO()) == ""
+    with config.patch(progress=False):
+        monkeypatch.setattr(Terminal, "getvalue", lambda self: "inductor")
+        stream = Terminal()
+        long_compile(stream)
+        monkeypatch.undo()
+        assert stream.getvalue() == ""
 
 
 def test_a_graph_break_error_is_short_and_names_everything():

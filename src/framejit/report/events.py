@@ -11,6 +11,7 @@ import collections
 import contextlib
 import threading
 import time
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -51,6 +52,14 @@ class CaptureEnd(Event):
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
+class BackendStart(Event):
+    """A graph is handed to the backend."""
+
+    backend: str
+    operations: int
+
+
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class GraphCompiled(Event):
     """The backend returned a compiled graph."""
 
@@ -81,6 +90,7 @@ class Raises(Event):
 class EntryDetail(NamedTuple):
     """What an entry consists of. Belongs to the entry and dies with it."""
 
+    bytecode: types.CodeType  # of the original function
     graph: Any  # fx.GraphModule or None
     code: str  # the generated function
     guards: list[Any]  # guards.plan.Guard

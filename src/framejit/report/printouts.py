@@ -1,31 +1,20 @@
-"""The debug printouts: the graph as a table, the bytecode, the code that replaces it, the guards.
+"""Graphs and bytecode as text.
 
-In: what a capture produced. Out: text on stderr when ``config.debug`` is on or ``config.logs``
-names the printout ("graph", "bytecode", "code", "guards"); the program's own stdout is never
-touched. Next room: api.
+In: what a capture started from and produced. Out: tables for logs and for `comptime`. Next: logs.
 """
 
 from __future__ import annotations
 
 import dis
 import io
-import sys
 import types
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
-from framejit import config
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch.fx
 
 _COLUMNS = ("opcode", "name", "target", "args", "kwargs")
 _CELL_LIMIT = 100
-
-
-def wanted(printout: str) -> bool:
-    """Is "graph", "bytecode", "code" or "guards" to be printed?"""
-    return config.debug or printout in config.logs
 
 
 def graph_table(graph: torch.fx.Graph) -> str:
@@ -51,36 +40,3 @@ def bytecode_text(code: types.CodeType) -> str:
     stream = io.StringIO()
     dis.dis(code, file=stream, depth=0)
     return stream.getvalue().rstrip()
-
-
-def show_graph(name: str, module: torch.fx.GraphModule) -> None:
-    """Print the graph of one capture, if graphs are wanted."""
-    if wanted("graph"):
-        show(f"graph of {name}", graph_table(module.graph))
-
-
-def show_bytecode(code: types.CodeType) -> None:
-    """Print the original bytecode, if bytecode is wanted."""
-    if wanted("bytecode"):
-        title = f"bytecode of {code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
-        show(title, bytecode_text(code))
-
-
-def show_code(name: str, source: str) -> None:
-    """Print the generated function that replaces a frame, if code is wanted."""
-    if wanted("code"):
-        show(f"code that replaces {name}", source)
-
-
-def show_guards(name: str, guards: Iterable[Any]) -> None:
-    """Print guards (`guards.Plan.describe`), one a line, if guards are wanted."""
-    if wanted("guards"):
-        lines = [str(guard) for guard in guards]
-        show(f"{len(lines)} guards of {name}", "\n".join(lines))
-
-
-def show(title: str, text: str) -> None:
-    """One printout: a headline and indented text, written at once so that threads do not mix."""
-    body = "\n".join(f"  {line}" for line in text.splitlines())
-    sys.stderr.write(f"[framejit] {title}\n{body}\n\n")
-    sys.stderr.flush()
