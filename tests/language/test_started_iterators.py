@@ -220,3 +220,11 @@ def test_nothing_is_taken_when_the_graph_raises():
     with pytest.raises(IndexError):
         compiled(X, numbers)
     assert next(numbers) == 0
+
+
+def test_reasons_name_the_elements():
+    compiled = framejit.api.compile(lambda x, it: x + next(it, 0), backend="eager")
+    compiled(X, iter([1]))
+    compiled(X, iter([]))
+    (reason,) = framejit.counters["recompile_reasons"]
+    assert "upcoming[0:1](local 'it')[0] PRESENT: it was present, now it is gone" in reason

@@ -69,6 +69,11 @@ class Ahead:
     distance: int
     count: int
 
+    @property
+    def __name__(self) -> str:
+        """For messages: ``upcoming[1:3](local 'it')[0]``."""
+        return f"upcoming[{self.distance}:{self.distance + self.count}]"
+
     def __call__(self, iterator: Any) -> tuple[Any, ...]:
         return tuple(itertools.islice(twin(iterator), self.distance, self.distance + self.count))
 
@@ -78,6 +83,10 @@ class Part:
     """One of the iterators that a zip or enumerate takes from."""
 
     index: int
+
+    @property
+    def __name__(self) -> str:
+        return f"part {self.index} of "
 
     def __call__(self, iterator: Any) -> Any:
         return _parts(iterator)[self.index]
