@@ -52,6 +52,8 @@ from framejit.values import inline_policy
 _NEW_OBJECT = Caller(None, {})
 #: After so many errors of the program what leads to them is captured as any other branch.
 REFUTED_LIMIT = 2
+#: Methods that run around every single operation, of modes and of tensor subclasses.
+_SEES_OPERATIONS = ("__torch_function__", "__torch_dispatch__")
 #: Why frames that the hook has seen run as plain Python.
 NO_OPERATION = "it runs no PyTorch operation"
 
@@ -228,7 +230,7 @@ class Compiler:
 
     def _hooked_frame(self, function: types.FunctionType) -> native.CompiledFunction | None:
         """The frame hook sees ``function`` for the first time: compile it or leave it alone."""
-        if is_machinery(function):
+        if is_machinery(function) or function.__code__.co_name in _SEES_OPERATIONS:
             return left_alone(function)
         if directives.mark_of(function) in ("disable", "skip"):
             return None  # a disabled function's wrapper turns the hook off for what it calls

@@ -334,7 +334,7 @@ def p035_exception_group_split(x):
 PROGRAMS = [
     (p001_random_numbers_after_a_seed, 3, 3), (p002_random_shuffles_and_samples, 1, 2),
     (p003_random_object, 2, 2), (p004_random_state, 1, 1), (p005_warning_in_the_middle, 2, 2),
-    (p006_warning_as_error, 1, 1), (p007_log_that_nobody_wants, 2, 2),
+    (p006_warning_as_error, 2, 2), (p007_log_that_nobody_wants, 2, 2),
     (p008_logs_and_prints_in_order, 3, 3), (p009_weak_reference, 1, 1),
     (p010_weak_key_dictionary, 1, 1), (p011_weak_value_dictionary, 1, 1), (p012_copies, 1, 1),
     (p013_deep_copy_of_an_object, 1, 1), (p014_signature, 1, 1), (p015_signature_bound, 1, 1),

@@ -19,7 +19,13 @@ from typing import Any, Literal
 from framejit.bytecode import exception_table
 from framejit.bytecode.assemble import emit, emit_call, with_location, without_location
 from framejit.bytecode.exception_table import Entry
-from framejit.bytecode.frame_point import FramePoint, check, successors, successors_of_call
+from framejit.bytecode.frame_point import (
+    FramePoint,
+    caught,
+    check,
+    successors,
+    successors_of_call,
+)
 from framejit.bytecode.model import CodeInfo, Instruction
 from framejit.bytecode.release import tables
 
@@ -141,9 +147,10 @@ def build_break(
     """A function that executes the instruction at ``point`` and hands over to what comes next.
 
     Parameters as in `build_resume`. Per outcome (going on behind, jumping) ``make_next`` is called
-    once with the point behind; the function returns ``tail(next, *slots, *stack_values)``. When the
-    instruction raises and a handler of the user's function covers it, the rest of the function runs
-    natively here; an exception that no handler covers leaves the function.
+    once with the point behind; the function returns ``tail(next, *slots, *stack_values)``. Raising
+    is one more outcome if a handler of the user's function covers the instruction: the point behind
+    is then the handler's, with the exception on the stack. An exception that no handler covers
+    leaves the function.
 
     With ``variant="call"`` one more last argument, ``thunk``, is called without arguments in place
     of the operation, and its result takes the place of the operation's: pushed, dropped when the
@@ -157,11 +164,12 @@ def build_break(
     info = point.info
     code = info.code
     instruction = info.instructions[point.index]
-    outcomes = [outcome for outcome in (fall, jump) if outcome is not None]
+    outcomes = [outcome for outcome in (fall, jump, caught(point)) if outcome is not None]
+    handler = info.handlers[point.index]
     layout = _Layout(info, point, is_call, len(outcomes))
-    constants = (*code.co_consts, tail, None)
+    constants = (*code.co_consts, tail, None, instruction.offset // 2)
     epilogues = [
-        layout.hand_over(outcome, next_index, len(constants) - 2)
+        layout.hand_over(outcome, next_index, len(constants) - 3)
         for next_index, outcome in enumerate(outcomes)
     ]
     prefix = layout.restore_state()
@@ -173,15 +181,18 @@ def build_break(
         copy += emit(tables.FORWARD_JUMPS[instruction.op], len(epilogues[0]) // 2)
     # The line table goes on relative to the first line of the function: one unit leads back there.
     back = emit("NOP")
+    if handler is not None and handler.push_lasti:
+        # Where the original raised, instead of where this function does.
+        place = emit("SWAP", 2) + emit("POP_TOP") + emit("LOAD_CONST", len(constants) - 1)
+        epilogues[-1] = place + emit("SWAP", 2) + epilogues[-1]
     head = b"".join([prefix, copy, *epilogues, back])
     start, units, shift = len(prefix) // 2, len(copy) // 2, len(head) // 2
     positions = instruction.positions
     first = code.co_firstlineno
     line = first if positions[0] is None else positions[0]
     entries = []
-    handler = info.handlers[point.index]
     if handler is not None and units:
-        target = info.instructions[handler.target].offset // 2 + shift
+        target = shift - 1 - len(epilogues[-1]) // 2
         entries.append(Entry(start, units, target, handler.depth, handler.push_lasti))
     return layout.function(
         f"__break_at_{instruction.offset}",

@@ -148,6 +148,16 @@ def successors(point: FramePoint) -> tuple[FramePoint | None, FramePoint | None]
     return fall, jump
 
 
+def caught(point: FramePoint) -> FramePoint | None:
+    """Where the frame goes on, with the exception on the stack, when the instruction raises; None
+    where it is left then."""
+    handler = point.info.handlers[point.index]
+    if handler is None:
+        return None
+    nulls = frozenset([position for position in point.nulls if position < handler.depth])
+    return FramePoint(point.code, handler.target, point.bound, nulls)
+
+
 def leaves_result(point: FramePoint) -> bool:
     """Does a call in place of the operation at ``point`` leave its result on top of the stack?
 

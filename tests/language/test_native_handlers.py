@@ -1,0 +1,363 @@
+"""Handlers that are entered because an operation between two graphs raises: what they do, and what
+comes behind them, is captured."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+import pytest
+import torch
+
+import framejit
+from checking import check
+
+
+@framejit.disable
+def ext(x, n=1):
+    if n:
+        raise ValueError("ext")
+    return 5
+
+
+class Ctx:
+
+    def __init__(self, swallow=True):
+        self.swallow = swallow
+
+    def __enter__(self):
+        print("enter")
+        return self
+
+    def __exit__(self, *a):
+        print("exit", a[0], str(a[1]))
+        return self.swallow
+
+
+def p01_error_is_used(x):
+    y = x + 1
+    try:
+        ext(x)
+    except ValueError as e:
+        y = y * 2
+        print(str(e), e.args, e.__traceback__.tb_lineno)
+        y = y + 1
+    return y.sin() + 1
+
+
+def p02_in_a_loop(x):
+    y = x + 1
+    for i in range(3):
+        try:
+            y = y * 2
+            ext(x, i)
+        except ValueError as e:
+            y = y + 1
+        else:
+            y = y.cos()
+        finally:
+            y = y + 3
+    return y.sin() + 1
+
+
+def p03_with_swallows(x):
+    y = x + 1
+    with Ctx():
+        ext(x)
+    return y.sin() + 1
+
+
+def inner(x):
+    try:
+        x = x * 2
+        ext(x)
+    except TypeError:
+        x = x - 1
+    except (ValueError, KeyError):
+        x = x * 3
+    return x + 1
+
+
+def p04_in_a_callee(x):
+    y = inner(x)
+    return y.sin()
+
+
+def inner5(x):
+    x = x * 2
+    ext(x)
+    return x
+
+
+def p05_from_a_callee(x):
+    try:
+        x = inner5(x + 1)
+    except ValueError:
+        x = x.cos() + 1
+    return x.sin()
+
+
+def p06_bare_raise(x):
+    try:
+        try:
+            ext(x)
+        except ValueError as e:
+            x = x * 2
+            raise
+        finally:
+            x = x + 1
+    except ValueError as e:
+        x = x.sin() + len(e.args)
+    return x.cos()
+
+
+def p07_raise_from(x):
+    try:
+        try:
+            ext(x)
+        except ValueError as e:
+            x = x * 2
+            raise KeyError("k") from e
+    except KeyError as e:
+        print(repr(e.__cause__), repr(e.__context__))
+        x = x.sin() + 1
+    return x.cos()
+
+
+def p08_raised_in_a_handler(x):
+    try:
+        try:
+            x = x + 1
+            raise TypeError("t")
+        except TypeError as e:
+            x = x * 2
+            ext(x)
+    except ValueError as e:
+        print(repr(e.__cause__), repr(e.__context__), sys.exc_info()[0])
+        x = x.sin() + 1
+    return x.cos()
+
+
+def p09_finally_without_except(x):
+    x = x + 1
+    try:
+        ext(x)
+    finally:
+        x = x * 2
+        print(x.sum().item())
+    return x
+
+
+def p10_continue_in_a_handler(x):
+    xs = []
+    for i in range(3):
+        try:
+            xs.append(ext(x, i % 2))
+        except ValueError:
+            continue
+        x = x + 1
+    return x.cos() * sum(xs)
+
+
+def p11_in_a_generator(x):
+
+    def g():
+        try:
+            yield (x + 1)
+            ext(x)
+        except ValueError:
+            yield (x + 2)
+    for t in g():
+        x = x * t
+    return x
+
+
+def p12_break_in_a_handler(x):
+    while True:
+        try:
+            ext(x)
+            x = x + 1
+        except ValueError:
+            x = x * 2
+            break
+        x = x + 10
+    return x.cos()
+
+
+def p13_handlers_in_handlers(x):
+    try:
+        ext(x)
+    except ValueError as e:
+        x = x + 1
+        ext(x, 0)
+        x = x * 2
+        try:
+            ext(x)
+        except ValueError as f:
+            x = x.sin()
+            print(repr(f.__context__), e is f.__context__)
+    return x + 1
+
+
+def p14_with_does_not_swallow(x):
+    try:
+        with torch.no_grad(), Ctx(False):
+            ext(x)
+    except ValueError:
+        x = x * 2 + torch.is_grad_enabled()
+    return x.sin()
+
+
+def p15_exc_info(x):
+    try:
+        ext(x)
+    except ValueError:
+        print(sys.exc_info()[1])
+        x = x * 2
+        print(sys.exc_info()[1])
+    print(sys.exc_info()[1])
+    return x + 1
+
+
+def p16_comprehensions(x):
+    a = [ext(x, 0) if i else 2 for i in range(2)]
+    try:
+        b = [ext(x + i, i) for i in range(2)]
+    except ValueError:
+        b = x.sin()
+    return b * a[1] + a[0]
+
+
+def p17_leaves_from_a_handler(x):
+    try:
+        ext(x)
+    except ValueError as e:
+        x = x * 2
+        ext(x)
+    return x
+
+
+def p18_finally_after_a_handler(x):
+    try:
+        try:
+            ext(x)
+        except TypeError:
+            x = x * 7
+        except (KeyError, ValueError) as e:
+            x = x * 2
+            ext(x)
+            x = x * 3
+        finally:
+            x = x + 1
+            print("f", sys.exc_info()[0])
+    except ValueError as e:
+        x = x.sin()
+        print(repr(e.__context__))
+    return x.cos()
+
+
+def p19_recursion(x):
+
+    def rec(x, n):
+        try:
+            if n == 0:
+                ext(x)
+            return rec(x + 1, n - 1)
+        except ValueError:
+            x = x * 2
+            if n < 2:
+                raise
+            return x
+    return rec(x, 3).sin()
+
+
+def p20_local_class_from_none(x):
+
+    class E(Exception):
+        pass
+    try:
+        try:
+            ext(x)
+        except ValueError as e:
+            raise E(str(e)) from None
+    except E as e:
+        print(e.__suppress_context__, repr(e.__context__), e)
+        x = x * 2
+    return x + 1
+
+
+def p21_two_contexts(x):
+    for i in range(2):
+        with Ctx() as c, torch.no_grad():
+            x = x * 2
+            ext(x, i)
+            x = x * 3
+        x = x + 1
+    return x
+
+
+def p22_cells(x):
+
+    def cell():
+        nonlocal x
+        try:
+            ext(x)
+        except ValueError:
+            x = x * 2
+        return lambda: x + 1
+    f = cell()
+    x = x * 3
+    return f()
+
+
+def p23_suppress_and_stack(x):
+    with contextlib.suppress(ValueError):
+        x = x * 2
+        ext(x)
+    with contextlib.ExitStack() as st:
+        st.callback(print, "cb")
+        st.enter_context(Ctx())
+        x = x * 2
+        ext(x)
+    return x + 1
+
+
+def p24_c_operation(x):
+    d = {}
+    try:
+        d[[1]] = ext(x, 0)
+    except TypeError as e:
+        x = x * 2
+        print(e)
+    return x + 1
+
+
+def p25_finally_raises(x):
+    try:
+        try:
+            ext(x)
+        finally:
+            x = x * 2
+            ext(x)
+    except ValueError as e:
+        x = x + 3
+        print(repr(e.__context__))
+    return x + 1
+
+PROGRAMS = [
+    (p01_error_is_used, 3, 5), (p02_in_a_loop, 5, 9), (p03_with_swallows, 2, 3),
+    (p04_in_a_callee, 2, 4), (p05_from_a_callee, 2, 5), (p06_bare_raise, 1, 5),
+    (p07_raise_from, 2, 4), (p08_raised_in_a_handler, 2, 5), (p09_finally_without_except, 2, 3),
+    (p10_continue_in_a_handler, 2, 3), (p11_in_a_generator, 2, 3),
+    (p12_break_in_a_handler, 1, 2), (p13_handlers_in_handlers, 4, 4),
+    (p14_with_does_not_swallow, 2, 5), (p15_exc_info, 2, 2), (p16_comprehensions, 3, 5),
+    (p17_leaves_from_a_handler, 1, 1), (p18_finally_after_a_handler, 4, 4),
+    (p19_recursion, 2, 7), (p20_local_class_from_none, 1, 2), (p21_two_contexts, 5, 7),
+    (p22_cells, 1, 3), (p23_suppress_and_stack, 3, 3), (p24_c_operation, 2, 2),
+    (p25_finally_raises, 3, 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "graphs", "ops"), PROGRAMS)
+def test_program(program, graphs, ops) -> None:
+    check(program, torch.ones(2), graphs=graphs, ops=ops)
