@@ -152,6 +152,23 @@ def test_inductor_options_reach_the_compiler():
     assert seen == [7] and config.max_fusion_size != 7
 
 
+def test_the_caches_of_aotautograd_know_graphs_again():
+    from torch._dynamo.utils import counters
+    from torch._inductor.utils import fresh_cache
+
+    def count(function):
+        x = torch.ones(3, requires_grad=True)
+        gm, inputs = simple(x, op=function)
+        counters.clear()
+        compiled = compile_graph(lookup_backend("inductor"), None, gm, inputs)
+        torch.testing.assert_close(compiled(x)[0], function(x))
+        found = counters["aot_autograd"]
+        return found["autograd_cache_hit"], found["autograd_cache_miss"]
+
+    with fresh_cache():
+        assert [count(f) for f in (torch.exp, torch.exp, torch.sin)] == [(0, 1), (1, 0), (0, 1)]
+
+
 def test_inductor_under_inference_mode_and_autocast():
     weight = torch.nn.Parameter(torch.randn(4, 4))
     x = torch.randn(2, 4)

@@ -45,8 +45,12 @@ def _forget_source(filename: str) -> None:
         linecache.cache.pop(filename, None)
 
 
-class LazyGraphModule(GraphModule):
-    """``LazyGraphModule.real_recompiles`` counts how often code was generated, in all of them."""
+class LazyGraphModule(fx_lazy._LazyGraphModule):
+    """``LazyGraphModule.real_recompiles`` counts how often code was generated, in all of them.
+
+    It is one of fx's own lazy modules to those who ask: AOTAutograd's cache and fx's pickler must
+    know that ``recompile()`` does not return the code.
+    """
 
     real_recompiles = 0
     #: torch.jit.script would compile the other properties, too.
@@ -60,41 +64,37 @@ class LazyGraphModule(GraphModule):
         setattr(type(made), "_only_instance", weakref.ref(made))  # noqa: B010 (of a new class)
         return made
 
-    def recompile(self) -> PythonCode:  # type: ignore[return]
-        """Mark the code as out of date. It is generated when it is needed; `real_recompile`
-        does that at once and returns it."""
+    def recompile(self) -> None:  # type: ignore[override]
+        """Mark the code as out of date. It is generated when it is needed."""
         cls = type(self)
         if "forward" in cls.__dict__ and "_code" in self.__dict__:
             del cls.forward
         self.__dict__.pop("_code", None)
 
-    def real_recompile(self) -> PythonCode:
+    def _real_recompile(self) -> PythonCode:
         """Generate and compile the code now."""
         LazyGraphModule.real_recompiles += 1
-        made = super().recompile()
+        made = GraphModule.recompile(self)
         code = type(self).forward.__code__  # type: ignore[attr-defined]
         weakref.finalize(code, _forget_source, code.co_filename).atexit = False
         return made
 
-    def _up_to_date(self) -> None:
-        if "_code" not in self.__dict__:
-            self.real_recompile()
+    def real_recompile(self) -> None:
+        """Generate and compile the code now, if it is out of date."""
+        if "_code" not in self.__dict__ or "forward" not in type(self).__dict__:
+            self._real_recompile()
 
     @property
     def code(self) -> str:
-        self._up_to_date()
+        self.real_recompile()
         return self._code
 
-    def __str__(self) -> str:
-        self._up_to_date()
-        return super().__str__()
-
     def to_folder(self, *args: Any, **kwargs: Any) -> Any:
-        self._up_to_date()
+        self.real_recompile()
         return super().to_folder(*args, **kwargs)
 
     def __reduce__(self) -> Any:
-        return self._with_eager_recompile(super().__reduce__)
+        return self._with_eager_recompile(lambda: GraphModule.__reduce__(self))
 
     def __reduce_package__(self, exporter: Any) -> Any:
         return self._with_eager_recompile(lambda: GraphModule.__reduce_package__(self, exporter))
@@ -105,7 +105,7 @@ class LazyGraphModule(GraphModule):
 
     def _with_eager_recompile(self, reduce: Callable[[], Any]) -> Any:
         # fx takes the code to pickle from what recompile() returns.
-        python_code = self.real_recompile()
+        python_code = self._real_recompile()
         self.__dict__["recompile"] = lambda: python_code
         try:
             function, (body, *rest), *more = reduce()
