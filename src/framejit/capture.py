@@ -28,7 +28,7 @@ from framejit.exc import GraphBreak, InternalError
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
 from framejit.graph.failures import failing_node, place_of
-from framejit.graph.global_state import unseen
+from framejit.graph.global_state import leave_transforms, unseen
 from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
 from framejit.graph.undo import undone
 from framejit.guards.plan import Plan, build_plan
@@ -255,6 +255,10 @@ def _attempt(
             out = Emitter(space, slot_names)
             draft = Draft(out, outcome, _Link(driver.make_break, driver.answer))
             interpreter.check_suspended(out.made)
+            for node in draft.output_nodes():
+                if node in builder.inside:
+                    reason = "a tensor leaves the transform of torch.func that it was made in"
+                    raise Restart(builder.inside[node], GraphBreak("FJ0123", reason))
             if space.effects.expected and builder.mutated_inputs:
                 raise _Written
     finally:
@@ -308,10 +312,13 @@ def _attempt(
     again = kept or not builder.mutated_inputs
     if module is not None and first_effect is not None and not again:
         deoptimise = UnlessWritten(deoptimise, module, first_effect)
+    restore = [(setter, selector, v) for (setter, selector), v in space.effects.state.items()]
+    if space.transformed:
+        restore.append((leave_transforms, (), 0))
     recovery = Recovery(
         deoptimise,
         random=builder.draws_random and again,
-        restore=[(setter, selector, v) for (setter, selector), v in space.effects.state.items()],
+        restore=restore,
     )
     generated = draft.function(target.code, graph, arguments, captures, first, last, recovery)
     return Capture(

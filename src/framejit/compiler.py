@@ -54,6 +54,7 @@ _NEW_OBJECT = Caller(None, {})
 REFUTED_LIMIT = 2
 #: Methods that run around every single operation, of modes and of tensor subclasses.
 _SEES_OPERATIONS = ("__torch_function__", "__torch_dispatch__")
+POLYFILLS = "framejit.values.polyfills"
 #: Why frames that the hook has seen run as plain Python.
 NO_OPERATION = "it runs no PyTorch operation"
 
@@ -237,6 +238,8 @@ class Compiler:
         code, namespace = function.__code__, function.__globals__
         module = str(namespace.get("__name__") or "")
         if inline_policy.refuses(code, namespace) is not None or code.co_name == "<module>":
+            return None
+        if module == POLYFILLS:  # plain Python is what it is when it runs as a frame of its own
             return None
         if is_continuation(code):
             return None

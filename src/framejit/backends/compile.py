@@ -85,7 +85,7 @@ def watching(watcher: Watcher) -> Iterator[None]:
 @contextlib.contextmanager
 def preserved_state() -> Iterator[None]:
     """Put torch's global settings, function modes and all random states back behind a block."""
-    state = global_state.current()
+    state, depth = global_state.current(), global_state.transform_depth()
     modes = _function_modes()
     python_random = random.getstate()
     cpu_random = torch.default_generator.get_state()
@@ -93,6 +93,7 @@ def preserved_state() -> Iterator[None]:
     try:
         yield
     finally:
+        global_state.leave_transforms(depth)
         _set_function_modes(modes)
         state.set()
         random.setstate(python_random)

@@ -81,6 +81,9 @@ class GraphBuilder:
         self._tried: set[_Node] = set()  # those of them inside a ``try``
         self._mutations: dict[_Node, list[Example]] = {}
         self._aside: set[_Node] = set()
+        #: Operations inside of transforms (`torch.func`), whose results are of no use outside, and
+        #: the step in which the program entered the transform.
+        self.inside: dict[_Node, int] = {}
         self._outputs: list[_Node] = []
 
     # -- what is there
@@ -266,6 +269,21 @@ class GraphBuilder:
         self._effects.add(node)
         return node
 
+    def imagine(self, target: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """The example of ``target(*args)``, which is not recorded."""
+        known = tuple([self._lookup(arg) for arg in args])
+        depth = global_state.transform_depth()
+        try:
+            return propagate(self._world, target, known, {}, global_state.current())[0]
+        finally:
+            global_state.leave_transforms(depth)
+
+    def record(
+        self, target: Callable[..., Any], args: tuple[Any, ...], example: Any, **kwargs: Any
+    ) -> _Node:
+        """Record a call whose result is known already, and which makes sense only where it is."""
+        return self._create("call_function", target, args, kwargs, example)
+
     def unpack(self, node: _Node, example: Any, index: Any) -> tuple[_Node, Any]:
         """Record ``node[index]`` for an operation that returned a sequence or a dict."""
         item = example[index]
@@ -408,7 +426,7 @@ class GraphBuilder:
         unused = []
         for node in list(self._nodes):
             wanted = node in self._random or node in self._raising
-            if not wanted or node in live or node in self._aside:
+            if not wanted or node in live or node in self._aside or node in self.inside:
                 continue
             example, trace = self._examples[node], node.meta.get("stack_trace")
             self.stack_trace = lambda trace=trace: trace  # type: ignore[misc]

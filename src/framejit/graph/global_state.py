@@ -140,6 +140,19 @@ def runs_foreign_code() -> bool:
     )
 
 
+def transform_depth() -> int:
+    """How many transforms of ``torch.func`` are active."""
+    return int(torch._C._functorch.get_dynamic_layer_stack_depth())
+
+
+def leave_transforms(depth: int) -> None:
+    """Leave the transforms that a graph entered and did not leave, because it raised."""
+    if transform_depth() > depth:
+        torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+        torch._C._functorch.set_inplace_requires_grad_allowed(False)
+        torch._C._autograd._saved_tensors_hooks_enable()
+
+
 def default_devices() -> tuple[torch.device, ...]:
     """The devices of the ``with torch.device(...)`` blocks being executed, the innermost last."""
     modes = [torch._C._get_function_stack_at(index) for index in range(_function_modes())]

@@ -52,6 +52,14 @@ class Stretch:
         builder._random -= self._kept
         builder.set_aside(self.nodes)
 
+    def note(self, step: int) -> None:
+        """The stretch ends here, and its nodes stay in the graph as well, inside of a transform
+        that was entered in this step."""
+        self.nodes = self.builder._nodes[self.start :]
+        for node in self.nodes:
+            self.builder.inside.setdefault(node, step)
+        self._kept = {node for node in self.nodes if node in self.builder._effects}
+
     def shares_memory(self, node: _Node) -> bool:
         """Is this output not made inside, or perhaps a view of something?"""
         return node not in self.nodes or any(
@@ -114,14 +122,41 @@ class Stretch:
 
 
 def batched(
-    body: Callable[..., Any],
-    in_dims: tuple[int | None, ...],
-    out_dims: tuple[int, ...],
-    randomness: str,
-    *operands: torch.Tensor,
-) -> Any:
-    """``torch.vmap`` of a nested graph: the target of the nodes that stand for it."""
-    return torch.vmap(body, in_dims, out_dims, randomness)(*operands)
+    in_dims: tuple[int, ...], out_dims: tuple[int, ...], randomness: str,
+    body: Callable[..., Any], *operands: torch.Tensor,
+) -> Any:  # fmt: skip
+    """``torch.vmap`` of a nested graph; what is behind ``in_dims`` is used whole."""
+    whole = (None,) * (len(operands) - len(in_dims))
+    return torch.vmap(body, in_dims + whole, out_dims, randomness)(*operands)
+
+
+def differentiated(count: int, body: Callable[..., Any], *operands: torch.Tensor) -> Any:
+    """The gradients of the nested graph's first output by the first operands, then its outputs."""
+
+    def function(*inputs: torch.Tensor) -> Any:
+        first, *others = body(*inputs)
+        return first, tuple(others)
+
+    run = torch.func.grad_and_value(function, tuple(range(count)), has_aux=True)
+    gradients, (value, others) = run(*operands)
+    return *gradients, value, *others
+
+
+def jacobians(count: int, body: Callable[..., Any], *operands: torch.Tensor) -> Any:
+    """The Jacobians of the nested graph's only output by the first operands."""
+    return torch.func.jacrev(lambda *inputs: body(*inputs)[0], tuple(range(count)))(*operands)
+
+
+def one_slice(tensor: torch.Tensor, dim: int) -> torch.Tensor:
+    """What a function under vmap sees of a tensor."""
+    if tensor.shape[dim] == 0:
+        return tensor.new_empty(tensor.shape[:dim] + tensor.shape[dim + 1 :])
+    return tensor.select(dim, 0)
+
+
+def repeated(tensor: torch.Tensor, count: int) -> torch.Tensor:
+    """As many of them, stacked."""
+    return tensor.expand(count, *tensor.shape).clone()
 
 
 def transformed(

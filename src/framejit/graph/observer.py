@@ -64,7 +64,7 @@ def raises_on_data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """
     schema = func._schema
     name = schema.name.removesuffix("_")
-    if name in _RAISING or func.namespace not in ("aten", "prims"):
+    if name in _RAISING or func.namespace not in ("aten", "prims", "prim"):
         return True
     if name in _DRAWS:
         return func._overloadname in _DRAWS[name]

@@ -268,8 +268,8 @@ f(torch.ones(3))
 ---
 Build tensors out of tensors with `torch.stack` or `torch.cat`; pass plain values to operations.
 === FJ0122 A function given to an operator has side effects
-The functions given to `torch.cond`, `map`, `vmap` and the like become graphs of their own and must
-only compute.
+The functions given to `torch.cond`, `map`, `torch.func.jvp` and the like become graphs of their own
+and must only compute.
 ---
 seen = []
 
@@ -279,7 +279,7 @@ def note(x):
 
 @framejit.compile(backend="eager")
 def f(x):
-    return torch.vmap(note)(x) + 1
+    return torch.func.jacfwd(note)(x) + 1
 
 f(torch.ones(3))
 ---

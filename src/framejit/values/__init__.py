@@ -29,6 +29,7 @@ from framejit.values import (
     tensors,
     torch_functions,
     torch_library,
+    transforms,
 )
 
 constants.install_fallback_rules()
@@ -57,4 +58,5 @@ __all__ = [
     "tensors",
     "torch_functions",
     "torch_library",
+    "transforms",
 ]

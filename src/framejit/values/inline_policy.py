@@ -35,7 +35,8 @@ _OPAQUE_PACKAGES = (
 )  # fmt: skip
 _EXCEPTIONS = (
     "torch.distributed.distributions", "framejit.values.polyfills", "torch.cuda.amp",
-    "torch._functorch.apis", "torch._functorch.vmap", "torch._higher_order_ops.associative_scan",
+    "torch._functorch.apis", "torch._functorch.vmap", "torch._functorch.functional_call",
+    "torch._higher_order_ops.associative_scan",
 )  # fmt: skip
 
 #: Functions that torch puts around others to keep books: the free variable that holds the other.

@@ -66,6 +66,14 @@ def parts_of(value: Value) -> list[Value]:
     )
 
 
+def leaves(value: Value) -> int:
+    """How many parts that are no containers ``value`` has."""
+    value = value.realize()
+    if isinstance(value, TensorValue) or value.is_constant:
+        return 1
+    return sum(map(leaves, parts_of(value)))
+
+
 def rebuild(like: Value, replace: Callable[[TensorValue], Value]) -> Value:
     """``like`` with other tensors."""
     like = like.realize()

@@ -173,6 +173,10 @@ class Space:
         self.pin_keys = False
         #: May truth values that depend on data be taken for granted?
         self.may_expect = False
+        #: How many transforms of ``torch.func`` the program is in.
+        self.transforms = 0
+        #: Has it been in one?
+        self.transformed = False
         self._loaded: dict[Source, Value] = {}
         self._known: dict[int, tuple[Any, Value]] = {}
         self._class_attributes: dict[tuple[type, str], ClassAttribute | None] = {}

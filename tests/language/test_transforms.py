@@ -1,0 +1,238 @@
+"""``torch.func`` and ``torch.vmap``: captured as eager mode runs them, operation by operation."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call, grad, grad_and_value, jacrev, vmap
+
+import framejit.api
+from checking import CountingBackend, check
+
+torch.manual_seed(0)
+X = torch.randn(4, 3)
+W = torch.randn(3, 2)
+LINEAR = nn.Linear(3, 2)
+PARAMETERS = {name: p.detach() for name, p in LINEAR.named_parameters()}
+LOG = []
+
+
+def loss(parameters, row):
+    return functional_call(LINEAR, parameters, (row,)).pow(2).sum()
+
+
+def p01_vmap(x):
+    return vmap(lambda row: row @ W)(x)
+
+
+def p02_vmap_of_vmap(x):
+    return vmap(vmap(lambda a, b: a * b + 1), in_dims=(0, None))(x, x[0])
+
+
+def p03_dimensions(x):
+    return vmap(lambda a, b: (a + b, a.sum()), in_dims=(1, -1), out_dims=(1, 0))(x, x * 2)
+
+
+def p04_dicts_and_lists(x):
+    def f(parts, scale):
+        return {"sum": parts["a"] + parts["b"][0], "rest": [parts["a"] * scale]}
+
+    return vmap(f, in_dims=({"a": 0, "b": 0}, None))({"a": x, "b": [x * 2]}, 3.0)
+
+
+def p05_one_answer_twice_and_the_whole_tensor(x):
+    def f(row):
+        y = row * 2
+        return y, y, x.sum() + row
+
+    return vmap(f)(x)
+
+
+def p06_per_sample_gradients(x):
+    return vmap(grad(loss), in_dims=(None, 0))(PARAMETERS, x)
+
+
+def p07_value_beside(x):
+    def f(t, scale):
+        y = (t**3).sum() * scale
+        return y, (t * 2, {"y": y})
+
+    first, beside = grad(f, has_aux=True)(x, 2.0)
+    second, (value, more) = grad_and_value(f, has_aux=True)(x, scale=3.0)
+    return first, beside, second, value, more
+
+
+def p08_several_arguments(x):
+    return grad(lambda a, b: (a["x"] * b).sum(), argnums=(0, 1))({"x": x}, x + 1)
+
+
+def p09_unused(x):
+    return grad(lambda a, b: (b**2).sum() + 0 * a.sum(), argnums=(0, 1))(x, x + 1)
+
+
+def p10_without_gradients_outside(x):
+    with torch.no_grad():
+        y = grad(lambda t: (t**2).sum())(x)
+        with torch.no_grad():
+            return y, torch.is_grad_enabled()
+
+
+def p11_no_grad_inside(x):
+    def f(t):
+        with torch.no_grad():
+            c = t**2
+        return (t * 3 - c).sum()
+
+    return grad(f)(x), torch.is_grad_enabled()
+
+
+def p12_second_derivative(x):
+    return grad(lambda t: grad(lambda s: (s**4).sum())(t).sum())(x)
+
+
+def p13_jacobian(x):
+    return jacrev(lambda t: t.sin() * 2)(x[0]), jacrev(lambda a, b: a @ b, argnums=(0, 1))(x[0], W)
+
+
+def p14_jacobian_per_row(x):
+    return vmap(jacrev(lambda t: t.tanh() @ W))(x)
+
+
+def p15_effects_inside(x):
+    def f(row):
+        LOG.append(tuple(row.shape))
+        return row * len(LOG)
+
+    LOG.clear()
+    return vmap(f)(x), list(LOG)
+
+
+def p16_written_inside(x):
+    def f(row):
+        y = torch.zeros_like(row)
+        y.add_(row)
+        y[0] = 5
+        return y
+
+    return vmap(f)(x)
+
+
+def p17_random_numbers(x):
+    torch.manual_seed(3)
+    return vmap(lambda row: row + torch.rand(3), randomness="different")(x), torch.rand(1)
+
+
+def p18_a_print_inside(x):
+    def f(row):
+        print("inside")
+        return row * 2
+
+    return vmap(f)(x + 1) - 1
+
+
+def p19_a_tensor_that_stays_inside(x):
+    kept = []
+
+    def f(row):
+        kept.append(row * 2)
+        return row + 1
+
+    y = vmap(f)(x)
+    return y, len(kept)
+
+
+def p20_empty_batch(x):
+    return vmap(lambda row: row + 1)(x[:0]).shape
+
+
+def p21_an_error_inside(x):
+    try:
+        return vmap(lambda row: row @ X)(x)
+    except RuntimeError:
+        return x + 1
+
+
+def p22_an_error_of_sizes(x):
+    try:
+        return vmap(lambda a, b: a + b)(x, x[1:])
+    except ValueError as error:
+        return str(error)
+
+
+def p23_views(x):
+    y = x.clone()
+    vmap(lambda row: row[:2])(y).add_(1)
+    return y, vmap(lambda row: row.unsqueeze(0), out_dims=1)(x).stride()
+
+
+#: (program, graphs, operations captured)
+PROGRAMS = [
+    (p01_vmap, 1, 6), (p02_vmap_of_vmap, 1, 14), (p03_dimensions, 1, 10),
+    (p04_dicts_and_lists, 1, 10), (p05_one_answer_twice_and_the_whole_tensor, 1, 10),
+    (p06_per_sample_gradients, 1, 27), (p07_value_beside, 1, 35), (p08_several_arguments, 1, 20),
+    (p09_unused, 1, 23), (p10_without_gradients_outside, 1, 19), (p11_no_grad_inside, 1, 17),
+    (p12_second_derivative, 1, 25), (p13_jacobian, 1, 48), (p14_jacobian_per_row, 1, 25),
+    (p15_effects_inside, 1, 6), (p16_written_inside, 1, 8), (p17_random_numbers, 1, 8),
+    (p18_a_print_inside, 2, 2), (p19_a_tensor_that_stays_inside, 1, 7),
+    (p20_empty_batch, 1, 6), (p21_an_error_inside, 0, 0), (p22_an_error_of_sizes, 1, 1),
+    (p23_views, 1, 13),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function, graphs, ops", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
+def test_program(function, graphs, ops):
+    check(function, X, graphs=graphs, ops=ops)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("function", [p[0] for p in (*PROGRAMS[:9], *PROGRAMS[11:14])])
+def test_gradients(function, backend):
+    compiled = framejit.api.compile(function, backend=backend)
+    found = []
+    for run in (function, compiled, compiled):
+        x = X.clone().requires_grad_()
+        sum(t.sin().sum() for t in leaves(run(x))).backward()
+        found.append(x.grad)
+    for got in found[1:]:
+        torch.testing.assert_close(got, found[0])
+
+
+def leaves(result):
+    if isinstance(result, torch.Tensor):
+        return [result] if result.requires_grad else []
+    if not isinstance(result, (dict, list, tuple)):
+        return []
+    parts = result.values() if isinstance(result, dict) else result
+    return [leaf for part in parts for leaf in leaves(part)]
+
+
+def test_a_break_in_what_is_one_node():
+    def note(x):
+        LOG.append(1)
+        return x * 2
+
+    LOG.clear()
+    check(lambda x: torch.func.jacfwd(note)(x[0]) + 1, X, graphs=2, ops=2)
+    assert len(LOG) == 4
+
+
+def test_sizes_that_vary():
+    backend = CountingBackend()
+    compiled = framejit.api.compile(p01_vmap, backend=backend)
+    for rows in (4, 5, 6, 7):
+        x = torch.randn(rows, 3)
+        torch.testing.assert_close(compiled(x), p01_vmap(x))
+    assert len(backend.graphs) == 2
+
+
+def test_an_error_leaves_no_transform_behind():
+    def program(x, index):
+        return vmap(lambda row: row[index])(x)
+
+    compiled = framejit.api.compile(program, backend="eager")
+    torch.testing.assert_close(compiled(X, torch.tensor([0, 1])), X[:, :2])
+    with pytest.raises(IndexError):
+        compiled(X, torch.tensor([0, 7]))
+    assert torch._C._functorch.get_dynamic_layer_stack_depth() == 0
+    torch.testing.assert_close(compiled(X, torch.tensor([2, 1])), X[:, [2, 1]])
