@@ -21,6 +21,9 @@ LOGS = ("graph", "bytecode", "code", "guards", "breaks", "recompiles", "times")
 debug: bool = os.environ.get("FRAMEJIT_DEBUG", "") not in ("", "0")
 #: Which logs are on, without `debug`: a set out of `LOGS`, or names separated by commas, or "all".
 logs: frozenset[str] = frozenset()
+#: A folder for the generated functions, so that debuggers step through them; "" for none. When a
+#: debugger is attached, they are written to the system's folder for temporary files without it.
+code_folder: str = os.environ.get("FRAMEJIT_CODE_FOLDER", "")
 #: Show a line in the terminal while a compilation takes longer than two seconds.
 progress: bool = os.environ.get("FRAMEJIT_PROGRESS", "1") not in ("", "0")
 #: Raise bugs of framejit instead of running the frame as plain Python with one warning.

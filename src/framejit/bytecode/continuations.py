@@ -63,13 +63,16 @@ def build_resume(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     code = info.code
     layout = _Layout(info, point, has_thunk=False, n_next=0)
     prefix = layout.restore_state() + emit("JUMP_FORWARD", point.offset // 2)
-    shift = len(prefix) // 2
+    shift, positions = len(prefix) // 2, info.instructions[point.index].positions
+    first = code.co_firstlineno
     function = layout.function(
         f"__resume_at_{point.offset}",
         globals,
         head=prefix,
         head_entries=[],
-        head_lines=without_location(shift),
+        head_lines=without_location(shift - 2)
+        + with_location(1, positions, first)
+        + with_location(1, (first, None, None, None), positions[0] or first),
         stack_size=code.co_stacksize + 1,
         constants=code.co_consts,
         next_cells=(),
@@ -199,8 +202,8 @@ def build_break(
         globals,
         head=head,
         head_entries=entries,
-        head_lines=without_location(start)
-        + with_location(shift - start - 1, positions, first)
+        head_lines=without_location(start - 1)
+        + with_location(shift - start, positions, first)
         + with_location(1, (first, None, None, None), line),
         stack_size=max(code.co_stacksize + 3, layout.n_slots + len(info.slot_names) + 8),
         constants=constants,
@@ -238,7 +241,7 @@ class _Layout:
     def restore_state(self) -> bytes:
         """The prefix: from arguments to the frame's slots and stack."""
         info, point = self.info, self.point
-        units = [emit("RESUME")]
+        units = []
         if info.cell_slots:
             declarations = b"".join([emit("MAKE_CELL", slot) for slot in sorted(info.cell_slots)])
             units += [emit("JUMP_FORWARD", len(declarations) // 2), declarations]
@@ -268,6 +271,8 @@ class _Layout:
         if info.instructions[point.index].op == "POP_EXCEPT" and point.depth - 1 not in exc_slots:
             # It pops a *copy* of the innermost saved state; the one saved here is the right one.
             units.append(emit("POP_TOP") + emit("COPY", point.depth - 1 - exc_slots[-1]))
+        # Debuggers are told of the call here: before, looking at the slots would crash.
+        units.append(emit("RESUME"))
         return b"".join(units)
 
     def call_thunk(self, instruction: Instruction) -> bytes:

@@ -12,7 +12,8 @@ import weakref
 from framejit.bytecode.model import CodeInfo
 
 #: Names through which code can see all of its local variables.
-_FRAME_READERS = frozenset({"locals", "vars", "eval", "exec", "dir", "_getframe", "breakpoint"})
+_FRAME_READERS = frozenset({"locals", "vars", "eval", "exec", "dir", "_getframe", "breakpoint",
+                            "set_trace"})  # fmt: skip
 _NO_FALLTHROUGH = frozenset({"JUMP", "RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE"})
 
 _tables: weakref.WeakKeyDictionary[CodeInfo, list[frozenset[int]]] = weakref.WeakKeyDictionary()

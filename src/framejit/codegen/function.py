@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
-from framejit.codegen import emit_iterators, emit_process  # noqa: F401 - register their emitters
+from framejit.codegen import emit_iterators, emit_process, steppable  # noqa: F401 - register their emitters
 from framejit.codegen.effects import replay, replay_state
 from framejit.codegen.emit import Emitter, call, name
 from framejit.codegen.emit_generators import acts_at_its_end
@@ -132,9 +132,12 @@ class Draft:
         definition.lineno = definition.end_lineno = line
         definition.col_offset = definition.end_col_offset = 0
         module = ast.Module([definition], [])
-        compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
+        if steppable.wanted():
+            compiled = steppable.compiled(module, code, out.namespace)
+        else:
+            compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
         inner = next(c for c in compiled.co_consts if isinstance(c, types.CodeType))
-        inner = inner.replace(co_qualname=code.co_qualname)
+        inner = inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)
         out.namespace["__builtins__"] = builtins
         out.namespace["__name__"] = "framejit.generated"
         function = types.FunctionType(inner, out.namespace, code.co_name)

@@ -78,12 +78,44 @@ static PyObject* run_entry(CompiledObject* self, EntryObject* entry, PyObject* c
   return call_with_captures(function.get(), slots, *call);
 }
 
+// The trace function of a debugger (or of coverage) rests while a miss is handled: nobody wants to step through that.
+class TracingRests {
+ public:
+  TracingRests() : thread_(PyThreadState_Get()), function_(thread_->c_tracefunc), outer_(resting_tracer) {
+    if (!function_) return;
+    tracer_ = Ref::borrow(thread_->c_traceobj);
+    resting_tracer = tracer_.get();
+    PyEval_SetTrace(nullptr, nullptr);
+  }
+  ~TracingRests() {
+    if (!function_) return;
+    resting_tracer = outer_;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyEval_SetTrace(function_, tracer_.get());
+    PyErr_Restore(type, value, traceback);
+  }
+  TracingRests(const TracingRests&) = delete;
+  TracingRests& operator=(const TracingRests&) = delete;
+
+  static thread_local PyObject* resting_tracer;
+
+ private:
+  PyThreadState* thread_;
+  Py_tracefunc function_;
+  PyObject* outer_;
+  Ref tracer_;
+};
+
+thread_local PyObject* TracingRests::resting_tracer = nullptr;
+
 // Asks `miss` for an entry. NULL without an exception: none.
 static Ref ask_for_entry(CompiledObject* self, PyObject* const* slots, Py_ssize_t count) {
   Ref tuple = Ref::steal(PyTuple_New(count));
   if (!tuple) return Ref();
   for (Py_ssize_t i = 0; i < count; i++) PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(slots[i]));
   ContextScope none(thread_state, nullptr);
+  TracingRests rests;
   Ref miss = Ref::borrow(self->miss);
   PyObject* args[] = {nullptr, reinterpret_cast<PyObject*>(self), tuple.get()};
   Ref entry = Ref::steal(PyObject_Vectorcall(miss.get(), args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
@@ -493,7 +525,14 @@ static PyObject* set_dispatch_enabled(PyObject*, PyObject* value) {
 
 static PyObject* is_run_only(PyObject*, PyObject*) { return PyBool_FromLong(thread_state.run_only); }
 
+static PyObject* resting_tracer(PyObject*, PyObject*) {
+  PyObject* tracer = TracingRests::resting_tracer;
+  return Py_NewRef(tracer ? tracer : Py_None);
+}
+
 static PyMethodDef functions[] = {
+    {"resting_tracer", resting_tracer, METH_NOARGS,
+     "The trace function (of sys.settrace) that waits for the end of the miss that is being handled, or None."},
     {"is_run_only", is_run_only, METH_NOARGS, "Thread-local: what `set_run_only` set."},
     {"set_run_only", set_run_only, METH_O, "Thread-local: misses capture nothing. Returns the previous setting."},
     {"set_dispatch_enabled", set_dispatch_enabled, METH_O,
