@@ -144,7 +144,7 @@ def p12_generator_in_a_zip(x):
 PROGRAMS = [
     (p01_enumerate_zip, 3, 5), (p02_dict_items, 4, 8), (p03_list_that_grows, 2, 2),
     (p04_one_iterator_twice_in_a_zip, 2, 4), (p05_partly_consumed_before_and_after, 2, 5),
-    (p06_dict_changes_its_size, 1, 1), (p07_values_replaced_ahead, 2, 4), (p08_reversed, 4, 7),
+    (p06_dict_changes_its_size, 2, 2), (p07_values_replaced_ahead, 2, 4), (p08_reversed, 4, 7),
     (p09_attributes_of_an_object, 2, 4), (p10_rest_of_a_long_loop, 1, 100),
     (p11_iterator_kept_by_an_object, 3, 4), (p12_generator_in_a_zip, 3, 3),
 ]  # fmt: skip

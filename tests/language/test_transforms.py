@@ -175,7 +175,7 @@ PROGRAMS = [
     (p12_second_derivative, 1, 25), (p13_jacobian, 1, 48), (p14_jacobian_per_row, 1, 25),
     (p15_effects_inside, 1, 6), (p16_written_inside, 1, 8), (p17_random_numbers, 1, 8),
     (p18_a_print_inside, 2, 2), (p19_a_tensor_that_stays_inside, 1, 7),
-    (p20_empty_batch, 1, 6), (p21_an_error_inside, 0, 0), (p22_an_error_of_sizes, 1, 1),
+    (p20_empty_batch, 1, 6), (p21_an_error_inside, 1, 1), (p22_an_error_of_sizes, 1, 1),
     (p23_views, 1, 13),
 ]  # fmt: skip
 

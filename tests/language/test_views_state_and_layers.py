@@ -290,3 +290,46 @@ def test_p25_numbers_and_lists_of_tensors():
         return x * rows[0][1], x[1].tolist(), x.sum().item(), int(x[0, 1]), bool(x[0, 0])
 
     check(p25, matrix())
+
+
+def test_p26_columns_of_one_tensor_are_written():
+    """Their memory is interleaved; no element is in two of them."""
+
+    def p26(x):
+        y = x.clone()
+        y[:, 0].add_(y[:, 1])
+        a, b, c = y.t().contiguous().t().chunk(3, 1)
+        a.mul_(c)
+        z = y.repeat(1, 2)
+        z[:, :3].sub_(z[:, 3:])
+        return y, a, b, z
+
+    check(p26, matrix(), graphs=1, ops=16, fullgraph=True)
+
+
+def test_p27_overlapping_parts_are_a_break():
+    def p27(x):
+        y = x.reshape(-1).clone()
+        try:
+            y[1:].add_(y[:-1])
+        except RuntimeError:
+            return y * 2, "refused"
+        return y
+
+    check(p27, matrix())
+
+
+@pytest.mark.parametrize("cell", [nn.GRUCell, nn.LSTMCell, nn.RNNCell])
+def test_p28_recurrent_cells(cell):
+    torch.manual_seed(0)
+    step = cell(3, 4)
+
+    def p28(x):
+        state = None
+        for row in (x, x + 1, x * 2):
+            state = step(row, state)
+        return state
+
+    with torch.no_grad():
+        backend = check(p28, matrix(), graphs=1, fullgraph=True)
+    assert sum("cell" in str(node.target) for node in backend.graphs[0].graph.nodes) == 3

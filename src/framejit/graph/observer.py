@@ -163,8 +163,32 @@ def check_write(
             continue
         first, second = extent(written), extent(other)
         same = first == second and written.stride() == other.stride()
-        if first[0] < second[1] and second[0] < first[1] and not same:
+        if first[0] < second[1] and second[0] < first[1] and not same and not apart(written, other):
             raise GraphBreak("FJ0116", "an operation reads a part of the memory that it writes")
+
+
+def apart(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Do two tensors of equal sizes and strides have no element in common, such as two columns?"""
+    if one.shape != other.shape or one.stride() != other.stride():
+        return False
+    distance = other.storage_offset() - one.storage_offset()
+    steps = sorted(zip(one.stride(), one.shape, strict=True), reverse=True)
+    if not all(type(n) is int for n in (distance, *one.shape, *one.stride())):
+        return False
+    return not _reaches(distance, [(step, size) for step, size in steps if size > 1])
+
+
+def _reaches(distance: int, steps: list[tuple[int, int]]) -> bool:
+    """Can the distance be walked in less than ``size`` steps of each kind, forth or back?"""
+    if not steps:
+        return distance == 0
+    (step, size), *smaller = steps
+    if sum(one * (count - 1) for one, count in smaller) >= step > 0:
+        return True  # they lie across each other: perhaps
+    nearest = (distance // step, distance // step + 1) if step else (0,)
+    return any(
+        abs(count) < size and _reaches(distance - count * step, smaller) for count in nearest
+    )
 
 
 def extent(tensor: torch.Tensor) -> tuple[Any, Any]:
