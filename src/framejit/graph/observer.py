@@ -171,7 +171,7 @@ def apart(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Do two tensors of equal sizes and strides have no element in common, such as two columns?"""
     if one.shape != other.shape or one.stride() != other.stride():
         return False
-    distance = other.storage_offset() - one.storage_offset()
+    distance: Any = other.storage_offset() - one.storage_offset()
     steps = sorted(zip(one.stride(), one.shape, strict=True), reverse=True)
     if not all(type(n) is int for n in (distance, *one.shape, *one.stride())):
         return False
