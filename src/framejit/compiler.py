@@ -403,6 +403,7 @@ class Compiler:
             error = messages.graph_break_error(
                 broken.identifier, broken.reason, broken.hint, filename, line,
                 frame.info.code.co_name,
+                [(*frame.line, frame.info.code.co_name) for frame in broken.frames],
             )  # fmt: skip
             if not broken.raises:
                 raise error

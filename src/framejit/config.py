@@ -44,7 +44,7 @@ capture_dynamic_output_shape_ops: bool = False
 profile: str = os.environ.get("FRAMEJIT_PROFILE", "")
 #: The file of the fastest backends that ``backend="autotuned"`` reads; "": one in the user's cache.
 winners: str = os.environ.get("FRAMEJIT_WINNERS", "")
-#: Show framejit's own frames in tracebacks and longer messages.
+#: Longer messages: every frame between the compiled function and a graph break, also of libraries.
 verbose: bool = os.environ.get("FRAMEJIT_VERBOSE", "") not in ("", "0")
 
 _TYPES: dict[str, type] = {

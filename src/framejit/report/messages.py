@@ -13,10 +13,11 @@ import textwrap
 import threading
 import traceback
 import warnings
+from collections.abc import Sequence
 
 import torch
 
-from framejit import exc
+from framejit import config, exc
 from framejit.report.problems import find
 from framejit.version import __version__
 
@@ -43,30 +44,34 @@ def remedy(identifier: str) -> str:
 
 
 def graph_break_error(
-    identifier: str, reason: str, hint: str, filename: str, line: int, function: str = ""
-) -> exc.Unsupported:
-    """The error for a graph break under ``fullgraph=True``: at most six lines."""
-    where = f", in {function}" if function else ""
-    lines = [
-        "graph break under fullgraph=True",
-        f'  File "{filename}", line {line}{where}',
-    ]
-    code = source_line(filename, line)
-    if code:
-        lines.append(f"    {_cut(code)}")
+    identifier: str, reason: str, hint: str, filename: str, line: int, function: str = "",
+    chain: Sequence[tuple[str, int, str]] = (),
+) -> exc.Unsupported:  # fmt: skip
+    """The error for a graph break under ``fullgraph=True``: at most six lines.
+
+    With ``config.verbose``: also ``chain``, the (file, line, function) of every frame, torch's and
+    the standard library's included, from the compiled function to where it broke.
+    """
+    lines = ["graph break under fullgraph=True"]
+    for place in chain if config.verbose and chain else [(filename, line, function)]:
+        lines += _place(*place)
     lines.append(f"framejit cannot capture this, because: {_cut(reason)}")
     lines.append(_cut(hint or remedy(identifier)))
     return exc.Unsupported("\n".join(lines), identifier)
+
+
+def _place(filename: str, line: int, function: str) -> list[str]:
+    where = f", in {function}" if function else ""
+    code = source_line(filename, line)
+    lines = [f'  File "{filename}", line {line}{where}']
+    return [*lines, f"    {_cut(code)}"] if code else lines
 
 
 def side_effect_error(
     identifier: str, what: str, reason: str, filename: str, line: int
 ) -> exc.Unsupported:
     """The error for a function that an operator runs as often as it likes, with a side effect."""
-    lines = [reason, f'  File "{filename}", line {line}']
-    code = source_line(filename, line)
-    if code:
-        lines.append(f"    {_cut(code)}")
+    lines = [reason, *_place(filename, line, "")]
     lines.append(f"Let {what} answer what it computes and change nothing else.")
     return exc.Unsupported("\n".join(lines), identifier)
 
