@@ -25,6 +25,7 @@ from framejit.bytecode.continuations import (
     FramePoint,
     build_break,
     build_resume,
+    build_return,
     is_continuation,
 )
 from framejit.bytecode.decode import decode
@@ -74,6 +75,8 @@ class Break(NamedTuple):
     point: FramePoint
     namespace: dict[str, Any]
     innermost: bool
+    #: Somebody looks at the frame: it goes on as plain Python.
+    seen: bool
 
 
 class Library(Protocol):
@@ -280,7 +283,8 @@ class Compiler:
         return known
 
     def _break_function(self, frame: Frame, innermost: bool) -> Any:
-        return self.break_function(Break(call_point(frame, innermost), frame.globals, innermost))
+        point = call_point(frame, innermost)
+        return self.break_function(Break(point, frame.globals, innermost, frame.seen))
 
     def break_function(self, recipe: Break) -> Any:
         """The function that an entry calls for a frame of a break."""
@@ -288,7 +292,14 @@ class Compiler:
         self.breaks[made] = recipe
         return made
 
-    def _make_break(self, point: FramePoint, namespace: dict[str, Any], innermost: bool) -> Any:
+    def _make_break(
+        self, point: FramePoint, namespace: dict[str, Any], innermost: bool, seen: bool
+    ) -> Any:
+        if seen:
+            build = build_resume if innermost else build_return
+            made = build(point, namespace)
+            keep_out(made.__code__)
+            return made
         if innermost or not leaves_result(point):
             return self._break_at(point, namespace, native.tail, innermost)
         caller = Caller(point, namespace)

@@ -82,9 +82,17 @@ class GraphBreak(Exception):
     """
 
     raises = False
+    #: Somebody looks at the running frames: they go on as plain Python, with all their variables.
+    seen = False
 
     def __init__(self, identifier: str, reason: str, hint: str = "") -> None:
         super().__init__(reason)
         self.identifier = identifier
         self.reason = reason
         self.hint = hint
+
+
+class FrameSeen(GraphBreak):
+    """The instruction gives somebody the running frames: a debugger, or the program itself."""
+
+    seen = True

@@ -19,7 +19,13 @@ from bytecode_programs import LOG, PROGRAMS, load
 from test_bytecode_decode import MODULES, module_codes
 
 from framejit.bytecode import decode
-from framejit.bytecode.continuations import build_break, build_resume, resume_point
+from framejit.bytecode.continuations import (
+    build_break,
+    build_resume,
+    build_return,
+    is_continuation,
+    resume_point,
+)
 from framejit.bytecode.frame_point import FramePoint, caught, successors
 
 MAX_STEPS = 150  # per program; longer runs are sampled
@@ -277,6 +283,25 @@ def as_call(point, state):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_break_everywhere(name, calls):
     break_everywhere(name, calls)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_return_everywhere(name):
+    """Behind a call that was made elsewhere the original goes on natively."""
+    if name == "very_long_jumps":
+        pytest.skip("tested at chosen points below")
+    expected = plain(name)
+    function, _, _ = load(name)
+    for steps in stops(name):
+        machine = machine_at(name, steps)
+        point, state = machine.point(), machine.state()
+        machine.stack.clear()
+        replaced = as_call(point, state)
+        if replaced is not None and machine.code is function.__code__:
+            behind, state = replaced
+            call = build_return(behind, function.__globals__)
+            assert is_continuation(call.__code__)
+            same(outcome(lambda: call(*state)), expected, machine)
 
 
 @pytest.mark.parametrize("name", UNDER_A_HANDLER)

@@ -345,10 +345,10 @@ def p25_finally_raises(x):
     return x + 1
 
 PROGRAMS = [
-    (p01_error_is_used, 3, 5), (p02_in_a_loop, 5, 9), (p03_with_swallows, 2, 3),
+    (p01_error_is_used, 3, 5), (p02_in_a_loop, 4, 12), (p03_with_swallows, 2, 3),
     (p04_in_a_callee, 2, 4), (p05_from_a_callee, 2, 5), (p06_bare_raise, 1, 5),
     (p07_raise_from, 2, 4), (p08_raised_in_a_handler, 2, 5), (p09_finally_without_except, 2, 3),
-    (p10_continue_in_a_handler, 2, 3), (p11_in_a_generator, 2, 3),
+    (p10_continue_in_a_handler, 2, 4), (p11_in_a_generator, 2, 3),
     (p12_break_in_a_handler, 1, 2), (p13_handlers_in_handlers, 4, 4),
     (p14_with_does_not_swallow, 2, 5), (p15_exc_info, 2, 2), (p16_comprehensions, 3, 5),
     (p17_leaves_from_a_handler, 1, 1), (p18_finally_after_a_handler, 4, 4),

@@ -125,9 +125,60 @@ def build_generator(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     return function
 
 
+def build_return(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
+    """A function that goes on behind the call at ``point``, natively.
+
+    Parameters as in `build_break` with ``variant="call"``: the thunk is called in place of the
+    operation, under its original handlers.
+    """
+    info = point.info
+    code = info.code
+    instruction = info.instructions[point.index]
+    outcomes = [found for found in successors_of_call(point) if found is not None]
+    layout = _Layout(info, point, has_thunk=True, n_next=0)
+    jumps: list[bytes] = []
+    for outcome in reversed(outcomes):  # over the jumps behind it and the unit that leads back
+        distance = outcome.offset // 2 + 1 + sum(map(len, jumps)) // 2
+        jumps.insert(0, emit("JUMP_FORWARD", distance))
+    prefix, operation = layout.restore_state(), layout.call_thunk(instruction)
+    units = len(operation) // 2
+    if len(outcomes) > 1:
+        operation += emit(tables.FORWARD_JUMPS[instruction.op], len(jumps[0]) // 2)
+    head = b"".join([prefix, operation, *jumps, emit("NOP")])
+    start, shift = len(prefix) // 2, len(head) // 2
+    entries, handler = [], info.handlers[point.index]
+    if handler is not None:
+        target = info.instructions[handler.target].offset // 2 + shift
+        entries.append(Entry(start, units, target, handler.depth, handler.push_lasti))
+    return layout.function(
+        f"__return_to_{instruction.offset}",
+        globals,
+        head=head,
+        head_entries=entries,
+        head_lines=_lines(instruction, code, start, shift),
+        stack_size=code.co_stacksize + 3,
+        constants=code.co_consts,
+        next_cells=(),
+    )
+
+
+def _lines(instruction: Instruction, code: CodeType, start: int, shift: int) -> bytes:
+    """The line table of a head: the prefix has no lines but for its RESUME, the rest is the
+    instruction's, and the last unit leads back to the first line, which the function's own table
+    goes on from."""
+    first = code.co_firstlineno
+    line = instruction.positions[0]
+    return (
+        without_location(start - 1)
+        + with_location(shift - start, instruction.positions, first)
+        + with_location(1, (first, None, None, None), first if line is None else line)
+    )
+
+
 def is_continuation(code: CodeType) -> bool:
     """Is this the code of a resume or break function? (Its frame is part of another one.)"""
-    return any(name.startswith("fj:") for name in (*code.co_freevars, *code.co_varnames))
+    added = any(name.startswith("fj:") for name in (*code.co_freevars, *code.co_varnames))
+    return added or resume_point(code) is not None
 
 
 def resume_point(code: CodeType) -> FramePoint | None:
@@ -182,7 +233,6 @@ def build_break(
         copy = _copy(instruction, code)
     if fall is not None and jump is not None:
         copy += emit(tables.FORWARD_JUMPS[instruction.op], len(epilogues[0]) // 2)
-    # The line table goes on relative to the first line of the function: one unit leads back there.
     back = emit("NOP")
     if handler is not None and handler.push_lasti:
         # Where the original raised, instead of where this function does.
@@ -190,9 +240,6 @@ def build_break(
         epilogues[-1] = place + emit("SWAP", 2) + epilogues[-1]
     head = b"".join([prefix, copy, *epilogues, back])
     start, units, shift = len(prefix) // 2, len(copy) // 2, len(head) // 2
-    positions = instruction.positions
-    first = code.co_firstlineno
-    line = first if positions[0] is None else positions[0]
     entries = []
     if handler is not None and units:
         target = shift - 1 - len(epilogues[-1]) // 2
@@ -202,9 +249,7 @@ def build_break(
         globals,
         head=head,
         head_entries=entries,
-        head_lines=without_location(start - 1)
-        + with_location(shift - start, positions, first)
-        + with_location(1, (first, None, None, None), line),
+        head_lines=_lines(instruction, code, start, shift),
         stack_size=max(code.co_stacksize + 3, layout.n_slots + len(info.slot_names) + 8),
         constants=constants,
         next_cells=[CellType(make_next(outcome)) for outcome in outcomes],

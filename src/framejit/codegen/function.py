@@ -21,7 +21,8 @@ from framejit.codegen.emit import Emitter, call, name
 from framejit.codegen.emit_generators import acts_at_its_end
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
-from framejit.values.base import NULL
+from framejit.values.base import NULL, Value
+from framejit.values.tensors import TensorValue
 
 GRAPH = "fj:graph"
 _INPUTS = "fj:inputs"
@@ -216,7 +217,7 @@ def _exit_values(
                 arguments.append(out.assign("callee", thunk))
             # A caller that keeps the result goes on in one continuation with what it called: its
             # thunk runs the operation only and answers the call of the continuation behind it.
-            joined = depth > 0 and len(outcome.frames) - depth <= JOINED_LIMIT
+            joined = depth > 0 and len(outcome.frames) - depth <= JOINED_LIMIT and not frame.seen
             joined = joined and leaves_result(call_point(outcome.frames[depth - 1]))
             start = out.constant(functools.partial, "partial") if joined else tail
             thunk = call(start, out.constant(target, "break"), *arguments)
@@ -252,9 +253,18 @@ def call_point(frame: Frame, innermost: bool = False) -> FramePoint:
 
 
 def live_slots_of(frame: Frame) -> frozenset[int]:
-    """The bound slots that the rest of the frame may still read, or that must not end early."""
+    """The bound slots that the rest of the frame may still read, or that must not end early; all of
+    them if somebody looks at the frame."""
+    if frame.seen:
+        return frozenset(i for i, value in enumerate(frame.slots) if value is not None)
     live = live_slots(frame.info, frame.index)
     return frozenset(
         i for i, value in enumerate(frame.slots)
-        if value is not None and (i in live or acts_at_its_end(value))
+        if value is not None
+        and (i in live or acts_at_its_end(value) or (frame.raises and _is_simple(value)))
     )  # fmt: skip
+
+
+def _is_simple(value: Value) -> bool:
+    """Is the value there anyway, so that showing it costs nothing that may fail?"""
+    return value.source is not None or value.is_constant or isinstance(value, TensorValue)

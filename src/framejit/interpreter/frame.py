@@ -19,7 +19,8 @@ class Frame:
 
     __slots__ = (
         "before", "entry_handled", "first_step", "generator", "globals", "index", "info", "left",
-        "names", "operator_step", "parent", "pc", "program", "result", "slots", "stack",
+        "names", "operator_step", "parent", "pc", "program", "raises", "result", "seen", "slots",
+        "stack",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +52,10 @@ class Frame:
         self.left = False
         #: The number of the instruction that made it.
         self.first_step = 0
+        #: Somebody looks at the real frame: it goes on as plain Python from the break on.
+        self.seen = False
+        #: It is left by an error, whose traceback shows its variables.
+        self.raises = False
         #: The generator this frame belongs to.
         self.generator: Any = None
 

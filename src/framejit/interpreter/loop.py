@@ -51,6 +51,8 @@ class Broken:
         self.reason = cause.reason
         self.hint = cause.hint
         self.raises = cause.raises
+        for frame in frames:
+            frame.seen, frame.raises = cause.seen, cause.raises
 
 
 class Restart(Exception):

@@ -8,6 +8,8 @@ data is a graph break. Conversions and iteration are in builtin_classes. Next: i
 from __future__ import annotations
 
 import builtins
+import inspect
+import sys
 import types
 import typing
 from abc import ABCMeta
@@ -16,13 +18,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from framejit.exc import GraphBreak
+from framejit.exc import FrameSeen, GraphBreak
 from framejit.values import polyfills
 from framejit.values.base import Raised, Value
 from framejit.values.constants import format_value
 from framejit.values.folding import NotConstantError, fold, fold_if_constant, python_of
 from framejit.values.functions import function_value
 from framejit.values.generators import GeneratorValue
+from framejit.values.inline_policy import is_library
 from framejit.values.iterators import CallableIterator
 from framejit.values.methods import (
     count_error,
@@ -33,7 +36,7 @@ from framejit.values.objects import ObjectValue
 from framejit.values.operators import is_user_class
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.sets import SetValue
-from framejit.values.space import LOOKASIDES, Result, Space, lookaside
+from framejit.values.space import LOOKASIDES, NAMED_LOOKASIDES, Handler, Result, Space, lookaside
 from framejit.values.tensors import TensorValue, has_flag
 
 Handler = Callable[..., Any]
@@ -320,7 +323,6 @@ for _function, _why in {
     eval: "eval() runs code that is not known",
     exec: "exec() runs code that is not known",
     compile: "compile() makes code",
-    builtins.breakpoint: "breakpoint() stops in a debugger",
 }.items():
 
     def _refuse(
@@ -329,6 +331,23 @@ for _function, _why in {
         raise GraphBreak("FJ0130", why)
 
     LOOKASIDES[_function] = _refuse
+
+
+def _shows_frames(name: str, what: str = "looks at the running frames") -> Handler:
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        library = is_library(str(space.namespace().get("__name__")))
+        raise (GraphBreak if library else FrameSeen)("FJ0130", f"{name}() {what}")
+
+    return handler
+
+
+for _function in (
+    sys._getframe, sys._current_frames, sys.settrace, sys.setprofile, inspect.currentframe,
+    inspect.stack,
+):  # fmt: skip
+    LOOKASIDES[_function] = _shows_frames(_function.__name__)
+LOOKASIDES[builtins.breakpoint] = _shows_frames("breakpoint", "stops in a debugger")
+NAMED_LOOKASIDES["pdb", "set_trace"] = _shows_frames("pdb.set_trace", "stops in a debugger")
 
 
 # -- iteration -------------------------------------------------------------------------------------

@@ -1,0 +1,175 @@
+"""Who looks at the running frames - a debugger, the program - finds the user's lines and variables."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import pdb
+import sys
+
+import pytest
+import torch
+
+import framejit
+from checking import CountingBackend, check
+
+
+def variables(depth=1):
+    frame = sys._getframe(depth)
+    return frame.f_code.co_name, frame.f_lineno, sorted(frame.f_locals)
+
+
+def p01_caller(x):
+    y = x * 2
+    n = variables()
+    return y + 1, n
+
+
+def p02_in_blocks(x):
+    z, found = x + 1, []
+    for i in range(2):
+        try:
+            y = z * 2
+            found.append(variables())
+        finally:
+            z = y + i
+    return z.sin(), found
+
+
+def middle(x, k):
+    u = x * k
+    found = variables(2), variables()
+    return u + 1, found
+
+
+def p03_two_calls_up(x):
+    unused = x - 1
+    y, found = middle(x + 1, 3)
+    return y * 2, found
+
+
+def p04_in_a_condition(x):
+    unused = x - 1
+    if variables()[1] and middle(x, 2):
+        return x + 1
+    return x
+
+
+def p05_own_frame(x):
+    unused = x - 1
+    frame = inspect.currentframe()
+    y = x + 1
+    names = sorted(frame.f_locals)
+    return y * 2, names, frame.f_code.co_name
+
+
+def p06_error_in_a_caller(x):
+    def inner(t):
+        seen = variables(2)
+        raise ValueError(str(seen))
+
+    try:
+        y = x + 1
+        inner(y)
+    except ValueError as error:
+        return y * 2, str(error)
+
+
+class Made:
+    def __init__(self, x):
+        self.x = x * 2
+        self.found = variables()
+
+
+def p07_constructor(x):
+    made = Made(x + 1)
+    return made.x + 1, made.found
+
+
+def p08_many_calls_deep(x):
+    def down(x, n):
+        here = x + n
+        if n:
+            return down(here, n - 1)
+        frame, names = sys._getframe(), []
+        while frame.f_code.co_name == "down":
+            names.append((frame.f_lineno, sorted(frame.f_locals)))
+            frame = frame.f_back
+        return here, names
+
+    return down(x, 3)
+
+
+@pytest.mark.parametrize(
+    ("program", "graphs", "ops"),
+    # Behind the first look the frames go on as plain Python.
+    [(p01_caller, 1, 1), (p02_in_blocks, 1, 2), (p03_two_calls_up, 1, 3), (p04_in_a_condition, 2, 2),
+     (p05_own_frame, 1, 1), (p06_error_in_a_caller, 1, 1), (p07_constructor, 1, 2),
+     (p08_many_calls_deep, 1, 4)],
+)  # fmt: skip
+def test_101_program(program, graphs, ops) -> None:
+    check(program, torch.ones(2), graphs=graphs, ops=ops)
+
+
+def stops(t):
+    u = t * 3
+    breakpoint()
+    return u + 1
+
+
+def session(x, scale):
+    y = x + 1
+    w = y * scale
+    z = stops(w)
+    return z * 3
+
+
+@pytest.mark.parametrize("last", ["c", "d\nn\nn\nw\np sorted(locals())\nn\nc"])
+def test_102_debugger(last, monkeypatch) -> None:
+    """The same session at the prompt, compiled or not."""
+    commands = f"w\np sorted(locals())\nu\np sorted(locals())\np w\n{last}\n"
+    counting = CountingBackend()
+    compiled = framejit.compile(session, backend=counting)
+    transcripts = []
+    for call in (session, compiled, compiled):
+        out = io.StringIO()
+
+        def stop(out=out):
+            debugger = pdb.Pdb(stdin=io.StringIO(commands), stdout=out, nosigint=True, readrc=False)
+            debugger.prompt = ""
+            debugger.set_trace(sys._getframe(1))
+
+        monkeypatch.setattr(sys, "breakpointhook", stop)
+        assert torch.equal(call(torch.ones(2), 2), torch.full((2,), 39.0))
+        sys.settrace(None)
+        lines = out.getvalue().splitlines()
+        transcripts.append([line for line in lines if "->" not in line or "__file__" in line])
+    assert transcripts[0] and transcripts[1:] == transcripts[:1] * 2
+    assert (len(counting.graphs), counting.ops) == (1, 3)
+
+
+def fails(x, k):
+    a = x + 1
+    b = 7
+    return [a, b][k]
+
+
+def calls(x, k):
+    doubled = k * 2
+    return fails(x * 2, doubled)
+
+
+def test_103_variables_in_tracebacks() -> None:
+    found = []
+    compiled = framejit.compile(calls, backend="eager")
+    for call in (calls, compiled, compiled):
+        with pytest.raises(IndexError) as caught:
+            call(torch.ones(2), 5)
+        frames, trace = [], caught.tb
+        while trace is not None:
+            frame = trace.tb_frame
+            frames.append((frame.f_code.co_name, trace.tb_lineno, sorted(frame.f_locals)))
+            trace = trace.tb_next
+        found.append(frames[1:])
+    assert found[1:] == found[:1] * 2
+    assert found[0][-1] == ("fails", fails.__code__.co_firstlineno + 3, ["a", "b", "k", "x"])
