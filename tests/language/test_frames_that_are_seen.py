@@ -1,4 +1,4 @@
-"""Who looks at the running frames - a debugger, the program - finds the user's lines and variables."""
+"""Who looks at the running frames (a debugger, the program) finds the user's lines and locals."""
 
 from __future__ import annotations
 
@@ -103,8 +103,9 @@ def p08_many_calls_deep(x):
 @pytest.mark.parametrize(
     ("program", "graphs", "ops"),
     # Behind the first look the frames go on as plain Python.
-    [(p01_caller, 1, 1), (p02_in_blocks, 1, 2), (p03_two_calls_up, 1, 3), (p04_in_a_condition, 2, 2),
-     (p05_own_frame, 1, 1), (p06_error_in_a_caller, 1, 1), (p07_constructor, 1, 2),
+    [(p01_caller, 1, 1), (p02_in_blocks, 1, 2), (p03_two_calls_up, 1, 3),
+     (p04_in_a_condition, 2, 2), (p05_own_frame, 1, 1),
+     (p06_error_in_a_caller, 1, 1), (p07_constructor, 1, 2),
      (p08_many_calls_deep, 1, 4)],
 )  # fmt: skip
 def test_101_program(program, graphs, ops) -> None:

@@ -36,7 +36,7 @@ from framejit.values.objects import ObjectValue
 from framejit.values.operators import is_user_class
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.sets import SetValue
-from framejit.values.space import LOOKASIDES, NAMED_LOOKASIDES, Handler, Result, Space, lookaside
+from framejit.values.space import LOOKASIDES, NAMED_LOOKASIDES, Result, Space, lookaside
 from framejit.values.tensors import TensorValue, has_flag
 
 Handler = Callable[..., Any]
