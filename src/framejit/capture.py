@@ -219,9 +219,9 @@ def _capture(
 
 
 @contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """A capture makes many objects that all live to its end; collecting among them (and among all
-    of torch's) would take longer than the capture itself."""
+def no_collection() -> Iterator[None]:
+    """A capture, or a package that is loaded, makes many objects that live on; collecting among
+    them (and among all of torch's) would take longer than the work itself."""
     if not gc.isenabled():
         yield
         return
@@ -247,7 +247,7 @@ def _attempt(
     builder.in_try = interpreter.in_try
     state = native.GlobalState()
     try:
-        with _no_collection(), unseen():
+        with no_collection(), unseen():
             frame, innermost, slot_names = _frames(interpreter, target, slots)
             outcome = interpreter.capture(frame, innermost)
             if isinstance(outcome, Broken):
@@ -296,7 +296,7 @@ def _attempt(
             _release(out, value)
     arguments = [out.symbol(symbol) for symbol in builder.used_symbols]
     arguments += [out.load(value.source) for value in inputs]  # type: ignore[arg-type]
-    with _no_collection():
+    with no_collection():
         _guard_aliases(space)
         shapes = make_shape_plan(builder.symbols_if_any, list(out.symbols))
         roots = [*space.slot_roots, *space.const_roots.values(), *hook_roots]

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from framejit.capture import Target
+from framejit.capture import Target, no_collection
 from framejit.compiler import CompiledFrame
 from framejit.exc import PackageError
 from framejit.package import naming
@@ -84,7 +84,8 @@ class LoadedPackage:
             return None
         for entry in list(waiting):
             try:
-                made = entry.bind(compiled, slots)
+                with no_collection():
+                    made = entry.bind(compiled, slots)
             except (PackageError, LookupError, ValueError, TypeError, AttributeError) as error:
                 waiting.remove(entry)
                 messages.warn_package_entry(compiled.target.name, self.reader.path, error)
