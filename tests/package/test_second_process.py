@@ -12,12 +12,12 @@ import pytest
 PROGRAMS = Path(package_programs.__file__)
 
 
-def process(mode, directory, backend, names=()):
+def process(mode, directory, backend, names=(), script=PROGRAMS):
     """Run all programs in a process of their own; the rows it reports, by name."""
     caches = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=str(Path(directory) / f"caches-{mode}"))
     done = subprocess.run(
-        [sys.executable, str(PROGRAMS), mode, str(directory), backend, *names],
-        capture_output=True, text=True, timeout=300, env=caches, check=False,
+        [sys.executable, str(script), mode, str(directory), backend, *names],
+        capture_output=True, text=True, timeout=1500, env=caches, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     rows = [json.loads(line[1:]) for line in done.stdout.splitlines() if line.startswith("#")]

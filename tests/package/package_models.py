@@ -1,0 +1,68 @@
+"""Whole models for packages: the programs of `test_models_second_process`, run like
+`package_programs`."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "models"), str(Path(__file__).parent)]
+if __name__ == "__main__":  # operators of torchvision are declared there
+    spec = importlib.util.spec_from_file_location("conftest", TESTS / "conftest.py")
+    sys.modules["conftest"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["conftest"])
+
+import package_programs  # noqa: E402
+import test_zoo_models as zoo  # noqa: E402
+import torch  # noqa: E402
+
+
+def inference(compiled, inputs):
+    with torch.no_grad():
+        return [t.clone() for _ in range(2) for t in zoo.tensors(compiled(**inputs))]
+
+
+def training(compiled, inputs):
+    """Two steps: outputs, gradients, buffers."""
+    out = []
+    for _ in range(2):
+        compiled.zero_grad()
+        results = zoo.tensors(compiled(**inputs))
+        sum(t.square().mean() for t in results).backward()
+        out += [t.detach() for t in results]
+        out += [p.grad.clone() for p in compiled.parameters() if p.grad is not None]
+    return out + [b.clone() for b in compiled.buffers()]
+
+
+def batches(compiled, inputs):
+    """Five sizes; one entry serves them all."""
+    with torch.no_grad():
+        for size in (2, 3, 4, 7, 1):
+            inputs = {name: value[:1].repeat(size, 1) for name, value in inputs.items()}
+            yield from zoo.tensors(compiled(**inputs))
+
+
+def model(make, call, train=False):
+    def program():
+        made, inputs = make()
+        if train:
+            made.train()
+            for module in made.modules():
+                if isinstance(module, torch.nn.Dropout):
+                    module.p = 0.0
+        return made, (inputs,), call
+
+    return program
+
+
+PROGRAMS = {
+    **{make.__name__: model(make, inference) for make in zoo.MODELS},
+    "bert_training": model(zoo.bert, training, train=True),
+    "resnet18_training": model(zoo.resnet18, training, train=True),
+    "bert_batches": model(zoo.bert, lambda c, inputs: list(batches(c, inputs))),
+}
+
+
+if __name__ == "__main__":
+    package_programs.PROGRAMS = PROGRAMS
+    package_programs.main(*sys.argv[1:])
