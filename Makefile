@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 NATIVE := $(wildcard src/framejit/native/*.cpp src/framejit/native/*.h)
 
-.PHONY: help demo test test-sanitize lint bench clean distclean
+.PHONY: help demo test test-sanitize lint bench docs clean distclean
 
 help: ## this list
 	@echo "usage: make TARGET [ARGS=\"...\"]"
@@ -39,6 +39,11 @@ bench: $(VENV)/.installed ## the figures of the README, against torch.compile in
 	$(BIN)/python -W ignore benchmarks/overhead.py
 	$(BIN)/python -W ignore benchmarks/capture.py
 	$(BIN)/python -W ignore benchmarks/steady.py
+
+docs: $(VENV)/.installed ## the site, in build/site; warnings are errors
+	@$(PIP) install -c constraints.txt -e ".[docs]" --no-build-isolation
+	$(BIN)/python docs/make_problems.py --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean: ## remove what was built; the environment stays
 	rm -rf build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

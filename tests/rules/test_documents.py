@@ -1,6 +1,9 @@
 """What the documents say is so: the README's code runs and prints what is printed there."""
 
+import linecache
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,3 +91,41 @@ def test_links_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
         if "://" not in target:
             assert (document.parent / target).exists(), target
+
+
+def test_the_tour_runs():
+    """docs/tour.py: every chapter checks what it says."""
+    tour = ROOT / "docs" / "tour.py"
+    assert len(tour.read_text().splitlines()) < 800
+    done = subprocess.run([sys.executable, "-W", "ignore", tour], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        str(number) for number in range(1, 15)
+    ]
+
+
+SELF_CONTAINED = ["getting-started.md", "troubleshooting.md"]
+
+
+@pytest.mark.parametrize("name", SELF_CONTAINED)
+def test_the_code_of_the_guide_runs(name, tmp_path, monkeypatch, capsys):
+    """The Python of each page, as one program; shell blocks name commands that exist."""
+    text = (ROOT / "docs" / name).read_text()
+    found = BLOCK.findall(text)
+    program = "\n".join(code for kind, code in found if kind == "python")
+    path = tmp_path / "model.py"
+    path.write_text(program)
+    monkeypatch.chdir(tmp_path)
+    framejit.reset()
+    linecache.checkcache()
+    exec(compile(program, str(path), "exec"), {"__name__": "guide"})
+    printed = capsys.readouterr().out
+    for kind, block in found:
+        if kind == "text":  # what the program prints
+            assert block.strip() in printed, block
+    commands = {"doctor", "run", "explain", "report", "package", "profile", "autotune"}
+    for kind, block in found:
+        if kind == "sh":
+            for line in block.splitlines():
+                if line.startswith("framejit "):
+                    assert line.split()[1] in commands, line
