@@ -89,9 +89,10 @@ def chapter_2_guards() -> None:
 
 # -- 3. Dispatch -----------------------------------------------------------------------------------
 #
-# The compiled object is written in C++. A call binds the arguments to slots, asks the guards of each
-# entry, and calls that entry's function. No Python frame is entered for this, and no frame hook is
-# needed. What cannot change without leaving a trace in a dict's version is not even looked at.
+# The compiled object is written in C++. A call binds the arguments to slots, asks the guards of
+# each entry, and calls that entry's function. No Python frame is entered for this, and no frame
+# hook is needed. What cannot change without leaving a trace in a dict's version is not even looked
+# at.
 
 
 def chapter_3_dispatch() -> None:
@@ -180,11 +181,11 @@ def chapter_6_side_effects() -> None:
 
 # -- 7. Graph breaks -------------------------------------------------------------------------------
 #
-# Some instructions cannot be captured: `print`, `if tensor:`, a call into C. The graph ends there, a
-# *break function* executes the one instruction as plain Python, and a *continuation* goes on behind
-# it. A continuation is the original bytecode behind a prefix that restores locals and stack and
-# jumps; it is compiled like a function. So a break costs one break, also deep inside inlined calls
-# and inside `with` and `try`.
+# Some instructions cannot be captured: `print`, `if tensor:`, a call into C. The graph ends there,
+# a *break function* executes the one instruction as plain Python, and a *continuation* goes on
+# behind it. A continuation is the original bytecode behind a prefix that restores locals and stack
+# and jumps; it is compiled like a function. So a break costs one break, also deep inside inlined
+# calls and inside `with` and `try`.
 
 
 def speak(t: torch.Tensor) -> torch.Tensor:
@@ -216,8 +217,8 @@ def chapter_7_graph_breaks() -> None:
 
 # -- 8. Errors -------------------------------------------------------------------------------------
 #
-# Three families. The user's own exceptions pass through, with the user's traceback. A graph break is
-# expected and reported; under `fullgraph=True` it is an error with the line and an identifier. A
+# Three families. The user's own exceptions pass through, with the user's traceback. A graph break
+# is expected and reported; under `fullgraph=True` it is an error with the line and an identifier. A
 # bug of framejit runs the function as plain Python and says so once.
 
 
@@ -316,8 +317,8 @@ def chapter_11_training() -> None:
 
 # -- 12. Looking inside ----------------------------------------------------------------------------
 #
-# Everything that happens is one event in one stream. Counters, logs, explanations, the HTML page and
-# the tests read it.
+# Everything that happens is one event in one stream. Counters, logs, explanations, the HTML page
+# and the tests read it.
 
 
 def chapter_12_reports() -> None:
@@ -362,9 +363,9 @@ def chapter_13_comptime() -> None:
 
 # -- 14. Frames instead of functions ---------------------------------------------------------------
 #
-# `with framejit.optimize(...)` installs CPython's frame hook (PEP 523) for its thread: every function
-# that starts in the block is compiled, nothing needs to be decorated. `framejit run script.py` makes
-# `torch.compile` in an existing script mean framejit.
+# `with framejit.optimize(...)` installs CPython's frame hook (PEP 523) for its thread: every
+# function that starts in the block is compiled, nothing needs to be decorated. `framejit run
+# script.py` makes `torch.compile` in an existing script mean framejit.
 
 
 def chapter_14_blocks() -> None:
