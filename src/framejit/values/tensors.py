@@ -232,6 +232,8 @@ class TensorValue(Value):
             )
         if name in ("__format__", "__repr__", "__str__"):
             raise GraphBreak("FJ0160", f"Tensor.{name}()")
+        if name == "requires_grad_" and _is_as_wanted(self, args, kwargs):
+            return self
         if name in _EAGER_ONLY:
             raise GraphBreak("FJ0111", f"Tensor.{name}()")
         if name == "__len__":
@@ -338,6 +340,17 @@ class TensorValue(Value):
 def _with_fakes(space: Space, value: Value) -> Any:
     value = value.realize()
     return value.fake(space) if isinstance(value, TensorValue) else value.as_python()
+
+
+def _is_as_wanted(
+    tensor: TensorValue, args: list[Value], kwargs: dict[str, Value]
+) -> bool:
+    """Would ``requires_grad_`` change nothing?"""
+    given = [*args, *kwargs.values()]
+    if len(given) > 1 or not kwargs.keys() <= {"requires_grad"}:
+        return False
+    wanted = given[0].realize() if given else ConstantValue(True)
+    return wanted.is_constant and wanted.as_python() is bool(tensor.metadata().requires_grad)
 
 
 def _shape(space: Space, shape: Any) -> Value:

@@ -1,0 +1,223 @@
+"""Locks, random generators, gradient flags and inference mode in captured code: the operations
+inside, behind and around them are captured."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+import framejit
+from checking import CountingBackend, Outcome, compare_outcomes
+
+LOCK, RLOCK = threading.Lock(), threading.RLock()
+WEIGHT = torch.nn.Parameter(torch.ones(2))
+
+
+def p01_lock(x):
+    y = x + 1
+    with LOCK:
+        y = y * 2
+        print(LOCK.locked())
+        y = y + 1
+    print(LOCK.locked())
+    return y.sin()
+
+
+def p02_reentrant_lock(x):
+    y = x + 1
+    with RLOCK:
+        with RLOCK:
+            y = y * 2
+        y = y + 1
+    return y.sin()
+
+
+def p03_acquire_and_release(x):
+    LOCK.acquire()
+    try:
+        y = x * 2
+    finally:
+        LOCK.release()
+    return y + 1
+
+
+def p04_error_under_a_lock(x):
+    try:
+        with LOCK:
+            y = x * 2
+            float("a" * int(y.numel()))
+    except ValueError as error:
+        print(error, LOCK.locked())
+        y = y + 1
+    return y.sin()
+
+
+def guarded(x):
+    with LOCK:
+        return x * 2
+
+
+def p05_in_a_callee(x):
+    y = guarded(x + 1)
+    return guarded(y + 1) + 1
+
+
+def p06_not_acquired(x):
+    with LOCK:
+        if LOCK.acquire(blocking=False):
+            x = x * 3
+        x = x + 1
+    return x.cos()
+
+
+def p07_condition(x):
+    condition = threading.Condition()
+    with condition:
+        x = x * 2
+        condition.notify_all()
+        x = x + 1
+    return x.cos()
+
+
+def p08_generator(x):
+    generator = torch.Generator().manual_seed(3)
+    y = x + 1
+    return y + torch.rand(2, generator=generator)
+
+
+def p09_manual_seed(x):
+    y = x + 1
+    torch.manual_seed(3)
+    return y + torch.rand(2)
+
+
+def p10_fork_rng(x):
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        y = torch.rand(2) + x
+    return y * 2 + torch.rand(2)
+
+
+def p11_state_of_the_generator(x):
+    state = torch.get_rng_state()
+    y = torch.rand(2) + x
+    torch.set_rng_state(state)
+    return y * 2 + torch.rand(2)
+
+
+def p12_requires_grad_as_it_is(x):
+    WEIGHT.requires_grad_()
+    y = (x * 2).requires_grad_(False)
+    return y * WEIGHT.requires_grad_(requires_grad=True)
+
+
+def p13_requires_grad(x):
+    y = (x + 1).detach().requires_grad_()
+    return (y * 2).sum(), y.requires_grad
+
+
+def p14_frozen_and_back(x):
+    WEIGHT.requires_grad_(False)
+    y = x * WEIGHT
+    print(y.requires_grad)
+    WEIGHT.requires_grad_(True)
+    return y + x * WEIGHT
+
+
+def p15_data(x):
+    y = x + 1
+    y.data.add_(1)
+    y.data = y.data * 2
+    return y * 3
+
+
+def p16_inference_mode(x):
+    with torch.inference_mode():
+        y = x * 2 + 1
+        print(y.is_inference(), torch.is_inference_mode_enabled())
+    return y.clone() + 1
+
+
+@torch.inference_mode()
+def p17_inference_mode_decorator(x):
+    return x * 2 + 1
+
+
+def p18_tolist(x):
+    y = x + 1
+    first, second = y.tolist()
+    return y * first + second
+
+
+def p19_autograd_grad(x):
+    x = x.detach().requires_grad_()
+    y = (x**2).sum()
+    (gradient,) = torch.autograd.grad(y, x)
+    return gradient * 2
+
+
+def p20_backward(x):
+    w = torch.ones(2, requires_grad=True)
+    (w * x).sum().backward()
+    return w.grad * 2
+
+
+PROGRAMS = [
+    (p01_lock, 4, 4), (p02_reentrant_lock, 4, 4), (p03_acquire_and_release, 2, 2),
+    (p04_error_under_a_lock, 2, 3), (p05_in_a_callee, 5, 5), (p06_not_acquired, 2, 2),
+    (p07_condition, 3, 3), (p08_generator, 2, 2), (p09_manual_seed, 2, 3), (p10_fork_rng, 2, 5),
+    (p11_state_of_the_generator, 2, 5), (p12_requires_grad_as_it_is, 1, 2),
+    (p13_requires_grad, 2, 4), (p14_frozen_and_back, 2, 3), (p15_data, 2, 6),
+    (p16_inference_mode, 2, 4), (p17_inference_mode_decorator, 1, 2), (p18_tolist, 2, 3),
+    (p19_autograd_grad, 3, 4), (p20_backward, 2, 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "graphs", "ops"), PROGRAMS)
+def test_101_program(program, graphs, ops) -> None:
+    counting = CountingBackend()
+    compiled = framejit.compile(program, backend=counting)
+    sides = []
+    for call in (program, compiled, compiled):
+        torch.manual_seed(0)
+        outcome = Outcome(call, (torch.ones(2),), {})
+        assert outcome.error is None and WEIGHT.requires_grad and not LOCK.locked()
+        sides.append((outcome, torch.rand(1)))
+    for ours in sides[1:]:
+        compare_outcomes(sides[0][0], ours[0])
+        assert torch.equal(sides[0][1], ours[1]), "the random state"
+    assert (len(counting.graphs), counting.ops) == (graphs, ops)
+
+
+def test_102_two_threads_and_one_lock() -> None:
+    """What is done under the lock is done by one thread at a time."""
+    counts = {"now": 0, "most": 0}
+
+    @framejit.disable
+    def busy(step):
+        counts["now"] += step
+        counts["most"] = max(counts["most"], counts["now"])
+
+    def work(x):
+        with LOCK:
+            busy(1)
+            for _ in range(20):
+                x = x + 1
+            busy(-1)
+        return x * 2
+
+    counting = CountingBackend()
+    compiled = framejit.compile(work, backend=counting)
+    compiled(torch.zeros(2))
+    results = []
+    run = lambda: results.extend(compiled(torch.zeros(2)) for _ in range(50))  # noqa: E731
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts == {"now": 0, "most": 1} and len(results) == 150
+    assert all(torch.equal(result, torch.full((2,), 40.0)) for result in results)
+    assert (len(counting.graphs), counting.ops) == (2, 21)
