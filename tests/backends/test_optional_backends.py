@@ -25,7 +25,7 @@ def needs(name):
 
 
 @pytest.mark.parametrize("make", [bert, resnet18], ids=lambda make: make.__name__)
-@pytest.mark.parametrize("backend", ["ts", "ofi", needs("onnxrt"), needs("openvino")])
+@pytest.mark.parametrize("backend", ["ts", "ofi", needs("onnxrt"), needs("openvino"), needs("tvm")])
 @pytest.mark.timeout(300)
 def test_models(backend, make):
     model, inputs = make()
@@ -35,6 +35,29 @@ def test_models(backend, make):
         for _ in range(2):
             got = compiled(**inputs)
             torch.testing.assert_close(tensors(got), tensors(expected), atol=1e-3, rtol=1e-3)
+
+
+def writes(x, y):
+    y.add_(x)
+    return y * 2, torch.relu(x)
+
+
+def shares(x, y):
+    return x.view(-1), x + y
+
+
+@pytest.mark.parametrize("function", [writes, shares], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("backend", ["ts", "ofi", needs("onnxrt"), needs("tvm")])
+def test_memory_is_as_in_eager(backend, function):
+    one, two = [[torch.randn(2, 3), torch.ones(2, 3)] for _ in range(2)]
+    two = [x.clone() for x in one]
+    with torch.no_grad():
+        expected = function(*one)
+        got = framejit.compile(function, backend=backend, fullgraph=True)(*two)
+    torch.testing.assert_close((got, two), (expected, one))
+    if function is shares:
+        got[0].fill_(9)
+        assert two[0].eq(9).all()
 
 
 @pytest.mark.parametrize("backend", ["ts", "ofi"])

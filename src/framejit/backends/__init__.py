@@ -5,7 +5,7 @@ and returns a tuple or list of the graph's outputs. Backends are found by name i
 each lives in one file and imports its compiler only when it is used. Next room: codegen.
 """
 
-from . import aot, cudagraphs, eager, inductor, onnxrt, torchscript
+from . import aot, cudagraphs, eager, inductor, onnxrt, torchscript, tvm
 from .aot import aot_autograd
 from .compile import compile_graph
 from .registry import (
@@ -30,4 +30,5 @@ __all__ = [
     "onnxrt",
     "register_backend",
     "torchscript",
+    "tvm",
 ]

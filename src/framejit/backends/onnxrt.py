@@ -16,9 +16,9 @@ from typing import Any
 import torch
 import torch.fx
 
+from .exported import exported
 from .optional import require
 from .registry import register_backend
-from .torchscript import is_fixed, needs_gradients
 
 
 @register_backend
@@ -27,17 +27,17 @@ def onnxrt(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[
     require("onnxrt")
     import onnxruntime  # optional dependency
 
-    if needs_gradients(example_inputs):
-        raise ValueError("onnxrt computes no gradients: call it under torch.no_grad()")
-    if not is_fixed(gm, example_inputs):
+    program = exported(gm, example_inputs, "onnxrt")
+    if program is None:
         return gm.forward
-    model = _exported(gm, example_inputs)
+    model = _model(program)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = torch.get_num_threads()
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     names = [value.name for value in session.get_inputs()]
-    wanted = [_position(name, gm) for name in names]
+    given = list(program.graph_signature.user_inputs)
+    wanted = [given.index(name) for name in names]
 
     def run(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         arrays = {
@@ -49,26 +49,17 @@ def onnxrt(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[
     return run
 
 
-def _exported(gm: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> bytes:
-    """The graph as a serialised ONNX model; its inputs are called as the graph's."""
+def _model(exported_program: Any) -> bytes:
+    """The program as a serialised ONNX model; its inputs are called as the program's."""
     silence = io.StringIO()
-    names = [str(node.target) for node in gm.graph.find_nodes(op="placeholder")]
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(silence):
             warnings.simplefilter("ignore")
-            program = torch.onnx.export(
-                gm, tuple(value.detach() for value in inputs), dynamo=True, input_names=names,
-                verbose=False,
-            )  # fmt: skip
+            program = torch.onnx.export(exported_program, dynamo=True, verbose=False)
     finally:
         logging.disable(level)
     assert program is not None
     model: bytes = program.model_proto.SerializeToString()
     return model
-
-
-def _position(name: str, gm: torch.fx.GraphModule) -> int:
-    names = [str(node.target) for node in gm.graph.find_nodes(op="placeholder")]
-    return names.index(name)

@@ -20,6 +20,8 @@ class Optional(NamedTuple):
     modules: tuple[str, ...]
     install: str
     note: str
+    #: The package's name where it is not that of the first module.
+    distribution: str = ""
 
 
 OPTIONAL = {
@@ -33,6 +35,7 @@ OPTIONAL = {
         ("torch_tensorrt",), "pip install torch-tensorrt",
         "TensorRT on NVIDIA GPUs, through torch_tensorrt's own entry point",
     ),
+    "tvm": Optional(("tvm",), "pip install framejit[tvm]", "Apache TVM on the CPU", "apache-tvm"),
 }  # fmt: skip
 
 
@@ -68,8 +71,9 @@ def optional_backends() -> list[Availability]:
     for name, known in sorted(OPTIONAL.items()):
         text = missing(name)
         if text is None:
-            version = importlib.metadata.version(known.modules[0].replace("_", "-"))
-            rows.append(Availability(name, True, f"{known.note}, {known.modules[0]} {version}"))
+            distribution = known.distribution or known.modules[0].replace("_", "-")
+            version = importlib.metadata.version(distribution)
+            rows.append(Availability(name, True, f"{known.note}, {distribution} {version}"))
         else:
             rows.append(Availability(name, False, text))
     return rows
