@@ -513,6 +513,139 @@ def p040_operators_of_a_local_class(x):
 
 
 #: (program, graphs, operations captured)
+class Registry(type):
+    scale = 3
+
+    @property
+    def double(cls):
+        return cls.factor * 2
+
+    def times(cls, x):
+        return x * cls.factor
+
+    def __len__(cls):
+        return 5
+
+    def __getitem__(cls, index):
+        return cls.factor + index
+
+    def __iter__(cls):
+        yield cls.factor
+        yield cls.double
+
+    def __contains__(cls, item):
+        return item == cls.factor
+
+    def __getattr__(cls, name):
+        if name.startswith("made_"):
+            return name[5:]
+        raise AttributeError(name)
+
+
+class Counting(type):
+    made = 0
+
+    def __new__(mcs, name, bases, namespace):
+        mcs.made += 1
+        return super().__new__(mcs, name, bases, namespace)
+
+
+def p041_metaclass_with_methods(x):
+    class C(metaclass=Registry):
+        factor = 4
+
+        def use(self, x):
+            return x * self.factor
+
+    kinds = type(C) is Registry, isinstance(C, Registry), isinstance(C(), C), C.scale
+    return C().use(x) + C.double, C.times(x), kinds, len(C), C[1], list(C), 4 in C, C.made_late
+
+
+def p042_metaclass_comes_from_a_base(x):
+    class Base(metaclass=Registry):
+        factor = 2
+
+    class Derived(Base):
+        def use(self):
+            return x * type(self).double
+
+    try:
+        Derived().missing
+    except AttributeError as error:
+        return Derived().use(), Derived.__mro__[1] is Base, str(error)
+
+
+def p043_metaclass_over_a_break(x):
+    class C(metaclass=Registry):
+        factor = 4
+
+    y = C.times(x)
+    print(len(C))
+    return y + C.double, C.times(x)
+
+
+def p044_metaclass_that_counts(x):
+    class C(metaclass=Counting):
+        factor = 2
+
+    return x * C.factor + 1
+
+
+def p045_metaclass_made_by_the_program(x):
+    class Meta(type):
+        def triple(cls, x):
+            return x * 3
+
+    class C(metaclass=Meta):
+        pass
+
+    return C.triple(x), type(C) is Meta
+
+
+def p046_named_tuple_statement_with_methods(x):
+    class P(NamedTuple):
+        """A pair."""
+
+        a: torch.Tensor
+        b: float = 2.0
+
+        def total(self):
+            return self.a.sum() * self.b
+
+        @property
+        def first(self):
+            return self.a[0]
+
+    p = P(x)
+    q = p._replace(b=3.0)
+    u, v = q
+    return (
+        p.total(), q.total(), u * v, p.first, P._fields, P.__doc__, P._field_defaults,
+        isinstance(p, tuple), len(p), p._asdict()["b"], P.__annotations__["b"],
+    )  # fmt: skip
+
+
+def p047_named_tuple_statement_over_a_break(x):
+    class P(NamedTuple):
+        a: torch.Tensor
+        b: float = 2.0
+
+    p = P(x + 1)
+    print(P.__name__, p.b)
+    return p.a * p.b, p._fields, type(p).__name__
+
+
+def p048_named_tuple_with_a_wrong_default(x):
+    try:
+
+        class P(NamedTuple):
+            a: int = 1
+            b: int
+
+    except TypeError as error:
+        return x + 1, str(error)
+
+
 PROGRAMS = [
     (p001_class_write, 1, 3), (p002_class_count, 1, 1), (p003_class_sub, 1, 3),
     (p004_class_method_patch, 1, 1), (p005_deleting_a_class_attribute_that_is_missing, 1, 1),
@@ -530,6 +663,10 @@ PROGRAMS = [
     (p035_nested_classes, 1, 2), (p036_descriptor_behind_its_back, 1, 1),
     (p037_local_exception_leaves, 1, 2), (p038_local_class_is_pickled_by_name, 1, 1),
     (p039_lambda_and_partial_attributes, 1, 2), (p040_operators_of_a_local_class, 1, 4),
+    (p041_metaclass_with_methods, 1, 3), (p042_metaclass_comes_from_a_base, 1, 1),
+    (p043_metaclass_over_a_break, 2, 3), (p044_metaclass_that_counts, 1, 2),
+    (p045_metaclass_made_by_the_program, 1, 1), (p046_named_tuple_statement_with_methods, 1, 6),
+    (p047_named_tuple_statement_over_a_break, 2, 2), (p048_named_tuple_with_a_wrong_default, 1, 1),
 ]  # fmt: skip
 
 

@@ -297,16 +297,15 @@ f(torch.ones(3))
 ---
 Make the object outside and pass it in.
 === FJ0154 A class is made in a form that is not captured
-A class statement with a metaclass, keyword arguments or bases of another kind.
+Code of a metaclass or of a base class runs when the class is made: an enum, `__init_subclass__`.
 ---
-class Meta(type):
-    pass
+import enum
 
 @framejit.compile(backend="eager")
 def f(x):
-    class Local(metaclass=Meta):
-        scale = 2
-    return x * Local.scale
+    class Scale(enum.Enum):
+        DOUBLE = 2
+    return x * Scale.DOUBLE.value
 
 f(torch.ones(3))
 ---

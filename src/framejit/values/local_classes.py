@@ -18,6 +18,7 @@ import functools
 import inspect
 import sys
 import types
+import typing
 import weakref
 from typing import Any
 
@@ -181,11 +182,18 @@ class Making:
 @lookaside(builtins.__build_class__)
 def _build_class(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     body, title, *bases = [arg.realize() for arg in args]
-    if kwargs or not isinstance(body, FunctionValue):
+    if kwargs.keys() - {"metaclass"} or not isinstance(body, FunctionValue):
         raise GraphBreak("FJ0154", "a class statement with keyword arguments")
-    real_bases = tuple(_plain_base(space, base) for base in bases)
     text = str(title.as_python())
-    meta = abc.ABCMeta if any(type(base) is abc.ABCMeta for base in real_bases) else type
+    if any(getattr(base, "obj", None) is typing.NamedTuple for base in bases):
+        if kwargs or len(bases) > 1:
+            raise GraphBreak("FJ0154", "a named tuple with other bases")
+        bases = [space.load(space.class_source(_NAMED_TUPLE), _NAMED_TUPLE).realize()]
+        real_bases: tuple[type, ...] = (_NAMED_TUPLE,)
+        meta: Any = typing.NamedTupleMeta  # type: ignore[attr-defined]
+    else:
+        real_bases = tuple(_plain_base(space, base) for base in bases)
+        meta = _metaclass(space, kwargs.get("metaclass"), real_bases)
     request = body.inline(space, [], {})
     assert type(request) is CallRequest
     names: dict[str, Value] = {}
@@ -198,9 +206,50 @@ def _build_class(space: Space, args: list[Value], kwargs: dict[str, Value]) -> R
     return make_class(space, text, meta, real_bases, bases, names, cell)
 
 
+#: What `typing.NamedTuple` puts in its place among the bases of a class statement.
+_NAMED_TUPLE: type = typing._NamedTuple  # type: ignore[attr-defined]
+#: What a metaclass may not define itself: it would run when a class or an instance is made.
+_MAKING = (
+    "__new__", "__init__", "__prepare__", "__call__", "__setattr__", "__getattribute__", "mro",
+    "__instancecheck__", "__subclasscheck__", "__hash__", "__eq__",
+)  # fmt: skip
+
+
+def _metaclass(space: Space, given: Value | None, bases: tuple[type, ...]) -> Any:
+    """The metaclass of a class statement."""
+    meta: type = type
+    if given is not None:
+        given = given.realize()
+        if not isinstance(given, ClassValue) or not issubclass(given.cls, type):
+            raise GraphBreak("FJ0154", f"a {given.describe()} as a metaclass")
+        _check_metaclass(space, given.cls)
+        meta = given.cls
+    for base in bases:
+        if issubclass(type(base), meta):
+            meta = type(base)
+        elif not issubclass(meta, type(base)):
+            raise GraphBreak("FJ0154", "a class statement with metaclasses that do not fit")
+    return meta
+
+
+def _check_metaclass(space: Space, meta: type) -> None:
+    """GraphBreak unless a class of this metaclass is made as any other."""
+    if meta in (type, abc.ABCMeta):
+        return
+    known = space.known_value(meta)
+    if is_anonymous(meta) or (isinstance(known, ClassValue) and known.making is not None):
+        raise GraphBreak("FJ0154", f"the metaclass {meta.__qualname__} is made by the program")
+    for name in _MAKING:
+        found = space.class_attribute(meta, name)
+        if found is not None and found.owner not in (type, object, abc.ABCMeta):
+            raise GraphBreak("FJ0154", f"the metaclass {meta.__qualname__} has its own {name}")
+
+
 def _plain_base(space: Space, base: Value) -> type:
     """The real class, if nothing of its runs when a subclass is made."""
-    if not isinstance(base, ClassValue) or type(base.cls) not in (type, abc.ABCMeta):
+    if isinstance(base, ClassValue):
+        _check_metaclass(space, type(base.cls))
+    else:
         raise GraphBreak(
             "FJ0154", f"a class statement with a base of another kind ({base.describe()})"
         )
@@ -234,6 +283,8 @@ def make_class(
     making.cell = cell
     value = _new_class(space, template, making)
     slots = {n for n, raw in vars(template).items() if isinstance(raw, types.MemberDescriptorType)}
+    if _NAMED_TUPLE in real_bases:  # it makes something else of them
+        slots.update(("__annotations__", *template._fields))  # type: ignore[attr-defined]
     space.class_writes[template] = {
         name: v for name, v in names.items()
         if name not in slots and name not in ("__slots__", "__qualname__")
@@ -341,7 +392,7 @@ def class_from_parts(space: Space, args: list[Value]) -> Value:
     names.setdefault("__module__", ConstantValue(space.namespace().get("__name__")))
     parents = [base.realize() for base in space.items(bases)]
     real = tuple(_plain_base(space, base) for base in parents)
-    meta = abc.ABCMeta if any(type(base) is abc.ABCMeta for base in real) else type
+    meta = _metaclass(space, None, real)
     return make_class(space, str(title.as_python()), meta, real, parents, names, None)
 
 
