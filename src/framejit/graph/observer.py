@@ -172,10 +172,10 @@ def apart(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.shape != other.shape or one.stride() != other.stride():
         return False
     distance: Any = other.storage_offset() - one.storage_offset()
-    steps = sorted(zip(one.stride(), one.shape, strict=True), reverse=True)
-    if not all(type(n) is int for n in (distance, *one.shape, *one.stride())):
+    if not all(type(n) is int for n in (distance, *one.stride())):  # sizes may vary
         return False
-    return not _reaches(distance, [(step, size) for step, size in steps if size > 1])
+    pairs: list[Any] = [(step, size) for step, size in zip(one.stride(), one.shape, strict=True)]
+    return not _reaches(distance, sorted(pairs, key=lambda pair: -pair[0]))
 
 
 def _reaches(distance: int, steps: list[tuple[int, int]]) -> bool:
