@@ -90,6 +90,18 @@ def test_one_graph_and_equal_results(make):
     assert len(backend.graphs) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
+def test_explain_says_what_the_backend_saw(make):
+    model, inputs = make()
+    backend = CountingBackend()
+    with torch.no_grad():
+        explanation = framejit.explain(model, backend=backend)(**inputs)
+    assert explanation.graph_count == len(backend.graphs)
+    assert explanation.op_count == backend.ops and explanation.breaks == []
+    assert "class=\"captured\"" in explanation._repr_html_()
+
+
 def compare_training(model, inputs, backend, tolerance):
     """Two steps with and without compiling: losses, gradients and buffers are equal."""
     model.train()
