@@ -19,6 +19,7 @@ from framejit.graph.expressions import OPERATIONS, Tree
 from framejit.interpreter.frame import HandledValue
 from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
+from framejit.values.carried import CarriedSum
 from framejit.values.classes import ClassValue, NewMethodValue, SuperValue
 from framejit.values.constants import ConstantValue, OpaqueValue, PythonModuleValue
 from framejit.values.deques import DequeValue
@@ -237,6 +238,14 @@ def computed(out: Emitter, tree: Tree, truth: bool = False) -> ast.expr:
         return ast.Constant(bool(tree[1]) if truth else tree[1])
     operands = [computed(out, operand) for operand in tree[1:]]
     return call(out.constant(OPERATIONS[kind].compute, kind), *operands)
+
+
+@emits(CarriedSum)
+def _carried(out: Emitter, value: CarriedSum) -> ast.expr:
+    if value.value is not None:
+        return out.value(value.value)
+    total = ast.BinOp(out.value(value.base), ast.Add(), ast.Constant(value.step))
+    return out.keep(value, "sum", total)
 
 
 @emits(OpaqueValue)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import torch
 
 from framejit.values.base import Value
+from framejit.values.carried import with_known_class
 from framejit.values.objects import ObjectValue, instance_namespace
 from framejit.values.space import Space
 from framejit.values.tensors import TensorValue, has_flag
@@ -50,7 +51,7 @@ def module_member(space: Space, module: ObjectValue, name: str) -> Value | None:
 
 def module_setattr(space: Space, module: ObjectValue, name: str, value: Value) -> bool:
     """``Module.__setattr__`` for plain values and existing buffers; False: trace it."""
-    value = value.realize()
+    value = with_known_class(space, value)
     if isinstance(value, ObjectValue) and issubclass(value.cls, torch.nn.Module):
         return False
     if isinstance(value, TensorValue) and (

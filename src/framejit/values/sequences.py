@@ -17,6 +17,7 @@ import torch
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Raised, Value
+from framejit.values.carried import CarriedSum
 from framejit.values.keys import key_of
 from framejit.values.methods import (
     ContainerValue,
@@ -453,6 +454,8 @@ class TupleValue(SequenceValue):
     @property
     def is_constant(self) -> bool:  # type: ignore[override]
         for item in self.items:
+            if type(item) is CarriedSum and item.value is None:
+                return False
             if type(item) is LazyValue and item.value is None:
                 if not _plain(item.obj):
                     return False

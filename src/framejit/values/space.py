@@ -503,8 +503,13 @@ class Space:
 
     def binary(self, op: str, left: Value, right: Value, inplace: bool = False) -> Result:
         """``left op right`` (``op`` as in the source text, without the ``=`` of in-place forms)."""
+        from framejit.values.carried import carried_sum  # room-internal cycle
         from framejit.values.operators import binary  # room-internal cycle
 
+        if op in ("+", "-"):
+            carried = carried_sum(self, op, left, right)
+            if carried is not None:
+                return carried
         return binary(self, op, left.realize(), right.realize(), inplace, _REFLECTED[op])
 
     def unary(self, op: str, value: Value) -> Result:
