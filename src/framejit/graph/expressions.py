@@ -150,6 +150,38 @@ def _negated(tree: Tree) -> Tree:
     return tree[1] if tree[0] == "neg" else (tree[0], -tree[1])  # type: ignore[no-any-return]
 
 
+def ordered(tree: Tree) -> Tree:
+    """One form for computations that round alike: operands of + and * in a fixed order,
+    differences as sums, numbers as floats."""
+    kind = tree[0]
+    if kind == "load":
+        return tree
+    if kind in ("int", "float"):
+        return ("float", repr(float(tree[1])))
+    operands = [ordered(operand) for operand in tree[1:]]
+    if kind == "neg":
+        return _product(operands[0], _MINUS_ONE)
+    if kind == "sub":
+        kind, operands[1] = "add", _product(operands[1], _MINUS_ONE)
+    if kind == "mul":
+        return _product(*operands)
+    if kind == "add":
+        operands.sort(key=repr)
+    return (kind, *operands)
+
+
+_ONE, _MINUS_ONE = ("float", "1.0"), ("float", "-1.0")
+
+
+def _product(left: Tree, right: Tree) -> Tree:
+    left, right = sorted((left, right), key=repr)
+    if _ONE in (left, right):
+        return right if left == _ONE else left
+    if left[0] == right[0] == "float":
+        return ("float", repr(float(left[1]) * float(right[1])))
+    return ("mul", left, right)
+
+
 def symbols_of(tree: Tree) -> list[str]:
     """The names of the symbols in an expression, each once, in order."""
     if tree[0] == "load":

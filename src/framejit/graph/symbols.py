@@ -23,7 +23,7 @@ from .. import config
 from ..exc import MarkContradicted
 from ..source import Source
 from .bounds import Assumption, with_bounds
-from .expressions import NotExpressible, Tree, from_sympy, symbols_of
+from .expressions import NotExpressible, Tree, evaluate, from_sympy, symbols_of
 from .metadata import Limits
 
 #: Bounds at or beyond this are none.
@@ -79,6 +79,8 @@ def _environment() -> type[Any]:
         """PyTorch's, with names from a wider range: an input that varies in one run only shall not
         push aside the names of others, which are part of the keys of caches on disk."""
 
+        symbols: Symbols
+
         def _generate_unique_id(self, source_name: str) -> int:
             return unique_number(source_name, self.unique_ids)
 
@@ -104,6 +106,7 @@ class Symbols:
             allow_scalar_outputs=config.capture_scalar_outputs,
             allow_dynamic_output_shape_ops=config.capture_dynamic_output_shape_ops,
         )
+        self.env.symbols = self
         self.known: dict[str, Symbol] = {}
         #: The user's line for each guard of `env`, by position.
         self._lines: list[tuple[str, int] | None] = []
@@ -209,6 +212,24 @@ class Symbols:
         name = f"{source.name}.stride({dim})"
         self.known[name] = Symbol(name, source, "stride", dim)
         self._required.append(Assumption(("eq", ("load", name), tree), self.line()))
+
+    def decide(self, tree: Tree) -> bool:
+        """Whether a condition holds now, in Python's own arithmetic; assumed from then on."""
+        answer = bool(evaluate(tree, self._now(tree)))
+        self._required.append(Assumption(tree if answer else ("not", tree), self.line()))
+        return answer
+
+    def assume_value(self, tree: Tree) -> float:
+        """What a float is now, assumed to stay that."""
+        value = float(evaluate(tree, self._now(tree)))
+        same: Tree = ("eq", tree, ("float", value))
+        if value != value:
+            same = ("ne", tree, tree)
+        self._required.append(Assumption(same, self.line()))
+        return value
+
+    def _now(self, tree: Tree) -> dict[str, Any]:
+        return {name: self.value(name) for name in symbols_of(tree)}
 
     def poll(self) -> None:
         """Remember the user's line for the guards that came since the last call."""

@@ -134,8 +134,8 @@ class Policy:
             known.merge(value)
         if self.dynamic is False or name in self.pinned:
             return False
-        if type(value) is float and not math.isfinite(value):
-            return False
+        if type(value) is float and (value == 0 or not math.isfinite(value)):
+            return False  # 0.0 and -0.0 are equal and not the same
         if type(value) is int and abs(value) >= 1 << 62:
             return False
         if self.dynamic and argument and type(value) is int and value not in (0, 1):

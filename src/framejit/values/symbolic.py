@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from framejit.exc import GraphBreak
-from framejit.graph.expressions import NotExpressible, Tree, symbols_of
+from framejit.graph.expressions import NotExpressible, Tree, ordered, symbols_of
 from framejit.graph.metadata import Example
 from framejit.source import Source
 from framejit.values.base import Value
@@ -59,13 +59,31 @@ class SymbolicValue(Value):
 
     def as_python(self) -> Any:
         """The number as it is now; assumed to stay that."""
+        if type(self.sym) is torch.SymFloat:
+            tree = self._float_tree()
+            value = tree and symbols_behind(self.sym).assume_value(tree)
+            if value is not None:
+                return value
         return _decided(lambda: self.python_type()(self.sym))
+
+    def _float_tree(self) -> Tree | None:
+        """The computation of a float, for decisions as IEEE arithmetic makes them."""
+        symbols = symbols_behind(self.sym)
+        try:
+            tree = self.exact or symbols.tree(self.sym)
+        except NotExpressible:
+            return None
+        return tree if all(name in symbols.known for name in symbols_of(tree)) else None
 
     def fixed(self) -> ConstantValue:
         """The same as a constant."""
         return ConstantValue(self.as_python())
 
     def truth(self, space: Space) -> bool:
+        if type(self.sym) is torch.SymFloat:
+            tree = self._float_tree()
+            if tree is not None:
+                return symbols_behind(self.sym).decide(("ne", tree, ("float", 0.0)))
         answer = bool(_decided(lambda: bool(self.sym)))
         space.builder.symbols.poll()
         return answer
@@ -89,6 +107,11 @@ class SymbolicValue(Value):
 
     def __repr__(self) -> str:
         return f"<symbolic {self.sym}>"
+
+
+def symbols_behind(number: Any) -> Any:
+    """The `Symbols` that a symbolic number belongs to."""
+    return number.node.shape_env.symbols
 
 
 def _decided(question: Callable[[], Any]) -> Any:
@@ -178,6 +201,7 @@ _EXACT = {
     math.trunc: "trunc", torch.sym_float: "to_float", torch.sym_max: "max", torch.sym_min: "min",
     _square_root: "sqrt", _int: "trunc",
 }  # fmt: skip
+_COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 
 
@@ -207,6 +231,10 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
         return None  # the sign of zero, and rounding
     if floats and any(isinstance(n, float) and not math.isfinite(n) for n in numbers):
         return None
+    if floats and _EXACT.get(function) in _COMPARISONS:
+        answer = _compared(space, _EXACT[function], operands)
+        if answer is not None:
+            return answer
     try:
         result = function(*numbers)
     except Exception as error:
@@ -225,7 +253,31 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
             if name is None:
                 return None
             exact = (name, *[_tree(space, operand) for operand in operands])
+            if not _is_as_written(space, result, exact):
+                return None
+    elif floats:
+        return None
     return symbolic_value(space, result, exact)
+
+
+def _compared(space: Space, name: str, operands: list[Value]) -> Value | None:
+    """A comparison with floats, as it comes out now: sympy takes floats for real numbers, of which
+    none differs from itself and one more is always greater. None if it depends on data."""
+    symbols = space.builder.symbols
+    tree = (name, *[_tree(space, operand) for operand in operands])
+    if any(symbol not in symbols.known for symbol in symbols_of(tree)):
+        return None
+    return ConstantValue(symbols.decide(tree))
+
+
+def _is_as_written(space: Space, result: Any, exact: Tree) -> bool:
+    """Whether sympy has kept the order of a computation with floats, which decides how it is
+    rounded: compilers compute what sympy made of it."""
+    try:
+        made = space.builder.symbols.tree(result)
+    except NotExpressible:
+        return False
+    return ordered(made) == ordered(exact)
 
 
 def _plain_power(numbers: list[Any], floats: bool) -> bool:

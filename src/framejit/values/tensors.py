@@ -163,8 +163,9 @@ class TensorValue(Value):
         if name in _VIEW_ATTRIBUTES:
             return graph_call(space, getattr, [self, ConstantValue(name)], {})
         if name == "is_leaf":
-            if self.node is None:
-                return self._asked(space, _is_leaf)
+            asked = None if self.obj is None else self._asked(space, _is_leaf)
+            if asked is not None and self.node is None:
+                return asked
             return ConstantValue(bool(self.fake(space).is_leaf))
         if name == "grad":
             if self.assigned_grad is not None:
