@@ -12,8 +12,7 @@ import copy
 import gc
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
@@ -62,34 +61,30 @@ def twin(iterator: Any, known: dict[int, Any] | None = None) -> Iterator[Any]:
     return made  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True)
-class Ahead:
+class Ahead(NamedTuple):
     """Looks at so many elements behind the first ``distance``; at fewer when the iterator ends."""
 
     distance: int
-    count: int
+    length: int
 
-    @property
-    def __name__(self) -> str:
+    def __repr__(self) -> str:
         """For messages: ``upcoming[1:3](local 'it')[0]``."""
-        return f"upcoming[{self.distance}:{self.distance + self.count}]"
+        return f"upcoming[{self.distance}:{self.distance + self.length}]"
 
     def __call__(self, iterator: Any) -> tuple[Any, ...]:
-        return tuple(itertools.islice(twin(iterator), self.distance, self.distance + self.count))
+        return tuple(itertools.islice(twin(iterator), self.distance, self.distance + self.length))
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """One of the iterators that a zip or enumerate takes from."""
 
-    index: int
+    number: int
 
-    @property
-    def __name__(self) -> str:
-        return f"part {self.index} of "
+    def __repr__(self) -> str:
+        return f"part {self.number} of "
 
     def __call__(self, iterator: Any) -> Any:
-        return _parts(iterator)[self.index]
+        return _parts(iterator)[self.number]
 
 
 _END = object()

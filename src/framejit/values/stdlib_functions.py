@@ -134,6 +134,11 @@ class _Cached(NamedTuple):
     def __call__(self, function: Any) -> Any:
         return function(*self.args, **dict(self.kwargs))
 
+    def __repr__(self) -> str:
+        """For messages: ``cached[3](global 'table')``."""
+        named = [f"{name}={value!r}" for name, value in self.kwargs]
+        return f"cached[{', '.join([*map(repr, self.args), *named])}]"
+
 
 class CachedFunctionValue(Value):
     """A function under ``functools.lru_cache``; ``function`` is set on one made while capturing.
