@@ -169,13 +169,6 @@ def random_seed(w):
 
 
 @row(NEEDED)
-def function_mode_attribute(w):
-    mode = Double()
-    w.enter(mode)
-    return lambda x: torch.sin(x), (X,), lambda: setattr(mode, "factor", 5)
-
-
-@row(NEEDED)
 def backend_flag_read(w):
     w.undo(setattr, torch.backends.mkldnn, "enabled", torch.backends.mkldnn.enabled)
     return (
