@@ -37,6 +37,10 @@ argument("is_none_only", NEEDED, lambda x, k: x if k is None else x * 2, lambda:
 argument("is_none_of_ints", ALLOWED, lambda x, k: x if k is None else x * 2, lambda: 1, lambda: 2)
 argument("truth_of_int", ALLOWED, lambda x, k: x if k else x * 2, lambda: 1, lambda: 2)
 argument("type_of", NEEDED, lambda x, k: x if isinstance(k, int) else -x, lambda: 1, lambda: 1.5)
+argument("range_equal", NEEDED, lambda x, k: x * k.stop, lambda: range(0, 5, 2),
+         lambda: range(0, 6, 2))  # fmt: skip
+argument("frozenset_order", NEEDED, lambda x, k: (x + 1, list(k)), lambda: frozenset([8, 16]),
+         lambda: frozenset([16, 8]))  # fmt: skip
 argument("list_length", NEEDED, lambda x, k: x * len(k), lambda: [1, 2], lambda: [1, 2, 3])
 argument("list_length_only", FREE, lambda x, k: x * len(k), lambda: [1, 2], lambda: [3, 4])
 argument("list_one_element", FREE, lambda x, k: x * k[0], lambda: [1, 2], lambda: [1, 9])

@@ -469,6 +469,13 @@ static bool equals_full(PyObject* value, PyObject* expected) {
   }
   int equal = PyObject_RichCompareBool(value, expected, Py_EQ);
   if (equal < 0) PyErr_Clear();
+  if (equal == 1 && PyRange_Check(value)) {  // range(0, 5, 2) == range(0, 6, 2), and their stops differ
+    for (const char* name : {"start", "stop", "step"}) {
+      Ref left = Ref::steal(PyObject_GetAttrString(value, name));
+      Ref right = Ref::steal(PyObject_GetAttrString(expected, name));
+      if (!left || !right || !equals_full(left.get(), right.get())) return PyErr_Clear(), false;
+    }
+  }
   if (equal == 1 && PyAnySet_CheckExact(value)) return elements_equal(value, expected);
   return equal == 1;
 }

@@ -416,6 +416,8 @@ def _wrap_identity(space: Space, source: Source, obj: Any) -> Value:
 def _wrap_frozenset(space: Space, source: Source, obj: Any) -> Value:
     if all(type(item) in PURE_TYPES or isinstance(item, (enum.Enum, type)) for item in obj):
         space.guard(source, "EQUALS_MATCH", obj)
+        if len(obj) > 1:  # equal ones may list their elements in another order
+            space.guard(source.child("call", tuple), "EQUALS_MATCH", tuple(obj))
     else:
         space.guard(source, "ID_MATCH", obj)
     return ConstantValue(obj, source)
