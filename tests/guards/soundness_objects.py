@@ -578,6 +578,24 @@ def metaclass_call(w):
     return lambda x: x * cls(), (X,), lambda: setattr(meta, "__call__", lambda cls: 3)
 
 
+@row(FREE)
+def class_doc(w):
+    class Named:
+        """Old."""
+
+    obj = Named()
+    return lambda x: (x + 1, type(obj).__doc__), (X,), lambda: setattr(Named, "__doc__", "New")
+
+
+@row(NEEDED)
+def class_module(w):
+    class Named:
+        pass
+
+    obj = Named()
+    return lambda x: (x + 1, type(obj).__module__), (X,), lambda: setattr(Named, "__module__", "m")
+
+
 @row(NEEDED)
 def class_name(w):
     cls = fresh_class()

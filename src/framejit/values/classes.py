@@ -45,7 +45,9 @@ _TYPE_CONSTANTS = frozenset(
     ]
 )
 #: Those of them that can be assigned.
-_TYPE_FIELDS = frozenset(["__name__", "__qualname__", "__bases__", "__mro__"])
+_TYPE_FIELDS = frozenset(
+    ["__name__", "__qualname__", "__module__", "__doc__", "__bases__", "__mro__"]
+)
 
 
 class ClassValue(Value):
