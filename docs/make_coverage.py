@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import ast
-import sys
 from pathlib import Path
+
+from pages import write_or_check
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tests" / "language" / "names.py"
@@ -69,14 +70,5 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
-    """Write the page, or check it."""
-    text = page()
-    if "--check" in sys.argv:
-        return int(not PAGE.exists() or PAGE.read_text() != text)
-    PAGE.write_text(text)
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(write_or_check(PAGE, page()))
