@@ -49,7 +49,7 @@ def message(program: str, name: str) -> str:
         try:
             exec(compile(program, name, "exec"), {"__name__": "example"})
         except Exception as error:
-            return re.sub(r'(?<=")/[^"]*/(?=[^"/]*")|(?<=\s)/\S*/site-packages/', "", str(error))
+            return re.sub(r"(?<![\w.:/])/(?:[^/\s]+/)+(?=\w)", "", str(error))
     return CAPTURED
 
 
