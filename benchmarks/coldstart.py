@@ -48,6 +48,7 @@ print(json.dumps({"seconds": seconds, "difference": difference, "imported": slow
 def child(mode: str, path: Path, layers: int, cache: str | None = None) -> dict[str, object]:
     """One process; ``cache`` is an empty folder for Inductor's files."""
     environment = dict(os.environ, OMP_NUM_THREADS="1")
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # byte code is there once it is installed
     if cache is not None:
         environment |= {"TORCHINDUCTOR_CACHE_DIR": cache, "CXX": "/bin/false"}
     here = str(Path(__file__).parent)

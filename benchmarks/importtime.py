@@ -5,6 +5,7 @@ Seconds in fresh processes, medians of 5, in turn.
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -19,12 +20,12 @@ CODE = "import torch, time; t = time.perf_counter(); import {}; print(time.perf_
 
 def seconds(module: str) -> float:
     """Seconds of importing ``module`` in a new process that has imported torch."""
+    environment = dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # byte code is there once it is installed
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CODE.format(module)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+        capture_output=True, text=True, check=True, env=environment,
+    )  # fmt: skip
     return float(done.stdout)
 
 

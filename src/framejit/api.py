@@ -8,6 +8,7 @@ imports it but the package's front door.
 from __future__ import annotations
 
 import os
+import threading
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -19,9 +20,9 @@ from framejit import directives
 from framejit.callables import (
     Compiler,
     compile_callable,
+    compiled_function_of,
     compilers,
     disable_module,
-    keep_in_package,
     new_compiler,
     original_module,
     supported,
@@ -71,7 +72,8 @@ def compile(
         options: Options for the backend; not together with ``mode``.
         disable: Return ``model`` as it is.
         package: A file of compiled code (`load_package`). What is there and fits is used, a warning
-            says why it is not; what is compiled besides is added when the process ends.
+            says why it is not; what is compiled besides is added when the process ends. Several
+            objects may share a file (see also `packaged`).
 
     Returns:
         The same kind of object. A function keeps its name, signature and docstring; a module is an
@@ -85,8 +87,13 @@ def compile(
     )
     def compiled(model: Any) -> Any:
         made = _compile(_required(model), settings)
-        if package is not None:
-            keep_in_package(made, package)
+        inner = compiled_function_of(made)
+        if package is not None and inner is not None:
+            from framejit.package import package_file  # not needed by programs without packages
+
+            package_file(package).add(inner)
+        elif inner is not None and (block := packaged._innermost()) is not None:
+            block._add(inner)
         return made
 
     if model is None:
@@ -299,6 +306,55 @@ def load_package(
     made = compile(model, **settings)
     made.load_package(path, key=key, skip_source_check=skip_source_check)
     return made
+
+
+class packaged:
+    """Keep everything that is compiled in a block (by `compile`) in one package, at ``path``.
+
+    ``with packaged(path): ...``: what the file holds for an object is used, as with
+    ``compile(package=path)``; objects of one name are told apart by the order in which they are
+    compiled. When the block ends, and again when the process ends, what was compiled besides is
+    written; a block that raises writes nothing. With ``key`` the file is signed, and read only if
+    it was signed with it. ``skip_source_check`` as in `load_package`. A file that does not fit is
+    not used, with a warning. Raises exc.PackageError if the file cannot be written.
+    """
+
+    _blocks = threading.local()
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        key: bytes | None = None,
+        skip_source_check: bool = False,
+    ) -> None:
+        self._path, self._key, self._skip = path, key, skip_source_check
+        self._alive: list[Any] = []
+
+    @classmethod
+    def _innermost(cls) -> packaged | None:
+        """The block that this thread is in."""
+        entered: list[packaged] = cls._blocks.__dict__.setdefault("entered", [])
+        return entered[-1] if entered else None
+
+    def __enter__(self) -> packaged:
+        from framejit.package import package_file  # not needed by programs without packages
+
+        self._file = package_file(self._path, self._key)
+        self._innermost()
+        self._blocks.entered.append(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        self._blocks.entered.remove(self)
+        if kind is None:
+            self._file.save_news()
+        self._alive.clear()
+
+    def _add(self, compiled: Any) -> None:
+        """Take a compiled function into the package."""
+        self._alive.append(compiled)  # it may be gone before the block ends
+        self._file.add(compiled, self._skip)
 
 
 def original(compiled: Any) -> Any:

@@ -8,7 +8,6 @@ Next room: api.
 
 from __future__ import annotations
 
-import atexit
 import copy
 import functools
 import os
@@ -20,7 +19,6 @@ from typing import Any
 
 import torch
 
-from framejit.exc import PackageError
 from framejit.native import CompiledFunction
 from framejit.peer import is_machinery
 from framejit.regions import disabled_function
@@ -121,7 +119,7 @@ class CompiledCallable(CompiledFrame):
         """
         from framejit import package  # not needed by programs without packages
 
-        package.save(path, self, self._live_module(), self.settings.stable, key)
+        package.save(path, [self.member()], key)
 
     def load_package(
         self,
@@ -139,13 +137,17 @@ class CompiledCallable(CompiledFrame):
         """
         from framejit import package  # not needed by programs without packages
 
-        package.load(
-            path, self, self._live_module(), self.settings.stable, key, skip_source_check
-        )
+        member = self.member()
+        reader = package.opened(path, key)
+        package.load(reader, package.rows_for(reader, member), member, skip_source_check)
         return self
 
-    def _live_module(self) -> torch.nn.Module | None:
-        return None if self.module is None else self.module()
+    def member(self) -> Any:
+        """What packages are told of it."""
+        from framejit.package import Member  # not needed by programs without packages
+
+        module = None if self.module is None else self.module()
+        return Member(self, module, self.settings.stable)
 
     @property
     def __code__(self) -> types.CodeType:
@@ -214,31 +216,20 @@ def _compile_call(call: Any, settings: Settings) -> CompiledCallable:
     return compiled
 
 
-def keep_in_package(compiled: Any, path: str | os.PathLike[str]) -> None:
-    """Use a package if there is one; write what was compiled besides when the process ends."""
-    if not hasattr(compiled, "load_package"):
-        raise TypeError("package= needs a function or a module, not a functools.partial [FJ0210]")
-    try:
-        if os.path.exists(path):
-            compiled.load_package(path)
-    except PackageError as error:
-        messages.warn_package_refused(str(error))
-    inner: Any = compiled
-    if isinstance(compiled, torch.nn.Module):
-        inner = _call_behind(compiled)
-    frame: Any = getattr(inner, "__func__", inner)
-    known = weakref.ref(frame)
-
-    def save_at_exit() -> None:
-        alive = known()
-        if alive is not None and alive.compiler.compiled_anew:
-            try:
-                alive.save_package(path)
-            except PackageError as error:
-                messages.warn_package_refused(str(error))
-
-    atexit.register(save_at_exit)
-    weakref.finalize(frame, atexit.unregister, save_at_exit)
+def compiled_function_of(compiled: Any) -> CompiledCallable | None:
+    """The compiled function behind whatever `compile_callable` made; None on a release of Python
+    for which nothing is compiled."""
+    while not isinstance(compiled, CompiledCallable):
+        if isinstance(compiled, torch.nn.Module):
+            call: Any = type(compiled).__call__
+            compiled = getattr(call, "__func__", None)
+        elif isinstance(compiled, types.MethodType):
+            compiled = compiled.__func__
+        elif type(compiled) is functools.partial:
+            compiled = compiled.func
+        else:
+            return None
+    return compiled
 
 
 def _python_function(target: Callable[..., Any]) -> types.FunctionType:
@@ -356,14 +347,9 @@ def _slots(cls: type) -> list[str]:
     return [name for name in names if name not in ("__dict__", "__weakref__")]
 
 
-def _call_behind(module: torch.nn.Module) -> CompiledCallable:
-    call: Any = type(module).__call__
-    found: CompiledCallable = call.__func__
-    return found
-
-
 def _save_module(self: Any, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
-    _call_behind(self).save_package(path, key=key)
+    call: Any = compiled_function_of(self)
+    call.save_package(path, key=key)
 
 
 def _load_module(
@@ -373,7 +359,8 @@ def _load_module(
     key: bytes | None = None,
     skip_source_check: bool = False,
 ) -> Any:
-    _call_behind(self).load_package(path, key=key, skip_source_check=skip_source_check)
+    call: Any = compiled_function_of(self)
+    call.load_package(path, key=key, skip_source_check=skip_source_check)
     return self
 
 

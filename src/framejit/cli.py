@@ -238,38 +238,50 @@ def _works() -> None:
 
 
 def _show(options: argparse.Namespace) -> int:
-    for line in _lines(Reader(options.path), options.guards):
-        print(line)
+    reader = Reader(options.path)
+    try:
+        lines = list(_lines(reader, options.guards))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise reader.damaged(f"its manifest is not right ({error})") from error
+    print("\n".join(lines))
     return 0
 
 
 def _lines(reader: Any, guards: bool) -> Iterator[str]:
-    manifest = reader.manifest
-    made_for, settings = manifest["object"], manifest["settings"]
+    for name, value in reader.manifest["environment"].items():
+        if value:
+            yield f"{name}: {value}"
+    for row in reader.manifest["objects"]:
+        yield from _object_lines(row, guards)
+    sizes = reader.part_sizes
+    yield f"{len(sizes)} parts, {sum(sizes.values())} bytes"
+    yield from (f"  {size:>10}  {name}" for name, size in sizes.items())
+
+
+def _object_lines(row: Any, guards: bool) -> Iterator[str]:
+    made_for, settings = row["object"], row["settings"]
     yield f"{made_for['kind']} {made_for['module']}.{made_for['name']}{made_for['signature']}"
     yield f"  backend {settings['backend']}" + "".join(
         f", {name}={value!r}"
         for name, value in settings.items()
         if name not in ("backend", "options") and value not in (None, False)
     )
-    for name, value in manifest["environment"].items():
-        if value:
-            yield f"  {name}: {value}"
-    for frame in manifest["frames"]:
-        yield f"{frame['name']} ({frame['file']}:{frame['line']})"
+    for frame in row["frames"]:
+        yield f"  {frame['name']} ({frame['file']}:{frame['line']})"
         if frame["skipped"]:
-            yield f"  plain Python: {frame['skipped']}"
-        for row in frame["entries"]:
+            yield f"    plain Python: {frame['skipped']}"
+        for entry in frame["entries"]:
             graph = "no graph"
-            if row["backend"] is not None:
-                ready = "compiled" if row["artifact"] is not None else "to be compiled on loading"
-                graph = f"a graph of {row['operations']} operations, {ready}"
-            yield f"  entry {row['label']}: {len(row['guards'])} guards, {graph}"
+            if entry["backend"] is not None:
+                ready = "to be compiled on loading" if entry["artifact"] is None else "compiled"
+                graph = f"a graph of {entry['operations']} operations, {ready}"
+            yield f"    entry {entry['label']}: {len(entry['guards'])} guards, {graph}"
             if guards:
-                yield from (f"    {guard}" for guard in row["guards"])
-    sizes = reader.part_sizes
-    yield f"{len(sizes)} parts, {sum(sizes.values())} bytes"
-    yield from (f"  {size:>10}  {name}" for name, size in sizes.items())
+                yield from (f"      {guard}" for guard in entry["guards"])
+    varied = profile.show(profile.Profile.of(row["profile"]))
+    if varied:
+        yield "  what varied:"
+        yield from (f"    {line}" for line in varied.splitlines())
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -82,6 +82,9 @@ class Break(NamedTuple):
 class Library(Protocol):
     """Entries that were compiled in another process and wait to be used (package room)."""
 
+    #: What varied there.
+    profile: profile.Profile
+
     def attach(self, compiled: CompiledFrame) -> None:
         """``compiled`` is new: are there entries for it?"""
 
@@ -136,7 +139,9 @@ class CompiledFrame(native.CompiledFunction):
             target = self.target
             module = str(target.namespace.get("__name__"))
             self.profile_key = profile.frame_key(target.code, module, target.place)
-            profile.start(self.profile_key, self.policy.seen)
+            library = self.compiler.library
+            told = None if library is None else library.profile
+            profile.start(self.profile_key, self.policy.seen, told)
 
     def recode(self, function: types.FunctionType) -> None:
         """It stands for other code than before; the entries are gone already."""
@@ -220,9 +225,9 @@ class Compiler:
         self.hook_context.clear()
 
     @property
-    def compiled_anew(self) -> bool:
-        """Whether there are entries that no package brought."""
-        return any(
+    def compiled_anew(self) -> int:
+        """How many entries no package has brought."""
+        return sum(
             isinstance(origin, Origin)
             for frame in self.frames()
             for origin in frame.origins.values()

@@ -101,10 +101,13 @@ def test_three_hundred_damages(original, tmp_path):
             offset=m["parts"][1]["offset"], size=m["parts"][1]["size"]
         ),
         lambda m: m.update(parts=None),
-        lambda m: m.update(frames=None),
-        lambda m: m.update(object={}),
+        lambda m: m.update(objects=None),
+        lambda m: m.update(objects=[{}]),
+        lambda m: m["objects"][0].update(object={}),
+        lambda m: m["objects"][0].update(frames=None),
+        lambda m: m["objects"][0].update(profile=[]),
         lambda m: m.update(environment={}),
-        lambda m: m.update(sources=[{}]),
+        lambda m: m["objects"][0].update(sources=[{}]),
         lambda m: m.update(size=0),
         lambda m: m.clear(),
     ],
@@ -131,7 +134,7 @@ def test_foreign_and_newer_files(original, tmp_path):
     header = bytearray(original)
     header[8] = 99
     path.write_bytes(header)
-    with pytest.raises(PackageError, match="has format 99; this framejit reads 1"):
+    with pytest.raises(PackageError, match="has format 99; this framejit reads 2"):
         framejit.compile(victim, backend="eager").load_package(path)
     refused(tmp_path / "missing")
     refused(tmp_path)

@@ -24,7 +24,7 @@ from typing import Any
 from framejit.exc import PackageError
 
 MAGIC = b"framejit"
-FORMAT = 1
+FORMAT = 2
 _HEADER = struct.Struct("<8sIIQ32s32s")  # magic, format, signed, length, checksum, signature
 _ALIGNMENT = 64
 _MANIFEST_LIMIT = 1 << 28

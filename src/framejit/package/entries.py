@@ -64,8 +64,6 @@ def encode_entry(
     Raises Unsaveable.
     """
     origin = compiled.origins.get(id(entry))
-    if isinstance(origin, WaitingEntry):
-        return origin.copied(label)
     plan = compiled.plans.get(id(entry))
     if plan is None or origin is None:
         raise Unsaveable("an entry whose origin is not known")
@@ -267,12 +265,7 @@ class WaitingEntry:
 
     def copied(self, label: str) -> tuple[Json, dict[str, bytes]]:
         """Row and parts for another package."""
-        parts = {}
-        for name in self.reader.part_sizes:
-            kind, number, *rest = name.split(" ")
-            if number == self.label and kind in _PART_KINDS:
-                parts[" ".join([kind, label, *rest])] = bytes(self.reader.part(name))
-        return {**self.row, "label": label}, parts
+        return copied_entry(self.reader, self.row, label)
 
     def bind(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
         """The entry, if its guards hold for ``slots``; else None.
@@ -377,6 +370,16 @@ class WaitingEntry:
 
 
 _PART_KINDS = frozenset({"entry", "code", "graph", "constants", "artifact"})
+
+
+def copied_entry(reader: Reader, row: Json, label: str) -> tuple[Json, dict[str, bytes]]:
+    """Row and parts of a saved entry under another label."""
+    parts = {}
+    for name in reader.part_sizes:
+        kind, number, *rest = name.split(" ")
+        if number == row["label"] and kind in _PART_KINDS:
+            parts[" ".join([kind, label, *rest])] = bytes(reader.part(name))
+    return {**row, "label": label}, parts
 
 
 def _input(

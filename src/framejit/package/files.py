@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import types
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import torch
 
@@ -19,144 +20,240 @@ from framejit.guards.texts import TensorText
 from framejit.package import container, naming
 from framejit.package.container import Reader
 from framejit.package.data import Codes, Home, Json, Unsaveable
-from framejit.package.entries import WaitingEntry, encode_entry
+from framejit.package.entries import WaitingEntry, copied_entry, encode_entry
 from framejit.package.identity import (
     changed_sources,
     check_environment,
-    check_identity,
+    check_signature,
     environment,
     identity_of,
+    is_made_for,
+    shown,
 )
 from framejit.package.library import LoadedPackage, frame_key
 from framejit.report import messages
+from framejit.shapes import profile
 from framejit.source import Source
 
 Path = str | os.PathLike[str]
 
 
+class Member(NamedTuple):
+    """A compiled object: what is saved, or loaded into."""
+
+    root: CompiledFrame
+    module: torch.nn.Module | None
+    settings: Json
+
+    @property
+    def function(self) -> Any:
+        """The Python function that is compiled."""
+        if self.root.function is None:
+            raise PackageError("only a compiled function or module can be saved or loaded")
+        return self.root.function
+
+    @property
+    def identity(self) -> Json:
+        """What the package says about it."""
+        return identity_of(self.function, self.module)
+
+
 def save(
     path: Path,
-    root: CompiledFrame,
-    module: torch.nn.Module | None,
-    settings: Json,
+    members: Iterable[Member],
     key: bytes | None = None,
+    others: Iterable[tuple[Reader, Json]] = (),
 ) -> None:
-    """Write every entry of ``root``'s compiler into one file, at once or not at all.
+    """Write every entry of the compilers of ``members`` into one file, at once or not at all.
 
-    Entries that no other process could use are left out with a warning that says why. Raises
-    PackageError when nothing is left to be saved or the file cannot be written.
+    ``others`` are objects of an opened package that stay in it. Entries that no other process could
+    use are left out with a warning that says why. Raises PackageError when nothing is left to be
+    saved or the file cannot be written.
     """
-    function = _function_of(root)
-    compiler = root.compiler
-    home = _home(function, module)
-    library = compiler.library
-    loaded = library if isinstance(library, LoadedPackage) else None
-    codes = loaded.codes() if loaded is not None else Codes()
-    frames: dict[str, dict[str, Any]] = {}
-    parts: dict[str, bytes] = {}
-    sources: dict[tuple[str, str, str], Json] = {}
-    refused: list[str] = []
-    count = 0
-
-    def add(frame_row: dict[str, Any], row: Json, made: dict[str, bytes]) -> None:
-        frames.setdefault(frame_row["key"], frame_row)["entries"].append(row)
-        parts.update(made)
-
-    for compiled in compiler.frames():
-        target = compiled.target
-        frame_row: dict[str, Any] = {
-            "key": frame_key(target, home), "name": target.name, "line": target.line,
-            "file": os.path.basename(target.code.co_filename), "entries": [], "skipped": "",
-        }  # fmt: skip
-        if compiled.skipped == NO_OPERATION:
-            frames.setdefault(frame_row["key"], frame_row | {"skipped": compiled.skipped})
-        for entry in compiled.entries:
-            try:
-                row, made = encode_entry(compiled, entry, str(count), home, codes)
-            except Unsaveable as error:
-                refused.append(f"{target.name}: it refers to {error}")
-                continue
-            count += 1
-            add(frame_row, row, made)
-            origin = compiled.origins.get(id(entry))
-            if not isinstance(origin, WaitingEntry) and origin is not None:
-                _note_sources(origin.executed, sources)
-    if loaded is not None:
-        for row in loaded.reader.manifest["sources"]:
-            sources.setdefault((row["module"], row["name"], row["hash"]), row)
-        for _, frame, waiting in loaded.unused():
-            row, made = waiting.copied(str(count))
-            count += 1
-            add(frame | {"entries": []}, row, made)
-    if refused:
-        messages.warn_not_saved(str(path), refused)
-    if not count:
-        why = f": {refused[0]}" if refused else "; call the compiled object first"
+    _checked_path(path)
+    _checked_key(key)
+    out = _Output()
+    rows = [out.member(member) for member in members]
+    rows += [out.copied(reader, row) for reader, row in others]
+    if out.refused:
+        messages.warn_not_saved(str(path), out.refused)
+    if not out.count:
+        why = f": {out.refused[0]}" if out.refused else "; call the compiled object first"
         raise PackageError(f"there is nothing to save in {path}{why}")
-    manifest = {
-        "format": container.FORMAT,
-        "environment": environment(),
-        "devices": _devices(compiler, loaded),
-        "object": identity_of(function, module),
-        "settings": settings,
-        "frames": list(frames.values()),
-        "sources": list(sources.values()),
-        "codes": codes.rows,
-    }
+    manifest = {"format": container.FORMAT, "environment": environment(), "objects": rows}
     try:
-        container.write(path, manifest, parts, key)
+        container.write(path, manifest, out.parts, key)
     except OSError as error:
         raise PackageError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def load(
-    path: Path,
-    root: CompiledFrame,
-    module: torch.nn.Module | None,
-    settings: Json,
-    key: bytes | None = None,
-    skip_source_check: bool = False,
-) -> None:
-    """Let ``root`` use the entries of a package. Raises PackageError; then nothing has changed."""
-    function = _function_of(root)
+class _Output:
+    """The parts of a package that is being made; ``count`` numbers its entries."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, bytes] = {}
+        self.refused: list[str] = []
+        self.count = 0
+
+    def entry(self, row: Json, made: dict[str, bytes]) -> Json:
+        self.parts.update(made)
+        self.count += 1
+        return row
+
+    def member(self, member: Member) -> Json:
+        """A row of the manifest: one compiled object."""
+        compiler = member.root.compiler
+        home = _home(member)
+        library = compiler.library
+        loaded = library if isinstance(library, LoadedPackage) else None
+        codes = loaded.codes() if loaded is not None else Codes()
+        frames: dict[str, dict[str, Any]] = {}
+        sources: dict[tuple[str, str, str], Json] = {}
+        varied = profile.Profile()
+        if loaded is not None:
+            varied.merge(loaded.profile)
+        for compiled in compiler.frames():
+            target = compiled.target
+            frame_row: dict[str, Any] = {
+                "key": frame_key(target, home), "name": target.name, "line": target.line,
+                "file": os.path.basename(target.code.co_filename), "entries": [], "skipped": "",
+            }  # fmt: skip
+            if compiled.skipped == NO_OPERATION:
+                frames.setdefault(frame_row["key"], frame_row | {"skipped": compiled.skipped})
+            facts = profile.facts_of(compiled.policy.seen)
+            if facts and compiled.profile_key:
+                varied.add(compiled.profile_key, facts)
+            for entry in compiled.entries:
+                origin = compiled.origins.get(id(entry))
+                try:
+                    if not isinstance(origin, WaitingEntry):
+                        made = encode_entry(compiled, entry, str(self.count), home, codes)
+                    elif loaded is not None and origin.reader is loaded.reader:
+                        made = origin.copied(str(self.count))
+                    else:
+                        raise Unsaveable("what another package brought")
+                except Unsaveable as error:
+                    self.refused.append(f"{target.name}: it refers to {error}")
+                    continue
+                frames.setdefault(frame_row["key"], frame_row)["entries"].append(self.entry(*made))
+                if not isinstance(origin, WaitingEntry) and origin is not None:
+                    _note_sources(origin.executed, sources)
+        if loaded is not None:
+            for row in loaded.row["sources"]:
+                sources.setdefault((row["module"], row["name"], row["hash"]), row)
+            for _, frame, waiting in loaded.unused():
+                found = frames.setdefault(frame["key"], frame | {"entries": []})
+                found["entries"].append(self.entry(*waiting.copied(str(self.count))))
+        return {
+            "object": member.identity,
+            "settings": member.settings,
+            "devices": _devices(compiler, loaded),
+            "frames": list(frames.values()),
+            "sources": list(sources.values()),
+            "codes": codes.rows,
+            "profile": varied.data,
+        }
+
+    def copied(self, reader: Reader, row: Json) -> Json:
+        """The row of an object that another package holds."""
+        frames = [
+            frame
+            | {
+                "entries": [
+                    self.entry(*copied_entry(reader, entry, str(self.count)))
+                    for entry in frame["entries"]
+                ]
+            }
+            for frame in row["frames"]
+        ]
+        return row | {"frames": frames}
+
+
+def opened(path: Path, key: bytes | None = None) -> Reader:
+    """A package whose every checksum, and whose signature, is right. Raises PackageError."""
+    _checked_path(path)
+    _checked_key(key)
     reader = Reader(path, key)
     reader.verify()
-    manifest = reader.manifest
+    if type(reader.manifest.get("objects")) is not list:
+        raise reader.damaged("its manifest lists no objects")
+    return reader
+
+
+def rows_for(reader: Reader, member: Member) -> list[Json]:
+    """The objects in a package that ``member`` may be. PackageError when there is none."""
+    rows, now = reader.manifest["objects"], member.identity
     try:
-        check_environment(reader.path, manifest["environment"], manifest["devices"])
-        check_identity(reader.path, manifest["object"], identity_of(function, module))
-        _check_settings(reader.path, manifest["settings"], settings)
-        home = _home(function, module)
-        changed = changed_sources(manifest, function, home)
-        if changed:
-            _source_changed(reader.path, changed, skip_source_check)
-        package = LoadedPackage(reader, home, function.__code__)
-        if not skip_source_check:
-            _check_state(package, root, module)
-    except PackageError:
-        raise
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        found = [row for row in rows if is_made_for(row["object"], now)]
+        if not found:
+            names = [shown(row["object"]) for row in rows]
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            made_for = ", the ".join(names[:3]) + more
+            raise PackageError(
+                f"the package {reader.path} was made for the {made_for}, not for the {shown(now)}"
+            )
+    except (KeyError, TypeError) as error:
         raise reader.damaged(f"its manifest is not right ({error})") from error
+    return found
+
+
+def load(
+    reader: Reader, rows: Iterable[Json], member: Member, skip_source_check: bool = False
+) -> Json:
+    """Let ``member`` use the entries of the first of ``rows`` that fits; the answer is that one.
+
+    Raises PackageError; then nothing has changed.
+    """
+    refusal: PackageError | None = None
+    for row in rows:
+        try:
+            _load(reader, row, member, skip_source_check)
+        except PackageError as error:
+            refusal = refusal or error
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise reader.damaged(f"its manifest is not right ({error})") from error
+        else:
+            return row
+    assert refusal is not None
+    raise refusal
+
+
+def _load(reader: Reader, row: Json, member: Member, skip_source_check: bool) -> None:
+    root, function = member.root, member.function
+    check_environment(reader.path, reader.manifest["environment"], row["devices"])
+    check_signature(reader.path, row["object"], member.identity)
+    _check_settings(reader.path, row["settings"], member.settings)
+    home = _home(member)
+    changed = changed_sources(row, function, home)
+    if changed:
+        _source_changed(reader.path, changed, skip_source_check)
+    package = LoadedPackage(reader, row, home, function.__code__)
+    if not skip_source_check:
+        _check_state(package, member)
     compiler = root.compiler
     compiler.library = package
     for compiled in compiler.frames():
         package.attach(compiled)
 
 
-def _function_of(root: CompiledFrame) -> types.FunctionType:
-    function: Any = root.function
-    if function is None:
-        raise PackageError("only a compiled function or module can be saved or loaded")
-    assert isinstance(function, types.FunctionType)
-    return function
+def _checked_path(path: Path) -> None:
+    if not isinstance(path, (str, os.PathLike)) or not str(path):
+        raise TypeError(f"path must be the path of a file, not {path!r} [FJ0210]")
 
 
-def _home(function: types.FunctionType, module: torch.nn.Module | None) -> Home:
-    if module is not None:
-        forward = getattr(type(module).forward, "__globals__", None)
+def _checked_key(key: bytes | None) -> None:
+    if key is not None and (not isinstance(key, bytes) or not key):
+        raise TypeError(
+            f"key must be a secret of type bytes, not {type(key).__name__} [FJ0210]"
+        )
+
+
+def _home(member: Member) -> Home:
+    if member.module is not None:
+        forward = getattr(type(member.module).forward, "__globals__", None)
         if forward is not None:
             return Home(forward)
-    return Home(function.__globals__)
+    return Home(member.function.__globals__)
 
 
 def _note_sources(
@@ -172,7 +269,7 @@ def _note_sources(
 
 
 def _devices(compiler: Compiler, loaded: LoadedPackage | None) -> list[str]:
-    found = set(loaded.reader.manifest["devices"]) if loaded is not None else set()
+    found = set(loaded.row["devices"]) if loaded is not None else set()
     for compiled in compiler.frames():
         for plan in compiled.plans.values():
             for facts in plan.checked:
@@ -207,15 +304,13 @@ def _source_changed(path: str, changed: list[str], skip: bool) -> None:
 # -- what can be said before the first call --------------------------------------------------------
 
 
-def _check_state(
-    package: LoadedPackage, root: CompiledFrame, module: torch.nn.Module | None
-) -> None:
+def _check_state(package: LoadedPackage, member: Member) -> None:
     """Refuse a package none of whose entries could ever fit: a closure holds something else, or a
     parameter has another dtype or shape."""
-    entries = package.frames.get(frame_key(root.target, package.home), [])
+    entries = package.frames.get(frame_key(member.root.target, package.home), [])
     if not entries:
         return
-    function = _function_of(root)
+    function, module = member.function, member.module
     code = function.__code__
     n_arguments = code.co_argcount + code.co_kwonlyargcount
     n_arguments += bool(code.co_flags & 4) + bool(code.co_flags & 8)

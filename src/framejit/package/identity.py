@@ -89,13 +89,8 @@ def _hash(function: Any) -> str:
     return naming.code_hash(code) if code is not None else ""
 
 
-def check_identity(path: str, saved: Json, now: Json) -> None:
-    """PackageError unless the package was made for an object of this name and signature."""
-    same_module = saved["module"] == now["module"] or "__main__" in (saved["module"], now["module"])
-    if saved["kind"] != now["kind"] or saved["name"] != now["name"] or not same_module:
-        raise PackageError(
-            f"the package {path} was made for the {_shown(saved)}, not for the {_shown(now)}"
-        )
+def check_signature(path: str, saved: Json, now: Json) -> None:
+    """PackageError when the object of this name takes other arguments now."""
     if saved["signature"] != now["signature"]:
         raise PackageError(
             f"the package {path} was made for {saved['name']}{saved['signature']}, "
@@ -103,7 +98,14 @@ def check_identity(path: str, saved: Json, now: Json) -> None:
         )
 
 
-def _shown(identity: Json) -> str:
+def is_made_for(saved: Json, now: Json) -> bool:
+    """Is it an object of the same kind and name?"""
+    same_module = saved["module"] == now["module"] or "__main__" in (saved["module"], now["module"])
+    return saved["kind"] == now["kind"] and saved["name"] == now["name"] and same_module
+
+
+def shown(identity: Json) -> str:
+    """For messages: the kind of an object, and its name."""
     return f"{identity['kind']} {identity['module']}.{identity['name']}"
 
 

@@ -23,6 +23,7 @@ from framejit.package.container import Reader
 from framejit.package.data import Codes, Home, Json
 from framejit.package.entries import WaitingEntry
 from framejit.report import messages
+from framejit.shapes.profile import Profile
 
 
 def frame_key(target: Target, home: Home) -> str:
@@ -47,9 +48,11 @@ def frame_key(target: Target, home: Home) -> str:
 class LoadedPackage:
     """The saved entries of one compiled object."""
 
-    def __init__(self, reader: Reader, home: Home, root: types.CodeType) -> None:
+    def __init__(self, reader: Reader, row: Json, home: Home, root: types.CodeType) -> None:
         self.reader = reader
+        self.row = row
         self.home = home
+        self.profile = Profile.of(row["profile"])
         self._root = root
         self._codes: dict[int, types.CodeType] = {}
         self._waiting: weakref.WeakKeyDictionary[CompiledFrame, list[WaitingEntry]] = (
@@ -57,7 +60,7 @@ class LoadedPackage:
         )
         self.frames: dict[str, list[WaitingEntry]] = {}
         self._skipped: dict[str, str] = {}
-        for frame in reader.manifest["frames"]:
+        for frame in row["frames"]:
             if frame["skipped"]:
                 self._skipped[frame["key"]] = frame["skipped"]
             self.frames[frame["key"]] = [
@@ -100,7 +103,7 @@ class LoadedPackage:
 
     def unused(self) -> Iterator[tuple[str, Json, WaitingEntry]]:
         """Entries that no call has asked for yet: key of the frame, its row, the entry."""
-        rows = {frame["key"]: frame for frame in self.reader.manifest["frames"]}
+        rows = {frame["key"]: frame for frame in self.row["frames"]}
         attached = {
             frame_key(compiled.target, self.home): waiting
             for compiled, waiting in self._waiting.items()
@@ -112,7 +115,7 @@ class LoadedPackage:
     def codes(self) -> Codes:
         """A table that goes on where this package's ends."""
         table = Codes()
-        table.rows = list(self.reader.manifest["codes"])
+        table.rows = list(self.row["codes"])
         return table
 
     def code_at(self, number: int) -> types.CodeType:
@@ -120,7 +123,7 @@ class LoadedPackage:
         known = self._codes.get(number)
         if known is None:
             try:
-                row = self.reader.manifest["codes"][number]
+                row = self.row["codes"][number]
             except IndexError:
                 raise self.reader.damaged(f"there is no code {number}") from None
             known = live_code(row, self._root, self.home)

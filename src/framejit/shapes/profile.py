@@ -43,22 +43,34 @@ class Profile:
         """Add what ``other`` knows; whether that was anything new."""
         before = self.text()
         for key, facts in other.frames.items():
-            mine = self.frames.setdefault(key, {})
-            for name, parts in facts.items():
-                known = mine.setdefault(name, {})
-                for part, dims in parts.items():
-                    known[part] = sorted({*known.get(part, ()), *dims})
+            self.add(key, facts)
         return self.text() != before
+
+    def add(self, key: str, facts: Facts) -> None:
+        """Add what varied in one frame."""
+        mine = self.frames.setdefault(key, {})
+        for name, parts in facts.items():
+            known = mine.setdefault(name, {})
+            for part, dims in parts.items():
+                known[part] = sorted({*known.get(part, ()), *dims})
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"framejit profile": VERSION, "frames": self.frames}
 
     def text(self) -> str:
         """The file's content: the same for the same facts, whatever order they came in."""
-        data = {"framejit profile": VERSION, "frames": self.frames}
-        return json.dumps(data, indent=1, sort_keys=True) + "\n"
+        return json.dumps(self.data, indent=1, sort_keys=True) + "\n"
 
     @classmethod
     def parse(cls, text: str) -> Profile:
         """The profile in a file's content. Raises ValueError for anything else."""
-        data = json.loads(text)
+        return cls.of(json.loads(text))
+
+    @classmethod
+    def of(cls, data: Any) -> Profile:
+        """The way back from `data`. Raises ValueError for anything else."""
         if not isinstance(data, dict) or "framejit profile" not in data:
             raise ValueError("it is no framejit profile")
         if data["framejit profile"] != VERSION:
@@ -135,8 +147,8 @@ _read: set[str] = set()
 _problems: set[tuple[str, str]] = set()
 
 
-def start(key: str, seen: Seen) -> None:
-    """Fill in what earlier runs learned about a frame."""
+def start(key: str, seen: Seen, package: Profile | None = None) -> None:
+    """Fill in what earlier runs learned about a frame; ``package`` came with what they compiled."""
     path = config.profile
     with _lock:
         if path and path not in _read:
@@ -144,8 +156,10 @@ def start(key: str, seen: Seen) -> None:
             known = _load(path, missing_is_fine=True)
             if known is not None:
                 _told.merge(known)
-        facts = _told.frames.get(key)
-    for name, parts in (facts or {}).items():
+        facts = list(_told.frames.get(key, {}).items())
+    if package is not None:
+        facts += package.frames.get(key, {}).items()
+    for name, parts in facts:
         source, _, kind = name.rpartition(" ")
         if kind.isdigit():
             seen.tell_tensor(source, int(kind), parts.get("sizes", []), parts.get("strides", []))

@@ -1,0 +1,139 @@
+"""Several compiled objects in one package; the profile in it."""
+
+import gc
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+import framejit
+from framejit.api import original
+from framejit.exc import PackageError
+from framejit.package import Reader
+from framejit.report import events
+from framejit.report.messages import FramejitWarning
+
+X = torch.ones(3)
+
+
+def first(x):
+    return x + 1
+
+
+def second(x):
+    print("between")
+    return x * 2
+
+
+def objects():
+    """A function, another one, and two modules of one class with different parameters."""
+    made = [first, second, nn.Linear(3, 2), nn.Linear(3, 5)]
+    return [framejit.compile(one, backend="eager") for one in made]
+
+
+def call(compiled):
+    for one in compiled:
+        expected = original(one)(X)
+        torch.testing.assert_close(one(X), expected)
+
+
+def captured_in(function):
+    with events.recording(events.CaptureStart) as captured, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        function()
+    return [event.name for event in captured]
+
+
+def names_in(path):
+    return [row["object"]["name"] for row in Reader(path).manifest["objects"]]
+
+
+def in_block(path, **options):
+    with framejit.packaged(path, **options):
+        compiled = objects()
+        call(compiled)
+    return compiled
+
+
+def test_a_block_saves_and_loads_everything_in_it(tmp_path):
+    path = tmp_path / "several"
+    assert len(captured_in(lambda: in_block(path))) == 5  # one of them is a continuation
+    assert names_in(path) == ["first", "second", "Linear", "Linear"]
+    stamp = path.stat().st_mtime_ns
+    assert captured_in(lambda: in_block(path)) == []
+    assert path.stat().st_mtime_ns == stamp  # nothing new, nothing written
+
+
+def test_each_object_can_be_loaded_by_itself(tmp_path):
+    path = tmp_path / "several"
+    in_block(path)
+    for one in [first, second, nn.Linear(3, 5), nn.Linear(3, 2)]:
+        loaded = framejit.load_package(path, one, backend="eager")
+        assert captured_in(lambda loaded=loaded: call([loaded])) == []
+    with pytest.raises(PackageError, match=r"first, .*second, .*Linear and 1 more, not for"):
+        framejit.load_package(path, nn.Bilinear(3, 3, 3), backend="eager")
+    with pytest.raises(PackageError, match="had the shape"):
+        framejit.load_package(path, nn.Linear(3, 4), backend="eager")
+
+
+def test_what_a_process_does_not_use_stays_in_the_file(tmp_path):
+    path = tmp_path / "several"
+    in_block(path)
+    gc.collect()
+    with framejit.packaged(path):
+        one = framejit.compile(nn.ReLU(), backend="eager")
+        assert len(captured_in(lambda: call([one]))) == 1
+    assert sorted(names_in(path)) == ["Linear", "Linear", "ReLU", "first", "second"]
+    assert captured_in(lambda: in_block(path)) == []
+
+
+def test_a_block_that_raises_writes_nothing(tmp_path):
+    path = tmp_path / "several"
+    with pytest.raises(ZeroDivisionError), framejit.packaged(path):
+        call(objects())
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+    assert framejit.packaged._innermost() is None
+
+
+def test_objects_that_are_gone_when_the_block_ends_are_saved(tmp_path):
+    path = tmp_path / "several"
+    with framejit.packaged(path):
+        call(objects())
+        gc.collect()
+    assert len(names_in(path)) == 4
+
+
+def test_a_block_signs_and_wants_signed_files(tmp_path):
+    path = tmp_path / "several"
+    in_block(path, key=b"secret")
+    Reader(path, b"secret").verify()
+    assert captured_in(lambda: in_block(path, key=b"secret")) == []
+    with pytest.warns(FramejitWarning, match="not signed with this key"):
+        in_block(path, key=b"other")
+
+
+def test_objects_with_one_path_share_the_file(tmp_path):
+    path = tmp_path / "shared"
+    one = framejit.compile(first, backend="eager", package=path)
+    two = framejit.compile(second, backend="eager", package=path)
+    call([one, two])
+    from framejit.package import package_file
+
+    package_file(path).save_news()  # as when the process ends
+    assert names_in(path) == ["first", "second"]
+    again = framejit.compile(second, backend="eager", package=path)
+    assert captured_in(lambda: call([again])) == []
+
+
+def test_what_varied_is_known_to_the_next_process(tmp_path):
+    path = tmp_path / "profile"
+    saved = framejit.compile(nn.Linear(3, 2), backend="eager")
+    for n in (2, 3):
+        saved(torch.ones(n, 3))
+    saved.save_package(path)
+    loaded = framejit.load_package(path, nn.Linear(3, 2), backend="eager")
+    with torch.no_grad():  # no entry was made for that; the first one is for all sizes
+        sizes = [torch.ones(n, 3) for n in (4, 5, 6)]
+        assert len(captured_in(lambda: [loaded(x) for x in sizes])) == 1
