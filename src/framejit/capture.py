@@ -36,10 +36,11 @@ from framejit.guards.shapes import make_shape_plan
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
 from framejit.interpreter.frame import Frame, HandledValue
 from framejit.interpreter.loop import Broken, Interpreter, Restart, Returned
-from framejit.interpreter.side_run import is_pure_round_trip
+from framejit.interpreter.side_run import is_pure, is_pure_round_trip
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
+from framejit.values.objects import ObjectValue
 from framejit.values.space import Space
 from framejit.values.tensors import TensorValue
 
@@ -242,6 +243,7 @@ def _attempt(
     builder = space.builder
     space.home = target.namespace
     interpreter = Interpreter(space, break_at)
+    space.is_pure = is_pure
     builder.stack_trace = interpreter.stack_trace
     builder.line = interpreter.user_line
     builder.in_try = interpreter.in_try
@@ -262,7 +264,7 @@ def _attempt(
             if space.effects.expected and builder.mutated_inputs:
                 raise _Written
     finally:
-        _restore_state(space)
+        space.effects.restore_state()
     graph, module, seconds = None, None, 0.0
     hook_roots: list[Source] = []
     graph_call: GraphCall | None = None
@@ -457,7 +459,12 @@ def _frames(
             unique = f"{name} #{number}"
         names.append(unique)
         index = len(names) - 1
-        return space.load(space.slot_source(index, unique), slots[index])
+        value = space.load(space.slot_source(index, unique), slots[index])
+        if target.point is not None and hasattr(type(slots[index]), "__del__"):
+            held = value.realize()
+            if isinstance(held, ObjectValue):
+                interpreter.suspended[held] = None
+        return value
 
     if target.point is None:
         values: list[Value | None] = [None] * count
@@ -513,18 +520,6 @@ def _frame_at(
         frame.stack.append(value)
     interpreter.handled = handled
     return frame
-
-
-def _restore_state(space: Space) -> None:
-    """Put torch's global state back to what it was before the capture changed it."""
-    for (setter, selector), before in reversed(list(space.effects.state.items())):
-        setter(*selector, before)
-    while space.effects.nesting > 0:
-        torch.autocast_decrement_nesting()
-        space.effects.nesting -= 1
-    while space.effects.nesting < 0:
-        torch.autocast_increment_nesting()
-        space.effects.nesting += 1
 
 
 def _position(frame: Frame, outcome: Returned | Broken) -> tuple[int, int, int, int]:

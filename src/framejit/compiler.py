@@ -41,7 +41,7 @@ from framejit.exc import (
     MarkContradicted,
     Unsupported,
 )
-from framejit.graph.global_state import runs_foreign_code
+from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken
 from framejit.peer import is_machinery, keep_out, left_alone
@@ -239,6 +239,8 @@ class Compiler:
 
     def _hooked_frame(self, function: types.FunctionType) -> native.CompiledFunction | None:
         """The frame hook sees ``function`` for the first time: compile it or leave it alone."""
+        if builtins_are_replaced():
+            return None
         if is_machinery(function) or function.__code__.co_name in _SEES_OPERATIONS:
             return left_alone(function)
         if directives.mark_of(function) in ("disable", "skip"):
@@ -444,7 +446,7 @@ class Compiler:
 
     def compile_entry(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
         """Capture this call and add an entry for it; None when it has to run as plain Python."""
-        if runs_foreign_code():
+        if runs_foreign_code() or builtins_are_replaced():
             return None
         target = compiled.target
         filename, line = target.code.co_filename, target.line

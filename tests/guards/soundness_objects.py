@@ -953,9 +953,10 @@ def builtin_added(w):
 
 @row(NEEDED)
 def builtin_replaced(w):
-    old = builtins.sum
-    w.undo(setattr, builtins, "sum", old)
-    return lambda x: x * sum((1, 2)), (X,), lambda: setattr(builtins, "sum", lambda t: 50)
+    old = builtins.input
+    w.undo(setattr, builtins, "input", old)
+    builtins.input = lambda: 2
+    return lambda x: x * input(), (X,), lambda: setattr(builtins, "input", lambda: 50)
 
 
 @row(NEEDED)

@@ -30,6 +30,7 @@ from framejit.values.process import ContextVarValue
 from framejit.values.sequences import ListValue
 from framejit.values.sets import SetValue
 from framejit.values.started_iterators import StartedIterator
+from framejit.values.stdlib_functions import CacheHit
 from framejit.values.tensors import TensorValue
 from framejit.values.torch_functions import STATE
 
@@ -119,6 +120,11 @@ def _write_gradient(out: Emitter, value: TensorValue) -> None:
     out.statement(call(out.constant(setattr), out.value(value), ast.Constant("grad"), content))
 
 
+def _write_cache_hit(out: Emitter, value: CacheHit) -> None:
+    keywords = [ast.keyword(key, out.value(v)) for key, v in value.kwargs.items()]
+    out.statement(ast.Call(out.value(value.function), out.values(value.args), keywords))
+
+
 _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     ListValue: _write_container,
     DequeValue: _write_container,
@@ -132,4 +138,5 @@ _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     ClassValue: _write_class,
     TensorValue: _write_gradient,
     StartedIterator: _write_iterator,
+    CacheHit: _write_cache_hit,
 }

@@ -653,6 +653,8 @@ def _cached_function(out: Emitter, value: CachedFunctionValue) -> ast.expr:
     if value.function is None:
         assert value.source is not None
         return out.load(value.source)
+    if value.known:
+        raise Unmaterialisable(value.step, "a functools.lru_cache that holds something")
     keywords = [ast.keyword(key, out.value(v)) for key, v in value.options.items()]
     decorate = ast.Call(out.constant(functools.lru_cache), [], keywords)
     made = out.keep(value, "cached", call(decorate, out.value(value.function)))

@@ -7,6 +7,7 @@ Used by propagation, by graphs that are rolled back, and by `backends.compile`.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 from collections.abc import Iterator
 from typing import Any
@@ -138,6 +139,21 @@ def runs_foreign_code() -> bool:
         type(torch._C._get_function_stack_at(i)) is not DeviceContext
         for i in range(_function_modes())
     )
+
+
+#: Builtins that framejit and torch do their own work with.
+_BUILTINS = {
+    name: obj for name, obj in vars(builtins).items()
+    if callable(obj) and not name.startswith("_")
+    and name not in ("breakpoint", "copyright", "credits", "exit", "help", "input", "license",
+                     "open", "print", "quit")
+}  # fmt: skip
+
+
+def builtins_are_replaced() -> bool:
+    """Has somebody put another object in the place of a builtin, say ``mock.patch``? A capture
+    would run on it as well."""
+    return not _BUILTINS.items() <= vars(builtins).items()
 
 
 def transform_depth() -> int:

@@ -1,8 +1,9 @@
 """Generators that the program drops half-way: who still holds them, and when nobody does.
 
-In: the frames being executed, and the generators that are suspended inside a ``with`` or ``try``.
-Out: those whose last reference is gone; CPython closes them at that very instruction, which runs
-their ``finally`` blocks and leaves their ``with`` blocks. Next: interpreter.loop.
+In: the frames being executed, and the generators that are suspended inside a ``with`` or ``try``
+(and objects that have a ``__del__``). Out: those whose last reference is gone; CPython closes them
+at that very instruction, which runs their ``finally`` blocks and leaves their ``with`` blocks.
+Next: interpreter.loop.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from framejit.interpreter.registry import HANDLERS, Handler
 from framejit.report import events
 from framejit.values.base import CallRequest, Raised, Value
 from framejit.values.exceptions import ExceptionValue
+from framejit.values.objects import ObjectValue
 from framejit.values.space import Space
 
 #: Instructions behind which everything is held that was held before.
@@ -115,7 +116,8 @@ class Interpreter:
         self.executed: dict[Any, str] = {}
         #: Per file: the lines that are executed, if somebody wants to know.
         self.lines: dict[str, set[int]] | None = {} if events.lines_wanted() else None
-        #: Generators suspended where closing them runs code -> how they were last seen to be held.
+        #: Generators suspended where closing them runs code, and objects with a ``__del__``
+        #: -> how they were last seen to be held.
         self.suspended: dict[Any, Any] = {}
         self.roots = Roots(space)
         #: For every `run` that is going on: the step its frame was made at.
@@ -285,7 +287,8 @@ class Interpreter:
         return None, value
 
     def _close_dropped(self, frame: Frame | None, extra: tuple[Any, ...] = ()) -> None:
-        """Close the suspended generators that nothing holds any more."""
+        """Close the suspended generators that nothing holds any more; objects that have a
+        ``__del__`` must go where they go in plain Python: the last instruction is not captured."""
         roots, started = self.roots, self.run_steps[-1]
         while True:
             gone = []
@@ -296,6 +299,9 @@ class Interpreter:
                     way = self.suspended[generator] = roots.holder(generator, frame, extra)
                     if way is None:
                         gone.append(generator)
+            if any(isinstance(value, ObjectValue) for value in gone):
+                cause = GraphBreak("FJ0153", "an object that has a __del__() is dropped")
+                raise Restart(self.root_step if self.level else self.steps, cause)
             first = [
                 generator for generator in gone
                 if all(roots.holder(generator, None, (other,)) is None
@@ -395,7 +401,10 @@ class Interpreter:
     def check_suspended(self, built: Container[Any]) -> None:
         """The capture has ended: generators whose end does something must have been built, else
         their creation is not captured."""
-        lost = [generator.step for generator in self.suspended if generator not in built]
+        lost = [
+            value.step for value in self.suspended
+            if value not in built and value.source is None
+        ]  # fmt: skip
         if lost:
             cause = GraphBreak(
                 "FJ0158", "a generator that has been started is held by something that is not"

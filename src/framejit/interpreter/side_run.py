@@ -1,8 +1,8 @@
 """Runs functions of the user on the side, to see whether they are pure.
 
-In: a pair of saved-tensor hooks and the metadata of a tensor. Out: whether unpacking what was
-packed is a computation on that tensor and nothing else, and the sources with the facts this relies
-on.
+In: a function with its arguments, or a pair of saved-tensor hooks and the metadata of a tensor.
+Out: whether the call is a computation and nothing else, and for hooks the sources with the facts
+this relies on.
 Next room: codegen.
 """
 
@@ -19,7 +19,7 @@ from framejit.graph.fakes import isolated
 from framejit.interpreter.loop import Interpreter, Restart, Returned
 from framejit.source import Source
 from framejit.values import polyfills
-from framejit.values.base import Unmaterialisable
+from framejit.values.base import Unmaterialisable, Value
 from framejit.values.space import Space
 from framejit.values.tensors import TensorValue
 
@@ -35,33 +35,44 @@ def is_pure_round_trip(pack: Hook, unpack: Hook, like: torch.Tensor) -> tuple[bo
         return _round_trip(pack, unpack, like)
 
 
+def is_pure(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Does ``function(*args, **kwargs)`` compute something and nothing else?"""
+    with isolated():
+        space = Space(GraphBuilder())
+        values = [space.load(space.const_source(obj, "an argument"), obj)
+                  for obj in (function, args, kwargs)]  # fmt: skip
+        return _outcome(space, polyfills.call_with, values) is not None
+
+
 def _round_trip(pack: Hook, unpack: Hook, like: torch.Tensor) -> tuple[bool, list[Source]]:
     builder = GraphBuilder()
     space = Space(builder)
-    interpreter = Interpreter(space, {})
     sizes, strides = map(_numbers, (like.shape, like.stride()))
     node, example = builder.add_input("saved", like, builder.imagined_example(sizes, strides, like))
     hooks = [space.load(space.const_source(hook, "saved-tensor hook"), hook)
              for hook in (pack, unpack)]  # fmt: skip
-    code = polyfills.round_trip.__code__
-    slots: list[Any] = [*hooks, TensorValue(node, example)]
-    frame = interpreter.make_frame(code, slots, polyfills.round_trip.__globals__, None)
+    result = _outcome(space, polyfills.round_trip, [*hooks, TensorValue(node, example)])
+    # A tensor from elsewhere would be frozen into the graph.
+    if isinstance(result, TensorValue) and len(builder.inputs) == 1:
+        return True, list(space.const_roots.values())
+    return False, []
+
+
+def _outcome(space: Space, function: Any, slots: list[Any]) -> Value | None:
+    """What the function returns; None if it does anything else than compute that."""
+    interpreter = Interpreter(space, {})
+    frame = interpreter.make_frame(function.__code__, slots, function.__globals__, None)
+    effects, builder = space.effects, space.builder
     try:
         outcome = interpreter.capture(frame)
     except (Restart, GraphBreak, Unmaterialisable):
-        return False, []
-    effects = space.effects
-    clean = (
-        isinstance(outcome, Returned)
-        and isinstance(outcome.value.realize(), TensorValue)
-        and not (effects.changed or effects.globals or effects.state or effects.nesting)
-        and not effects.expected
-        and not (builder.mutated_inputs or builder.draws_random)
-        and len(builder.inputs) == 1  # a tensor from elsewhere would be frozen into the graph
-    )
-    if not clean:
-        return False, []
-    return True, list(space.const_roots.values())
+        return None
+    finally:
+        effects.restore_state()
+    clean = not (effects.count or effects.nesting or effects.expected)
+    if not clean or builder.mutated_inputs or builder.draws_random:
+        return None
+    return outcome.value.realize() if isinstance(outcome, Returned) else None
 
 
 def _numbers(sizes: Sequence[Any]) -> list[int]:

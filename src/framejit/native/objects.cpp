@@ -124,6 +124,71 @@ static PyObject* restore_random(PyObject*, PyObject* capsule) {
   Py_RETURN_NONE;
 }
 
+// ---- functools.lru_cache ----------------------------------------------------------------------------------------
+
+// What a bounded cache holds under a key; the same in every release since 3.8 (its size is compared).
+struct CachedLink {
+  PyObject_HEAD
+  CachedLink* previous;
+  CachedLink* next;
+  Py_hash_t hash;
+  PyObject* key;
+  PyObject* result;
+};
+
+// Of the objects that a cached function refers to: the last two dicts are its cache and its __dict__ (if it has
+// one), the last plain object marks where keyword arguments start in a key.
+struct CacheParts {
+  PyObject* before = nullptr;
+  PyObject* dict = nullptr;
+  PyObject* mark = nullptr;
+};
+
+static int find_cache_part(PyObject* object, void* data) {
+  auto* parts = static_cast<CacheParts*>(data);
+  if (PyDict_CheckExact(object)) parts->before = parts->dict, parts->dict = object;
+  if (Py_IS_TYPE(object, &PyBaseObject_Type)) parts->mark = object;
+  return 0;
+}
+
+// cached_result(function, args, keywords, types): what functools.lru_cache holds for this call, which leaves no trace.
+static PyObject* cached_result(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count != 4 || strcmp(Py_TYPE(args[0])->tp_name, "functools._lru_cache_wrapper") != 0) {
+    PyErr_SetString(PyExc_TypeError, "cached_result takes a function under functools.lru_cache, and three tuples");
+    return nullptr;
+  }
+  CacheParts parts;
+  Py_TYPE(args[0])->tp_traverse(args[0], find_cache_part, &parts);
+  PyObject** own = _PyObject_GetDictPtr(args[0]);
+  PyObject* cache = own != nullptr && *own == parts.dict ? parts.before : parts.dict;
+  if (cache == nullptr || parts.mark == nullptr) return PyErr_SetString(PyExc_LookupError, "no cache"), nullptr;
+  PyObject* only = PyTuple_GET_SIZE(args[1]) == 1 ? PyTuple_GET_ITEM(args[1], 0) : nullptr;
+  bool alone = only && PyTuple_GET_SIZE(args[2]) == 0 && PyTuple_GET_SIZE(args[3]) == 0;
+  Ref key = Ref::borrow(args[1]);
+  if (alone && (PyLong_CheckExact(only) || PyUnicode_CheckExact(only))) {
+    key = Ref::borrow(only);
+  } else {
+    if (PyTuple_GET_SIZE(args[2]) != 0) {
+      Ref mark = Ref::steal(PyTuple_Pack(1, parts.mark));
+      if (!mark) return nullptr;
+      key = Ref::steal(PySequence_Concat(key.get(), mark.get()));
+      if (key) key = Ref::steal(PySequence_Concat(key.get(), args[2]));
+    }
+    if (key) key = Ref::steal(PySequence_Concat(key.get(), args[3]));
+    if (!key) return nullptr;
+  }
+  PyObject* found = PyDict_GetItemWithError(cache, key.get());
+  if (found == nullptr) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_LookupError, "not in the cache");
+    return nullptr;
+  }
+  if (strcmp(Py_TYPE(found)->tp_name, "functools._lru_list_elem") == 0) {
+    if (Py_TYPE(found)->tp_basicsize != sizeof(CachedLink)) return PyErr_SetString(PyExc_LookupError, "layout"), nullptr;
+    found = reinterpret_cast<CachedLink*>(found)->result;
+  }
+  return Py_NewRef(found);
+}
+
 // ---- the module -------------------------------------------------------------------------------------------------
 
 static PyMethodDef functions[] = {
@@ -133,6 +198,8 @@ static PyMethodDef functions[] = {
      "write_dict(target, changes): as dict or OrderedDict does; DELETED deletes."},
     {"new_object", reinterpret_cast<PyCFunction>(new_object), METH_FASTCALL,
      "new_object(cls, base[, content]): base.__new__(cls[, content])."},
+    {"cached_result", reinterpret_cast<PyCFunction>(cached_result), METH_FASTCALL,
+     "cached_result(function, args, keywords, types): what functools.lru_cache holds; LookupError."},
     {"cpu_random_state", random_state, METH_NOARGS, "The state of the CPU's default generator."},
     {"restore_cpu_random_state", restore_random, METH_O, "Put back what cpu_random_state() returned."},
     {nullptr, nullptr, 0, nullptr}};

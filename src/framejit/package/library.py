@@ -24,6 +24,7 @@ from framejit.package.data import Codes, Home, Json
 from framejit.package.entries import WaitingEntry
 from framejit.report import messages
 from framejit.shapes.profile import Profile
+from framejit.values.stdlib_functions import FILLING
 
 
 def frame_key(target: Target, home: Home) -> str:
@@ -86,6 +87,7 @@ class LoadedPackage:
         if not waiting:
             return None
         for entry in list(waiting):
+            FILLING.append(True)
             try:
                 with no_collection():
                     made = entry.bind(compiled, slots)
@@ -93,6 +95,8 @@ class LoadedPackage:
                 waiting.remove(entry)
                 messages.warn_package_entry(compiled.target.name, self.reader.path, error)
                 continue
+            finally:
+                FILLING.clear()
             if made is not None:
                 waiting.remove(entry)
                 compiled.add_entry(made)

@@ -489,8 +489,8 @@ f(torch.ones(3))
 ---
 Iterate over a copy: `for key in list(table)`.
 === FJ0167 functools in an unusual form
-`lru_cache` of a function that raises, attributes set on partials, `singledispatch` on local
-classes.
+`lru_cache` of a function that raises, or that runs for the first time and does more than compute;
+attributes set on partials, `singledispatch` on local classes.
 ---
 import functools
 

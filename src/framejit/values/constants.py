@@ -369,12 +369,14 @@ def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: s
 
 
 def _enum_part(space: Space, member: enum.Enum, name: str) -> Value:
-    """What a member keeps in its ``__dict__``: only its name and a plain value never change."""
+    """What a member keeps in its ``__dict__``."""
     part = member.__dict__[name]
-    if name in ("_name_", "_value_") and type(part) in PURE_TYPES:
-        return constant_value(space, part)
     root = space.const_source(member, f"{type(member).__qualname__}.{member.__dict__['_name_']}")
-    return space.load(root.child("dict").child("item", name), part)
+    source = root.child("dict").child("item", name)
+    if name in ("_name_", "_value_") and type(part) in PURE_TYPES:
+        space.guard(source, "EQUALS_MATCH", part)
+        return constant_value(space, part)
+    return space.load(source, part)
 
 
 @wraps(type(None), bool, type(Ellipsis), type(NotImplemented), torch.dtype, torch.layout)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
+
 if TYPE_CHECKING:
     from framejit.values.base import Value
 
@@ -28,6 +30,8 @@ class Effects:
 
     def __init__(self) -> None:
         self.changed: dict[Value, None] = {}
+        #: How many changes were noted.
+        self.count = 0
         self.globals: dict[tuple[int, str], GlobalChange] = {}
         #: (setter of torch's global state, what it selects) -> the value before the first call.
         self.state: dict[tuple[Any, tuple[Any, ...]], Any] = {}
@@ -39,9 +43,11 @@ class Effects:
     def note(self, value: Value) -> None:
         """``value`` stands for an object that exists outside and its state has changed."""
         self.changed.setdefault(value)
+        self.count += 1
 
     def store_global(self, namespace: dict[str, Any], name: str, value: Value | None) -> None:
         """Assign a global, or delete it (``value`` None)."""
+        self.count += 1
         self.globals[(id(namespace), name)] = GlobalChange(namespace, value, value is None)
 
     def globals_value(self, namespace: dict[str, Any], name: str) -> GlobalChange | None:
@@ -51,3 +57,15 @@ class Effects:
     def remember_state(self, setter: Any, selector: tuple[Any, ...], value: Any) -> None:
         """``value`` is what the setter is about to change; the first one counts."""
         self.state.setdefault((setter, selector), value)
+        self.count += 1
+
+    def restore_state(self) -> None:
+        """Put torch's global state back to what it was before the capture changed it."""
+        for (setter, selector), before in reversed(list(self.state.items())):
+            setter(*selector, before)
+        while self.nesting > 0:
+            torch.autocast_decrement_nesting()
+            self.nesting -= 1
+        while self.nesting < 0:
+            torch.autocast_increment_nesting()
+            self.nesting += 1

@@ -602,6 +602,11 @@ def addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
     return self.add_(tensor1 * value * tensor2)
 
 
+def call_with(function: Any, args: Any, kwargs: Any) -> Any:
+    """A call with the arguments as they are."""
+    return function(*args, **kwargs)
+
+
 def round_trip(pack: Any, unpack: Any, saved: Any) -> Any:
     """What becomes of a tensor that is saved for backward under hooks."""
     return unpack(pack(saved))

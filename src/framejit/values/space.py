@@ -173,6 +173,9 @@ class Space:
         self.pin_keys = False
         #: May truth values that depend on data be taken for granted?
         self.may_expect = False
+        #: Does calling a function with these arguments only compute? Set by the capture; None while
+        #: this is being found out.
+        self.is_pure: Callable[[Any, tuple[Any, ...], dict[str, Any]], bool] | None = None
         #: How many transforms of ``torch.func`` the program is in.
         self.transforms = 0
         #: Has it been in one?

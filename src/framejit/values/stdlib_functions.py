@@ -17,6 +17,7 @@ import types
 from collections import defaultdict
 from typing import Any, NamedTuple
 
+from framejit import native
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import polyfills
@@ -24,6 +25,7 @@ from framejit.values.base import Value
 from framejit.values.builtin_classes import unpack_keywords
 from framejit.values.builtin_functions import builtin, call_polyfill
 from framejit.values.classes import ClassValue
+from framejit.values.constants import ConstantValue
 from framejit.values.deques import DequeValue
 from framejit.values.exceptions import ExceptionValue
 from framejit.values.folding import fold
@@ -124,14 +126,30 @@ def _partial(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Resul
     return PartialValue(function, args[1:], dict(kwargs))
 
 
+#: Entries of a package are being tried: what is not in a cache yet is put there.
+FILLING: list[bool] = []
+
+
 class _Cached(NamedTuple):
-    """Asks a cached function for its result; the function below runs when it is not there."""
+    """Looks up what a cached function holds for a call, which changes nothing in the cache."""
 
     args: tuple[Any, ...]
     kwargs: tuple[tuple[str, Any], ...]
     types: tuple[type, ...]
+    typed: bool
 
     def __call__(self, function: Any) -> Any:
+        keywords = tuple([part for pair in self.kwargs for part in pair])
+        types = self.types if self.typed else ()
+        try:
+            return native.cached_result(function, self.args, keywords, types)
+        except LookupError:
+            if not FILLING:
+                raise
+            return self.ask(function)
+
+    def ask(self, function: Any) -> Any:
+        """Call the function, which runs if the result is not there."""
         return function(*self.args, **dict(self.kwargs))
 
     def __repr__(self) -> str:
@@ -140,27 +158,58 @@ class _Cached(NamedTuple):
         return f"cached[{', '.join([*map(repr, self.args), *named])}]"
 
 
+#: Calls that a capture made for the first time: generated code will make them, too.
+_MADE_ALREADY: set[tuple[Any, _Cached]] = set()
+
+
+def repeat_call(asked: _Cached, function: Any) -> None:
+    """Make a call of a cached function that was looked up: it is counted, and its result becomes
+    the newest one."""
+    if _MADE_ALREADY and (function, asked) in _MADE_ALREADY:
+        _MADE_ALREADY.discard((function, asked))
+    else:
+        asked.ask(function)
+
+
+class CacheHit(Value):
+    """A call of an existing cached function, to be made for real behind the graph."""
+
+    __slots__ = ("args", "function", "kwargs")
+
+    def __init__(self, function: Value, args: list[Value], kwargs: dict[str, Value]) -> None:
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.source = None
+
+    def python_type(self) -> type:
+        return object
+
+
 class CachedFunctionValue(Value):
     """A function under ``functools.lru_cache``; ``function`` is set on one made while capturing.
 
-    Called with constants and existing objects, an existing one is asked for its result now and, as
-    a guard, before each later call. With tensors and with what was made while capturing nothing can
-    be in the cache: it is traced through, once for the same arguments.
+    An existing one, called with constants and existing objects, is looked into now and, as a guard,
+    before each later call. What it does not hold is computed now, if that is all its function does;
+    else the call is a graph break. With tensors and objects made while capturing nothing can be in
+    the cache: it is traced through.
     """
 
-    __slots__ = ("attributes", "function", "known", "obj", "options")
+    __slots__ = ("attributes", "function", "known", "obj", "options", "step")
 
     def __init__(
         self, obj: Any, source: Source | None, function: Value | None = None,
-        options: dict[str, Value] | None = None,
+        options: dict[str, Value] | None = None, step: int = -1,
     ) -> None:  # fmt: skip
         self.obj = obj
         self.source = source
         self.function = function
         self.options = options or {}
+        #: What it holds, oldest first; of an existing one, what was traced in this capture.
         self.known: dict[Any, Value] = {}
         #: What the program stored in a new one's ``__dict__``.
         self.attributes: dict[str, Value] = {}
+        self.step = step
 
     def python_type(self) -> type:
         return functools._lru_cache_wrapper
@@ -175,12 +224,24 @@ class CachedFunctionValue(Value):
         assert self.source is not None
         return space.load(self.source.child("attr", "__wrapped__"), self.obj.__wrapped__)
 
+    def option(self, name: str, default: Any) -> Any:
+        """``maxsize`` or ``typed``."""
+        if self.function is None:
+            return self.obj.cache_parameters()[name]
+        given = self.options.get(name)
+        return default if given is None else given.realize().as_python()
+
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        size = self.option("maxsize", 128)
+        if size is not None and size <= 0:
+            return space.call(self.wrapped(space), args, kwargs)
+        if self.function is not None:
+            return self._call_new(space, args, kwargs, size)
         values = [value.realize() for value in (*args, *kwargs.values())]
         reals = [
             value.as_python() if value.is_constant else real_object(value) for value in values
         ]
-        if self.function is not None or any(
+        if any(
             (real is None and not value.is_constant) or isinstance(value, TensorValue)
             for real, value in zip(reals, values, strict=True)
         ):
@@ -189,23 +250,76 @@ class CachedFunctionValue(Value):
             if not value.is_constant:
                 pin(space, value)
         named = tuple(zip(kwargs, reals[len(args) :], strict=True))
-        asked = _Cached(tuple(reals[: len(args)]), named, tuple(map(type, reals)))
+        typed = self.option("typed", False)
+        asked = _Cached(tuple(reals[: len(args)]), named, tuple(map(type, reals)), typed)
+        assert self.source is not None
         try:
             hash(asked)
-            result = asked(self.obj)
+            try:
+                result = asked(self.obj)
+            except LookupError:
+                if space.is_pure is None:
+                    return self._trace(space, args, kwargs)
+                result = self._first_call(space, asked)
+        except GraphBreak:
+            raise
         except Exception as error:
-            name = getattr(self.obj, "__qualname__", "a function")
-            raise GraphBreak("FJ0167", f"{name}() under functools.lru_cache raised") from error
+            raise self._break("raised") from error
         space.changes += 1
-        assert self.source is not None
+        repeat = space.constant(repeat_call)
+        self._note(space, repeat, [ConstantValue(asked), self], {})
         return space.load(self.source.child("call", asked), result)
 
+    def _break(self, what: str) -> GraphBreak:
+        name = getattr(self.obj, "__qualname__", "a function")
+        return GraphBreak("FJ0167", f"{name}() under functools.lru_cache {what}")
+
+    def _first_call(self, space: Space, asked: _Cached) -> Any:
+        """What the function computes for a call that its cache knows nothing of."""
+        assert space.is_pure is not None
+        if not space.is_pure(self.obj.__wrapped__, asked.args, dict(asked.kwargs)):
+            assert self.source is not None
+            space.guard(self.source.child("call", asked), "ABSENT")
+            raise self._break("runs, and does more than compute")
+        _MADE_ALREADY.add((self.obj, asked))
+        return asked.ask(self.obj)
+
     def _trace(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        named = tuple((name, key_of(space, value)) for name, value in kwargs.items())
-        key = tuple((key_of(space, arg), arg.realize().python_type()) for arg in args), named
+        values = [value.realize() for value in (*args, *kwargs.values())]
+        keys = [value if value.is_symbolic else key_of(space, value) for value in values]
+        key = (*keys, *kwargs, *[value.python_type() for value in values])
         found = self.known.get(key)
         if found is None:
+            before = space.effects.count, space.builder.draws_random
             found = self.known[key] = space.call_now(self.wrapped(space), args, kwargs)
+            if before != (space.effects.count, space.builder.draws_random):
+                raise self._break("runs, and does more than compute")
+        if all(value.is_constant or value.is_symbolic for value in values):
+            self._note(space, self, args, kwargs)
+        return found
+
+    def _note(
+        self, space: Space, function: Value, args: list[Value], kwargs: dict[str, Value]
+    ) -> None:
+        if space.is_pure is not None:
+            space.effects.note(CacheHit(function, args, kwargs))
+
+    def _call_new(
+        self, space: Space, args: list[Value], kwargs: dict[str, Value], size: int | None
+    ) -> Value:
+        values = [value.realize() for value in (*args, *kwargs.values())]
+        kinds = tuple([value.python_type() for value in values])
+        alone = kinds in ((int,), (str,)) and not kwargs
+        shown = kinds if alone or self.option("typed", False) else ()
+        key = tuple([key_of(space, value) for value in values]), tuple(kwargs), shown
+        found = self.known.pop(key, None)
+        if found is None:
+            found = space.call_now(self.wrapped(space), args, kwargs)
+            inner = self.known.pop(key, None)  # a call of itself was faster
+            found = found if inner is None else inner
+            if size is not None and len(self.known) >= size:
+                del self.known[next(iter(self.known))]
+        self.known[key] = found
         return found
 
     def getattr(self, space: Space, name: str) -> Result:
@@ -233,7 +347,7 @@ class CachedFunctionValue(Value):
 def _lru_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """``lru_cache(function)``, or the decorator that ``lru_cache(maxsize, typed)`` gives."""
     if len(args) == 1 and not kwargs and not args[0].realize().is_constant:
-        return CachedFunctionValue(None, None, args[0].realize())
+        return CachedFunctionValue(None, None, args[0].realize(), step=space.step)
     options = dict(zip(("maxsize", "typed"), args, strict=False)) | kwargs
     for option in options.values():
         option.realize().as_python()
@@ -247,7 +361,7 @@ def _cached_with(function: Any, **options: Any) -> Any:
 
 @lookaside(_cached_with)
 def _make_cached(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    return CachedFunctionValue(None, None, args[0].realize(), kwargs)
+    return CachedFunctionValue(None, None, args[0].realize(), kwargs, space.step)
 
 
 @wraps(functools._lru_cache_wrapper)

@@ -1,0 +1,294 @@
+"""State that Python keeps beside a program: caches of functions, values of enum members, builtins
+that somebody replaces, and objects that do something when they go."""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import functools
+from unittest import mock
+
+import pytest
+import torch
+
+import framejit
+from checking import CountingBackend, check
+
+X = torch.arange(3.0)
+
+
+def cached(maxsize=2, effect=True, typed=False):
+    """A cached function, and the list of what it was called with."""
+    calls = []
+
+    @functools.lru_cache(maxsize=maxsize, typed=typed)
+    def twice(n, *more, **named):
+        if effect:
+            calls.append(n)
+        return n * 2
+
+    return twice, calls
+
+
+def p01_evicted(wrap):
+    twice, calls = cached()
+    call = wrap(lambda x, n: x + twice(n))
+    return [call(X, n) for n in (1, 1, 2, 3, 1, 1, 3, 2)], calls, twice.cache_info()
+
+
+def p02_pure_function(wrap):
+    twice, _ = cached(effect=False)
+    call = wrap(lambda x, n: x + twice(n))
+    return [call(X, n) for n in (1, 1, 2, 3, 1, 1, 3, 2)], twice.cache_info()
+
+
+def p03_identity_after_eviction(wrap):
+    @functools.lru_cache(maxsize=1)
+    def boxed(n):
+        return [n]
+
+    call = wrap(lambda x, n: (x + 1, boxed(n)[0]))
+    call(X, 1)
+    first = boxed(1)
+    call(X, 2)
+    call(X, 1)
+    return boxed(1) is first, boxed.cache_info()
+
+
+def p04_keywords_and_types(wrap):
+    twice, calls = cached(maxsize=8, typed=True)
+    other, others = cached(maxsize=8)
+
+    def program(x):
+        return x + twice(1) + twice(1.0) + twice(1, k=2) + other(True) + other(1.0) + other(1)
+
+    call = wrap(program)
+    return call(X), call(X), calls, others, twice.cache_info(), other.cache_info()
+
+
+def p05_order_of_hits(wrap):
+    twice, calls = cached()
+    twice(1), twice(2)
+    call = wrap(lambda x: x + twice(1))
+    call(X), twice(3), call(X), twice(2)
+    return calls, twice.cache_info()
+
+
+def p06_recursive(wrap):
+    @functools.cache
+    def fib(n):
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+    call = wrap(lambda x: x + fib(10))
+    return call(X), call(X), fib.cache_info()
+
+
+def p07_made_inside(wrap):
+    calls = []
+
+    def program(x):
+        @functools.lru_cache(maxsize=1)
+        def twice(n):
+            calls.append(n)
+            return n * 2
+
+        return x + twice(1) + twice(1) + twice(2) + twice(1)
+
+    return wrap(program)(X), calls
+
+
+def p08_made_inside_and_returned(wrap):
+    calls = []
+
+    def program(x):
+        @functools.cache
+        def twice(n):
+            calls.append(n)
+            return n * 2
+
+        return x + twice(1), twice
+
+    result, twice = wrap(program)(X)
+    return result, twice(1), calls, twice.cache_info()
+
+
+def p09_printing_function(wrap):
+    @functools.cache
+    def loud(n):
+        print("computed", n)
+        return n
+
+    call = wrap(lambda x: (x + 1) * loud(2) + 1)
+    return call(X), call(X), loud.cache_info()
+
+
+def p10_tensor_arguments(wrap):
+    calls = []
+
+    @functools.lru_cache(maxsize=4)
+    def noted(t):
+        calls.append("called")
+        return t * 2
+
+    same = torch.ones(3)
+    call = wrap(lambda x: noted(x) + 1)
+    return call(same), call(same), call(torch.zeros(3)), calls
+
+
+def p11_tensor_result(wrap):
+    table = functools.lru_cache(lambda n: torch.ones(3) * n)
+
+    def program(x):
+        one, two = table(2), table(2)
+        return x + one, one is two
+
+    call = wrap(program)
+    return call(X), call(X), table.cache_info(), table(2) is table(2)
+
+
+def p12_cache_cleared_between(wrap):
+    twice, calls = cached()
+    call = wrap(lambda x: x + twice(1))
+    call(X), twice.cache_clear(), call(X)
+    return calls, twice.cache_info()
+
+
+def p13_enum_value_changes(wrap):
+    class Mode(enum.Enum):
+        FAST = 1
+
+    call = wrap(lambda x: x * Mode.FAST.value)
+    before = call(X)
+    Mode.FAST._value_ = 5
+    return before, call(X)
+
+
+def p14_end_at_del(wrap):
+    log = []
+
+    class Noted:
+        def __init__(self, n):
+            self.n = n
+
+        def __del__(self):
+            log.append(self.n)
+
+    def program(x, n):
+        noted = Noted(n)
+        y = x + noted.n
+        del noted
+        log.append("after")
+        return y * 2
+
+    call = wrap(program)
+    return call(X, 5), call(X, 5), log
+
+
+def p15_end_at_rebinding(wrap):
+    log = []
+
+    class Noted:
+        def __del__(self):
+            log.append("gone")
+
+    def program(x):
+        for i in range(3):
+            noted = Noted()  # noqa: F841 - its end is what counts
+            log.append(i)
+            x = x + 1
+        return x
+
+    return wrap(program)(X), log
+
+
+def p16_end_of_a_callee(wrap):
+    log = []
+
+    class Noted:
+        def __del__(self):
+            log.append("gone")
+
+    def inner(x):
+        noted = [Noted()]  # noqa: F841 - its end is what counts
+        return x + 1
+
+    def program(x):
+        y = inner(x)
+        log.append("after")
+        return y * 2
+
+    return wrap(program)(X), log
+
+
+#: (program, graphs, operations) of all calls together
+PROGRAMS = [
+    (p01_evicted, 3, 3), (p02_pure_function, 2, 3), (p03_identity_after_eviction, 2, 2),
+    (p04_keywords_and_types, 6, 12), (p05_order_of_hits, 1, 1), (p06_recursive, 1, 1),
+    (p07_made_inside, 1, 4), (p08_made_inside_and_returned, 1, 1), (p09_printing_function, 3, 6),
+    (p10_tensor_arguments, 2, 2), (p11_tensor_result, 1, 1), (p12_cache_cleared_between, 1, 1),
+    (p13_enum_value_changes, 2, 2), (p14_end_at_del, 2, 2), (p15_end_at_rebinding, 3, 3),
+    (p16_end_of_a_callee, 2, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "graphs", "ops"), PROGRAMS)
+def test_101_program(program, graphs, ops) -> None:
+    """The program says what it saw; the whole of it is compared."""
+    counting = CountingBackend()
+
+    def plainly():
+        return program(lambda function: function)
+
+    def compiled():
+        return program(framejit.compile(backend=counting))
+
+    with framejit.config.patch(raise_internal_errors=True):
+        compared(plainly, compiled)
+    assert (len(counting.graphs), counting.ops) == (graphs, ops)
+
+
+def compared(plainly, compiled) -> None:
+    from checking import Outcome, compare_outcomes
+
+    compare_outcomes(Outcome(plainly, (), {}), Outcome(compiled, (), {}))
+
+
+@pytest.mark.parametrize("name", ["len", "isinstance", "sorted", "abs", "tuple", "getattr"])
+def test_102_a_builtin_is_replaced(name) -> None:
+    """While somebody else's function stands for a builtin, plain Python runs what is not captured
+    yet; what was captured is used again afterwards."""
+    programs = {
+        "len": lambda x: x * len([1, 2]), "isinstance": lambda x: x * isinstance(x, int),
+        "sorted": lambda x: x * sorted([2, 1])[0], "abs": lambda x: x * abs(-2),
+        "tuple": lambda x: x * tuple([3])[0], "getattr": lambda x: x * getattr(x, "q", 2),
+    }  # fmt: skip
+    program, counting = programs[name], CountingBackend()
+    compiled, new = framejit.compile(program, backend=counting), framejit.compile(
+        lambda x: x + len((1, 2)), backend=counting
+    )
+    answers = {"isinstance": lambda *_: True, "sorted": lambda *_: [7], "tuple": lambda *_: [9]}
+    with framejit.config.patch(raise_internal_errors=True):
+        before = compiled(X)
+        with mock.patch.object(builtins, name, answers.get(name, lambda *_: 50)):
+            expected, got = program(X), compiled(X)
+            new_result = new(X)
+        assert torch.equal(before, program(X)) and torch.equal(expected, got)
+        assert torch.equal(compiled(X), before) and len(counting.graphs) == 1
+        assert torch.equal(new_result, X + (50 if name == "len" else 2))
+        assert torch.equal(new(X), X + 2) and len(counting.graphs) == 2
+
+
+def test_103_print_may_be_replaced() -> None:
+    """What framejit does not use itself is traced through like any other global."""
+    lines = []
+    counting = CountingBackend()
+
+    def program(x):
+        print("seen", x.shape[0])
+        return x + 1
+
+    compiled = framejit.compile(program, backend=counting)
+    with mock.patch.object(builtins, "print", lambda *parts: lines.append(parts)):
+        compiled(X)
+    assert lines == [("seen", 3)] and len(counting.graphs) == 1
+    check(program, X, graphs=1, ops=1)
