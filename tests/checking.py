@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import torch
 
 import framejit.api
@@ -132,7 +133,7 @@ class Comparison:
     def compare(self, expected: Any, got: Any, path: str) -> None:
         """Assert that both are alike; ``path`` says where we are."""
         assert type(got) is type(expected), f"{path}: {type(got)}, not {type(expected)}"
-        if isinstance(expected, _ATOMS):
+        if isinstance(expected, _ATOMS) and not isinstance(expected, numpy.generic):
             nan = isinstance(expected, float) and math.isnan(expected)
             assert got == expected or (nan and math.isnan(got)), (
                 f"{path}: {got!r}, not {expected!r}"
@@ -155,6 +156,8 @@ class Comparison:
         """`compare` for objects with parts."""
         if isinstance(expected, torch.Tensor):
             compare_tensors(expected, got, path)
+        elif isinstance(expected, (numpy.ndarray, numpy.generic)):
+            compare_arrays(expected, got, path)
         elif isinstance(expected, (list, tuple, deque)):
             assert len(got) == len(expected), f"{path}: {len(got)} elements, not {len(expected)}"
             for i, (one, two) in enumerate(zip(expected, got)):
@@ -190,6 +193,21 @@ def simple_keys(elements: Any) -> list[Any]:
     if all(isinstance(element, (int, str, float, type(None), tuple)) for element in elements):
         return sorted(elements, key=repr)
     return sorted(type(element).__qualname__ for element in elements)
+
+
+def compare_arrays(expected: Any, got: Any, path: str) -> None:
+    """Assert that arrays or scalars of numpy agree; the numbers are torch's, so nearly equal."""
+    assert type(got) is type(expected), f"{path}: {type(got)}, not {type(expected)}"
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape), path
+    if isinstance(expected, numpy.ndarray):
+        steps = [
+            [step for size, step in zip(array.shape, array.strides, strict=True) if size > 1]
+            for array in (expected, got)
+        ]
+        assert steps[0] == steps[1], f"{path}: strides"
+        assert got.flags.writeable == expected.flags.writeable, path
+    tolerance = 2e-3 if expected.dtype == numpy.float16 else 1e-5
+    numpy.testing.assert_allclose(got, expected, tolerance, tolerance, err_msg=path)
 
 
 def compare_tensors(expected: torch.Tensor, got: torch.Tensor, path: str) -> None:

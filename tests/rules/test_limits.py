@@ -11,6 +11,7 @@ import re
 import sys
 import time
 import warnings
+import zlib
 from pathlib import Path
 
 import numpy
@@ -81,7 +82,7 @@ def from_generator(t):
 LIMITS = {
     "`if t.sum() > 0`": lambda t: t + 1 if t.sum() > 0 else t,
     "`t.item()`": lambda t: t * t.sum().item(),
-    "`t.numpy()`": lambda t: (t + 1).numpy().shape,
+    "`t.tolist()`": lambda t: (t + 1).tolist(),
     "`torch.nonzero(t)`": lambda t: torch.nonzero(t + 1) * 2,
     "`loss.backward()`": backward,
     "`torch.autograd.grad`": lambda leaf: torch.autograd.grad((leaf * leaf).sum(), leaf)[0],
@@ -99,7 +100,10 @@ LIMITS = {
     "`time`": lambda t: t + 0 * time.time(),
     "`random`": lambda t: t + 0 * random.random(),
     "`re`": lambda t: t + len(re.findall("a", "banana")),
-    "NumPy included": lambda t: t + float(numpy.log(2.0)),
+    "C functions of other packages": lambda t: t + len(zlib.compress(b"a")),
+    "`numpy.random`": lambda t: t + numpy.random.default_rng(0).random(),
+    "read-only arrays": lambda t: t + float(numpy.broadcast_to(1.0, (3,)).sum()),
+    "does otherwise than NumPy": lambda t: numpy.sign((t + 1).numpy()),
     "`except*`": except_star,
     "`locals()`": lambda t: t + len(locals()),
     "`sys._getframe()`": lambda t: t + 0 * sys._getframe().f_lineno,

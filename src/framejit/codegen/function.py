@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 
 from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
-from framejit.codegen import emit_iterators, emit_process, steppable  # noqa: F401 - register their emitters
+from framejit.codegen import (  # noqa: F401 - the first three register their emitters
+    emit_arrays,
+    emit_iterators,
+    emit_process,
+    steppable,
+)
 from framejit.codegen.effects import replay, replay_state
 from framejit.codegen.emit import Emitter, call, name
 from framejit.codegen.emit_generators import acts_at_its_end

@@ -185,6 +185,16 @@ def started_generator(function: Callable[..., Iterator[Any]], *state: Any) -> It
     return made
 
 
+def array(tensor: torch.Tensor) -> Any:
+    """The ndarray on a tensor's memory."""
+    return tensor.resolve_conj().resolve_neg().numpy()
+
+
+def scalar(tensor: torch.Tensor) -> Any:
+    """What numpy gives in the place of an array without dimensions."""
+    return array(tensor)[()]
+
+
 def random_state() -> tuple[Any, list[torch.Tensor] | None]:
     """The state of the default generators."""
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
@@ -204,6 +214,7 @@ HELPERS: dict[str, Any] = {
         "new_cell", "set_cell", "empty_cell", "assign_list", "assign_dict", "assign_set",
         "assign_deque", "write_globals", "new_function", "new_exception", "advance", "iterator_at",
         "exhausted", "answer", "started_generator", "random_state", "restore_random", "expect",
+        "array", "scalar",
     )
 } | {
     name: getattr(native, name)

@@ -31,6 +31,31 @@ def sharing(tensors: list[torch.Tensor], written: frozenset[int]) -> tuple[Any, 
     )
 
 
+def overlap(tensors: list[torch.Tensor], written: frozenset[int]) -> bool:
+    """Does one of ``written`` lie in the memory of another tensor with a storage of its own? The
+    tensors on arrays of numpy do."""
+    spans = []
+    for position, tensor in enumerate(tensors):
+        try:
+            storage = tensor.untyped_storage()
+            start = storage.data_ptr()
+        except (NotImplementedError, RuntimeError):
+            continue
+        spans.append((start, start + storage.nbytes(), storage._cdata, position in written))
+    return any(
+        one[3] and one[0] < two[1] and two[0] < one[1] and one[2] != two[2]
+        for one in spans for two in spans
+    )
+
+
+def _is_foreign(tensor: torch.Tensor) -> bool:
+    """Was its memory given to torch by somebody else?"""
+    try:
+        return not tensor.untyped_storage().resizable()
+    except (NotImplementedError, RuntimeError):
+        return False
+
+
 class Watch(NamedTuple):
     """Plain data: which inputs are looked at on a call, and how they share memory at capture."""
 
@@ -38,6 +63,7 @@ class Watch(NamedTuple):
     written: frozenset[int]  # positions in `watched`
     pattern: tuple[Any, ...]
     inputs: int
+    foreign: bool  # memory that torch has not allocated
 
 
 def aliases_to_watch(
@@ -64,19 +90,20 @@ def aliases_to_watch(
     # Graphs with symbols were compiled for tensors that share nothing.
     pattern = () if symbols else sharing([inputs[position] for position in watched], where)
     positions = tuple(position + symbols for position in watched)
-    return Watch(positions, where, pattern, len(inputs) + symbols)
+    foreign = any(_is_foreign(inputs[position]) for position in watched)
+    return Watch(positions, where, pattern, len(inputs) + symbols, foreign)
 
 
 def watch_aliases(compiled: Graph, recorded: Graph, watch: Watch | None) -> Graph:
     """``compiled``, used only while inputs share memory as they did at capture."""
     if watch is None:
         return compiled
-    watched, where, pattern, count = watch
+    watched, where, pattern, count, foreign = watch
     everything = len(watched) == count
 
     def run(*tensors: Any) -> Any:
         seen = list(tensors) if everything else [tensors[position] for position in watched]
-        if sharing(seen, where) == pattern:
+        if sharing(seen, where) == pattern and not (foreign and overlap(seen, where)):
             return compiled(*tensors)
         return recorded(*tensors)
 

@@ -20,7 +20,7 @@ Choose between two results with `torch.where(condition, a, b)`, use `torch.cond`
 branches, or decide on something that is known without the data (a shape, a flag). The break is also
 a correct answer: two graphs with the `if` between them.
 === FJ0102 The data of a tensor is needed as a Python value
-`item()`, `tolist()`, `numpy()`, `float(t)`, `int(t)`, `in`, or a tensor as an index takes a value
+`item()`, `tolist()`, `float(t)`, `int(t)`, `in`, or a tensor as an index takes a value
 out of the graph.
 ---
 @framejit.compile(backend="eager")

@@ -7,6 +7,7 @@ value; it knows nothing of bytecode. Next room: interpreter.
 from __future__ import annotations
 
 from framejit.values import (
+    arrays,
     autograd,
     builtin_classes,
     builtin_functions,
@@ -36,6 +37,7 @@ constants.install_fallback_rules()
 symbolic.install()
 
 __all__ = [
+    "arrays",
     "autograd",
     "builtin_classes",
     "builtin_functions",

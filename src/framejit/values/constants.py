@@ -21,17 +21,15 @@ from framejit import native
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
-from framejit.values.space import WRAP_RULES, Result, Space, wraps
+from framejit.values.space import _COMPARISONS, _REFLECTED, WRAP_RULES, Result, Space, wraps
 
 #: Types whose instances are immutable through and through: folding any method of theirs is safe.
-PURE_TYPES: frozenset[type] = frozenset(
-    {
-        type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented),
-        range, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo,
-        torch._C._SDPBackend,
-        torch.iinfo, types.CodeType, decimal.Decimal, fractions.Fraction,
-    }
-)  # fmt: skip
+PURE_TYPES: set[type] = {
+    type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented),
+    range, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo,
+    torch._C._SDPBackend,
+    torch.iinfo, types.CodeType, decimal.Decimal, fractions.Fraction,
+}  # fmt: skip
 #: PyTorch's numbers that vary.
 SYMBOLIC = frozenset({torch.SymInt, torch.SymFloat, torch.SymBool})
 _BY_IDENTITY: frozenset[type] = frozenset(
@@ -169,6 +167,20 @@ class OpaqueValue(Value):
         if space.class_attribute(cls, "__bool__") or space.class_attribute(cls, "__len__"):
             raise GraphBreak("FJ0155", f"the truth value of a {self.describe()}")
         return True
+
+    def binary_op(
+        self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
+    ) -> Value | None:
+        name = _REFLECTED[op][1 if reflected else 2 if inplace else 0]
+        if space.class_attribute(type(self.obj), name) is None:
+            return None
+        raise GraphBreak("FJ0155", f"`{op}` on a {self.describe()}")
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        found = space.class_attribute(type(self.obj), _COMPARISONS[op][0])
+        if found is None or found.owner is object:
+            return None
+        raise GraphBreak("FJ0155", f"`{op}` on a {self.describe()}")
 
     def call_method(
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]

@@ -13,6 +13,7 @@ import operator
 import types
 from typing import Any
 
+import numpy
 import torch
 from torch.utils._device import _device_constructors
 
@@ -49,7 +50,7 @@ _UNGUARDED_METHODS = frozenset(["storage_offset", "is_shared"])
 _VIEW_ATTRIBUTES = frozenset(["T", "mT", "H", "mH", "real", "imag", "data"])
 _DATA_DEPENDENT = frozenset(
     [
-        "item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__",
+        "item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__",
         "__nonzero__", "__contains__", "__array__", "equal", "allclose",
     ]
 )
@@ -60,7 +61,7 @@ _EAGER_ONLY = frozenset(
         "storage", "data_ptr", "set_", "__setstate__", "__reduce_ex__", "__deepcopy__",
         "__dlpack__", "__repr__", "__str__", "__format__", "_make_subclass", "as_subclass",
         "apply_", "map_", "map2_", "resize_", "resize_as_", "rename", "rename_", "to_sparse",
-        "__hash__", "_is_view", "record_stream", "module_load",
+        "__hash__", "numpy", "_is_view", "record_stream", "module_load",
     ]
 )
 
@@ -132,9 +133,9 @@ class TensorValue(Value):
         """The graph node; an existing tensor becomes an input now."""
         if self.node is None:
             assert self.source is not None
-            self.node, self.example = space.builder.add_input(
-                self.source.name, self.obj, self.example
-            )
+            source = self.source
+            shown = source.base if source.accessor == "call" and source.base else source
+            self.node, self.example = space.builder.add_input(shown.name, self.obj, self.example)
             self.source.captured = self.source.base is not None
             space.graph_inputs.append(self)
         return self.node
@@ -231,6 +232,10 @@ class TensorValue(Value):
                 "FJ0102", f"Tensor.{name}() needs the tensor's data",
                 "Keep the value a tensor, or move this line out of the compiled function.",
             )
+        if name == "numpy" and not args and not kwargs:
+            from framejit.values.arrays import array_of  # room-internal cycle
+
+            return array_of(space, self)
         if name in ("__format__", "__repr__", "__str__"):
             raise GraphBreak("FJ0160", f"Tensor.{name}()")
         if name == "requires_grad_" and _is_as_wanted(self, args, kwargs):
@@ -403,7 +408,8 @@ def to_fx(space: Space, value: Value) -> Any:
     if isinstance(value, TensorValue):
         return value.proxy(space)
     if value.is_constant:
-        return value.as_python()
+        known = value.as_python()
+        return known.item() if isinstance(known, numpy.generic) else known
     if isinstance(value, ListValue):
         return [to_fx(space, item) for item in value.items]
     if isinstance(value, TupleValue):

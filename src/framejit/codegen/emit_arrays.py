@@ -1,0 +1,26 @@
+"""Arrays and dtypes of numpy to expressions.
+
+In: values of `values.arrays`. Out: an array on the memory of a tensor, or a numpy scalar of what is
+in it. Next: codegen.effects.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from framejit.codegen.emit import EMITTERS, Emitter, call, emits
+from framejit.values.array_calls import ArrayValue
+from framejit.values.arrays import DTypeValue, NumpyFunctionValue
+from framejit.values.constants import ConstantValue
+from framejit.values.functions import BuiltinValue
+
+EMITTERS[DTypeValue] = EMITTERS[ConstantValue]
+EMITTERS[NumpyFunctionValue] = EMITTERS[BuiltinValue]
+
+
+@emits(ArrayValue)
+def _array(out: Emitter, value: ArrayValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
+    helper = out.helper("scalar" if value.is_scalar else "array")
+    return out.keep(value, "array", call(helper, out.value(value.tensor)))

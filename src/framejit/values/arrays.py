@@ -1,0 +1,187 @@
+"""numpy's arrays, dtypes and functions beside tensors.
+
+In: existing arrays (the tensor on their memory is guarded and is what graphs take), numpy's
+functions, and conversions between tensors and arrays, which share memory as they do in eager mode.
+Out: `ArrayValue`s on nodes of the graph. Random numbers, and all that numpy does and
+``torch._numpy`` does not do alike, are graph breaks. Next room: graph.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import numpy
+import torch
+
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values import torch_functions  # noqa: F401 - what it registers is extended here
+from framejit.values.array_calls import ArrayValue, call_numpy, clone
+from framejit.values.base import Value
+from framejit.values.classes import ClassValue
+from framejit.values.constants import PURE_TYPES, ConstantValue, fold, wrap_opaque
+from framejit.values.functions import BuiltinValue
+from framejit.values.sequences import ListValue, TupleValue
+from framejit.values.space import LOOKASIDES, Handler, Result, Space, lookaside, wraps
+from framejit.values.tensors import TensorValue, graph_call_method, wrap_tensor
+
+#: numpy's classes of scalars that torch has dtypes for.
+_SCALARS = tuple(
+    numpy.dtype(name).type
+    for name in ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+                 "float16", "float32", "float64", "complex64", "complex128")
+)  # fmt: skip
+PURE_TYPES.update(_SCALARS)
+
+
+def tensor_of(array: Any) -> torch.Tensor:
+    """The tensor on an array's memory. Raises TypeError or ValueError if there is none."""
+    if type(array) is not numpy.ndarray or not array.flags.writeable:
+        raise TypeError("not an array that can be written to")
+    return torch.from_numpy(array)
+
+
+@wraps(numpy.ndarray)
+def _wrap_array(space: Space, source: Source, obj: Any) -> Value:
+    try:
+        tensor = tensor_of(obj)
+    except (TypeError, ValueError):
+        return wrap_opaque(space, source, obj)
+    space.guard(source, "TYPE_MATCH", numpy.ndarray)
+    value = wrap_tensor(space, source.child("call", tensor_of), tensor)
+    assert isinstance(value, TensorValue)
+    return space.remember(obj, ArrayValue(value, numpy.ndarray, obj, source))
+
+
+@wraps(*_SCALARS)
+def _wrap_scalar(space: Space, source: Source, obj: Any) -> Value:
+    space.guard(source, "EQUALS_MATCH", obj)
+    return ConstantValue(obj, source)
+
+
+class DTypeValue(ConstantValue):
+    """A dtype of numpy; it is equal to classes and names, too."""
+
+    __slots__ = ()
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        known = other.cls if isinstance(other, ClassValue) else None
+        if op not in ("==", "!=") or known is None:
+            return None
+        return ConstantValue((self.value == known) is (op == "=="))
+
+
+@wraps(*{type(numpy.dtype(cls)) for cls in (*_SCALARS, object, str, bytes)})
+def _wrap_dtype(space: Space, source: Source, obj: Any) -> Value:
+    space.guard(source, "ID_MATCH", obj)
+    return space.remember(obj, DTypeValue(obj, source))
+
+
+class NumpyFunctionValue(BuiltinValue):
+    """A ufunc, or a function that numpy dispatches."""
+
+    __slots__ = ()
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return _call(space, self.function, args, kwargs)
+
+
+@wraps(numpy.ufunc, type(numpy.sum))
+def _wrap_function(space: Space, source: Source, obj: Any) -> Value:
+    space.guard(source, "ID_MATCH", obj)
+    return space.remember(obj, NumpyFunctionValue(obj, source))
+
+
+def _call(space: Space, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if function in _CONVERSIONS and args and isinstance(args[0].realize(), TensorValue):
+        args = [array_of(space, args[0].realize()), *args[1:]]  # type: ignore[arg-type]
+    single = function in _CONVERSIONS and len(args) == 1 and not kwargs
+    first = args[0].realize() if single else None
+    if isinstance(first, (ListValue, TupleValue)) and first.items:
+        if all(isinstance(item.realize(), ArrayValue) for item in first.items):
+            function = numpy.stack
+    return call_numpy(space, function, args, kwargs)
+
+
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+_CONVERSIONS = (numpy.asarray, numpy.array)
+
+
+def _handler(function: Any) -> Handler:
+    return lambda space, args, kwargs: _call(space, function, args, kwargs)
+
+
+for _function in (*vars(numpy).values(), *_SCALARS):
+    if type(_function) in _FUNCTIONS or _function in _SCALARS:
+        LOOKASIDES.setdefault(_function, _handler(_function))
+
+
+def _describes(function: Any) -> Handler:
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        given = args[0].realize() if len(args) == 1 and not kwargs else None
+        if isinstance(given, ClassValue):
+            return space.constant(function(given.cls))
+        return fold(space, function, args, kwargs, function.__name__)
+
+    return handler
+
+
+for _function in (numpy.dtype, numpy.finfo, numpy.iinfo):
+    LOOKASIDES[_function] = _describes(_function)
+
+
+# -- between tensors and arrays --------------------------------------------------------------------
+
+
+def array_of(space: Space, tensor: TensorValue) -> Value:
+    """``tensor.numpy()``."""
+    fake = tensor.fake(space)
+    plain = fake.device.type == "cpu" and not (fake.is_conj() or fake.is_neg())
+    if not plain or fake.requires_grad or tensor.cls is not torch.Tensor or space.transforms:
+        raise GraphBreak("FJ0102", "this tensor has no array on its memory")
+    try:
+        torch.empty(0, dtype=fake.dtype).numpy()
+    except TypeError as error:
+        raise GraphBreak("FJ0102", f"Tensor.numpy(): {error}")
+    return ArrayValue(_same_memory(space, tensor), numpy.ndarray)
+
+
+def _same_memory(space: Space, tensor: TensorValue) -> TensorValue:
+    made = graph_call_method(space, "detach", [tensor], {})
+    assert isinstance(made, TensorValue)
+    return made
+
+
+@lookaside(torch.from_numpy)
+def _from_numpy(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    array = args[0].realize() if len(args) == 1 and not kwargs else None
+    if not isinstance(array, ArrayValue) or array.is_scalar:
+        raise GraphBreak("FJ0132", "torch.from_numpy() of something that is no captured array")
+    return _same_memory(space, array.tensor)
+
+
+def is_none(value: Value) -> bool:
+    value = value.realize()
+    return value.is_constant and value.as_python() is None
+
+
+def _convert(function: Any) -> None:
+    before = LOOKASIDES[function]
+
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        array = args[0].realize() if len(args) == 1 else None
+        if not isinstance(array, ArrayValue):
+            return before(space, args, kwargs)
+        if not kwargs.keys() <= {"dtype", "device"}:
+            raise GraphBreak("FJ0121", f"torch.{function.__name__}() of an array")
+        copied = function is torch.tensor or array.is_scalar
+        made = clone(space, array.tensor) if copied else _same_memory(space, array.tensor)
+        wanted = {k: v for k, v in kwargs.items() if not is_none(v)}
+        return made.call_method(space, "to", [], wanted) if wanted else made
+
+    LOOKASIDES[function] = handler
+
+
+for _function in (torch.tensor, torch.as_tensor, torch.asarray):
+    _convert(_function)

@@ -1,0 +1,290 @@
+"""numpy in compiled functions: arrays and tensors in one graph, results as numpy's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import framejit
+from checking import Comparison, CountingBackend, check, compare_arrays
+from framejit import config
+
+
+def f32():
+    return np.arange(12, dtype=np.float32).reshape(3, 4) - 5
+
+
+def i64():
+    return np.arange(12).reshape(3, 4) - 5
+
+
+def x34():
+    return torch.arange(12.0).reshape(3, 4) - 5
+
+
+def p01_operators(a):
+    return a + 1, 1 - a, a * a, a / 2, a % 3, a**2, -a, abs(a), a > 0, a == 1, ~(a > 0)
+
+
+def p02_operators_of_ints(a):
+    return a + 1, a / 2, a / a.max(), 7 // (a * a + 1).max(), a & 3, a | 1, a << 1, 2.5 * a
+
+
+def p03_reductions(a):
+    return a.sum(), a.sum(0), a.mean(), a.max(), a.min(axis=1), a.std(), a.argmax(), a.cumsum()
+
+
+def p04_reductions_of_ints(a):
+    return a.sum(), a.mean(), a.max(), a.var(0), a.any(), a.all(), a.prod(), np.sqrt(a * a)
+
+
+def p05_indexing(a):
+    return a[0], a[0, 1], a[:, 1], a[1:, ::2], a[..., 0], a[[0, 2]], a[-1, -1], a[0, ..., 1]
+
+
+def p06_assignment(a):
+    a[0] = 1
+    a[1, 2] = 7
+    a[:, 3] = a[:, 0]
+    a[a > 3] = 0
+    return a
+
+
+def p07_assignment_that_overlaps(a):
+    a[1:] = a[:-1]
+    a[1:] += a[:-1]
+    return a.sum()
+
+
+def p08_attributes(a):
+    same = a.dtype == np.float32, a.dtype == "float32", np.float64 == a.dtype
+    return a.shape, a.ndim, a.size, a.dtype, a.itemsize, a.T, len(a), a.strides, same
+
+
+def p09_views_and_copies(a):
+    b, c, d = a.reshape(-1), a.T, a.astype(np.float32)
+    b[0], c[1, 1], d[0] = 100, 50, 9
+    return a, b, c, d
+
+
+def p10_functions(a):
+    return (
+        np.sin(a), np.maximum(a, 0), np.where(a > 0, a, 0), np.concatenate([a, a]),
+        np.stack([a, a]), np.einsum("ij,kj->ik", a, a), np.sum(a, axis=1, keepdims=True),
+        np.linalg.norm(a), np.sort(a), np.clip(a, -1, 1), np.zeros_like(a), np.tile(a, 2),
+        np.array([a, a]),
+    )  # fmt: skip
+
+
+def p11_new_arrays(x):
+    made = np.zeros((2, 3)), np.ones(3, dtype=np.float32), np.arange(5), np.linspace(0, 1, 5)
+    return *made, np.eye(3), np.full((2, 2), 7), np.array([[1, 2], [3, 4]], dtype=np.float32)
+
+
+def p12_numbers_only(x):
+    wide = x.reshape(int(np.prod(x.shape)))
+    return wide / np.sqrt(x.shape[-1]), x * np.float64(2.0), np.float32(3) * 2, np.dtype("float32")
+
+
+def p13_memory_is_shared(x):
+    a = x.numpy()
+    a[0] = 7
+    x[1] = 3
+    y = torch.from_numpy(a)
+    y[2, 0] = -1
+    return a, y, x.sum(), x.numpy() is a
+
+
+def p14_tensors_of_arrays(a):
+    kept = torch.from_numpy(a)
+    copied = torch.tensor(a)
+    a[0] = 9
+    return kept, copied, torch.as_tensor(a, dtype=torch.float64), torch.tensor(a.sum())
+
+
+def p15_scalars_do_not_change(a):
+    total = first = a.sum()
+    total += 1
+    corner = a[0, 0]
+    a[0, 0] = 55
+    kinds = isinstance(total, np.floating), isinstance(a, np.ndarray), type(a) is np.ndarray
+    return first, total, corner, total > 0, 2 * total, a * total, kinds
+
+
+def p16_iteration(a):
+    one, two, three = a
+    return one + two, [row.sum() for row in a], three, list(range(len(a)))
+
+
+def p17_in_place(a):
+    b = a
+    a += 1
+    a *= 2
+    b /= 2
+    np.add(a, 1, out=a)
+    np.sin(a, out=b)
+    return b is a
+
+
+def p18_dtypes(a):
+    half = a.astype(np.float16)
+    return half + 1.5, half * np.float32(2), half.sum() + 1, a + np.int8(1), a * np.float64(2)
+
+
+def p19_complex(a):
+    c = a * 1j + 1
+    return c * 2, c.real, c.imag, np.conj(c), abs(c)
+
+
+def p20_a_condition(a):
+    b = a * 2
+    if b.sum() > 0:
+        return b + 1
+    return b - 1
+
+
+def p21_numbers_are_taken_out(a):
+    b = a + 1
+    return b.tolist(), b * 2
+
+
+def p22_random_numbers_are_numpys(a):
+    np.random.seed(3)
+    return a + np.random.rand(3, 4).astype(np.float32)
+
+
+def p23_not_alike(a):
+    b = a * 2
+    return np.flip(b) + 1, np.sign(b)
+
+
+def p24_numpys_error(a):
+    b = a + 1
+    try:
+        return b.reshape(5, 5)
+    except ValueError as error:
+        return str(error), b * 2
+
+
+def p25_mixed_with_tensors(x, a):
+    y = torch.relu(x) @ torch.from_numpy(a).T
+    return np.exp(y.numpy()).sum(0), y
+
+
+def p26_dtype_of_the_answer_differs(a):
+    narrow = a.astype(np.uint8)
+    return narrow.sum(), narrow + 1
+
+
+#: program -> (what makes its arguments, graphs, operations).
+PROGRAMS = {
+    p01_operators: (f32, 1, 20), p02_operators_of_ints: (i64, 2, 15), p03_reductions: (f32, 1, 9),
+    p04_reductions_of_ints: (i64, 1, 11), p05_indexing: (f32, 1, 10), p06_assignment: (f32, 1, 8),
+    p07_assignment_that_overlaps: (f32, 1, 11), p08_attributes: (f32, 1, 1),
+    p09_views_and_copies: (f32, 1, 7), p10_functions: (f32, 1, 20), p11_new_arrays: (x34, 1, 14),
+    p12_numbers_only: (x34, 1, 3), p13_memory_is_shared: (x34, 1, 7),
+    p14_tensors_of_arrays: (f32, 1, 7), p15_scalars_do_not_change: (f32, 1, 11),
+    p16_iteration: (f32, 1, 10), p17_in_place: (f32, 1, 19), p18_dtypes: (f32, 1, 15),
+    p19_complex: (f32, 1, 10), p20_a_condition: (f32, 2, 7), p21_numbers_are_taken_out: (f32, 2, 4),
+    p22_random_numbers_are_numpys: (f32, 1, 2), p23_not_alike: (f32, 1, 2),
+    p24_numpys_error: (f32, 2, 4), p26_dtype_of_the_answer_differs: (i64, 2, 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_program(program):
+    make, graphs, ops = PROGRAMS[program]
+    check(program, make(), graphs=graphs, ops=ops)
+
+
+def test_tensors_and_arrays_in_one_graph():
+    check(p25_mixed_with_tensors, x34(), f32(), graphs=1, ops=7)
+
+
+def overlapping(a, b):
+    a[1:] += 1
+    b *= 2
+    return a.sum() + b.sum()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", CountingBackend()], ids=["aot", "counting"])
+def test_arrays_may_lie_in_each_others_memory(backend):
+    def calls():
+        a = np.arange(6.0)
+        yield a, np.arange(6.0)
+        yield a, a[1:]
+        yield a, a[::2]
+        yield a[2:], a
+        tensor = torch.arange(6.0, dtype=torch.float64)
+        yield tensor.numpy(), tensor
+
+    compiled = framejit.compile(overlapping, backend=backend)
+    for got, expected in zip(calls(), calls(), strict=True):
+        assert float(compiled(*got)) == float(overlapping(*expected))
+        for one, two in zip(got, expected, strict=True):
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(two))
+
+
+def test_what_is_guarded_of_an_array():
+    backend = CountingBackend()
+    compiled = framejit.compile(lambda a: a * 2 + 1, backend=backend)
+    met = [np.zeros(3), np.zeros(3, np.float32), np.zeros((2, 2)), np.zeros(4), np.zeros(9)]
+    counts = []
+    for array in [*met, *met]:
+        compare_arrays(array * 2 + 1, compiled(array), "result")
+        counts.append(len(backend.graphs))
+    assert counts == [1, 2, 3, 4, 4] + [4] * 5
+    for odd in (np.zeros(9)[::-2], np.zeros(3, dtype=">f8"), np.broadcast_to(1.0, (3,))):
+        assert np.array_equal(compiled(odd), odd * 2 + 1)
+        assert type(compiled(odd)) is type(odd * 2 + 1)
+
+
+TABLE = np.ones(3, dtype=np.float32)
+
+
+def test_an_array_in_a_global_is_read_on_each_call(monkeypatch):
+    backend = CountingBackend()
+    compiled = framejit.compile(lambda x: torch.from_numpy(TABLE) * x, backend=backend)
+    x = torch.ones(3)
+    assert compiled(x).tolist() == [1, 1, 1]
+    TABLE[0] = 7
+    assert compiled(x).tolist() == [7, 1, 1]
+    monkeypatch.setitem(globals(), "TABLE", np.full(3, 9, dtype=np.float32))
+    assert compiled(x).tolist() == [9, 9, 9]
+    assert len(backend.graphs) == 1
+
+
+def test_default_dtypes_of_torch_are_not_numpys():
+    program = lambda a: ((a @ a) / 3, np.arange(2) / 2, np.array([1.0, 2.0]))  # noqa: E731
+    compiled = framejit.compile(program, backend="eager", fullgraph=True)
+    eye = np.eye(2, dtype=np.float32)
+    for dtype in (torch.float64, torch.float32):
+        torch.set_default_dtype(dtype)
+        try:
+            for one, two in zip(program(eye), compiled(eye), strict=True):
+                compare_arrays(one, two, "result")
+        finally:
+            torch.set_default_dtype(torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert framejit.compile(lambda a: a @ a, backend="eager")(eye).dtype == np.float32
+
+
+def test_conversions_that_fail_raise_as_in_eager_mode():
+    def program(x):
+        try:
+            return x.numpy()
+        except (RuntimeError, TypeError) as error:
+            return str(error)
+
+    with config.patch(raise_internal_errors=True):
+        for x in (torch.ones(2, requires_grad=True), torch.ones(2, dtype=torch.bfloat16)):
+            assert framejit.compile(program, backend="eager")(x) == program(x)
+
+
+@pytest.mark.slow
+def test_inductor():
+    compiled = framejit.compile(p15_scalars_do_not_change, backend="inductor")
+    one, two = f32(), f32()
+    Comparison().compare(p15_scalars_do_not_change(one), compiled(two), "result")
+    compare_arrays(one, two, "argument")
