@@ -25,7 +25,13 @@ def needs(name):
 
 
 @pytest.mark.parametrize("make", [bert, resnet18], ids=lambda make: make.__name__)
-@pytest.mark.parametrize("backend", ["ts", "ofi", needs("onnxrt"), needs("openvino"), needs("tvm")])
+@pytest.mark.parametrize(
+    "backend",
+    [
+        "ts", "ofi", needs("onnxrt"), needs("openvino"), needs("tvm"),
+        pytest.param("inductor", marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
 @pytest.mark.timeout(300)
 def test_models(backend, make):
     model, inputs = make()
@@ -85,7 +91,11 @@ def test_a_missing_package_is_one_line(monkeypatch):
     assert text == (
         "the backend 'faraway' needs no_such_package: pip install no-such-package [FJ0204]"
     )
-    assert "faraway" not in list_backends()
+    usable = list_backends()
+    assert "faraway" not in usable and text.startswith(usable.missing["faraway"])
+    assert not set(usable) & usable.missing.keys() and usable == sorted(usable)
+    first, *others = str(usable).splitlines()
+    assert first == ", ".join(usable) and usable.missing["faraway"] in others
     row = next(row for row in doctor() if row.name == "faraway")
     assert not row.available and "pip install" in row.detail
 

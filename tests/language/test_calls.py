@@ -441,6 +441,27 @@ def test_135_lru_cache():
     check(lambda a: a * size(3) + size(3), x)
 
 
+class Sizes:
+    factor = 2
+
+    @functools.lru_cache(None)
+    def scaled(self, n):
+        return n * self.factor
+
+    @classmethod
+    @functools.lru_cache(None)
+    def of_class(cls, n):
+        return n + cls.factor
+
+
+SIZES = Sizes()
+
+
+def test_lru_cache_as_a_method():
+    one(lambda a: a * SIZES.scaled(3) + SIZES.scaled(n=4) - Sizes.scaled(SIZES, 5), x)
+    one(lambda a: a * Sizes.of_class(3) + Sizes().scaled(2), x)
+
+
 def test_136_unpack_into_call_from_generator():
     one(lambda a: defaults(*(a * i for i in range(1, 4)), d=0), x)
 

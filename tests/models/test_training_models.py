@@ -3,28 +3,32 @@
 import copy
 
 import pytest
+import test_zoo_models as zoo
 import torch
-from test_zoo_models import (
-    PIXELS,
-    SMALL,
-    TOKENS,
-    bert,
-    gpt2,
-    llama,
-    resnet18,
-    t5,
-    tensors,
-    transformers_model,
-    vit,
-)
+from test_zoo_models import PIXELS, SMALL, TOKENS, bert, resnet18, tensors, transformers_model, vit
 
 import framejit
-from framejit.backends import aot_autograd, lookup_backend
+from framejit.backends import aot_autograd
 from framejit.backends.aot import run_as_is
 from framejit.report import events
 
 VOCABULARY = {"vocab_size": 100}
 LABELS = {"input_ids": TOKENS, "labels": TOKENS.flip(1)}
+
+
+def gpt2():
+    model, inputs = zoo.gpt2()
+    return model, {**inputs, **LABELS}
+
+
+def llama():
+    model, inputs = zoo.llama()
+    return model, {**inputs, **LABELS}
+
+
+def t5():
+    model, inputs = zoo.t5()
+    return model, {**inputs, "labels": TOKENS[:, 5:10].clone()}
 
 
 def mixtral():
@@ -164,21 +168,32 @@ def train(model, call, inputs, steps=20):
     return torch.stack(losses)
 
 
-@pytest.mark.parametrize("name", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
-def test_a_loop_of_20_steps(name):
-    compiled_graphs = []
-    inner = lookup_backend(name)
-
-    def backend(gm, inputs):
-        compiled_graphs.append(gm)
-        return inner(gm, inputs)
-
-    model, inputs = llama()
-    inputs = {**inputs, "labels": TOKENS}
+def follows_eager(make, name):
+    """20 steps follow eager's losses; one graph is compiled for all of them."""
+    model, inputs = make()
     without_dropout(model)
+    if make is resnet18:  # few pixels or digits: eager's own losses differ after a change of 1e-7
+        model, inputs = model.double(), {"x": torch.randn(2, 3, 64, 64, dtype=torch.float64)}
     twin = copy.deepcopy(model)
     expected = train(model, model, inputs)
-    got = train(twin, framejit.compile(twin, backend=backend, fullgraph=True), inputs)
-    torch.testing.assert_close(got, expected, atol=2e-4, rtol=1e-3)
-    assert expected[-1] < expected[0] * 0.8
+    with events.recording(events.GraphCompiled) as compiled_graphs:
+        got = train(twin, framejit.compile(twin, backend=name, fullgraph=True), inputs)
+    torch.testing.assert_close(got, expected, atol=1e-4 * expected[0].item(), rtol=1e-3)
+    assert expected[-1] < expected[0] * 0.9
     assert len(compiled_graphs) == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [m if m is llama else pytest.param(m, marks=pytest.mark.slow) for m in MODELS],
+    ids=lambda make: make.__name__,
+)
+def test_a_loop_of_20_steps(make):
+    follows_eager(make, "aot_eager")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
+def test_a_loop_of_20_steps_with_inductor(make):
+    follows_eager(make, "inductor")

@@ -11,12 +11,12 @@ from __future__ import annotations
 import difflib
 import functools
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from importlib.metadata import EntryPoint
 from typing import Any, NamedTuple
 
 from ..exc import UnknownBackend
-from .optional import Availability, missing, optional_backends, require
+from .optional import OPTIONAL, Availability, missing, optional_backends, require
 
 CompilerFn = Callable[..., Callable[..., Any]]
 
@@ -74,15 +74,34 @@ def unregister_backend(name: str) -> None:
             raise _unknown(name)
 
 
-def list_backends(exclude_tags: Collection[str] | None = ("debug", "experimental")) -> list[str]:
-    """The sorted names that may be passed as ``backend=``; all of them for None or ()."""
+class BackendNames(list[str]):
+    """Names that may be passed as ``backend=``. ``missing`` are those that need another package,
+    each with the line that says what to install; printing shows them, too."""
+
+    def __init__(self, usable: Iterable[str], missing: dict[str, str]) -> None:
+        super().__init__(usable)
+        self.missing = missing
+
+    def __str__(self) -> str:
+        return "\n".join([", ".join(self), *self.missing.values()])
+
+
+def list_backends(
+    exclude_tags: Collection[str] | None = ("debug", "experimental"),
+) -> BackendNames:
+    """The sorted names that may be passed as ``backend=``; all of them for None or ().
+
+    A list of strings, whose ``missing`` is a dict: what to install for the backends that could
+    not be used. ``print(list_backends())`` shows both.
+    """
     excluded = set(exclude_tags or ())
     with _lock:
         names = {
             name for name, backend in _registered.items() if not excluded.intersection(backend.tags)
         }
         names.update(name for name in _installed() if name not in _registered)
-    return sorted(name for name in names if missing(name) is None)
+    lacking = {name: text for name in sorted({*names, *OPTIONAL}) if (text := missing(name))}
+    return BackendNames(sorted(names - lacking.keys()), lacking)
 
 
 def lookup_backend(backend: str | CompilerFn) -> CompilerFn:

@@ -28,7 +28,7 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
     """``type(value).__dict__[name].__get__(value, type(value))``."""
     raw, source = found.raw, found.source
     kind = type(raw)
-    if kind is types.FunctionType:
+    if kind is types.FunctionType or kind is functools._lru_cache_wrapper:
         return MethodValue(space.load(source, raw), value)
     if kind is property or (
         isinstance(raw, property) and kind.__get__ is property.__get__  # type: ignore[attr-defined]
