@@ -459,6 +459,7 @@ class Compiler:
                 for entry in entries
                 if (plan := compiled.plans.get(id(entry))) is not None
             ]
+            failures.sort(key=lambda failure: failure.checked)  # last: the entry that fits best
             reasons = tuple([failure.sentence for failure in failures])
             if len(entries) >= config.recompile_limit:
                 reason = reasons[-1] if reasons else ""
@@ -523,8 +524,8 @@ class Compiler:
             reason = made.plan.explain(tree, slots)
             return InternalError(f"a guard fails right behind the capture: {reason}")
         entry = native.Entry(tree, made.generated.function, made.generated.layout)
-        made.plan.state = made.state
-        made.plan.backend = self.backend_name
+        made.plan.state, made.plan.backend = made.state, self.backend_name
+        made.plan.line = (target.code.co_filename, target.line)
         made.plan.settle()
         compiled.plans[id(entry)] = made.plan
         compiled.origins[id(entry)] = Origin(

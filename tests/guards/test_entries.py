@@ -153,8 +153,9 @@ def test_a_change_of_mode_is_explained(backend):
             compiled(torch.ones(2), "one")
     (reason,) = recompiles[0].reasons
     assert reason == (
-        "torch's global state differs: grad mode was 1, is 0; to avoid it, make every call under "
-        "the same modes"
+        "torch GLOBAL_STATE: it was grad mode on, now it is grad mode off (assumed at "
+        f"test_entries.py:{by_name.__code__.co_firstlineno}: def by_name(x, name):); to avoid it, make every "
+        "call under the same modes"
     )
 
 

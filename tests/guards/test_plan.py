@@ -106,7 +106,8 @@ def test_absent():
     thing.hook = print
     assert tree.check((thing,)) is None
     assert plan.explain(tree, (thing,)) == (
-        "local 'x'.__dict__['hook'] ABSENT: it was absent, now it is function print"
+        "local 'x'.__dict__['hook'] ABSENT: it was not there, now it is function print; "
+        "to avoid it, set it before the first call"
     )
 
 
@@ -207,14 +208,16 @@ def test_global_state_is_explained_in_words():
     tree = GuardTree(plan.nodes, plan.state)
     with torch.no_grad():
         assert tree.check((1,)) is None
-        assert "grad mode was 1, is 0" in plan.explain(tree, (1,))
+        assert "it was grad mode on, now it is grad mode off" in plan.explain(tree, (1,))
 
 
 def test_a_missing_captured_value_is_explained():
     root = slot()
     root.child("dict").child("item", "w").captured = True
     plan = build_plan([root])
-    assert plan.explain(tree_of(plan), (Thing(),)) == "local 'x'.w no longer exists"
+    assert plan.explain(tree_of(plan), (Thing(),)) == (
+        "local 'x'.w: it was there, now it is gone; to avoid it, leave it in place"
+    )
 
 
 def test_a_path_that_broke_is_explained():
@@ -238,7 +241,7 @@ def test_a_settled_plan_keeps_nothing_of_the_user_alive():
     del thing, tensor
     gc.collect()
     assert [ref() for ref in gone] == [None, None]
-    assert "no longer exists" in plan.explain(tree, (Thing(),))
+    assert "now it is gone" in plan.explain(tree, (Thing(),))
 
 
 def test_texts_run_no_user_code_and_show_no_addresses():

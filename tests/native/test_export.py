@@ -86,16 +86,16 @@ def test_a_dead_object_is_an_error():
 def test_the_global_state_is_the_same_again():
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
         state = GlobalState()
-    copy = GlobalState(*state.export())
+    copy = GlobalState(*state.export()[:2])
     assert copy.export() == state.export()
     assert not copy.check()
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
-        assert copy.check(), copy.diff()
+        assert copy.check()
     with torch.device("meta"):
         modes = GlobalState()
-        assert GlobalState(*modes.export()).check()
+        assert GlobalState(*modes.export()[:2]).check()
     with torch.device("cpu"):
-        assert not GlobalState(*modes.export()).check()
+        assert not GlobalState(*modes.export()[:2]).check()
 
 
 @pytest.mark.parametrize(("flags", "modes"), [({}, ()), ({"grad": "yes"}, ())])

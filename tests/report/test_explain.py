@@ -2,6 +2,11 @@
 
 import html.parser
 import inspect
+import json
+import linecache
+import re
+import shutil
+import subprocess
 import time
 
 import explained_programs as explained
@@ -13,6 +18,7 @@ from checking import CountingBackend
 from framejit.report import events
 from framejit.report.drawing import svg
 from framejit.report.explanation import Explanation, Node
+from framejit.report.problems import problems
 
 
 @pytest.fixture(autouse=True)
@@ -22,9 +28,39 @@ def fresh():
     framejit.reset()
 
 
-def marked(word):
-    lines, first = inspect.getsourcelines(explained)
-    return {i for i, line in enumerate(lines, 1) if line.rstrip().endswith(f"# {word}")}
+def marked(word, functions=(explained.helper, explained.program)):
+    """The numbers of the lines of these functions that end in ``# word``."""
+    found = set()
+    for function in functions:
+        lines, first = inspect.getsourcelines(function)
+        found |= {i for i, line in enumerate(lines, first) if line.rstrip().endswith(f"# {word}")}
+    return found
+
+
+def case(name):
+    """What is compiled, what counts, the arguments, and the functions whose lines are marked."""
+    program, functions = explained.CASES[name]
+    made = program() if isinstance(program, type) else program
+    return made, CountingBackend(), (torch.ones(3), 3), functions
+
+
+@pytest.mark.parametrize("name", explained.CASES)
+def test_ten_programs(name):
+    """Graphs and breaks are those that a counting backend saw, breaks and lines those that the
+    comments say; every break names file, line, code, reason and fix."""
+    program, backend, arguments, functions = case(name)
+    with events.recording(events.GraphBreak) as broken:
+        explanation = framejit.explain(program, backend=backend)(*arguments)
+    assert explanation.graph_count == len(backend.graphs) > 0
+    assert explanation.op_count == backend.ops
+    assert explanation.break_count == len(broken) == sum(one.times for one in explanation.breaks)
+    for one in explanation.breaks:
+        assert one.filename == explained.__file__ and one.line in marked("break", functions)
+        assert one.code == linecache.getline(one.filename, one.line).strip()
+        assert one.identifier in problems() and one.reason and one.fix
+    marks = explanation.marks(explained.__file__)
+    for kind in ("captured", "break"):
+        assert {n for n, mark in marks.items() if mark == kind} == marked(kind, functions)
 
 
 def test_what_it_says_is_what_a_counting_backend_saw(capsys):
@@ -42,13 +78,6 @@ def test_what_it_says_is_what_a_counting_backend_saw(capsys):
         assert one.line in marked("break")
     assert len(explanation.guards) == sum(len(entry.guards) for entry in explanation.entries)
     assert explanation.times["trace"] > 0 and explanation.recompiles == []
-
-
-def test_lines_are_marked_as_a_coverage_report_does():
-    explanation = framejit.explain(explained.program)(torch.ones(3), 3)
-    marks = explanation.marks(explained.__file__)
-    assert {line for line, mark in marks.items() if mark == "break"} == marked("break")
-    assert {line for line, mark in marks.items() if mark == "captured"} == marked("captured")
 
 
 def test_the_second_call_explains_its_recompile():
@@ -187,8 +216,6 @@ def test_a_drawing_puts_nodes_below_their_inputs():
     picture = svg(nodes, {("m.py", 4): "here"})
     assert picture.count("<g ") == 5 and picture.count("<path") == 4
     assert '<a href="#here">' in picture
-    import re
-
     heights = [int(y) for y in re.findall(r'translate\(\d+,(\d+)\)', picture)]
     assert heights[0] == heights[2] - 56 or heights[2] == heights[1]
     assert heights[0] < heights[1] < heights[3] < heights[4]
@@ -197,3 +224,71 @@ def test_a_drawing_puts_nodes_below_their_inputs():
 def test_an_empty_report_is_a_report():
     assert str(Explanation()).startswith("0 graphs, 0 graph breaks")
     assert "framejit report" in Explanation()._repr_html_()
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+in_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+
+
+def opened(path, folder):
+    """The DOM of a page in headless Chromium, and the addresses that it asked the network for."""
+    log = folder / "network.json"
+    done = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+         "--disable-component-update", "--no-first-run", "--no-pings",
+         "--host-resolver-rules=MAP * ~NOTFOUND",
+         f"--user-data-dir={folder}", f"--log-net-log={log}", "--dump-dom", path.as_uri()],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = [event.get("params", {}) for event in json.loads(log.read_text())["events"]]
+    asked = {one["url"] for one in said if one.get("initiator", OWN) != OWN}
+    return done.stdout, asked
+
+
+#: Who asks for what Chromium wants for itself.
+OWN = "not an origin"
+
+
+@in_browser
+@pytest.mark.parametrize(
+    "name", [n if n == "program" else pytest.param(n, marks=pytest.mark.slow) for n in explained.CASES]
+)
+def test_a_browser_shows_the_lines_and_asks_no_network(name, tmp_path):
+    program, backend, arguments, functions = case(name)
+    framejit.explain(program, backend=backend)(*arguments).to_html(tmp_path / "report.html")
+    text, asked = opened(tmp_path / "report.html", tmp_path)
+    page = Page(text)
+    assert asked == set() and page.loads == []
+    text = text.replace("<h1>", '<img src="http://127.0.0.1:9/picture"><h1>', 1)
+    if name == "program":  # would it be seen?
+        (tmp_path / "asks.html").write_text(text)
+        assert opened(tmp_path / "asks.html", tmp_path)[1] == {"http://127.0.0.1:9/picture"}
+    for kind in ("captured", "break"):
+        assert {n for n, mark in page.lines.items() if mark == kind} == marked(kind, functions)
+
+
+@in_browser
+@pytest.mark.slow
+def test_a_browser_shows_a_bert_of_five_hundred_nodes_quickly(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        vocab_size=100, hidden_size=32, num_hidden_layers=12, num_attention_heads=2,
+        intermediate_size=64,
+    )  # fmt: skip
+    with torch.no_grad():
+        tokens = torch.arange(8).reshape(1, 8)
+        explanation = framejit.explain(transformers.BertModel(config).eval())(tokens)
+    (entry,) = explanation.graphs
+    assert len(entry.nodes) >= 500
+    started = time.perf_counter()
+    explanation.to_html(tmp_path / "report.html")
+    written = time.perf_counter() - started
+    (tmp_path / "empty.html").write_text("<!DOCTYPE html>")
+    seconds = {}
+    for name in ("empty", "report", "empty", "report"):  # the first one warms up
+        started = time.perf_counter()
+        text, _ = opened(tmp_path / f"{name}.html", tmp_path)
+        seconds[name] = time.perf_counter() - started
+    assert text.count("<rect") == len(entry.nodes)
+    assert written < 2 and seconds["report"] - seconds["empty"] < 2, (written, seconds)

@@ -8,6 +8,7 @@ Next: plan.
 
 from __future__ import annotations
 
+import enum
 import types
 import weakref
 from collections.abc import Callable
@@ -126,11 +127,15 @@ def _code_of(value: Any) -> str:
     return text_of(value.__code__ if isinstance(value, types.FunctionType) else value)
 
 
+def _true(value: Any) -> str:
+    return "true" if value else "false or empty"
+
+
 def _truth_text(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return text_of(value)
     try:
-        return f"{bool(value)} as a truth value"
+        return _true(bool(value))
     except Exception:  # whatever the user's __bool__ raises
         return text_of(value)
 
@@ -143,8 +148,8 @@ KINDS: dict[str, Kind] = {
     "EQUALS_MATCH": Kind("equals", _one("equals"), text_of, text_of, _same),
     "LEN_MATCH": Kind("len", _one("len"), lambda n: f"length {n}", _length_text, _same),
     "DICT_KEYS": Kind("keys", _one("keys"), lambda k: f"keys {text_of(k)}", _keys_text, _same),
-    "ABSENT": Kind("absent", lambda _: ("absent",), lambda _: "absent", text_of, _same),
-    "PRESENT": Kind("present", lambda _: ("present",), lambda _: "present", text_of, _same),
+    "ABSENT": Kind("absent", lambda _: ("absent",), lambda _: "not there", text_of, _same),
+    "PRESENT": Kind("present", lambda _: ("present",), lambda _: "there", text_of, _same),
     "FUNCTION_MATCH": Kind("function", _one("function"), text_of, _code_of, _weakly),
     "TENSOR_MATCH": Kind("tensor", _tensor_check, _tensor_text, text_of, _remember_tensor),
     "SAME_OBJECT": Kind(
@@ -162,32 +167,44 @@ KINDS: dict[str, Kind] = {
         _same,
     ),
     "BOOL_MATCH": Kind(
-        "bool", _one("bool"), lambda b: f"{bool(b)} as a truth value", _truth_text, _same
+        "bool", _one("bool"), _true, _truth_text, _same
     ),
 }
 
 
+_CONSTANT = "keep it constant, or compile one function per value"
+_ONE_OBJECT = "pass the same object in both places in all calls, or in none"
 
-def _scalar_remedy(payload: Any) -> str:
+
+def _value_remedy(payload: Any) -> str:
     if type(payload) in (int, float):
         return "pass it as a tensor, or keep it constant"
-    return "keep it constant, or compile one function per value"
+    return _CONSTANT
 
 
-def _tensor_remedy(_: Any) -> str:
-    return "call it with tensors of one kind, or mark sizes that vary (dynamic=True)"
+def _object_remedy(payload: Any) -> str:
+    if payload is None or isinstance(payload, (bool, enum.Enum, torch.dtype, torch.layout)):
+        return _CONSTANT
+    if isinstance(payload, _FUNCTIONS):
+        return "pass the same function in all calls"
+    return "make it once and pass the same object in all calls"
 
 
-#: What a user can write to avoid a recompile, by the kind of the guard that failed.
+#: What a user can write to avoid a recompile, by the kind of the guard that failed. For tensors it
+#: depends on what differs (`TensorText.difference`); this is for what is no tensor any more.
 REMEDIES: dict[str, Callable[[Any], str]] = {
-    "EQUALS_MATCH": _scalar_remedy,
-    "BOOL_MATCH": lambda _: "keep its truth value constant, or test a tensor with torch.where",
-    "TENSOR_MATCH": _tensor_remedy,
+    "EQUALS_MATCH": _value_remedy,
+    "BOOL_MATCH": lambda _: "let it be empty (or false) in all calls, or in none",
+    "TENSOR_MATCH": lambda _: "pass a tensor in all calls",
     "LEN_MATCH": lambda _: "keep the number of elements constant, or stack them into one tensor",
     "DICT_KEYS": lambda _: "keep the keys and their order constant",
     "TYPE_MATCH": lambda _: "pass objects of one class",
-    "ID_MATCH": lambda _: "make it once and pass the same object each time",
+    "ID_MATCH": _object_remedy,
     "FUNCTION_MATCH": lambda _: "pass functions with the same code",
+    "ABSENT": lambda _: "set it before the first call",
+    "PRESENT": lambda _: "leave it in place",
+    "SAME_OBJECT": lambda _: _ONE_OBJECT,
+    "DISTINCT": lambda _: _ONE_OBJECT,
 }
 
 #: The kind of problem that each failure is (`report.problems`).
@@ -203,7 +220,7 @@ RELATIONS = frozenset(name for name, kind in KINDS.items() if kind.check is None
 
 def _verify() -> None:
     odd = (FACT_KINDS ^ set(KINDS)) | (NATIVE_CHECKS ^ {row.native for row in KINDS.values()})
-    odd |= (set(REMEDIES) - FACT_KINDS) | (set(IDENTIFIERS) ^ FACT_KINDS)
+    odd |= (set(REMEDIES) ^ FACT_KINDS) | (set(IDENTIFIERS) ^ FACT_KINDS)
     if odd:
         raise AssertionError(f"guards.kinds is not complete: {sorted(odd)}")
 
@@ -226,10 +243,34 @@ def shown_kind(kind: str, payload: Any) -> str:
     return kind
 
 
-def differences(kind: str, payload: Any, value: Any) -> tuple[str, str]:
-    """(what it was, what it is now) for a failed guard."""
+def differences(kind: str, payload: Any, value: Any) -> tuple[str, str, str]:
+    """(what it was, what it is now, what to do about it) for a failed guard."""
     row = KINDS[kind]
+    remedy = REMEDIES[kind](payload)
     if kind == "TENSOR_MATCH" and isinstance(value, torch.Tensor):
         then = payload if isinstance(payload, TensorText) else _remember_tensor(payload)
         return then.difference(TensorText.of(value))
-    return row.expected(payload), row.found(value)
+    if kind == "EQUALS_MATCH":
+        payload, value = _where_they_differ(payload, value)
+    before, now = row.expected(payload), row.found(value)
+    if kind in ("EQUALS_MATCH", "ID_MATCH") and type(payload) is not type(value):
+        remedy = REMEDIES["TYPE_MATCH"](payload)
+    if before == now:
+        now = f"another {now.removeprefix('an ').removeprefix('a ').removeprefix('the ')}"
+    return before, now, remedy
+
+
+def _where_they_differ(then: Any, now: Any) -> tuple[Any, Any]:
+    """The parts of nested tuples that differ first, if what is shown of them does not tell."""
+    while type(then) is type(now) is tuple and len(then) == len(now):
+        shown = text_of(then)
+        if shown != text_of(now) and " ... " not in shown:
+            break
+        pairs = zip(then, now, strict=True)
+        differing = (two for two in pairs if two[0] is not two[1] and _unequal(*two))
+        then, now = next(differing, (None, None))
+    return then, now
+
+
+def _unequal(one: Any, two: Any) -> bool:
+    return isinstance(one, type) or isinstance(two, type) or type(one) is not type(two) or one != two

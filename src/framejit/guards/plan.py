@@ -17,13 +17,14 @@ from framejit.guards.kinds import (
     IDENTIFIERS,
     KINDS,
     RELATIONS,
-    REMEDIES,
     differences,
     recall,
     shown_kind,
 )
 from framejit.guards.shapes import Program, ShapePlan
-from framejit.guards.texts import shown_name, shown_place, state_text
+from framejit.guards.texts import State as TorchState
+from framejit.guards.texts import shown_name, shown_place, state_difference, state_text
+from framejit.native import GlobalState
 from framejit.source import Fact, Source
 
 #: (parent or -1, accessor, key, checks, capture or -1), as `native.GuardTree` takes it.
@@ -39,8 +40,7 @@ class Tree(Protocol):
 class State(Protocol):
     """What the plan needs of the native snapshot of torch's global state."""
 
-    def diff(self) -> str: ...
-    def export(self) -> tuple[dict[str, int], tuple[Any, ...]]: ...
+    def export(self) -> TorchState: ...
 
 
 class Guard(NamedTuple):
@@ -61,6 +61,7 @@ class Failure(NamedTuple):
 
     identifier: str  # FJ0401
     sentence: str
+    checked: float = 0.0  # how far the checks came before
 
 
 class Plan:
@@ -85,6 +86,7 @@ class Plan:
         #: What the entry as a whole was made for; set by the compiler.
         self.state: State | None = None
         self.backend = ""
+        self.line: tuple[str, int] | None = None
 
     @property
     def guard_count(self) -> int:
@@ -112,7 +114,7 @@ class Plan:
         if self.backend:
             out.append(Guard("backend", "BACKEND_MATCH", self.backend, None))
         if self.state is not None:
-            out.append(Guard("torch", "GLOBAL_STATE", state_text(*self.state.export()), None))
+            out.append(Guard("torch", "GLOBAL_STATE", state_text(self.state.export()), None))
         for source, facts in zip(self.sources, self.checked, strict=True):
             out += _printed(source, facts)
         if self.shapes is not None:
@@ -137,37 +139,45 @@ class Plan:
             return Failure("", "")
         node, check = failure
         if check == -2 or node < 0:
-            words = "" if self.state is None else self.state.diff()
-            return Failure(
-                "FJ0406",
-                f"torch's global state differs: {words or 'grad mode, autocast or a mode'}; to "
-                "avoid it, make every call under the same modes",
-            )
+            assert self.state is not None
+            then, now = state_difference(self.state.export(), GlobalState().export())
+            remedy = "make every call under the same modes"
+            return _failure("FJ0406", "torch GLOBAL_STATE", then, now, self.line, remedy, -1.0)
         if check <= -3:
             assert self.shapes is not None
             reason = self.shapes.failure(-3 - check, lambda source: value_at(source, slots))
-            line = self.shapes.line(-3 - check)
-            return Failure("FJ0407", f"{reason}{_at(line, ' (assumed at ', ')')}")
+            line = self.shapes.line(-3 - check) or self.line
+            place = _at(line, " (assumed at ", ")")
+            remedy = "keep to numbers for which it holds (pad sizes, for instance)"
+            sentence = f"{reason}{place}; to avoid it, {remedy}"
+            return Failure("FJ0407", sentence, float("inf"))
         source = self.sources[node]
         name = shown_name(source)
         found, value = value_at(source, slots)
         if check == -1:
-            return Failure("FJ0405", f"{name} no longer exists")
+            line = next((fact.line for fact in self.checked[node] if fact.line), self.line)
+            return _failure("FJ0405", name, "there", "gone", line, "leave it in place", node)
         kind, kept, line = self.checked[node][check]
         payload = recall(kept)
         shown = shown_kind(kind, payload)
         if kind == "ABSENT":
             name = shown_place(source)
         if not found and kind != "ABSENT":
-            then, now = KINDS[kind].expected(payload), "gone"
+            then, now, remedy = KINDS[kind].expected(payload), "gone", "leave it in place"
         else:
-            then, now = differences(kind, payload, value)
-        remedy = REMEDIES.get(kind)
-        return Failure(
-            IDENTIFIERS["EQUALS_MATCH" if shown == "EQUALS_MATCH" else kind],
-            f"{name} {shown}: it was {then}, now it is {now}{_at(line, ' (assumed at ', ')')}"
-            + (f"; to avoid it, {remedy(payload)}" if remedy is not None else ""),
-        )
+            then, now, remedy = differences(kind, payload, value)
+        identifier = IDENTIFIERS["EQUALS_MATCH" if shown == "EQUALS_MATCH" else kind]
+        name = f"{name} {shown}"
+        return _failure(identifier, name, then, now, line or self.line, remedy, node)
+
+
+def _failure(
+    identifier: str, name: str, then: str, now: str, line: tuple[str, int] | None, remedy: str,
+    checked: float,
+) -> Failure:  # fmt: skip
+    place = _at(line, " (assumed at ", ")")
+    sentence = f"{name}: it was {then}, now it is {now}{place}; to avoid it, {remedy}"
+    return Failure(identifier, sentence, checked)
 
 
 #: Kinds whose name and subject say everything.

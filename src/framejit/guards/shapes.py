@@ -62,7 +62,7 @@ class ShapePlan:
     def failure(self, index: int, load: Callable[[Source], tuple[bool, Any]]) -> str:
         """Why check ``index`` does not hold: what was assumed, and the numbers now."""
         if index >= len(self.checks):
-            return "a number that varies does not fit 64 bits"
+            return "it was assumed that numbers which vary fit 64 bits, now one does not"
         tree = self.checks[index].tree
         values: dict[str, Any] = {}
         for symbol in self.inputs:
@@ -72,7 +72,7 @@ class ShapePlan:
         names = symbols_of(tree)
         shown = [f"{self.names[n]} is {values[n]}" for n in names if n in values]
         if len(shown) == len(names) and not _fails(tree, values):
-            return "a number that varies does not fit 64 bits"
+            return f"it was assumed that numbers fit 64 bits, now {' and '.join(shown)}"
         return f"it was assumed that {self.text(tree)}, now {' and '.join(shown)}"
 
 

@@ -40,6 +40,8 @@ class TensorText(NamedTuple):
     shape: tuple[Any, ...]
     stride: tuple[Any, ...] | None
     requires_grad: bool
+    layout: str = "strided"
+    keys: int = 0  # dispatch keys
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> TensorText:
@@ -59,33 +61,53 @@ class TensorText(NamedTuple):
             shape,
             stride,
             tensor.requires_grad,
+            str(tensor.layout).removeprefix("torch."),
+            torch._C._dispatch_keys(tensor).raw_repr(),
         )
 
     def __str__(self) -> str:
         grad = " with requires_grad" if self.requires_grad else ""
         return f"{self.type_name} {self.dtype}{_size(self.shape)} on {self.device}{grad}"
 
-    def difference(self, now: TensorText) -> tuple[str, str]:
-        """(then, now) in words, naming only what differs."""
+    def difference(self, now: TensorText) -> tuple[str, str, str]:
+        """(then, now, what to do about it) in words, naming only what differs."""
         if self.type_name != now.type_name:
-            return f"a {self.type_name}", f"a {now.type_name}"
+            return f"a {self.type_name}", f"a {now.type_name}", "pass tensors of one class"
         if self.dtype != now.dtype:
-            return f"dtype {self.dtype}", f"dtype {now.dtype}"
+            return f"dtype {self.dtype}", f"dtype {now.dtype}", "convert it to one dtype before"
         if self.device != now.device:
-            return f"device {self.device}", f"device {now.device}"
+            return f"device {self.device}", f"device {now.device}", "move it to one device before"
+        if self.layout != now.layout:
+            return self.layout, now.layout, "pass tensors of one layout"
         if len(self.shape) != len(now.shape):
-            return (
-                f"{len(self.shape)} dimensions {_size(self.shape)}",
-                f"{len(now.shape)} dimensions {_size(now.shape)}",
-            )
+            remedy = "reshape it to one number of dimensions before"
+            return f"of shape {_size(self.shape)}", f"of shape {_size(now.shape)}", remedy
         for dim, (then, current) in enumerate(zip(self.shape, now.shape, strict=True)):
             if then != current:
-                return f"size {then} at dimension {dim}", f"size {current} at dimension {dim}"
+                remedy = f"mark it with framejit.mark_dynamic(.., {dim}), or compile with dynamic=True"
+                if min(then, current) < 2:
+                    remedy = "keep sizes 0 and 1 out: each has code of its own"
+                elif self.type_name == "Parameter":  # whose sizes are never symbolic
+                    remedy = "compile each module on its own"
+                return f"of size {then} at dimension {dim}", f"of size {current}", remedy
         if self.requires_grad != now.requires_grad:
-            return f"requires_grad={self.requires_grad}", f"requires_grad={now.requires_grad}"
+            remedy = "pass it with requires_grad always, or never (detach())"
+            words = "without requires_grad", "with requires_grad"
+            return words[self.requires_grad], words[now.requires_grad], remedy
         if self.stride != now.stride:
-            return f"strides {self.stride}", f"strides {now.stride}"
-        return f"{self} and its dispatch keys", "the same metadata with other dispatch keys"
+            remedy = "call contiguous() before"
+            return f"of strides {self.stride}", f"of strides {now.stride}", remedy
+        common = self.keys & now.keys
+        return (
+            f"{self} with dispatch keys {_keys(self.keys - common)}",
+            f"with {_keys(now.keys - common)} instead",
+            "pass tensors of one kind (clone() makes a plain one)",
+        )
+
+
+def _keys(keys: int) -> str:
+    names = str(torch._C.DispatchKeySet.from_raw_repr(keys))
+    return names.removeprefix("DispatchKeySet(").rstrip(")") or "none"
 
 
 def _size(shape: tuple[Any, ...]) -> str:
@@ -95,7 +117,8 @@ def _size(shape: tuple[Any, ...]) -> str:
 def text_of(obj: Any) -> str:
     """One line for any object."""
     text = _text(obj, depth=0)
-    return text if len(text) <= _LIMIT else text[: _LIMIT - 3] + "..."
+    half = _LIMIT // 2 - 2  # the end often tells what the beginning does not
+    return text if len(text) <= _LIMIT else f"{text[:half]} ... {text[-half:]}"
 
 
 def _text(obj: Any, depth: int) -> str:
@@ -117,20 +140,36 @@ def _text(obj: Any, depth: int) -> str:
         return f"class {obj.__module__}.{obj.__qualname__}"
     if isinstance(obj, types.ModuleType):
         return f"module {obj.__name__}"
+    if isinstance(obj, slice):
+        parts = (obj.start, obj.stop, obj.step)
+        return f"slice({', '.join(_text(part, depth + 1) for part in parts)})"
     if isinstance(obj, types.CodeType):
-        return f"the code of {obj.co_qualname}()"
+        place = f"{obj.co_filename.rpartition('/')[2]}:{obj.co_firstlineno}"
+        return f"the code of {obj.co_qualname}() at {place}"
     if isinstance(obj, types.FunctionType):
         return f"function {obj.__module__}.{obj.__qualname__}"
     if isinstance(obj, types.MethodType):
         return f"method {getattr(obj.__func__, '__qualname__', '?')}"
     if isinstance(obj, _C_FUNCTIONS):
-        return f"function {obj.__qualname__}"
+        return f"function {_c_name(obj)}"
     if isinstance(obj, enum.Enum):
         return f"{cls.__qualname__}.{obj.name}"
     if isinstance(obj, dict):
-        return f"a {cls.__qualname__} with {dict.__len__(obj)} keys"
+        keys = dict.__len__(obj)
+        return f"a {cls.__qualname__} with {keys} key{'' if keys == 1 else 's'}"
     article = "an" if cls.__qualname__[:1] in "AEIOUaeiou" else "a"
     return f"{article} {cls.__qualname__} object"
+
+
+def _c_name(function: Any) -> str:
+    """The name that users write: ``torch.relu``, not that of the class that C++ keeps it in."""
+    owner, dot, name = function.__qualname__.rpartition(".")
+    if owner == "TensorBase":
+        return f"torch.Tensor.{name}"
+    module = getattr(function, "__module__", None) or ""
+    if module.startswith("torch"):
+        return f"{module}.{name}"
+    return f"{owner}{dot}{name}"
 
 
 _ROOT = re.compile(r"\b([LG])\[('[^']*'|[^'\]]*)\]")
@@ -139,8 +178,15 @@ _ROOT = re.compile(r"\b([LG])\[('[^']*'|[^'\]]*)\]")
 def shown_name(source: Source) -> str:
     """A source in the form of printed guards: ``local 'self'.weight``, ``global 'torch'`` for the
     compiled function's own globals, ``global torch.nn.functional.linear`` for those of another
-    module (``global builtins.abs``)."""
-    return _ROOT.sub(lambda m: f"{'local' if m[1] == 'L' else 'global'} {m[2]}", source.name)
+    module (``global builtins.abs``), ``intermediate value 0`` for what has no name of its own when
+    a continuation begins."""
+    return _ROOT.sub(_root_name, source.name)
+
+
+def _root_name(found: re.Match[str]) -> str:
+    if found[1] == "L" and found[2].startswith("'stack "):
+        return f"intermediate value {found[2][7:-1]}"
+    return f"{'local' if found[1] == 'L' else 'global'} {found[2]}"
 
 
 def shown_place(source: Source) -> str:
@@ -149,28 +195,74 @@ def shown_place(source: Source) -> str:
     base = source.base
     if source.accessor != "item" or base is None or base.base is None:
         return shown_name(source)
-    return f"{shown_name(base)}[{source.key!r}]"
+    return f"{shown_name(base)}[{text_of(source.key)}]"
 
 
 #: torch's numbers for the dtypes that can be a default.
 _DTYPES = {5: "float16", 6: "float32", 7: "float64", 15: "bfloat16"}
 
 
-def state_text(flags: dict[str, int], modes: tuple[Any, ...]) -> str:
-    """Torch's global state in words: grad mode and default dtype always, the rest if unusual."""
-    def dtype(name: str) -> str:
-        return _DTYPES.get(flags[name], f"dtype {flags[name]}")
+#: What `native.GlobalState.export` gives: flags, __torch_function__ modes, saved-tensor hooks?
+State = tuple[dict[str, int], tuple[Any, ...], bool]
 
-    words = [f"grad mode {'on' if flags['grad'] else 'off'}"]
-    words.append(f"default dtype {dtype('default_dtype')}")
+
+def state_text(state: State) -> str:
+    """Torch's global state in words: grad mode and default dtype always, the rest if unusual."""
+    return ", ".join(
+        text for name, text in _state_words(state).items()
+        if name in ("grad", "default_dtype") or not text.startswith("no ")
+    )  # fmt: skip
+
+
+def state_difference(then: State, now: State) -> tuple[str, str]:
+    """(then, now) in words, naming only what differs."""
+    words = [_state_words(state) for state in (then, now)]
+    differing = [name for name in words[0] if words[0][name] != words[1][name]]
+    if differing:
+        before, after = (", ".join(one[name] for name in differing) for one in words)
+        return before, after
+    differing = [name for name in then[0] if then[0][name] != now[0][name]]
+    if differing:
+        before, after = (
+            ", ".join(f"{name} {_flag(name, flags[name])}" for name in differing)
+            for flags in (then[0], now[0])
+        )
+        return before, after
+    what = ", ".join(words[0][name] for name in ("modes", "hooks"))
+    return what, f"others: {what}"
+
+
+def _flag(name: str, value: int) -> str:
+    if name.startswith("keys"):
+        return _keys(value)
+    return _dtype(value) if "dtype" in name else str(value)
+
+
+def _dtype(number: int) -> str:
+    return _DTYPES.get(number, f"dtype {number}")
+
+
+def _state_words(state: State) -> dict[str, str]:
+    flags, modes, hooks = state
+    words = {
+        "grad": f"grad mode {'on' if flags['grad'] else 'off'}",
+        "default_dtype": f"default dtype {_dtype(flags['default_dtype'])}",
+        "inference": "inference mode" if flags["inference"] else "no inference mode",
+    }
     if flags["inference"]:
-        words.append("inference mode")
+        words["grad"] = "grad mode off"
     for device, shown in (("cpu", "the CPU"), ("cuda", "CUDA")):
-        if flags[f"autocast_{device}"]:
-            words.append(f"autocast on {shown} to {dtype(f'autocast_dtype_{device}')}")
-    if flags["deterministic"]:
-        words.append("deterministic algorithms")
-    if flags["torch_dispatch_modes"]:
-        words.append(f"{flags['torch_dispatch_modes']} torch dispatch modes")
-    words.extend(f"under {type(mode).__name__}" for mode in modes)
-    return ", ".join(words)
+        on = f"autocast on {shown} to {_dtype(flags[f'autocast_dtype_{device}'])}"
+        words[device] = on if flags[f"autocast_{device}"] else f"no autocast on {shown}"
+    number = flags["torch_dispatch_modes"]
+    words["deterministic"] = f"{'' if flags['deterministic'] else 'no '}deterministic algorithms"
+    words["dispatch"] = f"{number or 'no'} torch dispatch mode{'' if number == 1 else 's'}"
+    words["modes"] = ", ".join(map(_mode, modes)) or "no __torch_function__ mode"
+    words["hooks"] = f"{'' if hooks else 'no '}saved-tensor hooks"
+    return words
+
+
+def _mode(mode: Any) -> str:
+    if type(mode) is torch.utils._device.DeviceContext:
+        return f"device {mode.device} as the default"
+    return f"under {type(mode).__name__}"

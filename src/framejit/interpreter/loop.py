@@ -153,7 +153,10 @@ class Interpreter:
             program = [(HANDLERS[i.op], i) for i in info.instructions]
             if self.lines is not None:
                 seen = self.lines.setdefault(code.co_filename, set())
-                program = [(_noting(handler, seen), i) for handler, i in program]
+                program = [
+                    (handler if i.op in _LINELESS else _noting(handler, seen), i)
+                    for handler, i in program
+                ]
             known = self._programs[code] = (info, program)
             self.executed[code] = str(namespace.get("__name__"))
         frame = Frame(known[0], known[1], slots, namespace, parent)
@@ -517,6 +520,10 @@ class Interpreter:
         self.frame = frame.parent
         self.frame.stack.append(self._answer(frame, value, frame.result))
         return None
+
+
+#: What Python does on its own account; the line of these is that of something else.
+_LINELESS = frozenset({"MAKE_CELL", "COPY_FREE_VARS", "RETURN_GENERATOR", "PUSH_EXC_INFO"})
 
 
 def _noting(handler: Handler, seen: set[int]) -> Handler:

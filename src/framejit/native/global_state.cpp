@@ -53,27 +53,15 @@ GlobalFlags GlobalFlags::read() {
   return flags;
 }
 
-// One table names every field once: for the comparison and for the words.
-#define FOR_EACH_FLAG(X)                                                                                            \
-  X(grad, "grad mode")                                                                                              \
-  X(inference, "inference mode")                                                                                    \
-  X(forward_grad, "forward-mode AD")                                                                                \
-  X(autocast_cpu, "autocast on the CPU")                                                                            \
-  X(autocast_cuda, "autocast on CUDA")                                                                              \
-  X(autocast_dtype_cpu, "autocast dtype on the CPU")                                                                \
-  X(autocast_dtype_cuda, "autocast dtype on CUDA")                                                                  \
-  X(autocast_cache, "autocast cache")                                                                               \
-  X(deterministic, "deterministic algorithms")                                                                      \
-  X(deterministic_warn_only, "deterministic algorithms (warn only)")                                                \
-  X(default_dtype, "default dtype")                                                                                 \
-  X(torch_function_state, "__torch_function__ enabled state")                                                       \
-  X(skip_next_torch_function, "__torch_function__ skip")                                                            \
-  X(torch_dispatch_modes, "number of __torch_dispatch__ modes")                                                     \
-  X(keys_included, "dispatch keys included by the thread")                                                          \
-  X(keys_excluded, "dispatch keys excluded by the thread")
+// Every field, for the comparison and for what is exported.
+#define FOR_EACH_FLAG(X) \
+  X(grad) X(inference) X(forward_grad) X(autocast_cpu) X(autocast_cuda) X(autocast_dtype_cpu) \
+  X(autocast_dtype_cuda) X(autocast_cache) X(deterministic) X(deterministic_warn_only) X(default_dtype) \
+  X(torch_function_state) X(skip_next_torch_function) X(torch_dispatch_modes) X(keys_included) \
+  X(keys_excluded)
 
 bool GlobalFlags::operator==(const GlobalFlags& other) const {
-#define SAME(field, words) field == other.field&&
+#define SAME(field) field == other.field&&
   return FOR_EACH_FLAG(SAME) true;
 #undef SAME
 }
@@ -148,7 +136,7 @@ bool global_state_matches(const GlobalStateObject* state) {
 
 // Overwrites the flags that were just read by those of an exported state; all of them must be there.
 static int set_flags(GlobalFlags* flags, PyObject* values) {
-#define SET(field, words)                                                                      \
+#define SET(field)                                                                             \
   {                                                                                            \
     PyObject* value = PyDict_GetItemString(values, #field);                                    \
     if (!value) return PyErr_Format(PyExc_KeyError, "%s", #field), -1;                         \
@@ -191,14 +179,10 @@ static PyObject* state_new(PyTypeObject* type, PyObject* args, PyObject* kwargs)
 }
 
 static PyObject* state_export(GlobalStateObject* self, PyObject*) {
-  if (self->pack) {
-    PyErr_SetString(PyExc_LookupError, "saved-tensor hooks are part of this state");
-    return nullptr;
-  }
   Ref flags = Ref::steal(PyDict_New());
   Ref modes = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(self->function_modes->size())));
   if (!flags || !modes) return nullptr;
-#define PUT(field, words)                                                                                    \
+#define PUT(field)                                                                                           \
   {                                                                                                          \
     Ref value = Ref::steal(PyLong_FromUnsignedLongLong(static_cast<uint64_t>(self->flags.field)));           \
     if (!value || PyDict_SetItemString(flags.get(), #field, value.get()) < 0) return nullptr;                \
@@ -208,7 +192,7 @@ static PyObject* state_export(GlobalStateObject* self, PyObject*) {
   for (size_t i = 0; i < self->function_modes->size(); i++) {
     PyTuple_SET_ITEM(modes.get(), static_cast<Py_ssize_t>(i), Py_NewRef((*self->function_modes)[i].get()));
   }
-  return PyTuple_Pack(2, flags.get(), modes.get());
+  return PyTuple_Pack(3, flags.get(), modes.get(), self->pack ? Py_True : Py_False);
 }
 
 static int state_traverse(GlobalStateObject* self, visitproc visit, void* arg) {
@@ -245,34 +229,12 @@ static PyObject* state_check(GlobalStateObject* self, PyObject*) {
   return PyBool_FromLong(global_state_matches(self));
 }
 
-static PyObject* state_diff(GlobalStateObject* self, PyObject*) {
-  GlobalFlags now = GlobalFlags::read();
-  const GlobalFlags& then = self->flags;
-  std::string words;
-  auto add = [&](const char* name, uint64_t was, uint64_t is) {
-    if (was == is) return;
-    if (!words.empty()) words += "; ";
-    words += std::string(name) + " was " + std::to_string(was) + ", is " + std::to_string(is);
-  };
-#define ADD(field, name) add(name, static_cast<uint64_t>(then.field), static_cast<uint64_t>(now.field));
-  FOR_EACH_FLAG(ADD)
-#undef ADD
-  if (!same_function_modes(self)) {
-    if (!words.empty()) words += "; ";
-    words += "the stack of __torch_function__ modes differs (it had " + std::to_string(self->function_modes->size()) +
-        ", has " + std::to_string(FunctionModes::stack_len()) + ")";
-  }
-  if (!same_saved_tensor_hooks(self)) words += words.empty() ? "saved-tensor hooks differ" : "; saved-tensor hooks differ";
-  return PyUnicode_FromString(words.c_str());
-}
-
 static PyMethodDef state_methods[] = {
     {"check", reinterpret_cast<PyCFunction>(state_check), METH_NOARGS,
      "True if the state of this thread equals the snapshot."},
-    {"diff", reinterpret_cast<PyCFunction>(state_diff), METH_NOARGS,
-     "What differs from the snapshot, in words; empty if nothing does."},
     {"export", reinterpret_cast<PyCFunction>(state_export), METH_NOARGS,
-     "export() -> (flags by name, __torch_function__ modes), as the constructor takes them."},
+     "export() -> (flags by name, __torch_function__ modes, are there saved-tensor hooks?); the first two as the "
+     "constructor takes them."},
     {nullptr, nullptr, 0, nullptr}};
 
 int add_global_state(PyObject* module) {

@@ -69,7 +69,9 @@ def encode_entry(
         raise Unsaveable("an entry whose origin is not known")
     encoder = Encoder(home, codes)
     nodes = _encode_nodes(entry.tree, plan, encoder)
-    flags, modes = entry.tree.state.export()
+    flags, modes, hooks = entry.tree.state.export()
+    if hooks:
+        raise Unsaveable("saved-tensor hooks are part of its state")
     names = {
         name: _encode_name(compiled, name, obj, encoder)
         for name, obj in entry.function.__globals__.items()
@@ -288,6 +290,7 @@ class WaitingEntry:
         entry = native.Entry(tree, function, layout and (tuple(layout[0]), tuple(layout[1])))
         plan = bound.plan()
         plan.state, plan.backend = state, compiled.compiler.backend_name
+        plan.line = (compiled.target.code.co_filename, compiled.target.line)
         compiled.plans[id(entry)] = plan
         compiled.origins[id(entry)] = self  # type: ignore[assignment]
         return entry
@@ -563,6 +566,6 @@ def _tuples(data: Json) -> Any:
 
 
 def _tensor_text(data: Json) -> TensorText:
-    cls, dtype, device, shape, stride, grad = data
+    cls, dtype, device, shape, stride, *rest = data
     strides = None if stride is None else tuple(stride)
-    return TensorText(cls, dtype, device, tuple(shape), strides, grad)
+    return TensorText(cls, dtype, device, tuple(shape), strides, *rest)

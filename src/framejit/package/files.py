@@ -373,7 +373,7 @@ def _tensor_reason(name: str, text: Json, value: Any) -> str:
     if not isinstance(value, torch.Tensor):
         return f"{name} was a tensor"
     now = TensorText.of(value)
-    _, dtype, _, shape, _, _ = text
+    _, dtype, _, shape, *_ = text
     if now.dtype != dtype:
         return f"{name} had dtype {dtype}, now it has {now.dtype}"
     if list(now.shape) != shape and "self" in name:

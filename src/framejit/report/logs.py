@@ -98,8 +98,8 @@ def _records(event: events.Event) -> Iterator[tuple[str, str, str]]:
             yield "breaks", title, event.reason
         case events.Recompile() if wanted("recompiles"):
             title = f"compilation {event.count + 1} of {event.name} ({event.place})"
-            reasons = zip(event.identifiers, event.reasons, strict=False)
-            yield "recompiles", title, "\n".join(f"[{i}] {reason}" for i, reason in reasons)
+            reasons = [f"[{i}] {r}" for i, r in zip(event.identifiers, event.reasons, strict=False)]
+            yield "recompiles", title, "\n".join(reasons if config.verbose else reasons[-1:])
         case events.RecompileLimit() if wanted("recompiles"):
             title = f"no further compilation [{event.identifier}] of {event.name} ({event.place})"
             yield "recompiles", title, event.reason

@@ -11,10 +11,10 @@ import collections
 import html
 import linecache
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from framejit.report.drawing import svg
-from framejit.report.messages import remedy
 from framejit.report.terminal import count, seconds, size
 
 if TYPE_CHECKING:
@@ -26,40 +26,51 @@ _DRAWN_LIMIT = 1500
 _MARGIN = 3
 
 _STYLE = """
-.fj { font: 14px/1.45 system-ui, sans-serif; color: #1c1e21; max-width: 1200px; margin: auto; }
+.fj { --ink: #1c1e21; --paper: #fff; --quiet: #6a7380; --line: #d8dce2; --soft: #f2f4f7;
+  --good: #e9f8ec; --good-edge: #35a853; --bad: #fdeaea; --bad-edge: #d93025; --bad-ink: #b3261e;
+  --warn: #fff6dd; --warn-edge: #e8a600; --call: #e8f0fe; --call-edge: #5b8def; --wait: #f29900;
+  font: 14px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  max-width: 1200px; margin: auto; padding: 8px }
+@media (prefers-color-scheme: dark) {
+.fj-page, .fj { --ink: #dfe3e8; --paper: #16181c; --quiet: #8d97a5; --line: #3a4049; --soft: #23272e;
+  --good: #14301c; --good-edge: #2f9e4c; --bad: #3d1a19; --bad-edge: #e5534b; --bad-ink: #ff9c95;
+  --warn: #382c0b; --warn-edge: #c69026; --call: #1b2a47; --call-edge: #5b8def; --wait: #c77d00;
+  color-scheme: dark } }
+.fj-page { margin: 0; background: var(--paper, #fff) }
 .fj h1 { font-size: 22px } .fj h2 { font-size: 17px; margin: 28px 0 8px }
-.fj code, .fj pre, .fj .source { font: 12.5px/1.5 ui-monospace, Menlo, Consolas, monospace; }
-.fj table { border-collapse: collapse; }
+.fj a { color: var(--call-edge) }
+.fj code, .fj pre, .fj .source { font: 12.5px/1.5 ui-monospace, Menlo, Consolas, monospace }
+.fj table { border-collapse: collapse }
 .fj td, .fj th { padding: 3px 12px 3px 0; text-align: left; vertical-align: top }
 .fj .figures { display: flex; flex-wrap: wrap; gap: 10px }
-.fj .figures div { background: #f2f4f7; border-radius: 6px; padding: 8px 14px }
+.fj .figures div { background: var(--soft); border-radius: 6px; padding: 8px 14px }
 .fj .figures b { display: block; font-size: 19px }
-.fj .source { border: 1px solid #d8dce2; border-radius: 6px; overflow-x: auto; padding: 6px 0;
+.fj .source { border: 1px solid var(--line); border-radius: 6px; overflow-x: auto; padding: 6px 0;
   margin: 6px 0 }
 .fj .source div { white-space: pre; padding-right: 12px; border-left: 5px solid transparent }
-.fj .source div i { display: inline-block; width: 46px; text-align: right; color: #8a93a0;
+.fj .source div i { display: inline-block; width: 46px; text-align: right; color: var(--quiet);
   font-style: normal; margin-right: 14px; user-select: none }
-.fj .source .captured { background: #e9f8ec; border-color: #35a853 }
-.fj .source .break { background: #fdeaea; border-color: #d93025 }
-.fj .source .skipped { background: #fff6dd; border-color: #e8a600 }
-.fj .source .note { color: #b3261e; white-space: normal; padding-left: 66px;
-  font: 13px system-ui, sans-serif; background: #fdeaea; border-color: #d93025 }
-.fj .source .gap { color: #8a93a0; padding-left: 60px }
+.fj .source .captured { background: var(--good); border-color: var(--good-edge) }
+.fj .source .break { background: var(--bad); border-color: var(--bad-edge) }
+.fj .source .skipped { background: var(--warn); border-color: var(--warn-edge) }
+.fj .source .note { color: var(--bad-ink); white-space: normal; padding-left: 66px;
+  font: 13px system-ui, sans-serif; background: var(--bad); border-color: var(--bad-edge) }
+.fj .source .gap { color: var(--quiet); padding-left: 60px }
 .fj .legend span { padding: 1px 8px; border-radius: 4px; margin-right: 8px }
-.fj details { margin: 6px 0; border: 1px solid #d8dce2; border-radius: 6px; padding: 6px 10px }
+.fj details { margin: 6px 0; border: 1px solid var(--line); border-radius: 6px; padding: 6px 10px }
 .fj summary { cursor: pointer }
 .fj .graph { display: flex; flex-wrap: wrap; gap: 16px }
 .fj .graph > div { flex: 1 1 460px; min-width: 0; overflow: auto; max-height: 640px }
 .fj pre { white-space: pre-wrap; margin: 4px 0 }
-.fj svg path { fill: none; stroke: #9aa4b2; stroke-width: 1 }
-.fj svg rect { fill: #e8f0fe; stroke: #5b8def } .fj svg text { font: 11px ui-monospace, monospace;
-  text-anchor: middle; fill: #1c1e21 } .fj svg .shape { font-size: 9px; fill: #5f6b7a }
-.fj svg .placeholder rect, .fj svg .get_attr rect { fill: #f1f3f4; stroke: #9aa4b2 }
-.fj svg .output rect { fill: #e6f4ea; stroke: #35a853 }
-.fj .bar { position: relative; height: 20px; background: #f2f4f7; border-radius: 3px }
+.fj svg path { fill: none; stroke: var(--quiet); stroke-width: 1 }
+.fj svg rect { fill: var(--call); stroke: var(--call-edge) }
+.fj svg text { font: 11px ui-monospace, monospace; text-anchor: middle; fill: var(--ink) }
+.fj svg .shape { font-size: 9px; fill: var(--quiet) }
+.fj svg .placeholder rect, .fj svg .get_attr rect { fill: var(--soft); stroke: var(--quiet) }
+.fj svg .output rect { fill: var(--good); stroke: var(--good-edge) }
+.fj .bar { position: relative; height: 20px; background: var(--soft); border-radius: 3px }
 .fj .bar span { position: absolute; top: 2px; bottom: 2px; min-width: 2px; border-radius: 2px }
-.fj .trace { background: #5b8def } .fj .backend { background: #f29900 }
-@media (prefers-color-scheme: dark) { .fj-page { background: #fff } }
+.fj .trace { background: var(--call-edge) } .fj .backend { background: var(--wait) }
 """
 
 
@@ -96,6 +107,11 @@ def _text(value: Any) -> str:
     return html.escape(str(value))
 
 
+def _prose(text: str) -> str:
+    """With code between `backticks`."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", _text(text))
+
+
 def _figures(explanation: Explanation) -> str:
     times = explanation.times
     figures = [
@@ -125,8 +141,8 @@ def _breaks(explanation: Explanation, anchors: dict[tuple[str, int], str]) -> st
         place = f'<a href="#{anchor}">{_text(one.place)}</a>' if anchor else _text(one.place)
         rows.append(
             f"<tr><td>{place}</td><td><b>{_text(one.identifier)}</b></td>"
-            f"<td><code>{_text(one.code)}</code><br>{_text(one.reason)}<br>"
-            f"<i>{_text(one.fix)}</i></td></tr>"
+            f"<td><code>{_text(one.code)}</code><br>{_prose(one.reason)}<br>"
+            f"<i>{_prose(one.fix)}</i></td></tr>"
         )
     return f'<h2>Graph breaks</h2><table class="breaks">{"".join(rows)}</table>'
 
@@ -158,7 +174,7 @@ def _sources(explanation: Explanation, anchors: dict[tuple[str, int], str]) -> s
                                 ("skipped", "run as plain Python"))
             if kinds[kind]
         )  # fmt: skip
-        opened = "" if is_installed(filename) and not notes else " open"
+        opened = "" if is_installed(filename) and not any(notes.values()) else " open"
         out.append(
             f'<details{opened}><summary><code>{_text(filename)}</code>: {summary}</summary>'
             f'<div class="source" data-file="{_text(filename)}">{"".join(rows)}</div></details>'
@@ -239,12 +255,13 @@ def _recompiles(explanation: Explanation) -> str:
         return ""
     rows = []
     for one in explanation.recompiles:
-        identifier = one.identifiers[-1] if one.identifiers else ""
+        *others, nearest = map(_prose, one.reasons or ("no reason is known",))
+        if others:
+            listed = "<br>".join(dict.fromkeys(others))
+            nearest += f"<details><summary>{count(len(others), 'other')}</summary>{listed}</details>"
         rows.append(
             f"<tr><td>{_text(one.frame)}<br>compilation {one.number + 1}</td>"
-            f"<td><b>{identifier}</b></td>"
-            f"<td>{'<br>'.join(map(_text, one.reasons))}"
-            f"<br><i>{_text(remedy(identifier))}</i></td></tr>"
+            f"<td><b>{''.join(one.identifiers[-1:])}</b></td><td>{nearest}</td></tr>"
         )
     return f'<h2>Recompiles</h2><table class="recompiles">{"".join(rows)}</table>'
 
@@ -252,7 +269,7 @@ def _recompiles(explanation: Explanation) -> str:
 def _skips(explanation: Explanation) -> str:
     rows = "".join(
         f"<tr><td>{_text(skip.frame)}</td><td><b>{skip.identifier}</b></td>"
-        f"<td>{_text(skip.reason)}</td></tr>"
+        f"<td>{_prose(skip.reason)}</td></tr>"
         for skip in explanation.skips
     )
     return f"<h2>What runs as plain Python</h2><table>{rows}</table>" if rows else ""
