@@ -69,7 +69,7 @@ def test_global_state_changes_say_why(backend):
         compiled(torch.ones(2), torch.ones(3))
         with torch.no_grad():
             compiled(torch.ones(2), torch.ones(3))
-    assert "global state" in recompiles[0].reasons[0]
+    assert "it was grad mode on, now it is grad mode off" in recompiles[0].reasons[0]
 
 
 def test_the_recompile_limit_warns_once_and_keeps_what_is_there(backend):

@@ -174,11 +174,11 @@ def test_guards_are_printed_in_the_documented_form():
 @pytest.mark.parametrize(
     ("now", "words"),
     [
-        (torch.ones(5, 8), "it was size 4 at dimension 0, now it is size 5 at dimension 0"),
+        (torch.ones(5, 8), "it was of size 4 at dimension 0, now it is of size 5"),
         (torch.ones(4, 8, dtype=torch.int64), "it was dtype float32, now it is dtype int64"),
-        (torch.ones(4, 8, requires_grad=True), "requires_grad=False, now it is requires_grad=True"),
-        (torch.ones(4), "it was 2 dimensions [4, 8], now it is 1 dimensions [4]"),
-        (torch.ones(8, 4).t(), "it was strides (8, 1), now it is strides (1, 4)"),
+        (torch.ones(4, 8, requires_grad=True), "it was without requires_grad, now it is with "),
+        (torch.ones(4), "it was of shape [4, 8], now it is of shape [4]"),
+        (torch.ones(8, 4).t(), "it was of strides (8, 1), now it is of strides (1, 4)"),
         (torch.ones(4, 8, device="meta"), "it was device cpu, now it is device meta"),
         (torch.nn.Parameter(torch.ones(4, 8)), "it was a Tensor, now it is a Parameter"),
         (3, "it was Tensor float32[4, 8] on cpu, now it is 3"),
@@ -241,7 +241,7 @@ def test_a_settled_plan_keeps_nothing_of_the_user_alive():
     del thing, tensor
     gc.collect()
     assert [ref() for ref in gone] == [None, None]
-    assert "now it is gone" in plan.explain(tree, (Thing(),))
+    assert "no longer exists" in plan.explain(tree, (Thing(),))
 
 
 def test_texts_run_no_user_code_and_show_no_addresses():

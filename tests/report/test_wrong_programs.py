@@ -138,6 +138,82 @@ def test_verbose_messages_have_every_frame():
     ]  # fmt: skip
 
 
+class Box:
+    def __init__(self, value):
+        self.value = value
+
+
+def member(x, box):
+    return x * box.value if hasattr(box, "value") else x
+
+
+STORM = [  # what is called, with what first, with what then, what it says about both
+    (lambda x, v: x[v], slice(0, 2), slice(1, 3), "slice(0, 2, None)", "slice(1, 3, None)"),
+    (lambda x, v: x + 1 if v else x, True, False, "True", "False"),
+    (lambda x, v: x + 1 if v else x, [1], [], "true", "false or empty"),
+    (lambda x, v: x.to(v), torch.float64, torch.float16, "torch.float64", "torch.float16"),
+    (lambda x, v: v(x), torch.sin, torch.cos, "function torch.sin", "function torch.cos"),
+    (lambda x, v: x + v["a"], {"a": 1}, {"a": X}, "1", "Tensor float32[3] on cpu"),
+    (lambda x, v: x + sum(v), [X], [X, X + 1], "length 1", "length 2"),
+    (lambda x, v: x + v, X * 2, X.double(), "dtype float32", "dtype float64"),
+    (lambda x, v: x + v, X * 2, X[:1] * 2, "of size 3 at dimension 0", "of size 1"),
+    (lambda x, v: x + v, X * 2, torch.ones(3, 3), "of shape [3]", "of shape [3, 3]"),
+    (lambda x, v: x + v, X + 0j, (X + 0j).conj(), "dispatch keys none", "with Conjugate instead"),
+    (member, Box(2.0), Box("a"), "2.0", "'a'"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(STORM)))
+def test_every_reason_has_old_and_new_value_line_and_remedy(number):
+    function, first, then, old, new = STORM[number]
+    explainer = framejit.explain(function, dynamic=False)
+    explainer(X, first)
+    with contextlib.suppress(TypeError):
+        explainer(X, then)
+    (recompile,) = framejit.report().recompiles[-1:]
+    pattern = rf"[^;]*: it was .*{re.escape(old)}.*, now it is .*{re.escape(new)}.*" \
+              r"\(assumed at test_wrong_programs\.py:\d+: .+\); to avoid it, .+"
+    assert re.fullmatch(pattern, recompile.reasons[-1]), recompile.reasons[-1]
+    assert recompile.identifiers[-1] in problems()
+
+
+def test_states_parameters_and_intermediate_values_are_named():
+    def g(x, state, key):
+        y = state.get(key, x)
+        return y + torch.as_tensor(x.numpy() * 2)
+
+    key, state = nn.Parameter(torch.ones(3, 2)), {}
+    explainer = framejit.explain(g, dynamic=False)
+    explainer(X, state, key)
+    with torch.autocast("cpu", torch.bfloat16):
+        (recompile, *_) = explainer(X, state, key).recompiles
+    assert "it was no autocast on the CPU, now it is autocast on the CPU to bfloat16" in (
+        recompile.reasons[-1]
+    )
+    state[key] = X * 2
+    (recompile, *_) = explainer(X, state, key).recompiles
+    assert recompile.reasons[-1].startswith(
+        "local 'state'[<Parameter 0, float32[3, 2]>] ABSENT: it was not there, now it is Tensor"
+    )
+    assert any(
+        "intermediate value" in reason
+        for recompile in explainer(X.double(), {}, key).recompiles for reason in recompile.reasons
+    )  # fmt: skip
+
+
+def test_the_entry_that_fits_best_explains_a_recompile():
+    def g(x, n):
+        y = x * 2
+        return y if n > 3 else x
+
+    explainer = framejit.explain(g, dynamic=False)
+    for x, n in ((X, 1), (X.double(), 1), (X.double(), 2)):
+        (*_, last) = [(), *explainer(x, n).recompiles]
+    assert "it was dtype" in last.reasons[0] and "it was 1, now it is 2" in last.reasons[1]
+    explainer(X, 2)
+    assert "it was 1, now it is 2" in framejit.report().recompiles[-1].reasons[-1]
+
+
 def test_a_recompile_storm_explains_itself():
     """One sentence per recompile with old value, new value, line and remedy."""
 

@@ -180,7 +180,15 @@ def shown_name(source: Source) -> str:
     compiled function's own globals, ``global torch.nn.functional.linear`` for those of another
     module (``global builtins.abs``), ``intermediate value 0`` for what has no name of its own when
     a continuation begins."""
-    return _ROOT.sub(_root_name, source.name)
+    name = _ROOT.sub(_root_name, source.name)
+    step: Source | None = source
+    while step is not None:
+        if isinstance(step.key, torch.Tensor) and step.label:  # <Parameter 0>: which one is that?
+            kind = TensorText.of(step.key)
+            more = f"{step.label[:-1]}, {kind.dtype}{_size(kind.shape)}>"
+            name = name.replace(f"[{step.label}]", f"[{more}]")
+        step = step.base
+    return name
 
 
 def _root_name(found: re.Match[str]) -> str:
@@ -195,7 +203,7 @@ def shown_place(source: Source) -> str:
     base = source.base
     if source.accessor != "item" or base is None or base.base is None:
         return shown_name(source)
-    return f"{shown_name(base)}[{text_of(source.key)}]"
+    return shown_name(source) if source.label else f"{shown_name(base)}[{source.key!r}]"
 
 
 #: torch's numbers for the dtypes that can be a default.
