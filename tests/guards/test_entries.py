@@ -154,8 +154,8 @@ def test_a_change_of_mode_is_explained(backend):
     (reason,) = recompiles[0].reasons
     assert reason == (
         "torch GLOBAL_STATE: it was grad mode on, now it is grad mode off (assumed at "
-        f"test_entries.py:{by_name.__code__.co_firstlineno}: def by_name(x, name):); to avoid it, make every "
-        "call under the same modes"
+        f"test_entries.py:{by_name.__code__.co_firstlineno}: def by_name(x, name):); to avoid it, "
+        "make every call under the same modes"
     )
 
 

@@ -88,7 +88,8 @@ def test_modes_are_compared_by_identity():
         with second:
             assert not state.check()
     with second:
-        assert not state.check() and now(state) == "others: under FunctionMode, no saved-tensor hooks"
+        assert not state.check()
+        assert now(state) == "others: under FunctionMode, no saved-tensor hooks"
     with first:
         assert state.check()
 

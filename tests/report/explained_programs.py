@@ -1,5 +1,5 @@
-"""Programs for test_explain; the comments say what becomes of the lines. ``CASES``: by name, what is
-compiled and the functions that are captured in it."""
+"""Programs for test_explain; the comments say what becomes of the lines. ``CASES``: by name,
+what is compiled and the functions that are captured in it."""
 
 import dataclasses
 import logging

@@ -273,4 +273,4 @@ def _where_they_differ(then: Any, now: Any) -> tuple[Any, Any]:
 
 
 def _unequal(one: Any, two: Any) -> bool:
-    return isinstance(one, type) or isinstance(two, type) or type(one) is not type(two) or one != two
+    return isinstance(one, type) or type(one) is not type(two) or one != two

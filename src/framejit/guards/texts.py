@@ -84,7 +84,7 @@ class TensorText(NamedTuple):
             return f"of shape {_size(self.shape)}", f"of shape {_size(now.shape)}", remedy
         for dim, (then, current) in enumerate(zip(self.shape, now.shape, strict=True)):
             if then != current:
-                remedy = f"mark it with framejit.mark_dynamic(.., {dim}), or compile with dynamic=True"
+                remedy = f"framejit.mark_dynamic(tensor, {dim}) before, or compile(dynamic=True)"
                 if min(then, current) < 2:
                     remedy = "keep sizes 0 and 1 out: each has code of its own"
                 elif self.type_name == "Parameter":  # whose sizes are never symbolic

@@ -32,7 +32,8 @@ _STYLE = """
   font: 14px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   max-width: 1200px; margin: auto; padding: 8px }
 @media (prefers-color-scheme: dark) {
-.fj-page, .fj { --ink: #dfe3e8; --paper: #16181c; --quiet: #8d97a5; --line: #3a4049; --soft: #23272e;
+.fj-page, .fj { --ink: #dfe3e8; --paper: #16181c; --quiet: #8d97a5; --line: #3a4049;
+  --soft: #23272e;
   --good: #14301c; --good-edge: #2f9e4c; --bad: #3d1a19; --bad-edge: #e5534b; --bad-ink: #ff9c95;
   --warn: #382c0b; --warn-edge: #c69026; --call: #1b2a47; --call-edge: #5b8def; --wait: #c77d00;
   color-scheme: dark } }
@@ -258,7 +259,8 @@ def _recompiles(explanation: Explanation) -> str:
         *others, nearest = map(_prose, one.reasons or ("no reason is known",))
         if others:
             listed = "<br>".join(dict.fromkeys(others))
-            nearest += f"<details><summary>{count(len(others), 'other')}</summary>{listed}</details>"
+            summary = f"<summary>{len(others)} that fit less</summary>"
+            nearest += f"<details>{summary}{listed}</details>"
         rows.append(
             f"<tr><td>{_text(one.frame)}<br>compilation {one.number + 1}</td>"
             f"<td><b>{''.join(one.identifiers[-1:])}</b></td><td>{nearest}</td></tr>"
