@@ -7,6 +7,7 @@ imports it but the package's front door.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import types
@@ -163,8 +164,12 @@ def _block(settings: Settings) -> Compiler:
 
 
 class _RunOnly(Region):
+    def __init__(self, strict: bool) -> None:
+        super().__init__()
+        self.strict = strict
+
     def start(self) -> Restore:
-        restores = [compile_nothing_new()]
+        restores = [compile_nothing_new(self.strict)]
         if _blocks:  # what the last optimize() block compiled is used, too
             _, compiler = next(reversed(_blocks.values()))
             restores.append(watch_frames(compiler.hook_context))
@@ -181,14 +186,15 @@ class _Disabled(Region):
         return use_nothing_compiled()
 
 
-def run(fn: Any = None) -> Any:
+def run(fn: Any = None, *, strict: bool = False) -> Any:
     """Use what is compiled and compile nothing new; inputs that nothing fits run as plain Python.
 
-    ``with run(): ...`` for a block, ``run(fn)`` or ``@run`` for a callable.
+    ``with run(): ...`` for a block, ``run(fn)`` or ``@run`` for a callable. With ``strict`` a call
+    of a compiled object that nothing fits raises exc.NothingFits, which says why.
     """
     if fn is None:
-        return _RunOnly()
-    return _wrapped(fn, run_only_function, "run")
+        return _RunOnly(strict)
+    return _wrapped(fn, functools.partial(run_only_function, strict=strict), "run")
 
 
 def disable(fn: Any = None, recursive: bool = True) -> Any:

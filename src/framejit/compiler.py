@@ -39,6 +39,7 @@ from framejit.exc import (
     FramejitError,
     InternalError,
     MarkContradicted,
+    NothingFits,
     Unsupported,
 )
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code
@@ -90,6 +91,12 @@ class Library(Protocol):
 
     def entry_for(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
         """Add the waiting entry that fits and return it, or None."""
+
+    def has(self, target: Target) -> bool:
+        """Does it say anything about this frame?"""
+
+    def explain(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> list[str]:
+        """Why its waiting entries do not fit."""
 
 
 class CompiledFrame(native.CompiledFunction):
@@ -222,6 +229,7 @@ class Compiler:
             frame.run_only = frame.ask_always = False
         self._continuations.clear()
         self.library = None
+        self.hook_context.ask_always = False
         self.hook_context.clear()
 
     @property
@@ -257,6 +265,10 @@ class Compiler:
             return None
         if inline_policy.is_library_of_python(module) or decode(code).is_generator:
             return None
+        if native.is_run_only():  # nothing new is captured, but a package may know the frame
+            library = self.library
+            if library is None or not library.has(Target(code, namespace, None)):
+                return None
         return self.compiled_function(function, hooked=True)
 
     # -- breaks ------------------------------------------------------------------------------------
@@ -660,6 +672,23 @@ def _blamed(broken: Broken) -> Frame:
     return broken.frames[-1]
 
 
+def _nothing_fits(compiled: Any, slots: tuple[Any, ...]) -> NothingFits:
+    """The error for a call under ``run(strict=True)``."""
+    reasons = [
+        plan.failure(entry.tree, slots).sentence
+        for entry in compiled.entries
+        if (plan := compiled.plans.get(id(entry))) is not None
+    ]
+    library = compiled.compiler.library
+    if library is not None:
+        reasons += library.explain(compiled, slots)
+    listed = "".join(f"\n  {reason}" for reason in reasons) or "\n  it has none"
+    return NothingFits(
+        f"no compiled entry of {compiled.target.name} fits this call, and nothing new may be "
+        f"compiled here:{listed}"
+    )
+
+
 def _miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
     """Called by the native dispatch, once per call that fits no entry."""
     if config.disable:
@@ -681,8 +710,10 @@ def _miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
                 entry = library.entry_for(compiled, slots)
                 if entry is not None:
                     return entry
-                if compiled.run_only or native.is_run_only():  # asked for the library only
-                    return None
+            if compiled.run_only or native.is_run_only():
+                if native.is_run_only() == 2 and not compiled.skipped:
+                    raise _nothing_fits(compiled, slots)
+                return None  # asked for the library only
             return compiled.compiler.compile_entry(compiled, slots)
     finally:
         set_eval_frame(other_hook)

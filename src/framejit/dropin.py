@@ -140,8 +140,9 @@ def set_default_backend(backend: str | Backend) -> None:
 class Stance(Region):
     """``torch.compiler.set_stance``: a call, a ``with`` block, or a decorator.
 
-    "default", "force_eager" (nothing compiled is used) and "eager_on_recompile" (nothing new is
-    compiled) are known. Raises ValueError for others. It holds for the thread.
+    "default", "force_eager" (nothing compiled is used), "eager_on_recompile" (nothing new is
+    compiled) and "fail_on_recompile" (a call that nothing compiled fits raises exc.NothingFits) are
+    known. Raises ValueError for others. It holds for the thread.
     """
 
     _current: threading.local = threading.local()
@@ -185,7 +186,7 @@ class Stance(Region):
 def _as_usual() -> Restore:
     from framejit.native import set_dispatch_enabled, set_run_only
 
-    enabled, run_only = set_dispatch_enabled(True), set_run_only(False)
+    enabled, run_only = set_dispatch_enabled(True), set_run_only(0)
 
     def restore() -> None:
         set_dispatch_enabled(enabled)
@@ -198,4 +199,5 @@ _STANCES: dict[str, Callable[[], Restore]] = {
     "default": _as_usual,
     "force_eager": use_nothing_compiled,
     "eager_on_recompile": compile_nothing_new,
+    "fail_on_recompile": lambda: compile_nothing_new(strict=True),
 }

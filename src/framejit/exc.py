@@ -66,6 +66,12 @@ class PackageError(FramejitError):
     identifier = "FJ0205"
 
 
+class NothingFits(FramejitError):
+    """No compiled entry fits a call, and nothing new may be compiled: ``run(strict=True)``."""
+
+    identifier = "FJ0209"
+
+
 class InternalError(FramejitError):
     """A bug of framejit. Raised only with ``config.raise_internal_errors``; else reported once."""
 

@@ -44,9 +44,9 @@ def watch_frames(context: HookContext | None) -> Restore:
     return lambda: _ignore(set_context(previous))
 
 
-def compile_nothing_new() -> Restore:
-    """What is compiled is used; everything else runs as plain Python."""
-    previous = set_run_only(True)
+def compile_nothing_new(strict: bool = False) -> Restore:
+    """What is compiled is used; everything else runs as plain Python, or raises if ``strict``."""
+    previous = set_run_only(2 if strict else 1)
     return lambda: _ignore(set_run_only(previous))
 
 
@@ -79,16 +79,16 @@ def disabled_function(function: Callable[..., Any]) -> Any:
     return call
 
 
-def run_only_function(function: Callable[..., Any]) -> Any:
+def run_only_function(function: Callable[..., Any], strict: bool = False) -> Any:
     """``function`` such that nothing new is compiled while it runs."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        previous = set_run_only(True)
+        restore = compile_nothing_new(strict)
         try:
             return function(*args, **kwargs)
         finally:
-            set_run_only(previous)
+            restore()
 
     directives.mark(call, "skip")
     return call

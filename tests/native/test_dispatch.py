@@ -282,7 +282,7 @@ def test_run_only_and_disabled():
     compiled.run_only = True
     assert compiled(2) == "original" and compiled(1) == "entry" and not calls
     compiled.run_only = False
-    assert set_run_only(True) is False
+    assert set_run_only(1) == 0
     try:
         assert compiled(2) == "original" and compiled(1) == "entry" and not calls
         thread = threading.Thread(target=compiled, args=(2,))
@@ -290,7 +290,15 @@ def test_run_only_and_disabled():
         thread.join()
         assert calls == [(2,)]  # thread-local
     finally:
-        assert set_run_only(False) is True
+        assert set_run_only(0) == 1
+    compiled.run_only = True
+    assert set_run_only(2) == 0
+    try:
+        assert compiled(2) == "original" and compiled(1) == "entry" and calls == [(2,), (2,)]
+    finally:
+        assert set_run_only(0) == 2
+    with pytest.raises(ValueError, match="0, 1 or 2"):
+        set_run_only(3)
     assert set_dispatch_enabled(False) is True
     try:
         assert compiled(1) == "original"

@@ -362,6 +362,9 @@ def test_run_only_and_disabled_dispatch():
     with active(context):
         previous = set_run_only(True)
         assert f() == "original" and seen == []
+        context.ask_always = True
+        assert f() == "replaced" and seen == ["f"]
+        context.clear()
         set_run_only(previous)
         assert f() == "replaced"
         set_run_only(True)

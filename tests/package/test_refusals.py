@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import framejit
-from framejit.exc import PackageError
+from framejit.exc import NothingFits, PackageError
 from framejit.package import identity
 from framejit.report import events
 from framejit.report.messages import FramejitWarning
@@ -200,3 +200,52 @@ def test_the_package_argument(tmp_path):
     path.write_bytes(b"nonsense")
     with pytest.warns(FramejitWarning, match="is not a framejit package"):
         framejit.compile(make_closure(2), backend="eager", package=path)(X)
+
+
+def outside(x):
+    return x * 3
+
+
+def calls_outside(x):
+    print("between")
+    return list(map(outside, [x]))[0] + 1
+
+
+def test_run_only_uses_what_a_package_holds_for_functions_that_are_called_from_outside(tmp_path):
+    framejit.disallow_in_graph(outside)
+    saved = framejit.compile(calls_outside, backend="eager")
+    with events.recording(events.CaptureStart) as captured:
+        saved(X)
+    assert "outside" in [event.name for event in captured]
+    saved.save_package(tmp_path / "outside")
+    for strict in (False, True):
+        compiled = loaded(calls_outside, tmp_path / "outside")
+        with events.recording(events.CaptureStart) as captured, framejit.run(strict=strict):
+            torch.testing.assert_close(compiled(X), calls_outside(X))
+        assert captured == []
+        frames = {f.target.name: len(f.entries) for f in compiled.compiler.frames()}
+        assert frames["outside"] == 1
+
+
+def test_strict_run_only_raises_and_says_why(saved):
+    function = module_of().foo
+    compiled = loaded(function, saved)
+    with framejit.run(strict=True):
+        with pytest.raises(NothingFits, match="no compiled entry of foo fits this call") as raised:
+            compiled(torch.ones(2, 2))  # the entry waits still
+        assert "'x'" in str(raised.value) and "[2, 2]" in str(raised.value)
+        torch.testing.assert_close(compiled(X), function(X))
+        with pytest.raises(NothingFits, match="'x'"):
+            compiled(X.double())
+        with framejit.run():
+            torch.testing.assert_close(compiled(X.double()), function(X.double()))
+        with pytest.raises(NothingFits):
+            compiled(X.double())
+    torch.testing.assert_close(compiled(X.double()), function(X.double()))
+    strict = framejit.run(compiled, strict=True)
+    torch.testing.assert_close(strict(X.double()), function(X.double()))
+    with pytest.raises(NothingFits):
+        strict(X.int())
+    other = framejit.compile(make_closure(2), backend="eager")
+    with pytest.raises(NothingFits, match="it has none"), framejit.run(strict=True):
+        other(X)

@@ -143,7 +143,8 @@ static PyObject* dispatch(CompiledObject* self, PyObject* const* slots, Py_ssize
       return run_entry(self, entry, slots, &call);
     }
   }
-  bool ask = self->ask_always || (!self->run_only && !thread_state.run_only);
+  int run_only = thread_state.run_only;
+  bool ask = self->ask_always || run_only == 2 || (!self->run_only && !run_only);
   if (ask && self->miss && self->miss != Py_None) {
     Ref entry = ask_for_entry(self, slots, count);
     if (!entry && PyErr_Occurred()) return nullptr;
@@ -512,9 +513,10 @@ static PyGetSetDef compiled_properties[] = {
 // ---- module functions -------------------------------------------------------------------------------------------
 
 static PyObject* set_run_only(PyObject*, PyObject* value) {
-  int flag = PyObject_IsTrue(value);
-  if (flag < 0) return nullptr;
-  return PyBool_FromLong(std::exchange(thread_state.run_only, flag != 0));
+  long level = PyLong_AsLong(value);
+  if (level == -1 && PyErr_Occurred()) return nullptr;
+  if (level < 0 || level > 2) return PyErr_Format(PyExc_ValueError, "the level must be 0, 1 or 2, not %R", value);
+  return PyLong_FromLong(std::exchange(thread_state.run_only, static_cast<int>(level)));
 }
 
 static PyObject* set_dispatch_enabled(PyObject*, PyObject* value) {
@@ -523,7 +525,7 @@ static PyObject* set_dispatch_enabled(PyObject*, PyObject* value) {
   return PyBool_FromLong(!std::exchange(thread_state.dispatch_disabled, flag == 0));
 }
 
-static PyObject* is_run_only(PyObject*, PyObject*) { return PyBool_FromLong(thread_state.run_only); }
+static PyObject* is_run_only(PyObject*, PyObject*) { return PyLong_FromLong(thread_state.run_only); }
 
 static PyObject* resting_tracer(PyObject*, PyObject*) {
   PyObject* tracer = TracingRests::resting_tracer;
@@ -534,7 +536,7 @@ static PyMethodDef functions[] = {
     {"resting_tracer", resting_tracer, METH_NOARGS,
      "The trace function (of sys.settrace) that waits for the end of the miss that is being handled, or None."},
     {"is_run_only", is_run_only, METH_NOARGS, "Thread-local: what `set_run_only` set."},
-    {"set_run_only", set_run_only, METH_O, "Thread-local: misses capture nothing. Returns the previous setting."},
+    {"set_run_only", set_run_only, METH_O, "Thread-local: with 1, misses capture nothing; with 2, they are asked, to raise. Returns the previous setting."},
     {"set_dispatch_enabled", set_dispatch_enabled, METH_O,
      "Thread-local: False makes compiled functions behave as their originals. Returns the previous setting."},
     {nullptr, nullptr, 0, nullptr}};

@@ -11,7 +11,7 @@ struct ThreadState {
   PyObject* context;         // owned: the active HookContext, or NULL
   PyObject* running;         // owned: the context of the compiled object being run; new TailCalls remember it
   PyCodeObject* skip_code;   // borrowed: the next frame of this code is run as it is
-  bool run_only;             // misses do not capture
+  int run_only;              // 1: misses do not capture; 2: they are asked all the same, so that they can raise
   bool dispatch_disabled;    // compiled functions behave as their originals
 };
 extern thread_local ThreadState thread_state;

@@ -32,6 +32,7 @@ struct HookContextObject {
   Decisions* decisions;
   PyObject* dict;
   PyObject* weak_references;
+  char ask_always;  // ask the callback also where nothing new is captured
 };
 
 static PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
@@ -160,7 +161,8 @@ static Ref decide(HookContextObject* context, PyFunctionObject* function, bool* 
   FrameKey key{function->func_code, function->func_globals};
   auto known = context->decisions->find(key);
   if (known != context->decisions->end()) return known->second.compiled;
-  if (thread_state.run_only || !context->callback) return Ref();
+  bool nothing_new = thread_state.run_only != 0;  // then "as it is" is no decision for later
+  if (!context->callback || (nothing_new && !context->ask_always)) return Ref();
   FrameDecision decision{Ref::borrow(key.code), Ref::borrow(key.globals), Ref()};
   {
     ContextScope none(thread_state, nullptr);
@@ -174,6 +176,7 @@ static Ref decide(HookContextObject* context, PyFunctionObject* function, bool* 
       *failed = true;
       return Ref();
     }
+    if (answer.get() == Py_None && nothing_new) return Ref();
     if (answer.get() != Py_None) decision.compiled = std::move(answer);
   }
   Ref compiled = decision.compiled;
@@ -252,6 +255,7 @@ static PyMemberDef context_members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(HookContextObject, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(HookContextObject, weak_references), READONLY, nullptr},
     {"callback", T_OBJECT, offsetof(HookContextObject, callback), READONLY, "callback(function) -> compiled | None."},
+    {"ask_always", T_BOOL, offsetof(HookContextObject, ask_always), 0, "Ask also where nothing new is captured."},
     {nullptr, 0, 0, 0, nullptr}};
 
 static PyGetSetDef context_properties[] = {

@@ -232,6 +232,7 @@ def _load(reader: Reader, row: Json, member: Member, skip_source_check: bool) ->
         _check_state(package, member)
     compiler = root.compiler
     compiler.library = package
+    compiler.hook_context.ask_always = True
     for compiled in compiler.frames():
         package.attach(compiled)
 

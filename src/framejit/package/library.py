@@ -61,6 +61,7 @@ class LoadedPackage:
         )
         self.frames: dict[str, list[WaitingEntry]] = {}
         self._skipped: dict[str, str] = {}
+        self._asked: dict[types.CodeType, bool] = {}
         for frame in row["frames"]:
             if frame["skipped"]:
                 self._skipped[frame["key"]] = frame["skipped"]
@@ -102,6 +103,17 @@ class LoadedPackage:
                 compiled.add_entry(made)
                 return made
         return None
+
+    def has(self, target: Target) -> bool:
+        """Is there anything about this frame?"""
+        known = self._asked.get(target.code)
+        if known is None:
+            known = self._asked[target.code] = frame_key(target, self.home) in self.frames
+        return known
+
+    def explain(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> list[str]:
+        """Why the waiting entries do not fit."""
+        return [entry.explain(slots) for entry in self._waiting.get(compiled, ())]
 
     # -- for saving again
 

@@ -102,6 +102,17 @@ def f(x):
 f(torch.ones(5))
 ---
 Correct the function, or mark the size as static (`framejit.mark_static`).
+=== FJ0209 Nothing that is compiled fits a call
+Under `run(strict=True)` nothing new is compiled, and nothing runs as plain Python instead. The
+message says for each compiled entry which guard does not hold.
+---
+f = framejit.compile(lambda x: x + 1, backend="eager", dynamic=False)
+f(torch.ones(3))
+with framejit.run(strict=True):
+    f(torch.ones(4))
+---
+Compile for this kind of input as well before you save the package or start to serve, for instance
+for sizes that vary (`mark_dynamic`); or use `run()`, which runs such calls as plain Python.
 === FJ0210 A wrong argument of compile and its like
 The message names the argument, what it must be, and what it was.
 ---

@@ -28,6 +28,8 @@ with torch.compiler.set_stance("force_eager"):
     print(f(torch.ones(3)))
 torch.compiler.set_stance("eager_on_recompile")
 print(f(torch.ones(4, dtype=torch.float64)))
+torch.compiler.set_stance("fail_on_recompile")
+print(f(torch.ones(2)))
 torch.compiler.set_stance("default")
 x = torch.ones(5)
 mark_dynamic(x, 0)
