@@ -19,7 +19,7 @@ class Frame:
 
     __slots__ = (
         "before", "entry_handled", "first_step", "generator", "globals", "index", "info", "left",
-        "names", "operator_step", "parent", "pc", "program", "raises", "result", "seen", "slots",
+        "missing", "missing_step", "names", "operator_step", "parent", "pc", "program", "raises", "result", "seen", "slots",
         "stack",
     )  # fmt: skip
 
@@ -44,6 +44,9 @@ class Frame:
         self.result: Value | None = None
         #: The step to break at should the frame return NotImplemented (0: it may).
         self.operator_step = 0
+        #: It reads this attribute of this object; on AttributeError ``__getattr__`` is asked.
+        self.missing: tuple[Any, str] | None = None
+        self.missing_step = 0
         #: The exception being handled when the frame was entered.
         self.entry_handled: Value | None = None
         #: The namespace of a class body, for names that are looked up dynamically.

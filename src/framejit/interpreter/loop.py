@@ -22,8 +22,9 @@ from framejit.interpreter.registry import HANDLERS, Handler
 from framejit.report import events
 from framejit.values.base import CallRequest, Raised, Value
 from framejit.values.exceptions import ExceptionValue
+from framejit.values.methods import raised_is
 from framejit.values.objects import ObjectValue
-from framejit.values.space import Space
+from framejit.values.space import Result, Space
 
 #: Instructions behind which everything is held that was held before.
 _DROPS_NOTHING = frozenset(
@@ -175,6 +176,7 @@ class Interpreter:
         frame.result = request.result
         if request.operator:
             frame.operator_step = self.root_step
+        frame.missing, frame.missing_step = request.missing, self.root_step
         self.space.changes += 1
         self.frame = frame
 
@@ -191,6 +193,12 @@ class Interpreter:
         self.space.changes += 1
         try:
             result = self.run(frame)
+        except Raised as error:
+            if request.missing is not None and raised_is(error, AttributeError):
+                instead = self._ask_getattr(request.missing)
+                if instead is not None:
+                    return self.space.now(instead)
+            raise
         finally:
             self.level -= 1
             self.depth -= 1
@@ -198,6 +206,12 @@ class Interpreter:
         if request.operator:
             frame.operator_step = self.root_step
         return self._answer(frame, result.value, request.result)
+
+    def _ask_getattr(self, missing: tuple[Any, str]) -> Result | None:
+        """What ``__getattr__`` answers after an AttributeError, None if there is none."""
+        value, name = missing
+        self.space.changes += 1
+        return value.missing_attribute(self.space, name)  # type: ignore[no-any-return]
 
     def _answer(self, frame: Frame, value: Value, instead: Value | None) -> Value:
         """What the caller of a frame that returned ``value`` gets."""
@@ -432,22 +446,29 @@ class Interpreter:
             raise cause  # the operation that needed this result breaks
         if self.space.changes != changes:
             raise Restart(self.root_step, cause)
-        raise BreakHere(Broken(self.frame.chain(), cause))
+        chain = self.frame.chain()
+        for frame in chain:  # a continuation would not ask `__getattr__`
+            if frame.missing is not None and frame.missing[0].asks_getattr():
+                raise Restart(frame.missing_step, cause)
+        raise BreakHere(Broken(chain, cause))
 
     def _raised(self, error: Raised, changes: int) -> None:
         value = error.value
         first = value not in self.raise_steps
         if first:
             self.raise_steps[value] = self.space.step
-            if self.level == 0 and self.space.changes == changes and not self._handler_waits():
+            if (
+                self.level == 0 and self.space.changes == changes
+                and not self._handler_waits(raised_is(error, AttributeError))
+            ):  # fmt: skip
                 self._broken(LeavingError(value), changes)
             self._set_context(value)
         self.unwind(error)
 
-    def _handler_waits(self) -> bool:
+    def _handler_waits(self, of_attribute: bool) -> bool:
         frame: Frame | None = self.frame
         while frame is not None:
-            if frame.info.handlers[frame.index] is not None:
+            if frame.info.handlers[frame.index] is not None or of_attribute and frame.missing:
                 return True
             frame = frame.parent
         return False
@@ -507,7 +528,23 @@ class Interpreter:
             if self.suspended:
                 frame.stack.clear()
                 self.roots.left.setdefault(value, []).append(frame)
+            missing, step = frame.missing, frame.missing_step
             frame = frame.parent
+            if missing is not None and raised_is(error, AttributeError):
+                self.frame = frame
+                try:
+                    instead = self._ask_getattr(missing)
+                except Raised as again:
+                    error, value = again, again.value
+                    continue
+                except GraphBreak as cause:
+                    raise Restart(step, cause)
+                if type(instead) is CallRequest:
+                    self.push(instead)
+                    return
+                if instead is not None:
+                    frame.stack.append(instead)
+                    return
 
     def leave(self, frame: Frame, value: Value) -> Any:
         """The frame returns ``value``."""

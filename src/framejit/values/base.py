@@ -145,13 +145,15 @@ class CallRequest:
     ``result``, when given, replaces what the frame returns (``__init__`` returns the new object).
     """
 
-    __slots__ = ("function", "names", "operator", "result", "slots")
+    __slots__ = ("function", "missing", "names", "operator", "result", "slots")
 
     def __init__(
         self, function: FunctionValue, slots: list[Value | None], result: Value | None = None
     ) -> None:
         #: It answers for an operator, which goes on elsewhere should it return NotImplemented.
         self.operator = False
+        #: It reads this attribute of this object; on AttributeError ``__getattr__`` is asked.
+        self.missing: tuple[Any, str] | None = None
         #: The namespace of a class body.
         self.names: dict[str, Value] | None = None
         self.function = function

@@ -140,20 +140,18 @@ class ClassValue(Value):
         return space.load(source, raw)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
-        custom = space.class_attribute(type(self.cls), "__setattr__")
-        if custom is not None and type(custom.raw) is types.FunctionType:
-            method = MethodValue(space.load(custom.source, custom.raw), self)
+        method = space.overriding(self, type(self.cls), "__setattr__")
+        if method is None:
+            self._write(space, name, value)
+        else:
             space.call_now(method, [ConstantValue(name), value])
-            return
-        self._write(space, name, value)
 
     def delattr(self, space: Space, name: str) -> None:
-        custom = space.class_attribute(type(self.cls), "__delattr__")
-        if custom is not None and type(custom.raw) is types.FunctionType:
-            method = MethodValue(space.load(custom.source, custom.raw), self)
+        method = space.overriding(self, type(self.cls), "__delattr__")
+        if method is None:
+            self._write(space, name, None)
+        else:
             space.call_now(method, [ConstantValue(name)])
-            return
-        self._write(space, name, None)
 
     def _write(self, space: Space, name: str, value: Value | None) -> None:
         """``type.__setattr__`` and, without a value, ``type.__delattr__``."""

@@ -46,6 +46,8 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
             space.load(space.class_source(cls), cls),
         )
     if kind in _C_METHODS:
+        if raw.__name__ != name:  # under another name: `__getattr__ = dict.__getitem__`
+            return MethodValue(space.load(source, raw), value)
         if found.owner is object:
             from framejit.values.objects import ObjectMethodValue  # room-internal cycle
 

@@ -8,6 +8,7 @@ base class's own methods touch. Next room: interpreter.
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections import OrderedDict, defaultdict, deque
 from typing import Any
@@ -18,11 +19,12 @@ from framejit import native
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import operators
-from framejit.values.base import NULL, Value
+from framejit.values.base import NULL, CallRequest, Raised, Value
 from framejit.values.constants import ConstantValue
 from framejit.values.descriptors import is_data_descriptor
 from framejit.values.functions import MethodValue
 from framejit.values.keys import key_of_object
+from framejit.values.methods import raised_is
 from framejit.values.space import LOOKASIDES, WRAP_RULES, Result, Space
 
 _MISSING = object()
@@ -57,43 +59,64 @@ class ObjectValue(Value):
     # -- attributes --------------------------------------------------------------------------------
 
     def getattr(self, space: Space, name: str) -> Result:
-        cls = self.cls
-        custom = space.class_attribute(cls, "__getattribute__")
-        if custom is not None and type(custom.raw) is types.FunctionType:
-            handler = LOOKASIDES.get(custom.raw)
-            method = MethodValue(space.load(custom.source, custom.raw), self)
-            if handler is None:
-                return space.call(method, [ConstantValue(name)], {})
-        elif custom is not None and not native.has_generic_getattr(custom.owner):
+        custom = space.class_attribute(self.cls, "__getattribute__")
+        by_function = custom is not None and type(custom.raw) is types.FunctionType
+        if custom is not None and not (by_function or native.has_generic_getattr(custom.owner)):
             raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
-        return self.plain_getattr(space, name)
+        try:
+            if by_function and custom is not None and custom.raw not in LOOKASIDES:
+                method = MethodValue(space.load(custom.source, custom.raw), self)
+                result: Result | None = space.call(method, [ConstantValue(name)], {})
+            else:
+                result = self.find_attribute(space, name)
+        except Raised as signal:
+            instead = None
+            if raised_is(signal, AttributeError):
+                instead = self.missing_attribute(space, name)
+            if instead is None:
+                raise
+            return instead
+        if result is None:
+            result = self.missing_attribute(space, name) or self._no_attribute(space, name)
+        elif type(result) is CallRequest:
+            result.missing = self, name
+        return result
 
     def plain_getattr(self, space: Space, name: str) -> Result:
-        """``object.__getattribute__`` with ``__getattr__`` behind it."""
+        """``object.__getattribute__``."""
+        return self.find_attribute(space, name) or self._no_attribute(space, name)
+
+    def _no_attribute(self, space: Space, name: str) -> Any:
+        return space.raise_error(
+            AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
+        )
+
+    def find_attribute(self, space: Space, name: str) -> Result | None:
+        """What the class and the instance have under ``name``."""
         cls = self.cls
         found = space.class_attribute(cls, name)
         if found is not None and is_data_descriptor(found.raw):
             return space.bind_class_attribute(found, self, cls, name)
         own = self.instance_attribute(space, name)
-        if own is not None:
-            return own
-        if found is not None:
+        if own is None and found is not None:
             return space.bind_class_attribute(found, self, cls, name)
-        if isinstance(self.obj, torch.nn.Module):
+        return own
+
+    def missing_attribute(self, space: Space, name: str) -> Result | None:
+        """What ``__getattr__`` answers; None if the class has none."""
+        hook = space.class_attribute(self.cls, "__getattr__")
+        if hook is None:
+            return None
+        if hook.raw is torch.nn.Module.__getattr__ and isinstance(self.obj, torch.nn.Module):
             from framejit.values.nn_modules import module_member  # room-internal cycle
 
-            member = module_member(space, self, name)
-            if member is not None:
-                return member
-        hook = space.class_attribute(cls, "__getattr__")
-        if hook is not None and type(hook.raw) is types.FunctionType:
-            if hook.raw is not torch.nn.Module.__getattr__ or self.obj is None:
-                return space.call(
-                    MethodValue(space.load(hook.source, hook.raw), self), [ConstantValue(name)], {}
-                )
-        return space.raise_error(
-            AttributeError, f"{cls.__name__!r} object has no attribute {name!r}"
-        )
+            return module_member(space, self, name) or self._no_attribute(space, name)
+        method = space.now(space.bind_class_attribute(hook, self, self.cls, "__getattr__"))
+        return space.call(method, [ConstantValue(name)], {})
+
+    def asks_getattr(self) -> bool:
+        """Is there a ``__getattr__``? (Not guarded: only a matter of where a break is.)"""
+        return inspect.getattr_static(self.cls, "__getattr__", None) is not None
 
     def instance_attribute(self, space: Space, name: str) -> Value | None:
         """The entry ``name`` of the instance's ``__dict__``; absence is guarded."""
@@ -112,18 +135,17 @@ class ObjectValue(Value):
         return None
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
-        cls = self.cls
-        custom = space.class_attribute(cls, "__setattr__")
-        if custom is not None and type(custom.raw) is types.FunctionType:
-            if custom.raw is torch.nn.Module.__setattr__:
-                from framejit.values.nn_modules import module_setattr  # room-internal cycle
+        custom = space.class_attribute(self.cls, "__setattr__")
+        if custom is not None and custom.raw is torch.nn.Module.__setattr__:
+            from framejit.values.nn_modules import module_setattr  # room-internal cycle
 
-                if module_setattr(space, self, name, value):
-                    return
-            method = MethodValue(space.load(custom.source, custom.raw), self)
+            if module_setattr(space, self, name, value):
+                return
+        method = space.overriding(self, self.cls, "__setattr__")
+        if method is None:
+            self.plain_setattr(space, name, value)
+        else:
             space.call_now(method, [ConstantValue(name), value])
-            return
-        self.plain_setattr(space, name, value)
 
     def plain_setattr(self, space: Space, name: str, value: Value) -> None:
         """``object.__setattr__``."""
@@ -171,12 +193,11 @@ class ObjectValue(Value):
             space.effects.note(self)
 
     def delattr(self, space: Space, name: str) -> None:
-        custom = space.class_attribute(self.cls, "__delattr__")
-        if custom is not None and type(custom.raw) is types.FunctionType:
-            method = MethodValue(space.load(custom.source, custom.raw), self)
+        method = space.overriding(self, self.cls, "__delattr__")
+        if method is None:
+            self.plain_delattr(space, name)
+        else:
             space.call_now(method, [ConstantValue(name)])
-            return
-        self.plain_delattr(space, name)
 
     def plain_delattr(self, space: Space, name: str) -> None:
         """``object.__delattr__``."""
@@ -393,10 +414,10 @@ class PropertyValue(ObjectValue):
 
     __slots__ = ()
 
-    def plain_getattr(self, space: Space, name: str) -> Result:
+    def find_attribute(self, space: Space, name: str) -> Result | None:
         if name in ("fget", "fset", "fdel", "__doc__"):
             raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
-        return super().plain_getattr(space, name)
+        return super().find_attribute(space, name)
 
     def call_method(
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]

@@ -468,6 +468,16 @@ class Space:
             return None
         return self.now(self.bind_class_attribute(found, value, cls, name))
 
+    def overriding(self, value: Value, cls: type, name: str) -> Value | None:
+        """The special method that Python code has put in the place of ``object``'s or ``type``'s,
+        bound; any callable may stand there (``__setattr__ = dict.__setitem__``)."""
+        found = self.class_attribute(cls, name)
+        if found is None or getattr(found.raw, "__name__", "") == name and (
+            type(found.raw) is types.WrapperDescriptorType
+        ):
+            return None
+        return self.now(self.bind_class_attribute(found, value, cls, name))
+
     def call_special(
         self, value: Value, name: str, args: list[Value], complaint: str
     ) -> Any:
