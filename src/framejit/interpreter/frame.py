@@ -19,8 +19,8 @@ class Frame:
 
     __slots__ = (
         "before", "entry_handled", "first_step", "generator", "globals", "index", "info", "left",
-        "missing", "missing_step", "names", "operator_step", "parent", "pc", "program", "raises", "result", "seen", "slots",
-        "stack",
+        "missing", "missing_step", "names", "operator_step", "parent", "pc", "program", "raises",
+        "result", "seen", "slots", "stack",
     )  # fmt: skip
 
     def __init__(

@@ -468,7 +468,7 @@ class Interpreter:
     def _handler_waits(self, of_attribute: bool) -> bool:
         frame: Frame | None = self.frame
         while frame is not None:
-            if frame.info.handlers[frame.index] is not None or of_attribute and frame.missing:
+            if frame.info.handlers[frame.index] is not None or (of_attribute and frame.missing):
                 return True
             frame = frame.parent
         return False
@@ -539,7 +539,7 @@ class Interpreter:
                     continue
                 except GraphBreak as cause:
                     raise Restart(step, cause)
-                if type(instead) is CallRequest:
+                if isinstance(instead, CallRequest):
                     self.push(instead)
                     return
                 if instead is not None:

@@ -472,9 +472,9 @@ class Space:
         """The special method that Python code has put in the place of ``object``'s or ``type``'s,
         bound; any callable may stand there (``__setattr__ = dict.__setitem__``)."""
         found = self.class_attribute(cls, name)
-        if found is None or getattr(found.raw, "__name__", "") == name and (
-            type(found.raw) is types.WrapperDescriptorType
-        ):
+        if found is None:
+            return None
+        if type(found.raw) is types.WrapperDescriptorType and found.raw.__name__ == name:
             return None
         return self.now(self.bind_class_attribute(found, value, cls, name))
 
