@@ -11,6 +11,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy
 import torch
 from torch import nn
 
@@ -198,6 +199,12 @@ def enum_and_recurrence():
     return lambda x, mode: cell(x[None])[0] + mode.value, (X, Mode.DOWN), plain
 
 
+def arrays(x, array):
+    array[0] = 3
+    made = numpy.sin(array) + numpy.float32(1)
+    return torch.from_numpy(made) * x, made.dtype, made.dtype == numpy.float32
+
+
 X = torch.arange(3.0) - 0.7
 
 
@@ -222,6 +229,7 @@ PROGRAMS = {
         make_autograd_function(), (X.clone().requires_grad_(),), plain,
     ),
     "enum_and_recurrence": enum_and_recurrence,
+    "arrays": lambda: (arrays, (X.clone(), numpy.zeros(3, numpy.float32)), plain),
     # The last: torch.optim imports torch._dynamo itself.
     "optimizer": lambda: (make_optimizer_step(), (torch.ones(3, 4),), several),
 }  # fmt: skip

@@ -179,6 +179,8 @@ def _product(left: Tree, right: Tree) -> Tree:
         return right if left == _ONE else left
     if left[0] == right[0] == "float":
         return ("float", repr(float(left[1]) * float(right[1])))
+    if left == _MINUS_ONE and right[0] == "mul" and right[1][0] == "float":
+        return ("mul", ("float", repr(-float(right[1][1]))), right[2])  # signs do not round
     return ("mul", left, right)
 
 

@@ -19,6 +19,7 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy
 import torch
 
 from framejit.exc import PackageError
@@ -206,6 +207,10 @@ def literal(obj: Any) -> Json:
         return ["torch", str(obj).removeprefix("torch.")]
     if kind is torch.device:
         return ["device", str(obj)]
+    if isinstance(obj, numpy.dtype) and obj.kind in "biufc":
+        return ["numpy", obj.str]
+    if isinstance(obj, numpy.generic) and obj.dtype.kind in "biufc":
+        return ["numpy", obj.dtype.str, base64.b64encode(obj.tobytes()).decode()]
     if kind is torch.finfo or kind is torch.iinfo:
         return ["info", kind.__name__, obj.dtype]
     return None
@@ -213,7 +218,7 @@ def literal(obj: Any) -> Json:
 
 def identity(obj: Any, home: Home) -> Json | None:
     """A name that leads to this very object in any process."""
-    if isinstance(obj, _TORCH_NAMES):
+    if isinstance(obj, _TORCH_NAMES) or (isinstance(obj, numpy.dtype) and obj.isbuiltin):
         return literal(obj)
     if isinstance(obj, torch._ops._OpNamespace):
         return ["operators", obj.name, None] if getattr(torch.ops, obj.name) is obj else None
@@ -397,6 +402,11 @@ def _container(tag: str) -> Callable[..., Any]:
     return lambda decoder, *items: _MADE_OF[tag](decoder.values(items))
 
 
+def _numpy(decoder: Decoder, dtype: str, content: str | None = None) -> Any:
+    made = numpy.dtype(dtype)
+    return made if content is None else numpy.frombuffer(base64.b64decode(content), made)[0]
+
+
 def _form(decoder: Decoder, tag: str, *parts: Json) -> Any:
     try:
         return forms.make(tag, decoder.values(parts))
@@ -430,5 +440,6 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "code": lambda decoder, number: decoder.code_at(number),
     "tensor": lambda decoder, number: decoder.tensors[number],
     "late": _late,
+    "numpy": _numpy,
     "form": _form,
 }

@@ -51,6 +51,8 @@ class Seen:
     def __init__(self) -> None:
         self.tensors: dict[tuple[str, int], TensorSeen] = {}
         self.numbers: dict[tuple[str, str], NumberSeen] = {}
+        #: Names of lengths that captures had to fix, although they vary.
+        self.fixed: set[str] = set()
         self._told: dict[tuple[str, int], tuple[set[int], set[int]]] = {}
 
     def tell_tensor(self, name: str, ndim: int, sizes: list[int], strides: list[int]) -> None:
@@ -132,7 +134,7 @@ class Policy:
             known = self.seen.numbers[name, kind] = NumberSeen(value)
         else:
             known.merge(value)
-        if self.dynamic is False or name in self.pinned:
+        if self.dynamic is False or name in self.pinned or name in self.seen.fixed:
             return False
         if type(value) is float and (value == 0 or not math.isfinite(value)):
             return False  # 0.0 and -0.0 are equal and not the same

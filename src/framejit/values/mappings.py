@@ -32,6 +32,7 @@ from framejit.values.mapping_views import DictViewValue
 from framejit.values.methods import ContainerValue, Result, container_of, method
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Space, wraps
+from framejit.values.symbolic import fix_length, wrap_length
 
 Pair = tuple[Value, Value]
 
@@ -98,6 +99,7 @@ class DictValue(ContainerValue):
         assert source is not None
         reals = tuple(_iterate(obj))
         space.guard(source, "DICT_KEYS", reals)
+        fix_length(space, source, dict)
         out: dict[Any, Pair] = {}
         for real in reals:
             key = key_of_real(real)
@@ -238,7 +240,10 @@ class DictValue(ContainerValue):
         return answer
 
     def len(self, space: Space) -> Value:
-        return space.constant(self.size(space))
+        if self.complete or self.blind or not isinstance(self.obj, dict) or self.source is None:
+            return space.constant(self.size(space))
+        before = wrap_length(space, self.source, dict, self.obj)
+        return space.now(space.binary("+", before, space.constant(self.delta)))
 
     def iter(self, space: Space) -> Value:
         return DictIterator(space, self, "keys")

@@ -383,6 +383,9 @@ class ObjectValue(Value):
             return space.raise_error(
                 TypeError, f"object of type {self.cls.__name__!r} has no len()"
             )
+        found = space.class_attribute(self.cls, "__len__")
+        if self.container is not None and found and not operators.is_user_class(found.owner):
+            return self.container.len(space)
         from framejit.values.methods import index_of  # room-internal cycle
 
         length = index_of(space, space.call_now(method, []))

@@ -28,6 +28,7 @@ from framejit.values.methods import (
     raised_is,
 )
 from framejit.values.space import WRAP_RULES, LazyValue, Space, wraps
+from framejit.values.symbolic import fix_length, wrap_length
 
 _PLAIN = (int, str, bool, float, complex, bytes, type(None))
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -225,6 +226,7 @@ class ListValue(SequenceValue):
         source, obj = self.source, self.obj
         assert source is not None and obj is not None
         space.guard(source, "LEN_MATCH", list.__len__(obj))
+        fix_length(space, source, list)
         values = [
             space.load(source.child("index", i), item) for i, item in enumerate(list.__iter__(obj))
         ]
@@ -259,10 +261,9 @@ class ListValue(SequenceValue):
 
     def len(self, space: Space) -> Value:
         if self._items is None:
-            assert self.obj is not None
-            length = list.__len__(self.obj)
-            space.guard(self.source, "LEN_MATCH", length)
-            return space.constant(length + len(self.tail))
+            assert self.obj is not None and self.source is not None
+            before = wrap_length(space, self.source, list, self.obj)
+            return space.now(space.binary("+", before, space.constant(len(self.tail))))
         return space.constant(len(self._items))
 
     def getitem(self, space: Space, key: Value) -> Value:

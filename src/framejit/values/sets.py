@@ -28,6 +28,7 @@ from framejit.values.keys import (
 from framejit.values.methods import ContainerValue, Result, container_of, method
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Space, wraps
+from framejit.values.symbolic import fix_length, wrap_length
 
 _OPERATIONS = {"|": "union", "&": "intersection", "-": "difference", "^": "symmetric_difference"}
 _COMPARE = {"<=": set.issubset, ">=": set.issuperset, "==": set.__eq__, "!=": set.__ne__}
@@ -88,6 +89,7 @@ class SetValue(ContainerValue):
         keys = self._keys
         if keys is None:
             assert self.space is not None and self.source is not None
+            fix_length(self.space, self.source, self._kind)
             elements = list(_iterate(self.obj))
             copy = (frozenset if self.cls is frozenset else set)(elements)
             plain = type(self.obj) in (set, frozenset)
@@ -165,8 +167,12 @@ class SetValue(ContainerValue):
     def len(self, space: Space) -> Value:
         if self._keys is not None:
             return space.constant(len(self._keys))
-        space.guard(self.source, "LEN_MATCH", _size(self.obj))
-        return space.constant(_size(self.obj))
+        assert self.source is not None
+        return wrap_length(space, self.source, self._kind, self.obj)
+
+    @property
+    def _kind(self) -> type:
+        return set if isinstance(self.obj, set) else frozenset
 
     def iter(self, space: Space) -> Value:
         return SetIterator(self, self.elements_in_order(space))

@@ -242,6 +242,10 @@ class Space:
         """What is at ``source`` is known to be ``value``."""
         self._loaded[source] = value
 
+    def preloaded(self, source: Source) -> Value | None:
+        """What is known to be at ``source``, if anything."""
+        return self._loaded.get(source)
+
     def is_pinned(self, cls: type) -> bool:
         """Has the capture relied on the identity of this class?"""
         return id(cls) in self.const_roots

@@ -160,6 +160,28 @@ def _is_plain_argument(source: Source) -> bool:
     return step is None
 
 
+def wrap_length(space: Space, source: Source, kind: Any, obj: Any) -> Value:
+    """How many elements an existing container has; a program that only adds to it meets another
+    number each time."""
+    length = kind.__len__(obj)
+    asked = source.child("call", kind.__len__)
+    known = space.preloaded(asked) or wrap_number(space, asked, length)
+    if known is None:
+        space.guard(source, "LEN_MATCH", length)
+        return constant_value(space, length)
+    space.preload(asked, known)
+    return known
+
+
+def fix_length(space: Space, source: Source, kind: Any) -> None:
+    """All elements of the container are looked at: its length is no symbol, now and later."""
+    asked = source.child("call", kind.__len__)
+    known = space.preloaded(asked)
+    if known is not None:
+        known.as_python()
+        space.policy.seen.fixed.add(asked.name)
+
+
 def wrap_sizes(space: Space, source: Source, obj: torch.Tensor) -> Example | None:
     """What is known of an existing tensor some of whose sizes vary; None if none does."""
     base = source.base
