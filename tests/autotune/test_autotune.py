@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 import framejit
 from framejit import autotune
-from framejit.autotune import Candidate, report, try_all, winners
+from framejit.autotune import Candidate, report, trial, try_all, winners
 from framejit.autotune.recording import RecordingWarning
 from framejit.autotune.subgraphs import graph_key
 from framejit.backends import lookup_backend, register_backend
@@ -287,6 +287,36 @@ def slow(gm, inputs):
         return gm.forward(*args)
 
     return run
+
+
+def test_noise_asks_for_more_samples(tmp_path, backend, monkeypatch):
+    """A burst of noise hits the faster of two like backends in the first samples."""
+    names = {"near": 1.1, "near_too": 1.0, "far": 3.0}
+    for name in names:
+        made = lambda gm, inputs: gm.forward  # noqa: E731
+        made.__name__ = name
+        backend(made)
+    subgraph = recorded(tmp_path, lambda x: x + 1, torch.ones(2))
+    taken = {}
+
+    def sample(subgraph, run, inputs, count):
+        name = named.get(id(run))
+        turn = taken[name] = taken.get(name, -1) + 1
+        noise = 0.5 if name == "near_too" and turn < 13 and turn % 5 < 3 else 0.01 * (turn % 3)
+        return (names.get(name, 4.0) + noise) * count
+
+    named, compiled = {}, trial._compiled
+
+    def remember(subgraph, candidate):
+        run = compiled(subgraph, candidate)
+        named[id(run)] = candidate.backend
+        return run
+
+    monkeypatch.setattr(trial, "_compiled", remember)
+    monkeypatch.setattr(trial, "_sample", sample)
+    result = try_all(subgraph, [Candidate(name) for name in names], repeats=10)
+    assert result.winner == "near_too"
+    assert taken["near"] == taken["near_too"] > 2 * taken["far"] == 2 * taken["eager"]
 
 
 # -- winners ---------------------------------------------------------------------------------------
