@@ -160,16 +160,16 @@ def test_keys_are_the_same_in_another_process(tmp_path):
     source = (
         "import sys, torch, framejit\n"
         "def f(x, y):\n    return torch.relu(x @ y)[:, 1:].sum(dim=-1)\n"
-        "with framejit.record(sys.argv[1]):\n"
+        "with framejit.record(folder if 'folder' in globals() else sys.argv[1]):\n"
         "    framejit.compile(f, backend='eager')(torch.randn(2, 3), torch.randn(3, 4))\n"
     )
-    keys = []
-    for number in range(2):
-        folder = tmp_path / str(number)
-        command = [sys.executable, "-W", "ignore", "-c", source, str(folder)]
-        subprocess.run(command, check=True, timeout=100)
-        keys.append([path.name for path in folder.glob("*.json")])
-    assert keys[0] == keys[1] and len(keys[0]) == 1
+    exec(source, {"folder": tmp_path / "here", "__name__": "here"})
+    command = [sys.executable, "-W", "ignore", "-c", source, str(tmp_path / "there")]
+    subprocess.run(command, check=True, timeout=100)
+    here, there = [
+        [path.name for path in (tmp_path / part).glob("*.json")] for part in ("here", "there")
+    ]
+    assert here == there and len(here) == 1
 
 
 # -- trials ----------------------------------------------------------------------------------------
