@@ -51,6 +51,36 @@ def test_chains_that_keep_their_order_stay_symbolic():
     assert len(backend.graphs) == 2
 
 
+@pytest.mark.parametrize("name", ["sin", "tan", "cosh", "tanh", "asin", "atan", "log2", "sqrt"])
+def test_functions_of_numbers_that_vary(name):
+    function = getattr(math, name)
+
+    def program(x, number):
+        try:
+            return x * function(number), 1 - function(number), function(number) > 0.1
+        except (ValueError, OverflowError) as error:
+            return str(error)
+
+    backend = CountingBackend()
+    compiled = framejit.compile(program, backend=backend)
+    for k in range(1, 12):
+        assert repr(compiled(X, 0.2 + k / 20)) == repr(program(X, 0.2 + k / 20))
+    assert len(backend.graphs) == 2
+    for odd in (math.nan, math.inf, -5.5, 0.0, 1e301, 800.0):
+        assert repr(compiled(X, odd)) == repr(program(X, odd))
+
+
+def test_sizes_in_functions():
+    def program(x, step):
+        return x * (1 / math.sqrt(x.shape[-1])) * math.cos(math.pi * step / 100)
+
+    backend = CountingBackend()
+    compiled = framejit.compile(program, backend=backend)
+    for k in range(2, 9):
+        assert torch.equal(compiled(torch.ones(3, k), k), program(torch.ones(3, k), k))
+    assert len(backend.graphs) == 2
+
+
 def test_what_is_a_leaf_is_asked_though_the_tensor_is_used():
     compiled = framejit.compile(lambda x: (x * 2, x.is_leaf), backend="eager")
     leaf = torch.ones(2, requires_grad=True)

@@ -71,6 +71,20 @@ OPERATIONS: dict[str, Operation] = {
     "sqrt": Operation(math.sqrt, torch.sym_sqrt, "sqrt({0})"),  # type: ignore[attr-defined]
 }
 
+#: Functions of one float, with the range in which they raise nothing.
+FUNCTIONS: dict[Callable[[float], float], tuple[float, float]] = {
+    math.sin: (-1e300, 1e300), math.cos: (-1e300, 1e300), math.tan: (-1e300, 1e300),
+    math.sinh: (-700.0, 700.0), math.cosh: (-700.0, 700.0), math.tanh: (-1e300, 1e300),
+    math.asin: (-1.0, 1.0), math.acos: (-1.0, 1.0), math.atan: (-1e300, 1e300),
+    math.log2: (1e-300, 1e300),
+}  # fmt: skip
+OPERATIONS |= {
+    function.__name__: Operation(
+        function, getattr(torch, f"_sym_{function.__name__}"), f"{function.__name__}({{0}})"
+    )
+    for function in FUNCTIONS
+}
+
 #: Names of sympy's and torch's expression classes that are one operation.
 _DIRECT = {
     "FloorDiv": "floordiv", "CleanDiv": "floordiv", "Mod": "mod", "PythonMod": "mod",
@@ -81,6 +95,7 @@ _DIRECT = {
     "ToFloat": "to_float", "LShift": "lshift", "RShift": "rshift", "Abs": "abs",
     "BitwiseFn_bitwise_and": "bitand", "BitwiseFn_bitwise_or": "bitor",
     "BitwiseFn_bitwise_xor": "bitxor", "OpaqueUnaryFn_sqrt": "sqrt",
+    **{f"OpaqueUnaryFn_{function.__name__}": function.__name__ for function in FUNCTIONS},
 }  # fmt: skip
 #: Those with any number of operands.
 _FOLDED = {"Add": "add", "Mul": "mul", "Min": "min", "Max": "max", "And": "and", "Or": "or"}
@@ -158,7 +173,7 @@ def ordered(tree: Tree) -> Tree:
         return tree
     if kind in ("int", "float"):
         return ("float", repr(float(tree[1])))
-    operands = [ordered(operand) for operand in tree[1:]]
+    operands = [ordered(operand) for operand in _without_conversions(tree)]
     if kind == "neg":
         return _product(operands[0], _MINUS_ONE)
     if kind == "sub":
@@ -170,6 +185,23 @@ def ordered(tree: Tree) -> Tree:
     return (kind, *operands)
 
 
+def _without_conversions(tree: Tree) -> list[Tree]:
+    """The operands, where an int beside a float becomes one by itself."""
+    kind, *operands = tree
+    if kind not in _OF_FLOATS and not (kind in _ARITHMETIC and any(map(_is_float, operands))):
+        return operands
+    bare = [o[1] if o[0] == "to_float" else o for o in operands]
+    return bare if kind in _OF_FLOATS or any(map(_is_float, bare)) else operands
+
+
+def _is_float(tree: Tree) -> bool:
+    kind = tree[0]
+    sure = kind in ("float", "truediv", "to_float") or kind in _OF_FLOATS
+    return sure or (kind in _ARITHMETIC and any(map(_is_float, tree[1:])))
+
+
+_ARITHMETIC = frozenset({"add", "sub", "mul", "truediv", "neg"})
+_OF_FLOATS = {"sqrt", *[function.__name__ for function in FUNCTIONS]}
 _ONE, _MINUS_ONE = ("float", "1.0"), ("float", "-1.0")
 
 

@@ -27,6 +27,10 @@ static const struct {
     {"round", ShapeOp::Round, 1},      {"to_float", ShapeOp::ToFloat, 1}, {"lshift", ShapeOp::LeftShift, 2},
     {"rshift", ShapeOp::RightShift, 2}, {"bitand", ShapeOp::BitAnd, 2},   {"bitor", ShapeOp::BitOr, 2},
     {"bitxor", ShapeOp::BitXor, 2},    {"sqrt", ShapeOp::Sqrt, 1},
+    {"sin", ShapeOp::Sin, 1},          {"cos", ShapeOp::Cos, 1},          {"tan", ShapeOp::Tan, 1},
+    {"sinh", ShapeOp::Sinh, 1},        {"cosh", ShapeOp::Cosh, 1},        {"tanh", ShapeOp::Tanh, 1},
+    {"asin", ShapeOp::Asin, 1},        {"acos", ShapeOp::Acos, 1},        {"atan", ShapeOp::Atan, 1},
+    {"log2", ShapeOp::Log2, 1},
 };
 
 static int operands_of(ShapeOp op) {
@@ -306,6 +310,16 @@ static bool apply(ShapeOp op, const Number* a, Number* out) {
     case ShapeOp::BitOr: return !floats && integer(x.i | y.i);
     case ShapeOp::BitXor: return !floats && integer(x.i ^ y.i);
     case ShapeOp::Sqrt: return x.real() >= 0 && real(std::sqrt(x.real()));
+    case ShapeOp::Sin: return real(std::sin(x.real()));
+    case ShapeOp::Cos: return real(std::cos(x.real()));
+    case ShapeOp::Tan: return real(std::tan(x.real()));
+    case ShapeOp::Sinh: return real(std::sinh(x.real()));
+    case ShapeOp::Cosh: return real(std::cosh(x.real()));
+    case ShapeOp::Tanh: return real(std::tanh(x.real()));
+    case ShapeOp::Asin: return real(std::asin(x.real()));
+    case ShapeOp::Acos: return real(std::acos(x.real()));
+    case ShapeOp::Atan: return real(std::atan(x.real()));
+    case ShapeOp::Log2: return real(std::log2(x.real()));
     default: return false;
   }
 }

@@ -16,7 +16,14 @@ from typing import Any
 import torch
 
 from framejit.exc import GraphBreak
-from framejit.graph.expressions import NotExpressible, Tree, ordered, symbols_of
+from framejit.graph.expressions import (
+    FUNCTIONS,
+    OPERATIONS,
+    NotExpressible,
+    Tree,
+    ordered,
+    symbols_of,
+)
 from framejit.graph.metadata import Example
 from framejit.source import Source
 from framejit.values.base import Value
@@ -211,17 +218,33 @@ def _square_root(number: Any) -> Any:
     return torch.sym_sqrt(number)  # type: ignore[attr-defined]
 
 
+def _function(function: Callable[[float], float]) -> Callable[[Any], Any]:
+    low, high = FUNCTIONS[function]
+    symbolic = OPERATIONS[function.__name__].record
+
+    def apply(number: Any) -> Any:
+        if not (number >= low and number <= high):
+            raise ValueError("math domain error")
+        return symbolic(number)
+
+    return apply
+
+
+_FUNCTIONS = {function: _function(function) for function in FUNCTIONS}
+
+
 def _int(number: Any) -> Any:
     return number if isinstance(number, torch.SymInt) else torch.sym_int(number)
 
 
-_EXACT = {
+_EXACT: dict[Any, str] = {
     operator.add: "add", operator.sub: "sub", operator.mul: "mul", operator.truediv: "truediv",
     operator.floordiv: "floordiv", operator.mod: "mod", operator.pow: "pow", operator.neg: "neg",
     operator.lt: "lt", operator.le: "le", operator.eq: "eq", operator.ne: "ne", operator.gt: "gt",
     operator.ge: "ge", abs: "abs", math.floor: "floor", math.ceil: "ceil", torch.sym_int: "trunc",
     math.trunc: "trunc", torch.sym_float: "to_float", torch.sym_max: "max", torch.sym_min: "min",
     _square_root: "sqrt", _int: "trunc",
+    **{symbolic: function.__name__ for function, symbolic in _FUNCTIONS.items()},
 }  # fmt: skip
 _COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
@@ -410,7 +433,7 @@ def install() -> None:
         (int, _int), (float, torch.sym_float), (abs, abs), (operator.index, _identity),
         (math.floor, math.floor), (math.ceil, math.ceil), (math.trunc, torch.sym_int),
         (math.sqrt, _square_root), (torch.sym_int, torch.sym_int),
-        (torch.sym_float, torch.sym_float),
+        (torch.sym_float, torch.sym_float), *_FUNCTIONS.items(),
     )  # fmt: skip
     for function, symbolic in table:
         _override(function, symbolic)
