@@ -260,8 +260,6 @@ def run(mode, directory, backend, name):
     expected = flat(call(target, *args))
     target, args, call = PROGRAMS[name]()
     dynamic = True if name.endswith("_batches") else None
-    if not hasattr(framejit.backends.lookup_backend(backend), "serialize"):
-        dynamic = False
     compiled = framejit.compile(target, backend=backend, dynamic=dynamic)
     path = Path(directory) / f"{name}.package"
     framejit.counters.clear()

@@ -9,7 +9,7 @@ from torch import nn
 
 import framejit
 from framejit.api import original
-from framejit.exc import PackageError
+from framejit.exc import NothingFits, PackageError
 from framejit.package import Reader
 from framejit.report import events
 from framejit.report.messages import FramejitWarning
@@ -137,3 +137,40 @@ def test_what_varied_is_known_to_the_next_process(tmp_path):
     with torch.no_grad():  # no entry was made for that; the first one is for all sizes
         sizes = [torch.ones(n, 3) for n in (4, 5, 6)]
         assert len(captured_in(lambda: [loaded(x) for x in sizes])) == 1
+
+
+LIMITS = []
+
+
+def watching(gm, examples):
+    """A backend that cannot serialise, and that may assume something of sizes."""
+    LIMITS.append([type(example).__name__ for example in examples])
+    if len(LIMITS) > 1:
+        assert examples[0] >= 6
+    return gm.forward
+
+
+def halves(x, n):
+    return x[: x.shape[0] // 2] * n
+
+
+def test_graphs_with_sizes_that_vary_are_compiled_again(tmp_path):
+    """What the backend assumes in the second process is guarded there, too."""
+    path = tmp_path / "sizes"
+    LIMITS.clear()
+    saved = framejit.compile(halves, backend=watching, dynamic=True)
+    saved(torch.arange(8.0), 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        saved.save_package(path)
+    loaded = framejit.compile(halves, backend=watching, dynamic=True).load_package(path)
+    with events.recording(events.CaptureStart) as captured:
+        for n in (10, 7, 6):
+            x = torch.arange(float(n))
+            torch.testing.assert_close(loaded(x, n + 2), halves(x, n + 2))
+    assert captured == []
+    assert LIMITS == [["SymInt", "SymInt", "Tensor"]] * 2
+    x = torch.arange(4.0)
+    with framejit.run(strict=True), pytest.raises(NothingFits, match="size.*>= 6"):
+        loaded(x, 3)
+    torch.testing.assert_close(loaded(torch.ones(9), 3), torch.full((4,), 3.0))

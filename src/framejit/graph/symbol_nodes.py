@@ -8,7 +8,7 @@ again fake inputs with these very symbols (`fake_inputs`). Used by builder. Next
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.fx
@@ -123,19 +123,24 @@ def free_symbols(meta: TensorMeta, symbols: Symbols) -> list[str]:
     return list(names)
 
 
-class _Inputs:
-    """What `fake_inputs` needs to know of a graph."""
+class SymbolicInputs(NamedTuple):
+    """What `fake_inputs` needs to know of a graph: its symbols, and the tensors that it takes."""
 
-    def __init__(self, symbols: Symbols, metas: list[TensorMeta]) -> None:
-        self.symbols = symbols
-        self.metas = metas
+    symbols: Symbols
+    metas: list[TensorMeta]
 
 
 def remember_inputs(
     module: torch.fx.GraphModule, symbols: Symbols, metas: list[TensorMeta]
 ) -> None:
     """Note the inputs' symbolic sizes on a finished graph."""
-    module.meta[_META] = _Inputs(symbols, metas)
+    module.meta[_META] = SymbolicInputs(symbols, metas)
+
+
+def symbolic_inputs(module: torch.fx.GraphModule) -> SymbolicInputs | None:
+    """What `remember_inputs` noted; None for a graph without symbols."""
+    known: SymbolicInputs | None = module.meta.get(_META)
+    return known
 
 
 def fake_inputs(
@@ -146,7 +151,7 @@ def fake_inputs(
     For backends that trace the graph again: fakes that the capture changed in place must not be met
     again, but the symbols must be the same.
     """
-    known = module.meta.get(_META)
+    known = symbolic_inputs(module)
     if known is None:
         return None
     world = FakeWorld(known.symbols)

@@ -194,6 +194,17 @@ class Symbols:
         number = self._numbers[name] = make(symbol, hint=value, source=named)
         return number
 
+    def again(self, what: Symbol, value: int | float) -> Any:
+        """The number for a symbol of an earlier capture, which had this value then."""
+        if what.kind in ("size", "stride"):
+            return self._size(what.source, what.kind, what.dim, int(value), Limits())
+        return self.number(what.source, value)
+
+    @property
+    def values(self) -> dict[str, int | float]:
+        """What every symbol was at capture."""
+        return {name: self.value(name) for name in self._numbers}
+
     def tree(self, number: Any) -> Tree:
         """The expression of a SymInt, SymFloat or SymBool. Raises NotExpressible."""
         return from_sympy(number.node.expr)

@@ -23,6 +23,8 @@ from framejit.codegen.function import GRAPH
 from framejit.codegen.runtime import HELPERS, raise_again
 from framejit.compiler import Break, CompiledFrame, Origin
 from framejit.graph.aliasing import Watch
+from framejit.graph.bounds import Assumption
+from framejit.graph.expressions import postfix
 from framejit.guards.kinds import KINDS, RELATIONS
 from framejit.guards.plan import Plan, value_at
 from framejit.guards.shapes import ShapePlan
@@ -30,7 +32,7 @@ from framejit.guards.texts import TensorText
 from framejit.package import naming, tensors
 from framejit.package.container import Reader
 from framejit.package.data import Codes, Decoder, Encoder, Home, Json, Unsaveable, describe
-from framejit.package.graphs import decode_graph, encode_graph
+from framejit.package.graphs import Sizes, as_tuples, decode_graph, encode_graph, encode_sizes
 from framejit.source import Fact, Source
 
 _DEOPTIMISE = "fj:deoptimise"
@@ -46,11 +48,6 @@ class _Symbol(NamedTuple):
     source: Source
     kind: str
     dim: int
-
-
-class _Assumption(NamedTuple):
-    tree: Any
-    line: tuple[str, int] | None
 
 
 # -- saving ----------------------------------------------------------------------------------------
@@ -221,11 +218,6 @@ def _encode_graph_call(
         if made is not None:
             artifact = sorted(made)
             parts |= {f"artifact {label} {name}": data for name, data in made.items()}
-    if artifact is None and plan.program is not None:
-        raise Unsaveable(
-            f"a graph with sizes that vary, which backend {compiled.compiler.backend_name!r} "
-            "cannot save"
-        )
     watch = None
     if call.watch is not None:
         watch = [sorted(v) if isinstance(v, frozenset) else v for v in call.watch]
@@ -234,7 +226,7 @@ def _encode_graph_call(
         "inputs": inputs, "watch": watch, "unseen": call.unseen, "artifact": artifact,
         "reached": call.reached and [sorted(inputs) for inputs in call.reached],
         "saved": list(call.saved),
-        "constants": bool(encoder.tensors),
+        "constants": bool(encoder.tensors), "sizes": encode_sizes(call.module, encoder),
     }  # fmt: skip
 
 
@@ -286,6 +278,10 @@ class WaitingEntry:
         if captures is None:
             return None
         function = self._function(compiled, bound, slots, captures)
+        if bound.assumed:  # by the backend, which compiled the graph again
+            tree = native.GuardTree(nodes, state, bound.program())
+            if tree.check(slots) is None:
+                return None
         layout = self.data["layout"]
         entry = native.Entry(tree, function, layout and (tuple(layout[0]), tuple(layout[1])))
         plan = bound.plan()
@@ -330,17 +326,17 @@ class WaitingEntry:
         if self.data["graph"] is not None:
             again = raise_again if self.data["writes"] else compiled.compiler.deoptimise(compiled)
             namespace[_DEOPTIMISE] = again
-            namespace[GRAPH] = self._graph(compiled, bound.decoder, slots, captures)
+            namespace[GRAPH] = self._graph(compiled, bound, slots, captures)
         return types.FunctionType(code, namespace, code.co_name)
 
     def _graph(
         self,
         compiled: CompiledFrame,
-        decoder: Decoder,
+        bound: _Bound,
         slots: tuple[Any, ...],
         captures: tuple[Any, ...],
     ) -> Callable[..., Any]:
-        saved = self.data["graph"]
+        saved, decoder = self.data["graph"], bound.decoder
         made: list[torch.fx.GraphModule] = []
 
         def module() -> torch.fx.GraphModule:
@@ -360,7 +356,13 @@ class WaitingEntry:
             run = deserialize(parts, module)
         if run is None:
             examples = [_input(spec, decoder, slots, captures) for spec in saved["inputs"]]
+            shapes, sizes = bound.shapes(), None
+            if saved["sizes"] is not None and shapes is not None:
+                sizes = Sizes(saved["sizes"], shapes, decoder)
+                examples = sizes.inputs(module(), examples)
             run = compiled.compiler.compile_again(compiled.target, module(), examples)
+            if sizes is not None:
+                bound.assumed = sizes.news()
         watch = None
         if saved["watch"] is not None:
             watched, written, *rest = decoder.values(saved["watch"])
@@ -418,6 +420,8 @@ class _Bound:
         self.slots = slots
         self.decoder = Decoder(waiting.home, waiting.code_at)
         self.changed = ""
+        #: Of sizes that vary, by a backend that compiled the graph again.
+        self.assumed: list[Assumption] = []
         self._sources: list[Source | None] = [None] * len(self.data["nodes"])
 
     def source(self, number: int) -> Source:
@@ -519,22 +523,25 @@ class _Bound:
         if shapes is None:
             return None
         inputs, checks, captured = shapes["program"]
-        steps = [[_tuples(step) for step in check] for check in checks]
+        steps = [[as_tuples(step) for step in check] for check in checks]
+        position = {symbol[0]: number for number, symbol in enumerate(shapes["symbols"])}
+        steps += [postfix(assumption.tree, position) for assumption in self.assumed]
         return [tuple(row) for row in inputs], steps, captured
 
-    def _shapes(self, sources: list[Source]) -> ShapePlan | None:
+    def shapes(self) -> ShapePlan | None:
+        """The same for printing, and for compiling again."""
         shapes = self.data["shapes"]
         if shapes is None:
             return None
         symbols: Any = {
-            name: _Symbol(name, sources[node], kind, dim)
+            name: _Symbol(name, self.source(node), kind, dim)
             for name, node, kind, dim in shapes["symbols"]
         }
-        checks: Any = [
-            _Assumption(_tuples(tree), None if line is None else tuple(line))
+        checks = [
+            Assumption(as_tuples(tree), None if line is None else tuple(line))
             for tree, line in shapes["checks"]
         ]
-        return ShapePlan(symbols, checks, shapes["captured"])
+        return ShapePlan(symbols, checks + self.assumed, shapes["captured"])
 
     def plan(self) -> Plan:
         """For printing and explaining."""
@@ -558,11 +565,7 @@ class _Bound:
                     payload = KINDS[kind].remember(self._check(check)[1])
                 made.append(Fact(kind, payload, None if line is None else tuple(line)))
             checked.append(made)
-        return Plan([], sources, checked, [], self._shapes(sources), self.program())
-
-
-def _tuples(data: Json) -> Any:
-    return tuple([_tuples(part) for part in data]) if type(data) is list else data
+        return Plan([], sources, checked, [], self.shapes(), self.program())
 
 
 def _tensor_text(data: Json) -> TensorText:

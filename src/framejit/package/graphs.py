@@ -1,11 +1,13 @@
 """Captured graphs as JSON, and back as graph modules.
 
-In: an `fx.GraphModule`. Out: its nodes with targets by name and its constants; a module made from
-them runs, and can be compiled, without anything being traced. Next: entries.
+In: an `fx.GraphModule`. Out: its nodes with targets by name, its constants and the sizes of its
+inputs that vary; a module made from them runs, and can be compiled, without anything being traced.
+Next: entries.
 """
 
 from __future__ import annotations
 
+import contextlib
 import types
 from typing import Any
 
@@ -13,8 +15,14 @@ import torch
 import torch.fx
 
 from framejit.exc import PackageError
+from framejit.graph.bounds import Assumption
+from framejit.graph.expressions import Tree, evaluate, symbols_of
+from framejit.graph.fakes import plain_real_keys
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
+from framejit.graph.metadata import describe
 from framejit.graph.nested import applied
+from framejit.graph.symbol_nodes import remember_inputs, symbolic_inputs
+from framejit.guards.shapes import ShapePlan
 from framejit.package import tensors
 from framejit.package.data import Decoder, Encoder, Json, Unsaveable
 
@@ -91,6 +99,94 @@ def decode_graph(data: Json, decoder: Decoder) -> torch.fx.GraphModule:
         for name, value in data["attributes"].items()
     }
     return LazyGraphModule(root, graph, "GraphModule")
+
+
+# -- sizes that vary -------------------------------------------------------------------------------
+
+
+def encode_sizes(module: torch.fx.GraphModule, encoder: Encoder) -> Json:
+    """The symbols that a graph takes, and the sizes of its tensors; None if none of them vary."""
+    known = symbolic_inputs(module)
+    if known is None:
+        return None
+    symbols = known.symbols
+
+    def tree(part: Any) -> Json:
+        return symbols.tree(part) if isinstance(part, torch.SymInt) else part
+
+    taken = [str(node.target) for node in module.graph.find_nodes(op="placeholder")]
+    return {
+        "taken": taken[: len(taken) - len(known.metas)],
+        "values": {name: encoder.value(value) for name, value in symbols.values.items()},
+        "tensors": [
+            [list(map(tree, meta.shape)), list(map(tree, meta.stride))] if meta.symbolic else None
+            for meta in known.metas
+        ],
+    }
+
+
+class Sizes:
+    """Inputs with symbols in place of sizes that vary, for a backend that compiles a graph again.
+
+    ``plan`` says what the symbols stand for and what the saved entry assumes of them; the values
+    are those of the capture, so the backend sees what it saw then.
+    """
+
+    def __init__(self, saved: Json, plan: ShapePlan, decoder: Decoder) -> None:
+        from framejit.graph.symbols import Symbols  # imports sympy
+
+        self._saved = saved
+        self._assumed = {check.tree for check in plan.checks}
+        self._symbols = Symbols()
+        self._numbers: dict[str, Any] = {
+            symbol.name: self._symbols.again(symbol, decoder.value(saved["values"][symbol.name]))
+            for symbol in plan.inputs
+            if symbol.name in saved["values"]
+        }
+        for check in plan.checks:
+            if self._numbers.keys() >= set(symbols_of(check.tree)):
+                with contextlib.suppress(Exception):  # the native guards check it in any case
+                    bool(evaluate(check.tree, self._numbers))
+        try:
+            self._taken = [self._numbers[name] for name in saved["taken"]]
+        except KeyError as error:
+            raise PackageError(f"a graph takes the number {error}, which no guard loads") from error
+
+    def inputs(self, module: torch.fx.GraphModule, tensors: list[torch.Tensor]) -> list[Any]:
+        """What a backend is called with for ``module``."""
+        metas = []
+        for tensor, layout in zip(tensors, self._saved["tensors"], strict=True):
+            meta = describe(tensor, type(tensor), plain_real_keys(tensor.device))
+            if layout is not None:
+                shape, stride = (tuple(map(self._size, sizes)) for sizes in layout)
+                meta = meta.resized(shape, stride)
+            metas.append(meta)
+        remember_inputs(module, self._symbols, metas)
+        return [*self._taken, *tensors]
+
+    def _size(self, part: Json) -> Any:
+        return evaluate(as_tuples(part), self._numbers) if type(part) is list else part
+
+    def news(self) -> list[Assumption]:
+        """What was assumed since beyond what the saved entry assumes."""
+        names = {
+            number.node._expr.name: name
+            for name, number in self._numbers.items()
+            if not isinstance(number, (int, float))
+        }
+
+        def renamed(tree: Tree) -> Tree:
+            if tree[0] == "load":
+                return ("load", names[tree[1]])
+            return tree if tree[0] in ("int", "float") else (tree[0], *map(renamed, tree[1:]))
+
+        now = [Assumption(renamed(a.tree), a.line) for a in self._symbols.assumptions()]
+        return [assumption for assumption in now if assumption.tree not in self._assumed]
+
+
+def as_tuples(data: Json) -> Any:
+    """Lists of JSON as the tuples that they were."""
+    return tuple([as_tuples(part) for part in data]) if type(data) is list else data
 
 
 def _decode_target(data: Json, decoder: Decoder) -> Any:
