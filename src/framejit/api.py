@@ -309,8 +309,10 @@ def load_package(
     The same as ``compile(model, **settings).load_package(path, ...)``. Raises exc.PackageError for
     a file that is damaged or was made for something else.
     """
-    made = compile(model, **settings)
-    made.load_package(path, key=key, skip_source_check=skip_source_check)
+    made = compile(_required(model), **settings)
+    inner = compiled_function_of(made)
+    if inner is not None:
+        inner.load_package(path, key=key, skip_source_check=skip_source_check)
     return made
 
 

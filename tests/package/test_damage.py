@@ -8,14 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
 
 import framejit
 from framejit.exc import PackageError
-from framejit.package import container
-from framejit.report import messages
+from framejit.package import container, tensors
+from framejit.report import events, messages
 
 
 def victim(x):
@@ -142,7 +143,7 @@ def test_foreign_and_newer_files(original, tmp_path):
 
 SAVER = """
 import sys
-from framejit.package import container
+from framejit.package import container, tensors
 path, number = sys.argv[1], 0
 print("ready", flush=True)
 while True:
@@ -192,3 +193,66 @@ def test_two_writers(tmp_path):
     for writer in writers:
         writer.kill()
         writer.wait()
+
+
+def test_a_file_that_is_changed_behind_the_check_changes_nothing(original, tmp_path):
+    path = tmp_path / "changed"
+    path.write_bytes(original)
+    compiled = framejit.compile(victim, backend="eager").load_package(path)
+    with open(path, "r+b") as file:
+        file.write(bytes(len(original)))
+    os.truncate(path, 0)
+    with events.recording(events.CaptureStart) as captured:
+        torch.testing.assert_close(compiled(X), X.sin() + 1)
+    assert captured == []
+
+
+def test_constants_are_mapped_and_private(tmp_path):
+    """They are read from the file, and who writes to them does not write to it."""
+    path = tmp_path / "constants"
+    held = tensors.dump([torch.ones(3, dtype=torch.bool), torch.arange(6.0).reshape(2, 3).T])
+    container.write(path, {"objects": []}, {"constants 0": held})
+    before = path.read_bytes()
+    for _ in range(2):
+        reader = container.Reader(path)
+        flags, numbers = tensors.load(reader.part("constants 0"))
+        assert flags.data_ptr() % 64 == 0
+        torch.testing.assert_close(numbers, torch.arange(6.0).reshape(2, 3).T)
+        maps = Path("/proc/self/maps").read_text().splitlines()
+        ranges = [line.split()[0].split("-") for line in maps if line.endswith(str(path))]
+        assert any(int(a, 16) <= flags.data_ptr() < int(b, 16) for a, b in ranges)
+        flags.zero_()
+    assert path.read_bytes() == before
+
+
+def test_only_regular_files_are_replaced(original, tmp_path):
+    compiled = framejit.compile(victim, backend="eager")
+    compiled(X)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder"):
+        with pytest.raises(PackageError, match="not a regular file"):
+            compiled.save_package(tmp_path / name)
+    (tmp_path / "link").symlink_to("target")
+    compiled.save_package(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "target").is_file()
+    compiled.save_package(tmp_path / "link")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "link", "pipe", "target"]
+
+
+@pytest.mark.parametrize("path", ["", None, 3, b"bytes", "a\0b"])
+def test_wrong_paths(path):
+    compiled = framejit.compile(victim, backend="eager")
+    compiled(X)
+    for use in (
+        compiled.save_package,
+        compiled.load_package,
+        lambda path: framejit.load_package(path, victim),
+        lambda path: framejit.packaged(path).__enter__(),
+        lambda path: framejit.compile(victim, package=path or 5),  # None: without a package
+    ):
+        with pytest.raises(TypeError):
+            use(path)
+    for key in ("text", b"", 5):
+        with pytest.raises(TypeError, match="key must be"):
+            compiled.save_package("never", key=key)

@@ -171,7 +171,8 @@ class Subgraph:
             self.key: str = data["key"]
             self.line: str = data["line"]
             self._data = data
-            self._tensors = tensors.load(memoryview(path.with_suffix(".safetensors").read_bytes()))
+            held = path.with_suffix(".safetensors").read_bytes()
+            self._tensors = tensors.load(memoryview(bytearray(held)))
             rows = data["graph"]["nodes"]
             self.operations = sum(row[0].startswith("call") for row in rows)
             self._grad: bool = data["settings"]["grad"]

@@ -164,24 +164,29 @@ def dump_tensors(tensors: dict[str, torch.Tensor]) -> bytes:
         dtype = str(tensor.dtype).removeprefix("torch.")
         layout = [list(tensor.shape), list(tensor.stride())]
         header[name] = [dtype, *layout, position, len(raw)]
-        chunks.append(raw)
-        position += len(raw)
+        chunks.append(raw + bytes(-len(raw) % 64))
+        position += len(chunks[-1])
     text = json.dumps(header).encode()
+    text += b" " * (-(len(text) + 8) % 64)
     return struct.pack("<Q", len(text)) + text + b"".join(chunks)
 
 
 def load_tensors(data: Any) -> dict[str, torch.Tensor]:
-    """The way back from `dump_tensors`."""
+    """The way back from `dump_tensors`: tensors in the memory of ``data``, which can be written to.
+    """
     view = memoryview(data)
     (length,) = struct.unpack("<Q", view[:8])
     header = json.loads(bytes(view[8 : 8 + length]))
     rest = view[8 + length :]
     made = {}
     for name, (dtype, shape, stride, start, size) in header.items():
-        tensor = torch.empty_strided(shape, stride, dtype=_DTYPES[dtype])
         if size:
-            raw = torch.frombuffer(bytearray(rest[start : start + size]), dtype=_DTYPES[dtype])
-            tensor.copy_(raw.reshape(shape))
+            tensor = torch.frombuffer(rest[start : start + size], dtype=_DTYPES[dtype])
+            tensor = tensor.reshape(shape)
+        else:
+            tensor = torch.empty(shape, dtype=_DTYPES[dtype])
+        if list(tensor.stride()) != stride:
+            tensor = torch.empty_strided(shape, stride, dtype=_DTYPES[dtype]).copy_(tensor)
         made[name] = tensor
     return made
 

@@ -1,7 +1,8 @@
 """The file: a manifest and named parts, written at once, and checked before a byte of it is used.
 
 In: a JSON manifest and the bytes of every part. Out: one file, replaced atomically; and a `Reader`
-that maps it into memory and hands out parts whose checksum was right. Layout: magic, format,
+that hands out parts whose checksum was right: constants as they are mapped, everything else from
+memory, so that nobody changes it behind the check. Layout: magic, format,
 length and SHA-256 of the manifest, optional signature, manifest, parts at multiples of 64 bytes.
 There are no paths and no compression inside, so neither can be abused. Next: naming.
 """
@@ -9,6 +10,7 @@ There are no paths and no compression inside, so neither can be abused. Next: na
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import hmac
 import json
@@ -29,6 +31,7 @@ _HEADER = struct.Struct("<8sIIQ32s32s")  # magic, format, signed, length, checks
 _ALIGNMENT = 64
 _MANIFEST_LIMIT = 1 << 28
 _NAME = re.compile(r"[a-z0-9_.\- ]{1,80}")
+_CONSTANTS = re.compile(r"constants \d+|artifact \d+ .*constants")
 
 
 def write(
@@ -51,7 +54,9 @@ def write(
     header = _HEADER.pack(
         MAGIC, FORMAT, int(key is not None), len(text), hashlib.sha256(text).digest(), signature
     )
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # a link stays one
+    if target.exists() and not target.is_file():  # a device would be replaced, too
+        raise OSError(errno.EEXIST, "it exists and is not a regular file")
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
@@ -92,7 +97,8 @@ class Reader:
         self.path = str(path)
         with self._problems(), open(path, "rb") as file:
             try:
-                self._data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                # Private: who writes to a constant does not write to the file.
+                self._data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
             except ValueError:  # an empty file cannot be mapped
                 self._data = b""
         text = self._manifest_text(key)
@@ -113,7 +119,7 @@ class Reader:
             if start + manifest["size"] != len(self._data):
                 raise ValueError("its size is wrong")
         self.manifest: dict[str, Any] = manifest
-        self._checked: set[str] = set()
+        self._checked: dict[str, memoryview] = {}
 
     @contextlib.contextmanager
     def _problems(self) -> Iterator[None]:
@@ -162,15 +168,19 @@ class Reader:
         return {name: size for name, (_, size, _) in self._parts.items()}
 
     def part(self, name: str) -> memoryview:
-        """The bytes of a part, mapped, not copied. PackageError unless its checksum is right."""
+        """The bytes of a part. PackageError unless its checksum is right."""
+        known = self._checked.get(name)
+        if known is not None:
+            return known
         if name not in self._parts:
             raise self.damaged(f"there is no part {name!r}")
         start, size, checksum = self._parts[name]
         view = memoryview(self._data)[start : start + size]
-        if name not in self._checked:
-            if hashlib.sha256(view).hexdigest() != checksum:
-                raise self.damaged(f"the checksum of part {name!r} is wrong")
-            self._checked.add(name)
+        if not _CONSTANTS.fullmatch(name):
+            view = memoryview(bytes(view))
+        if hashlib.sha256(view).hexdigest() != checksum:
+            raise self.damaged(f"the checksum of part {name!r} is wrong")
+        self._checked[name] = view
         return view
 
     def json(self, name: str) -> Any:

@@ -70,8 +70,7 @@ def save(
     use are left out with a warning that says why. Raises PackageError when nothing is left to be
     saved or the file cannot be written.
     """
-    _checked_path(path)
-    _checked_key(key)
+    check_arguments(path, key)
     out = _Output()
     rows = [out.member(member) for member in members]
     rows += [out.copied(reader, row) for reader, row in others]
@@ -171,8 +170,7 @@ class _Output:
 
 def opened(path: Path, key: bytes | None = None) -> Reader:
     """A package whose every checksum, and whose signature, is right. Raises PackageError."""
-    _checked_path(path)
-    _checked_key(key)
+    check_arguments(path, key)
     reader = Reader(path, key)
     reader.verify()
     if type(reader.manifest.get("objects")) is not list:
@@ -237,16 +235,13 @@ def _load(reader: Reader, row: Json, member: Member, skip_source_check: bool) ->
         package.attach(compiled)
 
 
-def _checked_path(path: Path) -> None:
-    if not isinstance(path, (str, os.PathLike)) or not str(path):
+def check_arguments(path: Path, key: bytes | None) -> None:
+    """Raises TypeError, which names the argument."""
+    if not isinstance(path, (str, os.PathLike)) or not str(path) or "\0" in str(path):
         raise TypeError(f"path must be the path of a file, not {path!r} [FJ0210]")
-
-
-def _checked_key(key: bytes | None) -> None:
     if key is not None and (not isinstance(key, bytes) or not key):
-        raise TypeError(
-            f"key must be a secret of type bytes, not {type(key).__name__} [FJ0210]"
-        )
+        given = "empty" if key == b"" else f"a {type(key).__name__}"
+        raise TypeError(f"key must be a secret of type bytes; it is {given} [FJ0210]")
 
 
 def _home(member: Member) -> Home:

@@ -16,7 +16,7 @@ from typing import Any
 from framejit.exc import PackageError
 from framejit.package.container import Reader
 from framejit.package.data import Json
-from framejit.package.files import Path, load, opened, save
+from framejit.package.files import Path, check_arguments, load, opened, save
 from framejit.package.identity import check_environment, is_made_for
 from framejit.report import messages
 
@@ -120,7 +120,8 @@ _lock = threading.Lock()
 
 
 def package_file(path: Path, key: bytes | None = None) -> PackageFile:
-    """The file of that path."""
+    """The file of that path. Raises TypeError for a bad argument."""
+    check_arguments(path, key)
     absolute = os.path.abspath(os.fspath(path))
     with _lock:
         found = _files.get(absolute)

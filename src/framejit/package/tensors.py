@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import struct
-import warnings
 from typing import Any
 
 import torch
@@ -22,6 +21,8 @@ _TYPES: dict[str, torch.dtype] = {
     "U16": torch.uint16, "U32": torch.uint32, "U64": torch.uint64,
     "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2,
 }  # fmt: skip
+#: Where a tensor starts in the file, in bytes; Inductor's kernels rely on as much.
+ALIGNMENT = 64
 _NAMES = {dtype: name for name, dtype in _TYPES.items()}
 
 
@@ -40,6 +41,13 @@ def dump(tensors: list[torch.Tensor]) -> bytes:
     for number, tensor in enumerate(tensors):
         data = tensor.detach().to("cpu").contiguous()
         raw = bytes(data.reshape(-1).view(torch.uint8).numpy()) if data.numel() else b""
+        gap = -position % ALIGNMENT
+        if gap:  # readers of the format want every byte to belong to a tensor
+            header[f"padding {number}"] = {
+                "dtype": "U8", "shape": [gap], "data_offsets": [position, position + gap],
+            }  # fmt: skip
+            chunks.append(bytes(gap))
+            position += gap
         header[str(number)] = {
             "dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape),
             "data_offsets": [position, position + len(raw)],
@@ -49,12 +57,12 @@ def dump(tensors: list[torch.Tensor]) -> bytes:
         position += len(raw)
     header["__metadata__"] = {"tensors": json.dumps(notes)}
     text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
+    text += b" " * (-(len(text) + 8) % ALIGNMENT)
     return struct.pack("<Q", len(text)) + text + b"".join(chunks)
 
 
 def load(data: memoryview) -> list[torch.Tensor]:
-    """The tensors of a part. Raises PackageError if it is not what `dump` writes."""
+    """The tensors of a part, in its memory. Raises PackageError if it is not what `dump` writes."""
     try:
         (length,) = struct.unpack("<Q", data[:8])
         header = json.loads(bytes(data[8 : 8 + length]))
@@ -75,9 +83,7 @@ def _tensor(
     if start == end:
         made = torch.empty(shape, dtype=dtype)
     else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the mapped file cannot be written to
-            made = torch.frombuffer(data[start:end], dtype=dtype).reshape(shape).clone()
+        made = torch.frombuffer(data[start:end], dtype=dtype).reshape(shape)
     if list(made.stride()) != strides:
         laid_out = torch.empty_strided(shape, strides, dtype=dtype)
         made = laid_out.copy_(made)
