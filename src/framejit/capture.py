@@ -12,6 +12,7 @@ import contextlib
 import gc
 import time
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -460,7 +461,7 @@ def _frames(
         names.append(unique)
         index = len(names) - 1
         value = space.load(space.slot_source(index, unique), slots[index])
-        if target.point is not None and hasattr(type(slots[index]), "__del__"):
+        if target.point is not None and _end_is_seen(slots[index]):
             held = value.realize()
             if isinstance(held, ObjectValue):
                 interpreter.suspended[held] = None
@@ -492,6 +493,17 @@ def _frames(
     assert root is not None and innermost is not None
     interpreter.depth = len(states) - 1
     return root, innermost, names
+
+
+def _end_is_seen(obj: Any) -> bool:
+    """Can the program tell when the last reference to the object goes?"""
+    if hasattr(type(obj), "__del__"):
+        return True
+    # Layers and tensors have weak references that are not the program's own; theirs are looked at
+    # when somebody follows them.
+    return not isinstance(obj, (torch.nn.Module, torch.Tensor)) and any(
+        type(reference) is not native.GuardReference for reference in weakref.getweakrefs(obj)
+    )
 
 
 def _frame_at(

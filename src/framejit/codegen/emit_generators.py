@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 import types
 
+import torch
+
 from framejit.bytecode.continuations import build_generator
 from framejit.bytecode.frame_point import FramePoint
 from framejit.bytecode.liveness import live_slots
@@ -18,14 +20,25 @@ from framejit.values.space import LazyValue
 
 
 def acts_at_its_end(value: Value) -> bool:
-    """Is it an object whose end the program notices: a variable keeps it to its own end, even if
-    nothing reads the variable any more."""
+    """Is it an object whose end the program may notice: a variable keeps it to its own end, even if
+    nothing reads the variable any more. That of an object which the frame was given may be noticed
+    in many ways (a temporary folder that it keeps is deleted); tensors are let go early."""
+    source = value.source
     if type(value) is LazyValue and value.value is not None:
         value = value.value
     if isinstance(value, GeneratorValue):
         return value.started and not value.finished
     kind = type(getattr(value, "obj", None))
-    return kind is types.GeneratorType or hasattr(kind, "__del__")
+    if kind is types.GeneratorType or hasattr(kind, "__del__"):
+        return True
+    return source is not None and source.base is None and not issubclass(kind, _ENDS_UNNOTICED)
+
+
+_ENDS_UNNOTICED = (
+    torch.Tensor, int, float, complex, str, bytes, type(None), type, torch.dtype, torch.device,
+    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, types.CodeType,
+    torch.nn.Module,
+)  # fmt: skip
 
 
 @emits(GeneratorValue)

@@ -27,6 +27,7 @@ from framejit.codegen.emit_generators import acts_at_its_end
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
 from framejit.values.base import NULL, Value
+from framejit.values.objects import ObjectValue
 from framejit.values.tensors import TensorValue
 
 GRAPH = "fj:graph"
@@ -266,8 +267,14 @@ def live_slots_of(frame: Frame) -> frozenset[int]:
     return frozenset(
         i for i, value in enumerate(frame.slots)
         if value is not None
-        and (i in live or acts_at_its_end(value) or (frame.raises and _is_simple(value)))
+        and (i in live or acts_at_its_end(value) or (frame.raises and _is_simple(value))
+             or _is_handed_over(value, frame))
     )  # fmt: skip
+
+
+def _is_handed_over(value: Value, frame: Frame) -> bool:
+    """Is it a new object that the broken operation gets, which may make weak references to it?"""
+    return isinstance(value, ObjectValue) and value.source is None and value in frame.before
 
 
 def _is_simple(value: Value) -> bool:

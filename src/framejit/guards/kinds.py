@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from framejit import native
 from framejit.guards.texts import TensorText, shown_name, text_of
 
 #: What the value layer may write into `Fact.kind`.
@@ -78,7 +79,7 @@ def _same(payload: Any) -> Any:
 
 def _weakly(payload: Any) -> Any:
     try:
-        return Weak(weakref.ref(payload))
+        return Weak(native.GuardReference(payload))
     except TypeError:
         return payload
 

@@ -15,12 +15,15 @@ from typing import Any
 
 from framejit.interpreter.frame import Frame
 from framejit.values.base import CallRequest, Value
+from framejit.values.keys import ReferenceKey
 from framejit.values.space import Space
+from framejit.values.torch_library import WeakReferenceValue
 
 #: One step from an object to something that it holds: (how, where, key, what is found there);
 #: a step that cannot be looked at again is a "root".
 _Hop = tuple[str, Any, Any, Any]
 _SEQUENCES = (list, tuple, deque)
+_WEAK = (WeakReferenceValue, ReferenceKey)
 _slot_names: dict[type, tuple[str, ...]] = {}
 
 
@@ -146,7 +149,9 @@ def _names(kind: type) -> tuple[str, ...]:
         if kind is Frame:
             names = ("slots", "stack", "names", "result", "entry_handled")
         else:
-            found = [getattr(cls, "__slots__", ()) for cls in kind.__mro__]
+            found = [
+                getattr(cls, "__slots__", ()) for cls in kind.__mro__ if cls not in _WEAK
+            ]
             names = tuple(
                 name for part in found for name in ((part,) if isinstance(part, str) else part)
             )

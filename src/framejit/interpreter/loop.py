@@ -121,6 +121,7 @@ class Interpreter:
         #: -> how they were last seen to be held.
         self.suspended: dict[Any, Any] = {}
         self.roots = Roots(space)
+        space.holds = self._holds
         #: For every `run` that is going on: the step its frame was made at.
         self.run_steps: list[int] = []
         space.run_frame = self.run_request
@@ -303,6 +304,9 @@ class Interpreter:
             frame.pc = send.target
         return None, value
 
+    def _holds(self, value: Value) -> bool:
+        return self.roots.holder(value, self.frame, (self.frame.before,)) is not None
+
     def _close_dropped(self, frame: Frame | None, extra: tuple[Any, ...] = ()) -> None:
         """Close the suspended generators that nothing holds any more; objects that have a
         ``__del__`` must go where they go in plain Python: the last instruction is not captured."""
@@ -317,7 +321,7 @@ class Interpreter:
                     if way is None:
                         gone.append(generator)
             if any(isinstance(value, ObjectValue) for value in gone):
-                cause = GraphBreak("FJ0153", "an object that has a __del__() is dropped")
+                cause = GraphBreak("FJ0153", "an object is dropped, and the program sees when")
                 raise Restart(self.root_step if self.level else self.steps, cause)
             first = [
                 generator for generator in gone
@@ -413,6 +417,9 @@ class Interpreter:
         """The base frame is left: its variables are dropped."""
         if not isinstance(result, _Return):
             return
+        if self.base.parent is None:  # objects go when the generated function returns
+            for value in [v for v in self.suspended if isinstance(v, ObjectValue)]:
+                del self.suspended[value]
         self._close_dropped(self.base.parent, (result.value,))
 
     def check_suspended(self, built: Container[Any]) -> None:

@@ -1,3 +1,4 @@
+import weakref
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, final
@@ -15,6 +16,8 @@ class GlobalState:
     ) -> None: ...
     def check(self) -> bool: ...
     def export(self) -> tuple[dict[str, int], tuple[Any, ...], bool]: ...
+
+class GuardReference(weakref.ref[Any]): ...
 
 @final
 class GuardTree:

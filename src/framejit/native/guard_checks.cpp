@@ -5,6 +5,19 @@
 
 namespace framejit {
 
+static PyObject* guard_reference_type = nullptr;
+
+Ref new_guard_reference(PyObject* object) { return Ref::steal(PyObject_CallOneArg(guard_reference_type, object)); }
+
+int add_guard_reference(PyObject* module) {
+  static PyType_Slot slots[] = {
+      {Py_tp_doc, const_cast<char*>("A weak reference that a guard holds: a type of its own, so that the program's can be told apart.")},
+      {0, nullptr}};
+  static PyType_Spec spec = {"framejit.native._C.GuardReference", 0, 0, Py_TPFLAGS_DEFAULT, slots};
+  guard_reference_type = PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&_PyWeakref_RefType));
+  return guard_reference_type ? PyModule_AddObjectRef(module, "GuardReference", guard_reference_type) : -1;
+}
+
 // ---- parsing --------------------------------------------------------------------------------------------------
 
 static const struct {
@@ -189,7 +202,7 @@ int parse_check(PyObject* spec, int node_index, Check* check) {
     case CheckKind::Id:
       // Weakly if possible: a guard must not keep a module alive, and a dead object equals nothing.
       check->weak = supports_weakrefs(payload);
-      check->payload = check->weak ? Ref::steal(PyWeakref_NewRef(payload, nullptr)) : Ref::borrow(payload);
+      check->payload = check->weak ? new_guard_reference(payload) : Ref::borrow(payload);
       return check->payload ? 0 : -1;
     case CheckKind::Len:
       check->number = PyLong_AsSsize_t(payload);

@@ -10,6 +10,10 @@
 
 namespace framejit {
 
+// A weak reference that only guards hold; weakref.getweakrefs() tells it from the program's own.
+Ref new_guard_reference(PyObject* object);
+int add_guard_reference(PyObject* module);
+
 enum class Answer : uint8_t { No, Yes, Unknown };  // Unknown: needs Python code
 
 inline Answer answer(bool condition) { return condition ? Answer::Yes : Answer::No; }

@@ -123,7 +123,7 @@ class Recorder {
       bool by_address = node.parent >= 0 && certain[node.parent] && node.has_identity;
       bool useful = from_watched || (!derived && (node.has_children || by_address));
       if (!object || !useful || node.transient || PyDict_Check(object) || !supports_weakrefs(object)) continue;
-      Ref weak = Ref::steal(PyWeakref_NewRef(object, nullptr));
+      Ref weak = new_guard_reference(object);
       if (!weak) {
         PyErr_Clear();
         continue;

@@ -1,5 +1,6 @@
 // The extension module framejit.native._C: puts the parts together. In: nothing. Out: the names in _C.pyi.
 #include "dispatch.h"
+#include "guard_checks.h"
 #include "hook.h"
 #include "objects.h"
 
@@ -51,7 +52,7 @@ static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "framejit.native._C",
 PyMODINIT_FUNC PyInit__C() {
   using namespace framejit;
   Ref module = Ref::steal(PyModule_Create(&definition));
-  if (!module || verify_tensor_layout() < 0 || add_global_state(module.get()) < 0 ||
+  if (!module || verify_tensor_layout() < 0 || add_global_state(module.get()) < 0 || add_guard_reference(module.get()) < 0 ||
       add_guard_tree(module.get()) < 0 || add_hook(module.get()) < 0 || add_dispatch(module.get()) < 0 ||
       add_tail_call(module.get()) < 0 || add_objects(module.get()) < 0) {
     return nullptr;

@@ -156,6 +156,8 @@ class Space:
         self.namespace: Callable[[], dict[str, Any]] = dict
         #: The frame being executed.
         self.frame: Callable[[], Any] = lambda: None
+        #: Does anything that the program can reach hold this value? Set by the interpreter.
+        self.holds: Callable[[Value], bool] = lambda value: True
         #: The exception that the program is handling.
         self.handled: Callable[[], Value | None] = lambda: None
         #: The existing tensors that became graph inputs, in order.
@@ -193,6 +195,7 @@ class Space:
         self.graph_inputs, self.slot_roots, self.effects = [], [], Effects()
         self.run_frame, self.resume_generator = _no_interpreter, _no_generator
         self.namespace, self.handled, self.line = dict, lambda: None, lambda: None
+        self.holds = lambda value: True
         self.frame = lambda: None
         self.builder.close()
 
@@ -203,6 +206,10 @@ class Space:
         source = Source(None, "slot", index, f"L[{name!r}]")
         self.slot_roots.append(source)
         return source
+
+    def given(self) -> list[Value]:
+        """What the captured frame was given in its slots."""
+        return [self._loaded[root] for root in self.slot_roots if root in self._loaded]
 
     def const_source(self, obj: Any, label: str) -> Source:
         """The root source of an object that the entry itself holds (a class, a globals dict)."""

@@ -6,6 +6,7 @@ Out: constants and values; no graph nodes. Next room: interpreter.
 
 from __future__ import annotations
 
+import gc
 import weakref
 from typing import Any
 
@@ -128,9 +129,31 @@ class WeakReferenceValue(Value):
         if args or kwargs:
             raise GraphBreak("FJ0163", "a weak reference called with arguments")
         if self.target is not None:
-            return self.target
-        assert self.source is not None
-        return space.load(self.source.child("call", dereference), self.obj())
+            found: Value = self.target
+        else:
+            assert self.source is not None
+            found = space.load(self.source.child("call", dereference), self.obj())
+        _check_alive(space, found)
+        return found
+
+
+def _check_alive(space: Space, value: Value) -> None:
+    """A graph break if the program has let go of the object: others may hold it, or nobody."""
+    obj = getattr(value, "obj", None)
+    if obj is None or isinstance(obj, type):
+        return
+    held = [space.known_value(obj), *[v for v in space.given() if getattr(v, "obj", None) is obj]]
+    if any(one is not None and space.holds(one) for one in held):
+        return
+    let_go = len(held) > 1
+    for changed in space.effects.changed:
+        content = getattr(changed, "obj", None)
+        inside = gc.get_referents(content, getattr(content, "__dict__", None))
+        let_go |= any(one is obj for one in inside)
+    if let_go:
+        raise GraphBreak(
+            "FJ0163", f"following a weak reference to a {type(obj).__name__} that may be gone"
+        )
 
 
 @wraps(weakref.ReferenceType)
