@@ -12,7 +12,6 @@ import contextlib
 import gc
 import time
 import types
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -41,6 +40,7 @@ from framejit.interpreter.side_run import is_pure, is_pure_round_trip
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
+from framejit.values.ends import end_is_seen
 from framejit.values.objects import ObjectValue
 from framejit.values.space import Space
 from framejit.values.tensors import TensorValue
@@ -461,7 +461,7 @@ def _frames(
         names.append(unique)
         index = len(names) - 1
         value = space.load(space.slot_source(index, unique), slots[index])
-        if target.point is not None and _end_is_seen(slots[index]):
+        if target.point is not None and end_is_seen(slots[index]):
             held = value.realize()
             if isinstance(held, ObjectValue):
                 interpreter.suspended[held] = None
@@ -493,17 +493,6 @@ def _frames(
     assert root is not None and innermost is not None
     interpreter.depth = len(states) - 1
     return root, innermost, names
-
-
-def _end_is_seen(obj: Any) -> bool:
-    """Can the program tell when the last reference to the object goes?"""
-    if hasattr(type(obj), "__del__"):
-        return True
-    # Layers and tensors have weak references that are not the program's own; theirs are looked at
-    # when somebody follows them.
-    return not isinstance(obj, (torch.nn.Module, torch.Tensor)) and any(
-        type(reference) is not native.GuardReference for reference in weakref.getweakrefs(obj)
-    )
 
 
 def _frame_at(

@@ -8,37 +8,28 @@ from __future__ import annotations
 import ast
 import types
 
-import torch
-
 from framejit.bytecode.continuations import build_generator
 from framejit.bytecode.frame_point import FramePoint
 from framejit.bytecode.liveness import live_slots
 from framejit.codegen.emit import Emitter, call, emits
 from framejit.values.base import NULL, Unmaterialisable, Value
+from framejit.values.ends import keeps_what_is_seen
 from framejit.values.generators import GeneratorValue
 from framejit.values.space import LazyValue
 
 
 def acts_at_its_end(value: Value) -> bool:
-    """Is it an object whose end the program may notice: a variable keeps it to its own end, even if
-    nothing reads the variable any more. That of an object which the frame was given may be noticed
-    in many ways (a temporary folder that it keeps is deleted); tensors are let go early."""
+    """Is it an object whose end the program notices: a variable keeps it to its own end, even if
+    nothing reads the variable any more."""
     source = value.source
     if type(value) is LazyValue and value.value is not None:
         value = value.value
     if isinstance(value, GeneratorValue):
         return value.started and not value.finished
-    kind = type(getattr(value, "obj", None))
-    if kind is types.GeneratorType or hasattr(kind, "__del__"):
-        return True
-    return source is not None and source.base is None and not issubclass(kind, _ENDS_UNNOTICED)
-
-
-_ENDS_UNNOTICED = (
-    torch.Tensor, int, float, complex, str, bytes, type(None), type, torch.dtype, torch.device,
-    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, types.CodeType,
-    torch.nn.Module,
-)  # fmt: skip
+    obj = getattr(value, "obj", None)
+    if source is not None and source.base is None:
+        return keeps_what_is_seen(obj)
+    return type(obj) is types.GeneratorType or hasattr(type(obj), "__del__")
 
 
 @emits(GeneratorValue)

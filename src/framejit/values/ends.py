@@ -1,0 +1,52 @@
+"""Whether a program can tell when an object ends: by a ``__del__``, by a weak reference.
+
+In: an existing object. Out: yes or no, as far as can be seen now. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import gc
+import types
+import weakref
+from typing import Any
+
+import torch
+
+from framejit import native
+
+#: More objects than this are not looked through: one of them may be noticed.
+_LOOKED_AT = 200
+_ENDS_UNNOTICED = (
+    torch.Tensor, torch.nn.Module, torch.dtype, torch.device, int, float, complex, str, bytes,
+    type(None), type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType,
+    types.CodeType,
+)  # fmt: skip
+
+
+def end_is_seen(obj: Any) -> bool:
+    """Can the program tell when the last reference to the object itself goes?"""
+    if hasattr(type(obj), "__del__"):
+        return True
+    # Layers and tensors have weak references that are not the program's own; theirs are looked at
+    # when somebody follows them.
+    return not isinstance(obj, (torch.nn.Module, torch.Tensor)) and any(
+        type(reference) is not native.GuardReference for reference in weakref.getweakrefs(obj)
+    )
+
+
+def keeps_what_is_seen(obj: Any) -> bool:
+    """The same of the object and everything that it keeps (a temporary folder, say)."""
+    todo, seen = [obj], {id(obj)}
+    while todo:
+        one = todo.pop()
+        if isinstance(one, types.GeneratorType) or end_is_seen(one):
+            return True
+        if isinstance(one, _ENDS_UNNOTICED) or not gc.is_tracked(one):
+            continue
+        for held in gc.get_referents(one):
+            if id(held) not in seen:
+                seen.add(id(held))
+                todo.append(held)
+        if len(seen) > _LOOKED_AT:
+            return True
+    return False
