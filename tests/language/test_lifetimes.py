@@ -37,11 +37,11 @@ def p01_reference_after_del(x):
 
 def p02_callback(x):
     a = Box(x)
-    r = weakref.ref(a, lambda _: print("gone"))
+    r = weakref.ref(a, lambda _: print("gone"))  # noqa: F841 - it must live on
     y = x * 2
     a = None
-    print("after", r() is None)
-    return y
+    print("after")
+    return y, a
 
 
 def p03_popped(x, boxes):

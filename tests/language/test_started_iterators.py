@@ -227,4 +227,4 @@ def test_reasons_name_the_elements():
     compiled(X, iter([1]))
     compiled(X, iter([]))
     (reason,) = framejit.counters["recompile_reasons"]
-    assert "upcoming[0:1](local 'it')[0] PRESENT: it was present, now it is gone" in reason
+    assert "upcoming[0:1](local 'it')[0] PRESENT: it was there, now it is gone" in reason

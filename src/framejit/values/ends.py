@@ -25,11 +25,13 @@ _ENDS_UNNOTICED = (
 
 def end_is_seen(obj: Any) -> bool:
     """Can the program tell when the last reference to the object itself goes?"""
-    if hasattr(type(obj), "__del__"):
+    if hasattr(type(obj), "__del__") or isinstance(obj, types.GeneratorType):
         return True
-    # Layers and tensors have weak references that are not the program's own; theirs are looked at
-    # when somebody follows them.
-    return not isinstance(obj, (torch.nn.Module, torch.Tensor)) and any(
+    if isinstance(obj, weakref.ReferenceType):
+        return obj.__callback__ is not None  # which is not called any more
+    # Layers, tensors and classes have weak references that are not the program's own; theirs are
+    # looked at when somebody follows them.
+    return not isinstance(obj, _ENDS_UNNOTICED) and any(
         type(reference) is not native.GuardReference for reference in weakref.getweakrefs(obj)
     )
 
@@ -39,7 +41,7 @@ def keeps_what_is_seen(obj: Any) -> bool:
     todo, seen = [obj], {id(obj)}
     while todo:
         one = todo.pop()
-        if isinstance(one, types.GeneratorType) or end_is_seen(one):
+        if end_is_seen(one):
             return True
         if isinstance(one, _ENDS_UNNOTICED) or not gc.is_tracked(one):
             continue
