@@ -240,6 +240,22 @@ def test_what_is_guarded_of_an_array():
         assert type(compiled(odd)) is type(odd * 2 + 1)
 
 
+def test_scalars_are_told_apart_by_class_and_bits():
+    backend = CountingBackend()
+    program = lambda s, a: (s * 2, a * s)  # noqa: E731
+    compiled = framejit.compile(program, backend=backend)
+    array = np.ones(2, np.float32)
+    met = [
+        np.float64(2.0), 2.0, np.float32(2.0), np.int64(2), 2, np.bool_(True), np.float64("nan"),
+        np.float64(0.0), np.float64(-0.0),
+    ]  # fmt: skip
+    for _ in range(2):
+        for scalar in met:
+            for expected, got in zip(program(scalar, array), compiled(scalar, array), strict=True):
+                assert (type(got), repr(got)) == (type(expected), repr(expected)), scalar
+        assert len(backend.graphs) == len(met)
+
+
 TABLE = np.ones(3, dtype=np.float32)
 
 

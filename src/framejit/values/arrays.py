@@ -56,7 +56,9 @@ def _wrap_array(space: Space, source: Source, obj: Any) -> Value:
 
 @wraps(*_SCALARS)
 def _wrap_scalar(space: Space, source: Source, obj: Any) -> Value:
-    space.guard(source, "EQUALS_MATCH", obj)
+    space.guard(source, "TYPE_MATCH", type(obj))
+    content = source.child("call", numpy.generic.tobytes)  # 0.0 is not -0.0, and NaN is NaN
+    space.guard(content, "EQUALS_MATCH", obj.tobytes())
     return ConstantValue(obj, source)
 
 
