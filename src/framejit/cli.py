@@ -57,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FramejitError as error:
         print(f"framejit: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # whoever reads has seen enough
+        sys.stdout = None  # type: ignore[assignment]
+        return 1
     except OSError as error:
         print(f"framejit: {error.filename}: {error.strerror}", file=sys.stderr)
         return 1

@@ -274,8 +274,9 @@ def run(mode, directory, backend, name):
         "right": len(got) == len(expected) and all(map(same, expected, got)),
         "captured": [e.name for e in seen if isinstance(e, events.CaptureStart)],
         "compiled": sum(isinstance(e, events.GraphCompiled) for e in seen),
+        "prefix": sys.prefix, "torch": torch.__file__,
         "modules": [m for m in ("torch._dynamo", "sympy") if m in sys.modules],
-    }
+    }  # fmt: skip
 
 
 def main(mode, directory, backend, *names):

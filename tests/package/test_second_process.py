@@ -2,26 +2,63 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import package_programs
 import pytest
+import torch
+
+import framejit
 
 PROGRAMS = Path(package_programs.__file__)
 
 
+COMPILERS = ("g++", "c++", "gcc", "cc", "clang++", "clang")
+
+
 def process(mode, directory, backend, names=(), script=PROGRAMS):
-    """Run all programs in a process of their own; the rows it reports, by name."""
-    caches = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=str(Path(directory) / f"caches-{mode}"))
+    """Run all programs in a process of their own; the rows it reports, by name.
+
+    Packages are loaded in another virtual environment than they were made in, with empty caches,
+    and no C++ compiler may be started there.
+    """
+    caches = str(Path(directory) / f"caches-{mode}")
+    settings = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=caches)
+    python, called = sys.executable, Path(directory) / "compiler was called"
+    if mode == "load":
+        shutil.rmtree(caches, ignore_errors=True)
+        python = environment(Path(directory) / "elsewhere", called, settings)
     done = subprocess.run(
-        [sys.executable, str(script), mode, str(directory), backend, *names],
-        capture_output=True, text=True, timeout=1500, env=caches, check=False,
+        [python, str(script), mode, str(directory), backend, *names],
+        capture_output=True, text=True, timeout=1500, env=settings, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
+    assert not called.exists()
     rows = [json.loads(line[1:]) for line in done.stdout.splitlines() if line.startswith("#")]
     return {row["name"]: row for row in rows}
+
+
+def environment(folder, called, settings):
+    """The interpreter of a virtual environment in ``folder``: the libraries of this process have
+    other paths there, framejit too, and compilers only leave a mark that they were started."""
+    if not folder.exists():
+        venv.create(folder, symlinks=True, with_pip=False)
+        (site,) = folder.glob("lib/python*/site-packages")
+        for entry in Path(torch.__file__).parents[1].iterdir():
+            if not (site / entry.name).exists() and not entry.name.startswith("__editable__"):
+                (site / entry.name).symlink_to(entry)
+        (folder / "src").symlink_to(Path(framejit.__file__).parents[1])
+        for name in COMPILERS:
+            (folder / "bin" / name).write_text(f"#!/bin/sh\ntouch '{called}'\nexit 1\n")
+            (folder / "bin" / name).chmod(0o755)
+    settings["PATH"] = f"{folder / 'bin'}{os.pathsep}{settings.get('PATH', '')}"
+    settings["PYTHONPATH"] = str(folder / "src")
+    settings.pop("CXX", None)
+    return str(folder / "bin" / "python")
 
 
 #: Inductor compiles for seconds: some programs only.
@@ -52,6 +89,7 @@ def test_the_second_process_traces_nothing(rows, name):
     if backend == "inductor" and name not in WITH_INDUCTOR:
         pytest.skip("run with the other backends")
     row = loaded[name]
+    assert row["prefix"] != sys.prefix and row["torch"] != torch.__file__
     assert row["right"]
     assert row["captured"] == []
     if backend != "aot_eager":

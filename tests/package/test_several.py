@@ -174,3 +174,33 @@ def test_graphs_with_sizes_that_vary_are_compiled_again(tmp_path):
     with framejit.run(strict=True), pytest.raises(NothingFits, match="size.*>= 6"):
         loaded(x, 3)
     torch.testing.assert_close(loaded(torch.ones(9), 3), torch.full((4,), 3.0))
+
+
+def test_many_objects_of_one_function_do_not_make_the_file_grow(tmp_path):
+    from framejit.package import package_file
+
+    path = tmp_path / "shared"
+    alive = []
+    sizes = set()
+    for _ in range(4):
+        one = framejit.compile(second, backend="eager", package=path)
+        call([one])
+        alive.append(one)
+        package_file(path).save_news()
+        sizes.add(path.stat().st_size)
+    assert names_in(path) == ["second"] and len(sizes) == 1
+    alive[2](torch.ones(2, 2, dtype=torch.int64))
+    package_file(path).save_news()
+    assert names_in(path) == ["second", "second"]
+
+
+def test_a_reset_does_not_empty_the_file(tmp_path):
+    path = tmp_path / "several"
+    compiled = in_block(path)
+    size = path.stat().st_size
+    framejit.reset()
+    with framejit.packaged(path):
+        call([compiled[0]])  # belongs to the file, though it was not made in this block
+    assert sorted(names_in(path)) == ["Linear", "Linear", "first", "second"]
+    assert abs(path.stat().st_size - size) < 1000
+    assert captured_in(lambda: in_block(path)) == []

@@ -102,11 +102,21 @@ class PackageFile:
         """Write the file if there is anything that it does not hold. Raises PackageError."""
         with self.lock:
             counts = {root: root.compiler.compiled_anew for root in self._members}
-            if all(self._members[root] == count for root, count in counts.items()):
+            if all(count <= self._members[root] for root, count in counts.items()):
                 return
-            kept = [row for row, owner in self._rows if _is_free(owner)]
-            others = [] if self._reader is None else [(self._reader, row) for row in kept]
-            save(self.path, [root.member() for root in counts], self.key, others)
+            # Those that only have what another one has, too, would make the file grow.
+            owners = {id(owner()) for _, owner in self._rows if owner is not None}
+            written = {
+                id(root): root.member()
+                for root, count in counts.items()
+                if count or (id(root) in owners and root.compiler.library is not None)
+            }
+            others = [
+                (self._reader, row)
+                for row, owner in self._rows
+                if self._reader is not None and (owner is None or id(owner()) not in written)
+            ]
+            save(self.path, written.values(), self.key, others)
             self._refresh()
             self._members.update(counts)
 
