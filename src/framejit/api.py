@@ -86,6 +86,11 @@ def compile(
     settings = Settings(
         backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options
     )
+    if not isinstance(disable, bool):
+        raise TypeError(f"disable must be True or False, not {disable!r} [FJ0210]")
+    if package is not None:
+        messages.checked_path(package, "package")
+
     def compiled(model: Any) -> Any:
         made = _compile(_required(model), settings)
         inner = compiled_function_of(made)
@@ -336,7 +341,7 @@ class packaged:
         key: bytes | None = None,
         skip_source_check: bool = False,
     ) -> None:
-        self._path, self._key, self._skip = path, key, skip_source_check
+        self._path, self._key, self._skip = messages.checked_path(path), key, skip_source_check
         self._alive: list[Any] = []
 
     @classmethod

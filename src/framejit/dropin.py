@@ -7,6 +7,8 @@ Next: cli.
 
 from __future__ import annotations
 
+import functools
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,6 +18,7 @@ import torch.compiler
 
 from framejit import api
 from framejit.backends import list_backends
+from framejit.backends.registry import takes
 from framejit.regions import Region, Restore, compile_nothing_new, use_nothing_compiled
 from framejit.settings import Backend
 
@@ -65,6 +68,7 @@ def uninstall() -> None:
         _installs = max(_installs - 1, 0)
         if _installs == 0:
             _backend = None
+            _as_usual()  # a stance that the program has set ends, too
             while _replaced:
                 setattr(*_replaced.pop())
 
@@ -80,6 +84,7 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (torch.compiler, "set_default_backend", set_default_backend),
         (torch.compiler, "get_default_backend", lambda: _default_backend),
         (torch.compiler, "set_stance", Stance),
+        (torch.compiler, "nested_compile_region", _inlined),
     ]
 
 
@@ -108,12 +113,40 @@ def compile_like_torch(
     if options is not None:
         ours = {key: value for key, value in options.items() if key not in _NO_OPTIONS}
         options = ours or None
-    if _backend is not None:  # mode and options were meant for another one
-        mode = options = None
-    return api.compile(
-        model, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options, disable=disable,
-        backend=_backend or backend or _default_backend,
+    chosen = _backend or backend or _default_backend
+    if _backend is not None or not takes(chosen, "mode"):  # they were meant for another one
+        mode = None
+    if _backend is not None or not takes(chosen, "options"):
+        options = None
+
+    compile_it = functools.partial(
+        api.compile, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options,
+        disable=disable, backend=chosen,
     )  # fmt: skip
+    if model is None:
+        return lambda model: _with_steps(compile_it(model), compile_it)
+    return _with_steps(compile_it(model), compile_it)
+
+
+#: What Lightning's Trainer calls.
+_STEPS = ("training_step", "validation_step", "test_step", "predict_step")
+
+
+def _with_steps(made: Any, compile_it: Callable[[Any], Any]) -> Any:
+    """A LightningModule whose steps are compiled, too: the Trainer calls these, not the module.
+
+    Lightning does the same with what PyTorch's ``torch.compile`` returns; its ``to_uncompiled``
+    finds the originals where it looks for them.
+    """
+    libraries = [sys.modules.get(name) for name in ("lightning.pytorch", "pytorch_lightning")]
+    classes = tuple(library.LightningModule for library in libraries if library is not None)
+    if isinstance(made, classes):
+        context = {"compiler": "dynamo", "dynamo_ctx": None, "original_forward": made.forward}
+        for name in _STEPS:
+            step = context[f"original_{name}"] = getattr(made, name)
+            setattr(made, name, compile_it(step))
+        made._compiler_ctx = context
+    return made
 
 
 #: Options of torch.compile that are no options of the backend.
@@ -128,6 +161,11 @@ def disable_like_torch(fn: Any = None, recursive: bool = True, *, reason: str | 
     if recursive and callable(made) and not isinstance(made, (type, torch.nn.Module)):
         getattr(made, "__func__", made)._torchdynamo_disable = True  # torch.compile obeys it, too
     return made
+
+
+def _inlined(fn: Any = None, *args: Any, **options: Any) -> Any:
+    """``torch.compiler.nested_compile_region``: a hint that framejit does not need."""
+    return fn if fn is not None else lambda fn: fn
 
 
 def set_default_backend(backend: str | Backend) -> None:
@@ -166,8 +204,6 @@ class Stance(Region):
         return self
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        import functools
-
         if self._previous is not None:  # it was meant for the function only
             self._previous()
             self._previous = None
@@ -200,4 +236,6 @@ _STANCES: dict[str, Callable[[], Restore]] = {
     "force_eager": use_nothing_compiled,
     "eager_on_recompile": compile_nothing_new,
     "fail_on_recompile": lambda: compile_nothing_new(strict=True),
+    "eager_then_compile": _as_usual,
+    "aot_eager_then_compile": _as_usual,
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 from framejit.backends import configured_backend, lookup_backend
 from framejit.backends.inductor import MODES
-from framejit.backends.registry import backend_name
+from framejit.backends.registry import backend_name, takes
 
 Backend = Callable[..., Callable[..., Any]]
 
@@ -49,6 +49,14 @@ class Settings:
         if self.mode is not None and self.backend == "inductor" and self.mode not in MODES:
             names = ", ".join(map(repr, MODES))
             raise ValueError(f"mode must be one of {names}, not {self.mode!r} [FJ0210]")
+        for argument in ("mode", "options"):
+            if getattr(self, argument) not in (None, "default", {}) and not takes(
+                self.backend, argument
+            ):
+                raise ValueError(
+                    f"{argument} does nothing with backend {self.name!r}, which takes none: leave "
+                    "it out [FJ0210]"
+                )
 
     @property
     def name(self) -> str:

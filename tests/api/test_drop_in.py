@@ -1,6 +1,7 @@
 """Existing scripts that call torch.compile give the same under ``framejit run``, with a report."""
 
 import contextlib
+import importlib.util
 import io
 import runpy
 import sys
@@ -14,10 +15,12 @@ from framejit import cli
 from framejit.report import events
 
 SCRIPTS = Path(__file__).parent / "scripts"
+NEEDS = {"lightning_module": "lightning", "generation": "transformers", "trainer": "transformers"}
 ORIGINAL = {
     name: getattr(torch.compiler, name)
     for name in ("reset", "disable", "allow_in_graph", "assume_constant_result", "list_backends",
-                 "set_default_backend", "get_default_backend", "set_stance")
+                 "set_default_backend", "get_default_backend", "set_stance",
+                 "nested_compile_region")
 }  # fmt: skip
 
 
@@ -50,6 +53,8 @@ def as_plain_python(path, monkeypatch):
 @pytest.mark.parametrize("script", sorted(p.stem for p in SCRIPTS.glob("*.py")))
 def test_scripts_give_the_same_and_a_report(script, tmp_path, monkeypatch):
     path = SCRIPTS / f"{script}.py"
+    if importlib.util.find_spec(NEEDS.get(script, "torch")) is None:  # the import patches torch
+        pytest.skip(f"needs {NEEDS[script]}")
     expected = as_plain_python(path, monkeypatch)
     page = tmp_path / "out.html"
     with events.recording(events.GraphCompiled, events.InternalFailure) as seen:
@@ -112,3 +117,18 @@ def test_the_arguments_of_torch_compile_are_understood():
             torch.compiler.set_default_backend("inductor")
         with pytest.raises(ValueError, match="stance must be one of"):
             torch.compiler.set_stance("no_such")
+        for options in ({"mode": "reduce-overhead"}, {"mode": "default"}, {"options": {"a": 1}}):
+            made = torch.compile(f, backend="eager", **options)  # which takes no such thing
+            torch.testing.assert_close(made(torch.ones(2)), torch.full((2,), 2.0))
+
+        @torch.compiler.nested_compile_region
+        def region(x):
+            return x * 2
+
+        with events.recording(events.GraphCompiled) as seen:
+            torch.compile(lambda x: region(x) + region(x), backend="eager")(torch.ones(2))
+        assert [event.operations for event in seen] == [3]
+        torch.compiler.set_stance("force_eager")
+    with events.recording(events.GraphCompiled) as seen:  # a stance ends with what understood it
+        framejit.compile(f, backend="eager")(torch.ones(2))
+    assert len(seen) == 1

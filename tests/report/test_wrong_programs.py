@@ -96,6 +96,26 @@ WRONG_CALLS = [
     lambda: framejit.compile(f, backend=lambda gm, inputs: None)(X),
     lambda: framejit.compile(f, backend=lambda gm, inputs: 1 / 0)(X),
     lambda: framejit.install("egaer"),
+    lambda: framejit.install(backend=3),
+    lambda: framejit.mark_dynamic(X, "a"),
+    lambda: framejit.mark_dynamic(X, [0, 1.5]),
+    lambda: framejit.mark_dynamic(X, True),
+    lambda: framejit.mark_dynamic(X, 0, min="a"),
+    lambda: framejit.mark_dynamic(X, 0, max=10.5),
+    lambda: framejit.mark_dynamic(X, 0, min=4, max=2),
+    lambda: framejit.mark_static(X, "b"),
+    lambda: framejit.compile(f, package=3),
+    lambda: framejit.compile(f, disable="no"),
+    lambda: framejit.compile(f, backend="eager", mode="reduce-overhead"),
+    lambda: framejit.compile(f, backend="eager", options={"x": 1}),
+    lambda: framejit.compile(f, backend=lambda gm, inputs: gm.forward, mode="max-autotune"),
+    lambda: framejit.packaged(3),
+    lambda: framejit.save_profile(3),
+    lambda: framejit.load_profile(None),
+    lambda: framejit.set_logs(["graph"]),
+    lambda: framejit.set_logs("graph", handler=3),
+    lambda: framejit.explain(3),
+    lambda: framejit.explain(f, backend="egaer"),
 ]
 
 
@@ -180,8 +200,9 @@ def test_every_reason_has_old_and_new_value_line_and_remedy(number):
 def test_states_parameters_and_intermediate_values_are_named():
     def g(x, state, key):
         y = state.get(key, x)
-        return y + torch.as_tensor(x.numpy() * 2)
+        return y + outside(x)
 
+    outside = framejit.disable(lambda x: x * 2)
     key, state = nn.Parameter(torch.ones(3, 2)), {}
     explainer = framejit.explain(g, dynamic=False)
     explainer(X, state, key)

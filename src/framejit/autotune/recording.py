@@ -20,6 +20,7 @@ from framejit.backends.compile import preserved_state, watching
 from framejit.callables import new_compiler, supported
 from framejit.graph.fakes import isolated
 from framejit.regions import watch_frames
+from framejit.report.messages import checked_path
 from framejit.settings import Settings
 
 
@@ -60,7 +61,7 @@ def record(folder: str | os.PathLike[str]) -> Iterator[Recording]:
     after `framejit.reset`). The folder is made if it does not exist; graphs that are in it already
     are not saved twice. Yields a `Recording`; a warning names the graphs that could not be saved.
     """
-    made = Recording(Path(folder))
+    made = Recording(Path(checked_path(folder, "folder")))
     made.folder.mkdir(parents=True, exist_ok=True)
     with watching(made.add):
         restore = (lambda: None) if not supported() else watch_frames(

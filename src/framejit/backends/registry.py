@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import inspect
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from importlib.metadata import EntryPoint
@@ -168,8 +169,20 @@ def configured_backend(
     if configure is not None:
         configured: CompilerFn = configure(mode, options)
         return configured
-    given = {"mode": mode, "options": options}
+    given = {"mode": None if mode == "default" else mode, "options": options}
     return functools.partial(compiler_fn, **{key: v for key, v in given.items() if v})
+
+
+def takes(backend: str | CompilerFn, argument: str) -> bool:
+    """Does the backend do anything with ``mode`` or ``options``?"""
+    compiler_fn = lookup_backend(backend)
+    if hasattr(compiler_fn, "configured"):
+        return True
+    try:
+        parameters = inspect.signature(compiler_fn).parameters
+    except (TypeError, ValueError):  # written in C
+        return True
+    return argument in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 def doctor() -> list[Availability]:

@@ -237,8 +237,7 @@ def _load(reader: Reader, row: Json, member: Member, skip_source_check: bool) ->
 
 def check_arguments(path: Path, key: bytes | None) -> None:
     """Raises TypeError, which names the argument."""
-    if not isinstance(path, (str, os.PathLike)) or not str(path) or "\0" in str(path):
-        raise TypeError(f"path must be the path of a file, not {path!r} [FJ0210]")
+    messages.checked_path(path)
     if key is not None and (not isinstance(key, bytes) or not key):
         given = "empty" if key == b"" else f"a {type(key).__name__}"
         raise TypeError(f"key must be a secret of type bytes; it is {given} [FJ0210]")

@@ -7,6 +7,7 @@ A message of a graph break has at most six lines. Next room: api.
 from __future__ import annotations
 
 import linecache
+import os
 import platform
 import sys
 import textwrap
@@ -14,6 +15,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -179,6 +181,13 @@ def warn_package_entry(function: str, path: str, error: Exception) -> None:
             FramejitWarning,
             stacklevel=3,
         )
+
+
+def checked_path(path: Any, name: str = "path") -> str:
+    """``path`` as text. Raises TypeError for what cannot be the path of a file."""
+    if not isinstance(path, (str, os.PathLike)) or not str(path) or "\0" in str(path):
+        raise TypeError(f"{name} must be the path of a file, not {path!r} [FJ0210]")
+    return str(os.fspath(path))
 
 
 def forget_warnings() -> None:

@@ -6,7 +6,7 @@ marks leave, so that either kind works with either compiler. Read by policy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import torch
@@ -22,7 +22,7 @@ class Range(NamedTuple):
 
 def mark_dynamic(
     tensor: torch.Tensor,
-    index: int | Iterable[int],
+    index: int | Collection[int],
     *,
     min: int | None = None,
     max: int | None = None,
@@ -34,6 +34,11 @@ def mark_dynamic(
     for what is no tensor, IndexError for a dimension that it does not have, ValueError for bounds
     that its size is outside of.
     """
+    for name, bound in (("min", min), ("max", max)):
+        if bound is not None and type(bound) is not int:
+            raise TypeError(f"mark_dynamic: {name} must be an int or None, not {bound!r} [FJ0212]")
+    if min is not None and max is not None and min > max:
+        raise ValueError(f"mark_dynamic: min={min} is greater than max={max} [FJ0212]")
     for dim in _dims(tensor, index, "mark_dynamic"):
         size = tensor.shape[dim]
         if (min is not None and size < min) or (max is not None and size > max):
@@ -47,13 +52,13 @@ def mark_dynamic(
             _add(tensor, "_dynamo_dynamic_range", Range(dim, min, max))
 
 
-def maybe_mark_dynamic(tensor: torch.Tensor, index: int | Iterable[int]) -> None:
+def maybe_mark_dynamic(tensor: torch.Tensor, index: int | Collection[int]) -> None:
     """Like `mark_dynamic`, but code that allows one size only is compiled for that size."""
     for dim in _dims(tensor, index, "maybe_mark_dynamic"):
         _add(tensor, "_dynamo_weak_dynamic_indices", dim)
 
 
-def mark_static(tensor: torch.Tensor, index: int | Iterable[int] | None = None) -> None:
+def mark_static(tensor: torch.Tensor, index: int | Collection[int] | None = None) -> None:
     """Say that each size of dimension ``index`` (None: of every dimension) gets its own code."""
     if index is None and isinstance(tensor, torch.Tensor):
         index = range(tensor.dim())
@@ -66,8 +71,12 @@ def _dims(tensor: Any, index: Any, function: str) -> list[int]:
         raise TypeError(
             f"{function}: the first argument must be a tensor, not {type(tensor)!r} [FJ0212]"
         )
-    given = [index] if isinstance(index, int) else list(index)
+    given = list(index) if isinstance(index, Collection) else [index]
     for dim in given:
+        if type(dim) is not int:
+            raise TypeError(
+                f"{function}: index must be a dimension or several, not {index!r} [FJ0212]"
+            )
         if not 0 <= dim < tensor.dim():
             raise IndexError(
                 f"{function}: a tensor of {tensor.dim()} dimensions has no dimension {dim} [FJ0212]"

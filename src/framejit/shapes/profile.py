@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from framejit import config
+from framejit.report.messages import checked_path
 from framejit.shapes.policy import Seen
 
 VERSION = 1
@@ -206,7 +207,7 @@ def save_profile(path: str | os.PathLike[str]) -> None:
         mine = Profile()
         mine.merge(_told)
         mine.merge(_learned)
-    merge_into(os.fspath(path), mine)
+    merge_into(checked_path(path), mine)
 
 
 def load_profile(path: str | os.PathLike[str]) -> None:
@@ -214,7 +215,7 @@ def load_profile(path: str | os.PathLike[str]) -> None:
 
     A file that is missing, damaged or of another version is ignored with one warning.
     """
-    known = _load(os.fspath(path), missing_is_fine=False)
+    known = _load(checked_path(path), missing_is_fine=False)
     if known is not None:
         with _lock:
             _told.merge(known)
