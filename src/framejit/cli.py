@@ -98,7 +98,8 @@ def _parser() -> argparse.ArgumentParser:
                         help="the page (default: framejit.html)")  # fmt: skip
     report.add_argument("script", metavar="SCRIPT", help=_SCRIPT)
     for one in (run, explain, report):
-        one.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+        rest = one.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+        rest.required = False  # so that no message asks for them
 
     package = command("package", None, "look into a package of compiled code")
     actions = package.add_subparsers(required=True, metavar="ACTION")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import resource
+import threading
 import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -90,16 +91,23 @@ class Explainer:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
         explanation, before = Explanation(), _memory()
-        with following(explanation):
+        with following(explanation, everywhere=False):
             explanation.result = self.compiled(*args, **kwargs)
         explanation.memory = max(_memory() - before, 0)
         return explanation
 
 
 @contextlib.contextmanager
-def following(explanation: Explanation) -> Iterator[None]:
-    """Everything that happens in this block goes into ``explanation``, captured lines included."""
-    unsubscribe = events.subscribe(explanation.add)
+def following(explanation: Explanation, everywhere: bool = True) -> Iterator[None]:
+    """Everything that happens in this block, in all threads or in this one, goes into
+    ``explanation``, captured lines included."""
+    thread = threading.get_ident()
+
+    def note(event: events.Event) -> None:
+        if everywhere or threading.get_ident() == thread:
+            explanation.add(event)
+
+    unsubscribe = events.subscribe(note)
     try:
         with events.following():
             yield
@@ -108,7 +116,7 @@ def following(explanation: Explanation) -> Iterator[None]:
 
 
 def explain(model: Any, *, backend: str | Backend = "eager", **settings: Any) -> Explainer:
-    """Say what becomes of a call: ``print(framejit.explain(f)(x))``.
+    """Say what becomes of a call, in its own thread: ``print(framejit.explain(f)(x))``.
 
     The answer of the call is an `Explanation`: graphs, breaks with reason, line and remedy, guards,
     recompiles, times; it prints well in terminals and notebooks, and ``to_html(path)`` writes a

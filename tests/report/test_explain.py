@@ -4,9 +4,11 @@ import html.parser
 import inspect
 import json
 import linecache
+import pickle
 import re
 import shutil
 import subprocess
+import threading
 import time
 
 import explained_programs as explained
@@ -88,6 +90,35 @@ def test_the_second_call_explains_its_recompile():
     assert recompile.identifiers == ("FJ0402",)
     for part in ("'n'", "it was 3", "now it is 4", "return x * n", "to avoid it"):
         assert part in recompile.reasons[0]
+
+
+def test_threads_explain_their_own_calls():
+    def work(number):
+        for _ in range(3):
+            explanation = framejit.explain(lambda x: x * number + 1)(torch.ones(2))
+            found.append((explanation.graph_count, explanation.op_count))
+            framejit.report()._repr_html_()
+
+    found = []
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [(1, 2)] * 12
+
+
+def test_modules_of_rooms_that_share_a_name_with_a_function_are_found():
+    import importlib
+
+    from framejit.report import page
+
+    assert importlib.import_module("framejit.report.page") is page
+    assert callable(framejit.report) and callable(framejit.guards) and callable(framejit.comptime)
+    event = pickle.loads(pickle.dumps(events.GraphBreak(reason="kept")))
+    assert type(event) is events.GraphBreak and event.reason == "kept"
+    explanation = framejit.explain(lambda x: x + 1)(torch.ones(2))
+    assert pickle.loads(pickle.dumps(explanation)).guards == explanation.guards
 
 
 def test_what_is_compiled_already_is_called_as_it_is():

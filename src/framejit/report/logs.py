@@ -96,7 +96,8 @@ def _records(event: events.Event) -> Iterator[tuple[str, str, str]]:
             yield from _made(event)
         case events.GraphBreak() if wanted("breaks"):
             title = f"graph break [{event.identifier}] {event.place}: {event.reason}"
-            yield "breaks", title, f"{event.code}\n{event.hint or remedy(event.identifier)}"
+            advice = event.hint or remedy(event.identifier)
+            yield "breaks", title, f"{event.code}\n{advice}".lstrip()
         case events.FrameSkipped() if wanted("breaks"):
             title = f"runs as plain Python [{event.identifier}]: {event.name} ({event.place})"
             yield "breaks", title, event.reason
