@@ -40,10 +40,9 @@ _DESCRIPTION = """framejit makes PyTorch programs faster without changing them.
   framejit explain FJ0101                   what an identifier in a message stands for
   framejit doctor                           what works on this machine"""
 
-_SCRIPT = (
-    "a Python file, or -m and a module; everything behind it is for the script, so options of "
-    "framejit stand before it"
-)
+_SCRIPT = "a Python file, or -m and a module; options of framejit stand before it"
+_PACKAGE = "a file that compiled.save_package(path) wrote"
+_PROFILES = "what framejit.save_profile(path) or FRAMEJIT_PROFILE=path wrote"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -98,28 +97,28 @@ def _parser() -> argparse.ArgumentParser:
                         help="the page (default: framejit.html)")  # fmt: skip
     report.add_argument("script", metavar="SCRIPT", help=_SCRIPT)
     for one in (run, explain, report):
-        rest = one.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+        rest = one.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script gets")
         rest.required = False  # so that no message asks for them
 
     package = command("package", None, "look into a package of compiled code")
     actions = package.add_subparsers(required=True, metavar="ACTION")
     show = actions.add_parser("show", help="print what is inside")
-    show.add_argument("path")
+    show.add_argument("path", help=_PACKAGE)
     show.add_argument("--guards", action="store_true", help="print every guard")
     show.set_defaults(function=_show)
     verify = actions.add_parser("verify", help="check that the file is complete and unchanged")
-    verify.add_argument("path")
+    verify.add_argument("path", help=_PACKAGE)
     verify.add_argument("--key-file", help="a file with the key that the package is signed with")
     verify.set_defaults(function=_verify)
 
     shapes = command("profile", None, "look at, or join, files of what varied from call to call")
     actions = shapes.add_subparsers(required=True, metavar="ACTION")
     show = actions.add_parser("show", help="print what profiles say")
-    show.add_argument("files", nargs="+")
+    show.add_argument("files", nargs="+", help=_PROFILES)
     show.set_defaults(function=lambda options: profile.command(["show", *options.files]))
     merge = actions.add_parser("merge", help="write one profile that says what several say")
-    merge.add_argument("output")
-    merge.add_argument("files", nargs="+")
+    merge.add_argument("output", help="the profile to write")
+    merge.add_argument("files", nargs="+", help=_PROFILES)
     merge.set_defaults(
         function=lambda options: profile.command(["merge", options.output, *options.files])
     )

@@ -291,7 +291,8 @@ def _time_line(explanation: Explanation) -> str:
                                         ("backend", p.start + p.trace, p.backend))
         )  # fmt: skip
         rows.append(
-            f"<tr><td>{_text(p.frame)}</td><td>{seconds(p.trace + p.backend)}</td>"
+            f"<tr><td>{_text(p.frame)}</td>"
+            f'<td style="white-space:nowrap">{seconds(p.trace + p.backend)}</td>'
             f'<td style="width:70%"><div class="bar">{bars}</div></td></tr>'
         )
     return (
