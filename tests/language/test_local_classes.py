@@ -646,6 +646,42 @@ def p048_named_tuple_with_a_wrong_default(x):
         return x + 1, str(error)
 
 
+def p049_init_subclass_that_calls_super(x):
+    made = []
+
+    class Base:
+        def __init_subclass__(cls, scale=1, **rest):
+            super().__init_subclass__(**rest)
+            cls.scale = scale
+            made.append(cls.__name__)
+
+    class One(Base, scale=3):
+        pass
+
+    class Two(Base):
+        pass
+
+    try:
+
+        class Three(Base, other=1):
+            pass
+
+    except TypeError as error:
+        made.append(str(error))
+    return x * One.scale + Two.scale, made
+
+
+def p050_class_method_in_c_through_super(x):
+    class Table(dict):
+        @classmethod
+        def fromkeys(cls, keys, value=0):
+            made = super().fromkeys(keys, value)
+            made["more"] = x + 1
+            return made
+
+    return dict(Table.fromkeys("ab", 2))
+
+
 PROGRAMS = [
     (p001_class_write, 1, 3), (p002_class_count, 1, 1), (p003_class_sub, 1, 3),
     (p004_class_method_patch, 1, 1), (p005_deleting_a_class_attribute_that_is_missing, 1, 1),
@@ -667,6 +703,7 @@ PROGRAMS = [
     (p043_metaclass_over_a_break, 2, 3), (p044_metaclass_that_counts, 1, 2),
     (p045_metaclass_made_by_the_program, 1, 1), (p046_named_tuple_statement_with_methods, 1, 6),
     (p047_named_tuple_statement_over_a_break, 2, 2), (p048_named_tuple_with_a_wrong_default, 1, 1),
+    (p049_init_subclass_that_calls_super, 1, 2), (p050_class_method_in_c_through_super, 1, 1),
 ]  # fmt: skip
 
 

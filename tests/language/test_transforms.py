@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from torch.func import functional_call, grad, grad_and_value, jacrev, vmap
+from torch.func import (
+    functional_call,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    vjp,
+    vmap,
+)
 
 import framejit.api
 from checking import CountingBackend, check
@@ -166,6 +176,41 @@ def p23_views(x):
     return y, vmap(lambda row: row.unsqueeze(0), out_dims=1)(x).stride()
 
 
+def p24_vmap_inside_of_jvp(x):
+    return jvp(lambda v: vmap(lambda row: row.sin() * W[:, 0])(v), (x,), (x,))
+
+
+def p25_jvp_inside_of_jvp(x):
+    return jvp(lambda v: jvp(torch.sin, (v,), (v * 2,))[1], (x,), (x,))
+
+
+def p26_jvp_inside_of_vmap_and_grad(x):
+    rows = vmap(lambda row: jvp(torch.sin, (row,), (row,))[1])(x)
+    return rows, grad(lambda v: jvp(torch.sin, (v,), (v,))[1].sum())(x)
+
+
+def p27_hessian_inside_of_vmap(x):
+    return vmap(hessian(lambda row: (row.sin() * row * W[:, 1]).sum()))(x + 1) * 2
+
+
+def p28_vmap_inside_of_hessian_and_vjp(x):
+    def total(v):
+        return vmap(torch.sin)(v).sum()
+
+    value, pull = vjp(lambda v: vmap(grad(lambda row: row.pow(3).sum()))(v), x)
+    return hessian(total)(x[0]), value, pull(x)[0]
+
+
+def p29_closures_written_inside(x):
+    seen = []
+
+    def f(v):
+        seen.append(v.shape)
+        return (v * x).sum()
+
+    return grad(f)(x), jacfwd(f)(x), seen
+
+
 #: (program, graphs, operations captured)
 PROGRAMS = [
     (p01_vmap, 1, 6), (p02_vmap_of_vmap, 1, 14), (p03_dimensions, 1, 10),
@@ -176,7 +221,9 @@ PROGRAMS = [
     (p15_effects_inside, 1, 6), (p16_written_inside, 1, 8), (p17_random_numbers, 1, 8),
     (p18_a_print_inside, 2, 2), (p19_a_tensor_that_stays_inside, 1, 7),
     (p20_empty_batch, 1, 6), (p21_an_error_inside, 1, 1), (p22_an_error_of_sizes, 1, 1),
-    (p23_views, 1, 13),
+    (p23_views, 1, 13), (p24_vmap_inside_of_jvp, 1, 4), (p25_jvp_inside_of_jvp, 1, 4),
+    (p26_jvp_inside_of_vmap_and_grad, 1, 23), (p27_hessian_inside_of_vmap, 2, 2),
+    (p28_vmap_inside_of_hessian_and_vjp, 1, 21), (p29_closures_written_inside, 1, 15),
 ]  # fmt: skip
 
 

@@ -272,9 +272,16 @@ class GraphBuilder:
     def imagine(self, target: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """The example of ``target(*args)``, which is not recorded."""
         known = tuple([self._lookup(arg) for arg in args])
+        return self._propagate(target, known, {}, global_state.current())[0]
+
+    def _propagate(self, target: Any, *rest: Any) -> tuple[Any, Any]:
+        """What an operation answers and does; raising, it leaves the transforms it enters."""
         depth = global_state.transform_depth()
         try:
-            return propagate(self._world, target, known, {}, global_state.current())[0]
+            return propagate(self._world, target, *rest)
+        except Exception as error:
+            global_state.let_go(error)
+            raise
         finally:
             global_state.leave_transforms(depth)
 
@@ -295,7 +302,7 @@ class GraphBuilder:
         known_args = tuple([self._lookup(arg) for arg in args])
         known_kwargs = {key: self._lookup(value) for key, value in kwargs.items()}
         state = global_state.current()
-        example, effects = propagate(self._world, target, known_args, known_kwargs, state)
+        example, effects = self._propagate(target, known_args, known_kwargs, state)
         if self._world.symbols_if_any is not None:
             self._world.symbols.poll()
         written = self._mutations

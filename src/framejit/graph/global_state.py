@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -167,6 +168,17 @@ def leave_transforms(depth: int) -> None:
         torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
         torch._C._functorch.set_inplace_requires_grad_allowed(False)
         torch._C._autograd._saved_tensors_hooks_enable()
+
+
+def let_go(error: BaseException | None) -> None:
+    """Empty the frames that an error has left. They may hold what puts the thread's dispatch keys
+    back to what they were inside of a transform: whenever that goes, and not only now."""
+    before = [getattr(torch._C, f"_dispatch_tls_local_{which}_set")() for which in
+              ("include", "exclude")]  # fmt: skip
+    with torch._C._ForceDispatchKeyGuard(*before):
+        while error is not None:
+            traceback.clear_frames(error.__traceback__)
+            error = error.__cause__ or error.__context__
 
 
 def default_devices() -> tuple[torch.device, ...]:

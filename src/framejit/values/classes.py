@@ -435,6 +435,10 @@ class SuperValue(Value):
             if on_class and type(raw) is not classmethod:
                 if name == "__new__" and type(raw) is types.BuiltinMethodType:
                     return NewMethodValue(raw)
+                if owner is object and type(raw) is types.ClassMethodDescriptorType:
+                    return ObjectMethodValue(receiver, name)
+                if not _finds(space, receiver.cls, name, raw):  # type: ignore[attr-defined]
+                    raise GraphBreak("FJ0143", f"super().{name} of a class in C")
                 return receiver._bind_none(space, found, name)  # type: ignore[attr-defined]
             if on_class:
                 return MethodValue(
@@ -449,6 +453,14 @@ class SuperValue(Value):
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         raise GraphBreak("FJ0143", "assigning an attribute of super()")
+
+
+def _finds(space: Space, cls: type, name: str, raw: Any) -> bool:
+    """Is it, in C, what a lookup in ``cls`` itself finds?"""
+    if type(raw) is not types.ClassMethodDescriptorType:
+        return True
+    found = space.class_attribute(cls, name)
+    return found is not None and found.raw is raw
 
 
 class NewMethodValue(Value):

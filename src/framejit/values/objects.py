@@ -511,6 +511,9 @@ def object_method(
         return ConstantValue(NotImplemented)
     if name == "__hash__" and value.is_constant:
         return ConstantValue(hash(value.as_python()))
+    if name == "__init_subclass__" and kwargs:
+        text = f"{value.cls.__name__}.{name}() takes no keyword arguments"  # type: ignore[attr-defined]
+        return space.raise_error(TypeError, text)
     if name in ("__init_subclass__", "__subclasshook__"):
         return ConstantValue(None if name == "__init_subclass__" else NotImplemented)
     if name == "__str__":

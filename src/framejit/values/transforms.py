@@ -383,6 +383,9 @@ def _jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) 
     return run.in_structure(argnums, answers)
 
 
+#: How many transforms of torch's a function runs in.
+_LEVELS = {"vjp": 1, "jvp": 1, "jacfwd": 2, "hessian": 3}
+
 # -- the others: one node each --------------------------------------------------------------------
 
 
@@ -399,7 +402,10 @@ def transform(
         raise GraphBreak("FJ0123", f"torch.func.{name}() of something else than tensors")
     inputs = [stand_in(space, operand) for operand in given]  # type: ignore[arg-type]
     what = f"the function under torch.func.{name}()"
-    result, stretch = trial(space, function, list(inputs), what, state=True)
+    with contextlib.ExitStack() as levels:  # transforms in the function stand inside of this one's
+        for _ in range(_LEVELS[name]):
+            levels.enter_context(_level(space))
+        result, stretch = trial(space, function, list(inputs), what, state=True)
     body = Nested(space, result, stretch, own=False)
     if not body.outputs or leaves(result) != len(body.outputs):
         raise GraphBreak("FJ0123", f"{what} answers something else than tensors")
