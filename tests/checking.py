@@ -13,6 +13,7 @@ import dataclasses
 import enum
 import io
 import math
+import pickle
 import types
 from collections import deque
 from collections.abc import Callable
@@ -121,6 +122,32 @@ def compare_errors(expected: BaseException | None, got: BaseException | None) ->
         assert str(got) == str(expected)
     assert type(got.__cause__) is type(expected.__cause__)
     assert got.__suppress_context__ == expected.__suppress_context__
+
+
+#: The ways in which `copied` copies.
+COPIES = ["deepcopy", "pickle", "torch.save"]
+
+
+def copied(obj: Any, how: str) -> Any:
+    """A copy of ``obj``, made in one of `COPIES`."""
+    if how == "deepcopy":
+        return copy.deepcopy(obj)
+    if how == "pickle":
+        return pickle.loads(pickle.dumps(obj))
+    file = io.BytesIO()
+    torch.save(obj, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+class Ctx:
+    """A plain context manager of the user's."""
+
+    def __enter__(self) -> Ctx:
+        return self
+
+    def __exit__(self, *details: object) -> bool:
+        return False
 
 
 class Comparison:

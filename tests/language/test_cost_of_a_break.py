@@ -7,17 +7,10 @@ import contextlib
 import pytest
 import torch
 
-from checking import check
+import framejit
+from checking import CountingBackend, Ctx, check
 
 X = torch.arange(6.0).reshape(2, 3)
-
-
-class Ctx:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *details):
-        return False
 
 
 def third(x):
@@ -229,3 +222,51 @@ PROGRAMS = [
 @pytest.mark.parametrize("function, graphs, ops", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
 def test_program(function, graphs, ops):
     check(function, X, graphs=graphs, ops=ops)
+
+
+#: (program, its distinct code paths from one break, or an end of the function, to the next)
+PLACEMENTS = [
+    (p001_print_in_for, 3), (p004_print_in_try, 2), (p007_print_in_with, 2),
+    (p009_branch_in_for, 5), (p010_print_three_calls_deep, 2),
+]  # fmt: skip
+#: What a break on the truth value of a tensor runs itself.
+_TRUTH = {"aten::is_nonzero", "aten::item", "aten::_local_scalar_dense"}
+
+
+@pytest.mark.parametrize("function, paths", PLACEMENTS, ids=[p[0].__name__ for p in PLACEMENTS])
+def test_every_operation_around_a_break_is_in_a_graph(function, paths):
+    """No operation runs outside of a graph, and a code path has two graphs at most.
+
+    The paths. A ``print`` in a ``for``: entry to the first print, print to the next print, print to
+    the end. In a ``try`` or a ``with``, and three calls deep: entry to the print, print to the end.
+    An ``if`` on a tensor in a ``for``: entry to the first ``if``; from each of its two branches to
+    the next ``if``, and to the end.
+    """
+    backend = CountingBackend()
+
+    def marked(module, inputs):
+        backend(module, inputs)
+
+        def run(*args):
+            with torch.profiler.record_function("graph"):
+                return module(*args)
+
+        return run
+
+    compiled = framejit.compile(function, backend=marked)
+    for x in (X, X - 9, X):  # both branches of the ``if``
+        torch.testing.assert_close(compiled(x), function(x))
+        with torch.profiler.profile() as profile:
+            compiled(x)
+        outside = [event.name for event in profile.events() if not _in_graph(event)]
+        assert {name for name in outside if name.startswith("aten::")} <= _TRUTH
+        assert any(event.name == "graph" for event in profile.events())
+    assert len(backend.graphs) <= 2 * paths
+
+
+def _in_graph(event):
+    while event is not None:
+        if event.name == "graph":
+            return True
+        event = event.cpu_parent
+    return False

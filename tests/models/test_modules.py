@@ -4,7 +4,6 @@ import copy
 import gc
 import inspect
 import io
-import pickle
 import threading
 import warnings
 import weakref
@@ -14,7 +13,7 @@ import torch
 from torch import nn
 
 import framejit
-from checking import CountingBackend
+from checking import COPIES, CountingBackend, copied
 from framejit.report import events
 
 X = torch.arange(12.0).reshape(3, 4) / 10
@@ -404,25 +403,17 @@ def test_a_compiled_module_is_the_module():
     torch.testing.assert_close(compiled(X.double(), scale=2.0), net(X.double(), scale=2.0))
 
 
-@pytest.mark.parametrize("how", ["deepcopy", "pickle", "torch.save"])
+@pytest.mark.parametrize("how", COPIES)
 def test_copies_are_compiled_modules_of_their_own(how):
     net = Net()
     compiled = framejit.compile(net, backend="eager")
     expected = compiled(X)
-    if how == "deepcopy":
-        copied = copy.deepcopy(compiled)
-    elif how == "pickle":
-        copied = pickle.loads(pickle.dumps(compiled))
-    else:
-        file = io.BytesIO()
-        torch.save(compiled, file)
-        file.seek(0)
-        copied = torch.load(file, weights_only=False)
-    assert isinstance(copied, Net) and copied.first is not net.first
-    assert torch.equal(copied(X), expected)
+    twin = copied(compiled, how)
+    assert isinstance(twin, Net) and twin.first is not net.first
+    assert torch.equal(twin(X), expected)
     with torch.no_grad():
         net.first.weight.zero_()
-    assert torch.equal(copied(X), expected)
+    assert torch.equal(twin(X), expected)
 
 
 def test_state_dict_can_be_saved_and_loaded():

@@ -1,16 +1,13 @@
 """A compiled module is its module to the libraries around it: transformers' generate, Trainer and
 save_pretrained, accelerate's prepare and unwrap, code that looks for wrappers."""
 
-import copy
 import inspect
-import io
-import pickle
 
 import pytest
 import torch
 
 import framejit
-from checking import CountingBackend
+from checking import COPIES, CountingBackend, copied
 
 transformers = pytest.importorskip("transformers")
 
@@ -87,20 +84,12 @@ def test_what_libraries_look_at():
     assert compiled.num_parameters() == model.num_parameters()
 
 
-@pytest.mark.parametrize("how", ["deepcopy", "pickle", "torch.save"])
+@pytest.mark.parametrize("how", COPIES)
 def test_copies(how):
     model = gpt2()
     compiled = framejit.compile(model, backend="eager")
     expected = compiled(IDS).logits
-    if how == "deepcopy":
-        twin = copy.deepcopy(compiled)
-    elif how == "pickle":
-        twin = pickle.loads(pickle.dumps(compiled))
-    else:
-        file = io.BytesIO()
-        torch.save(compiled, file)
-        file.seek(0)
-        twin = torch.load(file, weights_only=False)
+    twin = copied(compiled, how)
     assert torch.equal(twin(IDS).logits, expected)
     assert list(twin.state_dict()) == list(model.state_dict())
 

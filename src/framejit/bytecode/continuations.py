@@ -141,21 +141,16 @@ def build_return(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
         distance = outcome.offset // 2 + 1 + sum(map(len, jumps)) // 2
         jumps.insert(0, emit("JUMP_FORWARD", distance))
     prefix, operation = layout.restore_state(), layout.call_thunk(instruction)
-    units = len(operation) // 2
     if len(outcomes) > 1:
         operation += emit(tables.FORWARD_JUMPS[instruction.op], len(jumps[0]) // 2)
-    head = b"".join([prefix, operation, *jumps, emit("NOP")])
-    start, shift = len(prefix) // 2, len(head) // 2
-    entries, handler = [], info.handlers[point.index]
-    if handler is not None:
-        target = info.instructions[handler.target].offset // 2 + shift
-        entries.append(Entry(start, units, target, handler.depth, handler.push_lasti))
-    return layout.function(
+    handler = info.handlers[point.index]
+    target = 0 if handler is None else info.instructions[handler.target].offset // 2
+    return layout.spliced(
         f"__return_to_{instruction.offset}",
         globals,
-        head=head,
-        head_entries=entries,
-        head_lines=_lines(instruction, code, start, shift),
+        instruction,
+        (prefix, operation, *jumps, emit("NOP")),
+        target,
         stack_size=code.co_stacksize + 3,
         constants=code.co_consts,
         next_cells=(),
@@ -238,18 +233,12 @@ def build_break(
         # Where the original raised, instead of where this function does.
         place = emit("SWAP", 2) + emit("POP_TOP") + emit("LOAD_CONST", len(constants) - 1)
         epilogues[-1] = place + emit("SWAP", 2) + epilogues[-1]
-    head = b"".join([prefix, copy, *epilogues, back])
-    start, units, shift = len(prefix) // 2, len(copy) // 2, len(head) // 2
-    entries = []
-    if handler is not None and units:
-        target = shift - 1 - len(epilogues[-1]) // 2
-        entries.append(Entry(start, units, target, handler.depth, handler.push_lasti))
-    return layout.function(
+    return layout.spliced(
         f"__break_at_{instruction.offset}",
         globals,
-        head=head,
-        head_entries=entries,
-        head_lines=_lines(instruction, code, start, shift),
+        instruction,
+        (prefix, copy, *epilogues, back),
+        0 if handler is None else -1 - len(epilogues[-1]) // 2,
         stack_size=max(code.co_stacksize + 3, layout.n_slots + len(info.slot_names) + 8),
         constants=constants,
         next_cells=[CellType(make_next(outcome)) for outcome in outcomes],
@@ -282,6 +271,24 @@ class _Layout:
         self.free_names = tuple([f"fj:next {index}" for index in range(n_next)])
         if "__class__" in info.slot_names[info.free_start :]:
             self.free_names += ("__class__",)
+
+    def spliced(
+        self, name: str, globals: dict[str, Any], instruction: Instruction,
+        parts: tuple[bytes, ...], target: int, **details: Any,
+    ) -> FunctionType:  # fmt: skip
+        """The function with these parts in front: the prefix, the operation, what is behind it.
+
+        What the operation raises goes to the unit ``target``, counted from the original's first.
+        """
+        head = b"".join(parts)
+        start, units, shift = [len(part) // 2 for part in (*parts[:2], head)]
+        handler, entries = self.info.handlers[self.point.index], []
+        if handler is not None and units:
+            entries.append(Entry(start, units, shift + target, handler.depth, handler.push_lasti))
+        lines = _lines(instruction, self.info.code, start, shift)
+        return self.function(
+            name, globals, head=head, head_entries=entries, head_lines=lines, **details
+        )
 
     def restore_state(self) -> bytes:
         """The prefix: from arguments to the frame's slots and stack."""

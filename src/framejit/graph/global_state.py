@@ -175,8 +175,10 @@ def let_go(error: BaseException | None) -> None:
     back to what they were inside of a transform: whenever that goes, and not only now."""
     before = [getattr(torch._C, f"_dispatch_tls_local_{which}_set")() for which in
               ("include", "exclude")]  # fmt: skip
+    seen = []
     with torch._C._ForceDispatchKeyGuard(*before):
-        while error is not None:
+        while error is not None and error not in seen:
+            seen.append(error)
             traceback.clear_frames(error.__traceback__)
             error = error.__cause__ or error.__context__
 

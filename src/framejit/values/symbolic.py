@@ -80,7 +80,7 @@ class SymbolicValue(Value):
             tree = self.exact or symbols.tree(self.sym)
         except NotExpressible:
             return None
-        return tree if all(name in symbols.known for name in symbols_of(tree)) else None
+        return _known(symbols, tree)
 
     def fixed(self) -> ConstantValue:
         """The same as a constant."""
@@ -309,10 +309,13 @@ def _compared(space: Space, name: str, operands: list[Value]) -> Value | None:
     """A comparison with floats, as it comes out now: sympy takes floats for real numbers, of which
     none differs from itself and one more is always greater. None if it depends on data."""
     symbols = space.builder.symbols
-    tree = (name, *[_tree(space, operand) for operand in operands])
-    if any(symbol not in symbols.known for symbol in symbols_of(tree)):
-        return None
-    return ConstantValue(symbols.decide(tree))
+    tree = _known(symbols, (name, *[_tree(space, operand) for operand in operands]))
+    return None if tree is None else ConstantValue(symbols.decide(tree))
+
+
+def _known(symbols: Any, tree: Tree) -> Tree | None:
+    """The computation, unless it depends on data."""
+    return tree if all(name in symbols.known for name in symbols_of(tree)) else None
 
 
 def _is_as_written(space: Space, result: Any, exact: Tree) -> bool:
