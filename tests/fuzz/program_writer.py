@@ -12,6 +12,8 @@ import warnings
 from dataclasses import dataclass, field
 
 from program_expressions import KINDS, Expressions, joined
+from program_idioms import PRELUDE as IDIOMS_PRELUDE
+from program_idioms import write_idiom
 from program_scope import Scope
 
 #: What every program starts with. Calls are made with `M`, `R` and `S` as well.
@@ -52,7 +54,9 @@ G_LIST = [5, 6]
 G_DICT = {'a': 10}
 G_W = torch.tensor([[1., 0., 2.], [0., -1., 0.], [0.5, 0., 1.]])
 G_M = torch.tensor([[1., -2., 3.], [0., 4., -5.]])
-'''
+'''.replace('G_INT', IDIOMS_PRELUDE + 'G_INT', 1)
+
+FIRST_WITH_IDIOMS = 100_000
 
 PARAMETERS = (
     "mat mat mat row row sc int int float bool str ilist ilist tlist dict dict tdict pair set obj fn tfn it opt"
@@ -74,6 +78,8 @@ class Writer(Expressions):
         super().__init__(seed)
         self.seed = seed
         self.budget = size
+        #: Programs of lower seeds stay as they were before there were idioms.
+        self.idioms = seed >= FIRST_WITH_IDIOMS
         self.lines: list[str] = []
         self.indent = 0
 
@@ -346,6 +352,8 @@ class Writer(Expressions):
             return self.random.choice(rare)(scope)
         if scope.loops and self.chance(0.1):
             return self.leave_loop(scope)
+        if self.idioms and self.chance(0.12):
+            return write_idiom(self, scope)
         deep = self.indent > 5
         return self.random.choice(simple if deep or self.chance(0.62) else nested)(scope)
 

@@ -12,6 +12,7 @@ import io
 import linecache
 import random
 import signal
+import sys
 import traceback
 import types
 import warnings
@@ -94,7 +95,7 @@ class Copy:
     """One copy of a program: a module of its own."""
 
     def __init__(self, source: str) -> None:
-        self.module = types.ModuleType("program")
+        self.module = sys.modules["program"] = types.ModuleType("program")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             exec(compile(source, FILE, "exec"), self.module.__dict__)

@@ -6,7 +6,7 @@ A failure prints the program made small; ``python tests/fuzz SEED SEED+1 --shrin
 from __future__ import annotations
 
 import pytest
-from program_writer import Program, random_program
+from program_writer import FIRST_WITH_IDIOMS, Program, random_program
 from runner import MODES, run
 from shrinker import shrink
 
@@ -32,6 +32,7 @@ def run_piece(first: int, count: int, mode: str) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode, first, count", [
     ("plain", 0, 700), ("breaks", 700, 100), ("hook", 800, 100), ("limit", 900, 100),
+    ("plain", FIRST_WITH_IDIOMS, 100),
 ])  # fmt: skip
 def test_some_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -43,6 +44,7 @@ def test_some_programs(mode: str, first: int, count: int) -> None:
     *[("plain", 1000 + PIECE * number) for number in range(14)],
     *[(mode, 20_000 + 2000 * at + PIECE * half) for at, mode in enumerate(MODES[1:])
       for half in range(2)],
+    *[(mode, FIRST_WITH_IDIOMS + 1000 + PIECE * at) for at, mode in enumerate(("plain", "breaks"))],
 ])  # fmt: skip
 def test_many_programs(mode: str, first: int) -> None:
     run_piece(first, PIECE, mode)

@@ -153,6 +153,20 @@ def p12_cache_cleared_between(wrap):
     return calls, twice.cache_info()
 
 
+def p17_result_that_changes(wrap):
+    @functools.lru_cache(maxsize=2)
+    def boxed(n, *, k):
+        return [n, k]
+
+    def program(x, n):
+        box = boxed(n, k=0)
+        box.append(3)
+        return x + 1, len(boxed(n, k=0))
+
+    call = wrap(program)
+    return [call(X, n) for n in (3, 2, 3, 5, 2)], boxed(2, k=0), boxed.cache_info()
+
+
 def p13_enum_value_changes(wrap):
     class Mode(enum.Enum):
         FAST = 1
@@ -227,7 +241,7 @@ PROGRAMS = [
     (p07_made_inside, 1, 4), (p08_made_inside_and_returned, 1, 1), (p09_printing_function, 3, 6),
     (p10_tensor_arguments, 2, 2), (p11_tensor_result, 1, 1), (p12_cache_cleared_between, 1, 1),
     (p13_enum_value_changes, 2, 2), (p14_end_at_del, 2, 2), (p15_end_at_rebinding, 3, 3),
-    (p16_end_of_a_callee, 2, 2),
+    (p16_end_of_a_callee, 2, 2), (p17_result_that_changes, 3, 3),
 ]  # fmt: skip
 
 

@@ -294,6 +294,8 @@ class CachedFunctionValue(Value):
             found = self.known[key] = space.call_now(self.wrapped(space), args, kwargs)
             if before != (space.effects.count, space.builder.draws_random):
                 raise self._break("runs, and does more than compute")
+            if not _stays(found):
+                raise self._break("answers an object that may change, for arguments that vary")
         if all(value.is_constant or value.is_symbolic for value in values):
             self._note(space, self, args, kwargs)
         return found
@@ -463,6 +465,14 @@ def _fsum(space: Space, iterable: Value) -> Value:
 
 
 # -- copy ------------------------------------------------------------------------------------------
+
+
+def _stays(value: Value) -> bool:
+    """Is it as good as another one that was computed in the same way? Tensors are taken to be."""
+    value = value.realize()
+    if type(value) is TupleValue:
+        return all(map(_stays, value.items))
+    return value.is_symbolic or isinstance(value, TensorValue) or _is_immutable(value)
 
 
 def _is_immutable(value: Value) -> bool:
