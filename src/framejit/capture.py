@@ -18,18 +18,26 @@ from typing import Any, NamedTuple
 import torch
 
 from framejit import native
-from framejit.backends.saved_hooks import UntraceableHook, active_hooks, inlineable
+from framejit.backends.saved_hooks import (
+    UntraceableHook,
+    active_hooks,
+    close_hooks,
+    inlineable,
+    opened,
+    opened_hooks,
+)
 from framejit.bytecode.continuations import FramePoint
 from framejit.bytecode.decode import decode
 from framejit.codegen.emit import Emitter
 from framejit.codegen.function import Draft, Generated, Recovery
 from framejit.codegen.runtime import located
-from framejit.exc import GraphBreak, InternalError
+from framejit.exc import BackendCompilerFailed, GraphBreak, InternalError
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
 from framejit.graph.failures import failing_node, place_of
 from framejit.graph.global_state import leave_transforms, unseen
 from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
+from framejit.graph.nested import OPEN_HOOKS
 from framejit.graph.undo import undone
 from framejit.guards.plan import Plan, build_plan
 from framejit.guards.shapes import make_shape_plan
@@ -253,6 +261,9 @@ def _attempt(
         with no_collection(), unseen():
             frame, innermost, slot_names = _frames(interpreter, target, slots)
             outcome = interpreter.capture(frame, innermost)
+            if space.effects.hooks is not None:
+                reason = "saved-tensor hooks are open where the graph ends"
+                raise Restart(space.effects.hooks[0], GraphBreak("FJ0118", reason))
             if isinstance(outcome, Broken):
                 driver.check_break(outcome)
             out = Emitter(space, slot_names)
@@ -318,6 +329,8 @@ def _attempt(
     restore = [(setter, selector, v) for (setter, selector), v in space.effects.state.items()]
     if space.transformed:
         restore.append((leave_transforms, (), 0))
+    if module is not None and module.graph.find_nodes(op="call_function", target=OPEN_HOOKS):
+        restore.append((close_hooks, (), None))
     recovery = Recovery(
         deoptimise,
         random=builder.draws_random and again,
@@ -336,10 +349,12 @@ def _compile_under_hooks(
 ) -> tuple[Callable[..., Any], list[Source]]:
     """The compiled graph, and the sources of what active saved-tensor hooks depend on."""
     hooks = active_hooks()
-    training = torch.is_grad_enabled() and any(
-        isinstance(example, torch.Tensor) and example.requires_grad for example in examples
-    )
-    if hooks is None or not training:
+    wanted = any(isinstance(x, torch.Tensor) and x.requires_grad for x in examples)
+    training = wanted and torch.is_grad_enabled()
+    pairs = opened_hooks(module, wanted)
+    if pairs and not training:  # gradients are switched on in the graph
+        return module.forward, []
+    if not training or (hooks is None and not pairs):
         return driver.compile_graph(module, examples), []
     roots: list[Source] = []
 
@@ -349,9 +364,16 @@ def _compile_under_hooks(
         return pure
 
     try:
-        with inlineable(hooks, judge, examples):
+        in_place = opened(pairs, judge, examples) if hooks is None else (
+            inlineable(hooks, judge, examples)
+        )
+        with in_place:
             return driver.compile_graph(module, examples), roots
     except UntraceableHook:
+        return module.forward, []
+    except BackendCompilerFailed:  # of the graph, or of making hooks part of it?
+        with torch.autograd.graph.saved_tensors_hooks(torch.detach, torch.detach):
+            driver.compile_graph(module, examples)
         return module.forward, []
 
 

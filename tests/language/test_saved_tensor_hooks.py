@@ -1,5 +1,7 @@
 """Saved-tensor hooks: part of the graphs where they only compute, called as in eager otherwise."""
 
+import contextlib
+
 import pytest
 import torch
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
@@ -8,6 +10,8 @@ from torch.utils.checkpoint import checkpoint
 import framejit
 from framejit.backends import aot_autograd
 from framejit.backends.aot import run_as_is
+
+SLOW = pytest.mark.slow
 
 
 class Graphs:
@@ -76,6 +80,24 @@ def as_modules(hooks):
 LOW = [torch.bfloat16]
 if hasattr(torch, "float8_e4m3fn"):
     LOW.append(torch.float8_e4m3fn)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=SLOW)])
+def test_what_is_kept_for_backward_gets_smaller(backend):
+    """In bytes, beside the inputs: what the autograd graph holds between forward and backward."""
+    compiled = framejit.compile(f, backend=backend)
+    kept = {}
+    for hooks in (None, *map(casting, LOW)):
+        x, w = inputs()
+        with saved_tensors_hooks(*hooks) if hooks else contextlib.nullcontext():
+            y = compiled(x, w)
+        saved = {t.untyped_storage()._cdata: t for t in y.grad_fn.saved_tensors}
+        kept[hooks] = sum(
+            t.nbytes for memory, t in saved.items()
+            if memory not in [t.untyped_storage()._cdata for t in (x, w)]
+        )  # fmt: skip
+    full, *packed = kept.values()
+    assert packed == [full * dtype.itemsize // 4 for dtype in LOW] and full == 3 * 64 * 16 * 4
 
 
 def targets(module):
@@ -201,24 +223,123 @@ def test_errors_of_hooks_are_the_users():
             gradient(function, (pack, lambda t: t))
 
 
-def test_hooks_opened_inside():
+def to_bfloat16(t):
+    return t.to(torch.bfloat16)
+
+
+def to_float32(t):
+    return t.to(torch.float32)
+
+
+PACKED = []
+
+
+def note_and_keep(t):
+    PACKED.append(tuple(t.shape))
+    return t
+
+
+def keep(t):
+    return t
+
+
+def hooks_inside(x, w, pack=to_bfloat16, unpack=to_float32):
+    y = torch.sin(x @ w)
+    with saved_tensors_hooks(pack, unpack):
+        y = torch.nn.functional.gelu(torch.nn.functional.gelu(y @ w) @ w)
+    return (y * w[0]).cos().sum()
+
+
+@pytest.mark.parametrize("backend", ["eager", "graphs", pytest.param("inductor", marks=SLOW)])
+def test_hooks_opened_inside(backend):
     graphs = Graphs()
-    pack, unpack = casting(torch.bfloat16)
+    compiled = framejit.compile(
+        hooks_inside, backend=graphs if backend == "graphs" else backend, fullgraph=True
+    )
+    plain, expected = gradient(lambda x, w: hooks_inside(x, w, keep, keep)), gradient(hooks_inside)
+    for _ in range(2):
+        got = gradient(compiled)
+        torch.testing.assert_close(got, expected, atol=0.01 * expected.abs().max(), rtol=0.01)
+        assert not torch.equal(got, plain)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(*inputs()), hooks_inside(*inputs()))
+    if backend != "graphs":
+        return
+    forward, backward = graphs.forward[0], graphs.backward[0]
+    casts = [n for n in forward.graph.nodes if str(n.target) == "aten._to_copy.default"]
+    assert len(casts) == targets(backward).count("aten._to_copy.default") == 4
+    assert [n.meta["val"].dtype for n in forward.graph.output_node().args[0][1:]].count(
+        torch.bfloat16
+    ) == 4
+    assert not framejit.counters["graph_break"]
+
+
+def test_the_hooks_of_a_program_change():
+    """A guard on the functions: one recompile, and none on the way back."""
+    graphs = Graphs()
+    compiled = framejit.compile(hooks_inside, backend=graphs, fullgraph=True)
+    for pack, unpack in ((to_bfloat16, to_float32), (keep, keep)) * 2:
+        for _ in range(2):
+            x, w = inputs()
+            compiled(x, w, pack, unpack).backward()
+    assert len(graphs.forward) == 2
+
+
+def test_hooks_opened_inside_are_called_as_in_eager():
+    for backend in ("eager", Graphs(), "ts"):
+        compiled = framejit.compile(hooks_inside, backend=backend, fullgraph=True)
+        logs = []
+        for function in (hooks_inside, compiled, compiled):
+            PACKED.clear()
+            x, w = inputs()
+            function(x, w, note_and_keep, keep).backward()
+            logs.append((list(PACKED), w.grad))
+        assert logs[0][0] == logs[1][0] == logs[2][0] and len(logs[0][0]) > 4
+        torch.testing.assert_close(logs[2][1], logs[0][1])
+
+
+def test_hooks_that_are_open_where_a_graph_ends():
+    """Then Python opens them, and what follows is compiled under them."""
+    graphs = Graphs()
 
     def g(x, w):
         y = torch.sin(x @ w)
-        with saved_tensors_hooks(pack, unpack):
-            y = f(y, w)
-        return (y * w).cos().sum()
+        with saved_tensors_hooks(to_bfloat16, to_float32):
+            y = torch.nn.functional.gelu(y @ w)
+            framejit.graph_break()
+            y = torch.nn.functional.gelu(y @ w)
+        return (y * w[0]).cos().sum()
 
     compiled = framejit.compile(g, backend=graphs)
     for _ in range(2):
         got, expected = gradient(compiled), gradient(g)
         torch.testing.assert_close(got, expected, atol=0.05 * expected.abs().max(), rtol=0.05)
-    assert len(graphs.forward) == 3
     casts = [targets(gm).count("aten._to_copy.default") for gm in graphs.forward]
-    assert casts[0] == casts[2] == 0 < casts[1]
-    assert list(framejit.counters["graph_break"].values()) == [2]
+    assert casts[0] == casts[-1] == 0 < min(casts[1:-1])
+    made_here = casting(torch.bfloat16)
+
+    def nested(x, w):
+        with saved_tensors_hooks(to_bfloat16, to_float32):
+            y = torch.sin(x @ w)
+            with saved_tensors_hooks(*made_here):
+                return torch.sin(y @ w).sum()
+
+    got, expected = gradient(framejit.compile(nested, backend="aot_eager")), gradient(nested)
+    torch.testing.assert_close(got, expected, atol=0.05 * expected.abs().max(), rtol=0.05)
+
+
+def test_a_graph_that_raises_closes_its_hooks():
+    def g(x, w):
+        with saved_tensors_hooks(to_bfloat16, to_float32):
+            return torch.linalg.cholesky(x.t() @ x * w[0, 0]).sum()
+
+    # AOTAutograd cannot make hooks part of this graph.
+    for run in (g, framejit.compile(g, backend="eager"), framejit.compile(g, backend="aot_eager")):
+        x, w = inputs()
+        run(x, w.detach().abs().requires_grad_())
+        with pytest.raises(torch.linalg.LinAlgError):
+            run(x * 0 - 1, -w.detach().abs().requires_grad_())
+        assert torch._C._autograd._top_saved_tensors_default_hooks(True) is None
 
 
 def test_compiled_code_inside_a_checkpoint():
@@ -237,7 +358,7 @@ def _scale_for(t):
 torch.fx.wrap("_scale_for")
 
 
-@pytest.mark.slow
+@SLOW
 def test_autograd_cache_with_wrapped_control_logic(tmp_path, monkeypatch):
     """A call of a wrapped function is cached only when its node says what it depends on."""
     from torch._dynamo.utils import counters

@@ -20,6 +20,22 @@ from .lazy import CapturedGraph, LazyGraphModule
 _Node = torch.fx.Node
 
 
+#: Nodes that open and close a pair of saved-tensor hooks.
+OPEN_HOOKS = torch._C._autograd._push_saved_tensors_default_hooks
+CLOSE_HOOKS = torch._C._autograd._pop_saved_tensors_default_hooks
+torch.fx.node.has_side_effect(OPEN_HOOKS)
+torch.fx.node.has_side_effect(CLOSE_HOOKS)
+
+
+def calls(function: Callable[[Any], Any]) -> torch.fx.GraphModule:
+    """A graph module that calls a saved-tensor hook. The call keeps AOTAutograd's cache away, which
+    could not tell one function from another."""
+    graph = torch.fx.Graph()
+    argument = graph.placeholder("saved")
+    graph.output(graph.call_function(function, (argument,)))
+    return torch.fx.GraphModule(torch.nn.Module(), graph)
+
+
 class Stretch:
     """What was recorded since this object was made."""
 

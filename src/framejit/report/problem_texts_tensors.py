@@ -211,8 +211,9 @@ def f(x):
 f(torch.ones(3, requires_grad=True))
 ---
 Compile the forward pass and differentiate outside, or write `torch.func.grad`, which is captured.
-=== FJ0118 Hooks on saved tensors change inside the function
-A graph has one pair of saved-tensor hooks, those that are active where it starts.
+=== FJ0118 Hooks on saved tensors that cannot be opened in a graph
+Hooks that are made in the call itself, are opened inside of others, or are still open where a graph
+ends.
 ---
 @framejit.compile(backend="eager")
 def f(x):
@@ -221,7 +222,7 @@ def f(x):
 
 f(torch.ones(3, requires_grad=True))
 ---
-Put the `with` block around the call of the compiled function.
+Define the hooks at the top of the file, or put the `with` block around the call.
 === FJ0119 A form of autograd.Function that is not captured
 The Function is applied with keyword arguments, defines `vjp`-like extras, or uses tensors that are
 not arguments.

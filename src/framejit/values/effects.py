@@ -37,6 +37,9 @@ class Effects:
         self.state: dict[tuple[Any, tuple[Any, ...]], Any] = {}
         #: How much deeper autocast is nested than at the start.
         self.nesting = 0
+        #: The step in which saved-tensor hooks were opened that are not closed yet, and whether the
+        #: graph opens them, too.
+        self.hooks: tuple[int, bool] | None = None
         #: Truth values that depend on data and are taken for granted; checked behind the graph.
         self.expected: dict[Value, bool] = {}
 
