@@ -132,16 +132,19 @@ def test_training_gradients(make):
     assert len(backend.graphs) == 1
 
 
-def test_inductor_on_a_tiny_bert():
+@pytest.mark.parametrize("training", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_inductor_on_a_tiny_bert(training):
     model = transformers_model(
         "bert", "BertConfig", "BertModel", vocab_size=100, hidden_size=16, intermediate_size=16,
         num_hidden_layers=1, num_attention_heads=2, attn_implementation="eager",
     )  # fmt: skip
     inputs = {"input_ids": TOKENS[:, :4]}
+    if training:
+        compare_training(model, inputs, "inductor", 1e-4)
+        return
     compiled = framejit.compile(model, fullgraph=True)
     with torch.no_grad():
         expected = model(**inputs)
         torch.testing.assert_close(
             tensors(compiled(**inputs)), tensors(expected), atol=1e-4, rtol=1e-4
         )
-    compare_training(model, inputs, "inductor", 1e-4)
