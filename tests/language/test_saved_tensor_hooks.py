@@ -278,11 +278,13 @@ def test_the_hooks_of_a_program_change():
     """A guard on the functions: one recompile, and none on the way back."""
     graphs = Graphs()
     compiled = framejit.compile(hooks_inside, backend=graphs, fullgraph=True)
-    for pack, unpack in ((to_bfloat16, to_float32), (keep, keep)) * 2:
+    modules = as_modules((to_bfloat16, to_float32))
+    for pack, unpack in ((to_bfloat16, to_float32), modules, (keep, keep)) * 2:
         for _ in range(2):
             x, w = inputs()
             compiled(x, w, pack, unpack).backward()
-    assert len(graphs.forward) == 2
+    casts = [targets(gm).count("aten._to_copy.default") for gm in graphs.forward]
+    assert casts == [4, 4, 0]
 
 
 def test_hooks_opened_inside_are_called_as_in_eager():

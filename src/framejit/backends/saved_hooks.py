@@ -72,13 +72,14 @@ def inlineable(hooks: Hooks, judge: Judge, examples: Sequence[Any]) -> Iterator[
 
 
 def _checked(hooks: Hooks, judge: Judge, tensor: torch.Tensor) -> Any:
-    if not judge(*hooks, tensor):
+    if as_modules(hooks) is None and not judge(*hooks, tensor):
         raise UntraceableHook("FJ0118", "a saved-tensor hook does more than compute")
     return hooks[0](tensor)
 
 
 def _judge_examples(pairs: Sequence[Hooks], judge: Judge, examples: Sequence[Any]) -> None:
     """A compiled graph saves its inputs without calling any hook."""
+    pairs = [hooks for hooks in pairs if as_modules(hooks) is None]
     seen = set()
     for example in examples:
         if isinstance(example, torch.Tensor) and example.is_floating_point():
@@ -104,8 +105,9 @@ def opened_hooks(module: torch.fx.GraphModule, training: bool) -> list[Hooks]:
         if node.target is OPEN_HOOKS or node.target is CLOSE_HOOKS:
             opening = node if node.target is OPEN_HOOKS else None
             if opening is not None:
-                modules = [module.get_submodule(str(arg.target)) for arg in node.args]
-                pairs.append(tuple(_called(m) for m in modules))  # type: ignore[arg-type]
+                modules: list[Any] = [getattr(module, arg.target) for arg in node.args]
+                pack, unpack = [m.meta.get("hook", m) for m in modules]
+                pairs.append((pack, unpack))
             if not training:
                 attributes = node.args
                 module.graph.erase_node(node)
@@ -116,10 +118,6 @@ def opened_hooks(module: torch.fx.GraphModule, training: bool) -> list[Hooks]:
     if pairs and not training:
         module.recompile()
     return pairs if training else []
-
-
-def _called(module: Any) -> Hook:
-    return next(node.target for node in module.graph.nodes if node.op == "call_function")
 
 
 @contextlib.contextmanager

@@ -30,10 +30,14 @@ torch.fx.node.has_side_effect(CLOSE_HOOKS)
 def calls(function: Callable[[Any], Any]) -> torch.fx.GraphModule:
     """A graph module that calls a saved-tensor hook. The call keeps AOTAutograd's cache away, which
     could not tell one function from another."""
+    if isinstance(function, torch.fx.GraphModule):
+        return function
     graph = torch.fx.Graph()
     argument = graph.placeholder("saved")
     graph.output(graph.call_function(function, (argument,)))
-    return torch.fx.GraphModule(torch.nn.Module(), graph)
+    module = torch.fx.GraphModule(torch.nn.Module(), graph)
+    module.meta["hook"] = function
+    return module
 
 
 class Stretch:
