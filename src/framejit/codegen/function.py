@@ -274,7 +274,9 @@ def live_slots_of(frame: Frame) -> frozenset[int]:
 
 def _is_handed_over(value: Value, frame: Frame) -> bool:
     """Is it a new object that the broken operation gets, which may make weak references to it?"""
-    return isinstance(value, ObjectValue) and value.source is None and value in frame.before
+    if not isinstance(value, ObjectValue) or value.source is not None:
+        return False
+    return value in frame.before and frame.instruction.op not in ("FOR_ITER", "SEND")  # stay there
 
 
 def _is_simple(value: Value) -> bool:
