@@ -357,3 +357,13 @@ def test_written_inputs_that_share_memory(backend, kinds):
         for one, other in zip(expected, got):
             torch.testing.assert_close(one, other, msg=kind)
         assert len(compiled.entries) == 1
+
+
+@pytest.mark.parametrize("use", [lambda x, k: x * k, lambda x, k: x.sum(1) + x.shape[0] * k])
+def test_floats_that_vary_reach_aot_autograd(use):
+    """As tensors where it can, else built in: it asks for a restart that only its own front end
+    knows."""
+    compiled = framejit.compile(use, backend="aot_eager", dynamic=True, fullgraph=True)
+    for n, k in ((3, 1.5), (5, 2.5), (4, 3.5)):
+        x = torch.randn(n, 4)
+        torch.testing.assert_close(compiled(x, k), use(x, k))

@@ -16,8 +16,8 @@ import torch
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from ..graph.lazy import lazy_graph_modules
-from ..graph.symbol_nodes import fake_inputs
+from ..graph.lazy import LazyGraphModule, lazy_graph_modules
+from ..graph.symbol_nodes import fake_inputs, replace_input
 from .registry import register_backend
 
 GraphCompiler = Callable[..., Any]  # (gm, fake example inputs) -> a callable
@@ -48,8 +48,9 @@ def aot_autograd(
         table = decompositions() if callable(decompositions) else decompositions
         known = fake_inputs(gm, example_inputs)
         mode, inputs = (None, list(example_inputs)) if known is None else known
-        with tracing_context(mode):
-            return aot_module_simplified(
+
+        def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+            made: Callable[..., Any] = aot_module_simplified(
                 gm,
                 inputs,
                 fw_compiler=fw_compiler,
@@ -60,9 +61,87 @@ def aot_autograd(
                 keep_inference_input_mutations=keep_inference_input_mutations,
                 ignore_shape_env=mode is None,
             )
+            return made
+
+        with tracing_context(mode):
+            return with_floats(compile_graph, gm, inputs, mode)
 
     backend.__name__ = f"aot_autograd({getattr(fw_compiler, '__name__', 'fw_compiler')})"
     return backend
+
+
+def owned_copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The same graph, to be changed; the one that was given is still shown to people."""
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(gm.graph, {}))
+    return LazyGraphModule(gm, graph)
+
+
+def with_floats(
+    compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any], mode: Any
+) -> Callable[..., Any]:
+    """``compile_graph(gm, inputs)``, for graphs that may take floats which vary. Where AOTAutograd
+    cannot let them vary, they are built in: reading them makes a condition, so the entry holds for
+    these values."""
+    positions = [i for i, value in enumerate(inputs) if isinstance(value, torch.SymFloat)]
+    symbols = () if mode is None else mode.shape_env.backed_var_to_val
+    floats = {str(symbol) for symbol in symbols if symbol.is_integer is None}
+    if not floats:
+        return compile_graph(gm, inputs)
+    from torch.fx.passes._tensorify_python_scalars import (  # imports torch._dynamo
+        TensorifyScalarRestartAnalysis,
+        TensorifyState,
+    )
+
+    # AOTAutograd raises once for floats that vary and that the graph does not take.
+    for name in floats - {str(inputs[position].node.expr) for position in positions}:
+        TensorifyState.specialize(name)
+    try:
+        owned, given = owned_copy(gm), list(inputs)
+        _floats_as_tensors(owned, given, mode, positions)
+        compiled = compile_graph(owned, given)
+    except TensorifyScalarRestartAnalysis:
+        owned, given = owned_copy(gm), list(inputs)
+        placeholders = owned.graph.find_nodes(op="placeholder")
+        for position in positions:
+            replace_input(placeholders[position], float(inputs[position]))
+        _floats_as_tensors(owned, given, mode, positions)
+        compiled = compile_graph(owned, given)  # while AOTAutograd knows which ones it gave up
+    finally:
+        TensorifyState.clear()
+    return with_tensors(compiled, positions)
+
+
+def _floats_as_tensors(
+    gm: torch.fx.GraphModule, inputs: list[Any], mode: Any, positions: list[int]
+) -> None:
+    """AOTAutograd takes floats that vary as tensors without dimensions: change the graph and its
+    inputs to that."""
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    for position in positions:
+        node, number = placeholders[position], inputs[position]
+        with mode:
+            fake = torch.empty((), dtype=torch.float64)
+        setattr(fake, "item_memo", number)  # noqa: B010 (FakeTensor has it, Tensor does not)
+        with gm.graph.inserting_after(placeholders[-1]):
+            item = gm.graph.call_method("item", (node,))
+        node.replace_all_uses_with(item, delete_user_cb=lambda user, item=item: user is not item)
+        item.meta["example_value"] = number
+        node.meta = {"example_value": fake}
+        inputs[position] = fake
+    gm.recompile()
+
+
+def with_tensors(compiled: Callable[..., Any], positions: list[int]) -> Callable[..., Any]:
+    """``compiled``, called with numbers where `_floats_as_tensors` has put tensors."""
+
+    def run(*arguments: Any) -> Any:
+        given = list(arguments)
+        for position in positions:
+            given[position] = torch.tensor(given[position], dtype=torch.float64)
+        return compiled(*given)
+
+    return run
 
 
 def _context(mode: FakeTensorMode | None) -> TracingContext:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_origin
@@ -16,9 +17,8 @@ from typing import Any, get_origin
 import torch
 import torch.fx
 
-from ..graph.lazy import LazyGraphModule
 from ..graph.symbol_nodes import fake_inputs
-from .aot import tracing_context
+from .aot import owned_copy, tracing_context, with_floats
 from .registry import register_backend
 from .saved_hooks import active_hooks, as_modules
 
@@ -60,24 +60,26 @@ class InductorBackend:
     ) -> Callable[..., Any]:
         if mode is not None or options:
             return InductorBackend(mode, options)(gm, example_inputs)
-        # Slow optional dependency, see above.
-        from torch._inductor.compile_fx import compile_fx
-
         # compile_fx changes the graph it is given; ours is still shown to people afterwards.
-        graph = torch.fx.Graph()
-        graph.output(graph.graph_copy(gm.graph, {}))
-        owned = LazyGraphModule(gm, graph)
+        owned = owned_copy(gm)
         _mark_static_inputs(owned, example_inputs)
         hooks = as_modules(active_hooks())
         if hooks is not None:  # here the key of AOTAutograd's cache looks for them
             owned.saved_tensors_hooks_pack_0, owned.saved_tensors_hooks_unpack_0 = hooks
         known = fake_inputs(gm, example_inputs)
         fakes, inputs = (None, list(example_inputs)) if known is None else known
-        floats = _floats_as_tensors(owned, inputs, fakes)
+        return with_floats(functools.partial(self._compile, fakes), owned, inputs, fakes)
+
+    def _compile(
+        self, fakes: Any, gm: torch.fx.GraphModule, inputs: Sequence[Any]
+    ) -> Callable[..., Any]:
+        # Slow optional dependency, see above.
+        from torch._inductor.compile_fx import compile_fx
+
         with tracing_context(fakes) as context:
             before = context.fw_metadata  # of the graph of whoever compiles this one
             compiled: Any = compile_fx(
-                owned, inputs, config_patches=self.config_patches, ignore_shape_env=fakes is None
+                gm, inputs, config_patches=self.config_patches, ignore_shape_env=fakes is None
             )
         # compile_fx wraps its result so that torch._dynamo leaves it alone (2 us a call).
         unwrapped: Callable[..., Any] = getattr(compiled, "_torchdynamo_orig_callable", compiled)
@@ -87,8 +89,6 @@ class InductorBackend:
 
             let_backward_repeat(unwrapped)
             metadata = None
-        if floats:
-            return _with_tensors(unwrapped, floats)
         with contextlib.suppress(TypeError):  # an object that cannot be referred to weakly
             _metadata[unwrapped] = metadata
         return unwrapped
@@ -115,37 +115,6 @@ class InductorBackend:
 
     def __repr__(self) -> str:
         return f"<backend inductor {self.config_patches or ''}>".replace(" >", ">")
-
-
-def _floats_as_tensors(gm: torch.fx.GraphModule, inputs: list[Any], mode: Any) -> list[int]:
-    """Inductor takes floats that vary as tensors without dimensions: change the graph and its
-    inputs to that. The answer: at which positions."""
-    positions = [i for i, value in enumerate(inputs) if isinstance(value, torch.SymFloat)]
-    placeholders = gm.graph.find_nodes(op="placeholder")
-    for position in positions:
-        node, number = placeholders[position], inputs[position]
-        with mode:
-            fake = torch.empty((), dtype=torch.float64)
-        setattr(fake, "item_memo", number)  # noqa: B010 (FakeTensor has it, Tensor does not)
-        with gm.graph.inserting_after(placeholders[-1]):
-            item = gm.graph.call_method("item", (node,))
-        node.replace_all_uses_with(item, delete_user_cb=lambda user, item=item: user is not item)
-        item.meta["example_value"] = number
-        node.meta = {"example_value": fake}
-        inputs[position] = fake
-    if positions:
-        gm.recompile()
-    return positions
-
-
-def _with_tensors(compiled: Callable[..., Any], positions: list[int]) -> Callable[..., Any]:
-    def run(*arguments: Any) -> Any:
-        given = list(arguments)
-        for position in positions:
-            given[position] = torch.tensor(given[position], dtype=torch.float64)
-        return compiled(*given)
-
-    return run
 
 
 def _mark_static_inputs(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> None:

@@ -97,15 +97,20 @@ class SymbolNodes:
         for name, node in list(self.placeholders.items()):
             value = symbols.fixed(name)
             if value is not None:
-                for user in list(node.users):
-                    user.args = _replaced(user.args, node, value)
-                    user.kwargs = _replaced(user.kwargs, node, value)
+                replace_input(node, value)
             elif node.users or name in needed:
                 kept.append(name)
                 continue
             self.graph.erase_node(node)
             del self.placeholders[name]
         return kept
+
+
+def replace_input(node: _Node, value: int | float) -> None:
+    """Write a number where a graph uses the result of ``node``."""
+    for user in list(node.users):
+        user.args = _replaced(user.args, node, value)
+        user.kwargs = _replaced(user.kwargs, node, value)
 
 
 def _replaced(arguments: Any, node: _Node, value: Any) -> Any:
