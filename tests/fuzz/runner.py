@@ -23,6 +23,7 @@ from typing import Any
 import torch
 from program_writer import Program
 from snapshots import Snapshot
+from torch.utils.hooks import RemovableHandle
 
 import framejit
 from framejit.capture import LATE
@@ -100,6 +101,8 @@ class Copy:
             warnings.simplefilter("ignore", SyntaxWarning)
             exec(compile(source, FILE, "exec"), self.module.__dict__)
         self.main = self.module.__dict__["main"]
+        #: Numbers of hooks are counted by the process: each copy has its own.
+        self.next_handle = 0
 
     def arguments(self, call: str) -> tuple[Any, ...]:
         return eval(call, self.module.__dict__)  # noqa: S307 - written by the fuzzer
@@ -120,6 +123,7 @@ class Copy:
 def outcome(copy: Copy, function: Any, args: tuple[Any, ...], around: Any) -> dict[str, Any]:
     """Call ``function`` and say what can be seen of it afterwards."""
     torch.manual_seed(7)
+    RemovableHandle.next_id = copy.next_handle
     out = io.StringIO()
     result = error = None
     with contextlib.redirect_stdout(out):
@@ -144,6 +148,9 @@ def outcome(copy: Copy, function: Any, args: tuple[Any, ...], around: Any) -> di
         "place": place(error),
     }
     torch.set_grad_enabled(True)
+    copy.next_handle = RemovableHandle.next_id
+    if error is not None:  # the variables of the program end now, not at some collection
+        traceback.clear_frames(error.__traceback__)
     return seen
 
 

@@ -147,13 +147,21 @@ def _check_alive(space: Space, value: Value) -> None:
         return
     let_go = len(held) > 1
     for changed in space.effects.changed:
-        content = getattr(changed, "obj", None)
-        inside = gc.get_referents(content, getattr(content, "__dict__", None))
-        let_go |= any(one is obj for one in inside)
+        let_go |= any(one is obj for one in _replaced(changed))
     if let_go:
         raise GraphBreak(
             "FJ0163", f"following a weak reference to a {type(obj).__name__} that may be gone"
         )
+
+
+def _replaced(changed: Value) -> list[Any]:
+    """What an object held where the program has written; everything in a container."""
+    content = getattr(changed, "obj", None)
+    written = getattr(changed, "attributes", None)
+    if written is not None and getattr(changed, "container", None) is None:
+        namespace = getattr(content, "__dict__", {})
+        return [namespace[name] for name in written if name in namespace]
+    return gc.get_referents(content)
 
 
 @wraps(weakref.ReferenceType)
