@@ -20,6 +20,7 @@ from framejit.codegen.emit import (
     write_container,
 )
 from framejit.exc import GraphBreak
+from framejit.values.base import Value
 from framejit.values.classes import ClassValue
 from framejit.values.deques import DequeValue
 from framejit.values.exceptions import ExceptionValue
@@ -39,16 +40,31 @@ def replay(out: Emitter) -> None:
     """Emit everything that the capture changed outside itself."""
     effects = out.space.effects
     for value in effects.changed:
-        writer = _WRITERS.get(type(value))
-        if writer is None:
-            raise GraphBreak("FJ0152", f"changing a {value.describe()}")
-        writer(out, value)
-        out.flush()
+        _write(out, value)
     for (_, name), change in effects.globals.items():
         content = out.value(change.value) if change.value is not None else out.helper("DELETED")
         namespace = out.constant(change.namespace, "globals")
         out.statement(call(out.helper("write_globals"), namespace, ast.Constant(name), content))
     out.flush()
+
+
+def _write(out: Emitter, value: Value) -> None:
+    if value in out.written:
+        return
+    out.written.add(value)
+    writer = _WRITERS.get(type(value))
+    if writer is None:
+        raise GraphBreak("FJ0152", f"changing a {value.describe()}")
+    writer(out, value)
+    out.flush()
+
+
+def write_first(out: Emitter, container: Value) -> None:
+    """Emit what the program wrote to an existing container, for an iterator over it."""
+    owner = getattr(container, "owner", container)
+    for value in out.space.effects.changed:
+        if value is owner or getattr(value, "container", None) is container:
+            _write(out, value)
 
 
 def replay_state(out: Emitter) -> None:

@@ -74,6 +74,8 @@ class Emitter:
         self.symbols: dict[str, str] = {}
         #: Generators whose state is being built.
         self.unfinished: set[Value] = set()
+        #: The existing objects whose changes have been written.
+        self.written: set[Value] = set()
         self._in_progress: dict[Value, None] = {}
         self._pending: list[Callable[[], None]] = []
         self._constants: dict[int, str] = {}

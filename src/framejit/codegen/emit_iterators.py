@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ast
 import itertools
+from typing import Any
 
 from framejit.codegen.emit import Emitter, call, emits
 from framejit.values import iterators
+from framejit.values.base import Unmaterialisable, Value
 from framejit.values.mappings import InstanceDictValue
 from framejit.values.operator_functions import GetterValue
 from framejit.values.started_iterators import StartedIterator
@@ -57,11 +59,22 @@ def _constant_iterator(out: Emitter, value: iterators.ConstantIterator) -> ast.e
     return out.keep(value, "iterator", made)
 
 
+def _prepare(out: Emitter, value: Any, container: Value, fits: bool) -> None:
+    """The real iterator must find the container as the program has changed it before; if it has
+    changed it since, the iterator would have noticed."""
+    from framejit.codegen.effects import write_first  # room-internal cycle
+
+    if not fits:
+        raise Unmaterialisable(value.step, "what is iterated over changes while this goes on")
+    write_first(out, container)
+
+
 @emits(iterators.DictIterator)
 def _dict_iterator(out: Emitter, value: iterators.DictIterator) -> ast.expr:
     if value.dict is None:
         view: ast.expr = ast.Attribute(ast.Dict([], []), value.what, ast.Load())
     else:
+        _prepare(out, value, value.dict, value.dict.version == value.version)
         view = ast.Attribute(out.value(value.dict), value.what, ast.Load())
         if type(value.dict) is InstanceDictValue:
             out.flush()  # the object must have its attributes before they are iterated over
@@ -75,6 +88,8 @@ def _dict_iterator(out: Emitter, value: iterators.DictIterator) -> ast.expr:
 
 @emits(iterators.SetIterator)
 def _set_iterator(out: Emitter, value: iterators.SetIterator) -> ast.expr:
+    if value.set is not None:
+        _prepare(out, value, value.set, len(value.set.keys(out.space)) == value.size)
     made = _iter(out, out.value(value.set) if value.set is not None else ast.List([], ast.Load()))
     if value.index and value.set is not None:
         made = call(out.helper("advance"), made, _number(value.index))
@@ -85,6 +100,7 @@ def _set_iterator(out: Emitter, value: iterators.SetIterator) -> ast.expr:
 def _deque_iterator(out: Emitter, value: iterators.DequeIterator) -> ast.expr:
     if value.sequence is None:
         return out.keep(value, "iterator", _iter(out, ast.List([], ast.Load())))
+    _prepare(out, value, value.sequence, value.sequence.version == value.version)
     made = _iter(out, out.value(value.sequence))
     if value.index:
         made = call(out.helper("advance"), made, _number(value.index))

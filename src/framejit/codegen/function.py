@@ -27,6 +27,8 @@ from framejit.codegen.emit_generators import acts_at_its_end
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
 from framejit.values.base import NULL, Value
+from framejit.values.generators import GeneratorValue
+from framejit.values.iterators import IteratorValue
 from framejit.values.objects import ObjectValue
 from framejit.values.tensors import TensorValue
 
@@ -207,6 +209,8 @@ def _exit_values(
     if isinstance(outcome, Returned):
         result = out.value(outcome.value)
         return lambda: result
+    for i, frame in enumerate(outcome.frames):  # before an iterator needs what was written
+        _state(out, frame, i, outcome, but_iterators=True)
     states = [_state(out, frame, i, outcome) for i, frame in enumerate(outcome.frames)]
     overrides = [
         out.value(frame.result) if frame.result is not None else None for frame in outcome.frames
@@ -237,18 +241,26 @@ def _exit_values(
     return expression
 
 
-def _state(out: Emitter, frame: Frame, depth: int, outcome: Broken) -> list[ast.expr]:
+def _state(
+    out: Emitter, frame: Frame, depth: int, outcome: Broken, but_iterators: bool = False
+) -> list[ast.expr]:
     """The arguments of the frame's break function: every slot, then the stack without NULLs."""
     innermost = depth == len(outcome.frames) - 1
     stack = frame.before if innermost else frame.stack
     live = live_slots_of(frame)
-    slots: list[ast.expr] = []
-    for i, value in enumerate(frame.slots):
-        if value is None or (i not in live):
-            slots.append(ast.Constant(None))
-        else:
-            slots.append(out.value(value))
-    return slots + [out.value(value) for value in stack if value is not NULL]
+    return [
+        ast.Constant(None)
+        if value is None or (but_iterators and _is_iterator(value))
+        else out.value(value)
+        for value in (
+            *[value if i in live else None for i, value in enumerate(frame.slots)],
+            *[value for value in stack if value is not NULL],
+        )
+    ]
+
+
+def _is_iterator(value: Value) -> bool:
+    return isinstance(value, (IteratorValue, GeneratorValue))
 
 
 def call_point(frame: Frame, innermost: bool = False) -> FramePoint:

@@ -87,7 +87,7 @@ class DequeValue(ListValue):
     def iter(self, space: Space) -> Value:
         from framejit.values.iterators import DequeIterator  # room-internal cycle
 
-        return DequeIterator(self)
+        return DequeIterator(self, space.step)
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         return super().compare_op(space, op, other)

@@ -179,7 +179,7 @@ def iter_constant(space: Space, value: Value) -> Value:
 class DictIterator(IteratorValue):
     """An iterator over a dict; ``what`` is "keys", "values" or "items"."""
 
-    __slots__ = ("dict", "index", "keys", "kind", "reverse", "version", "what")
+    __slots__ = ("dict", "index", "keys", "kind", "reverse", "step", "version", "what")
 
     def __init__(self, space: Space, mapping: DictValue, what: str, reverse: bool = False) -> None:
         self.dict: DictValue | None = mapping
@@ -190,6 +190,7 @@ class DictIterator(IteratorValue):
         if reverse:
             self.keys.reverse()
         self.version = mapping.version
+        self.step = space.step
         self.index = 0
         self.source = None
 
@@ -225,9 +226,10 @@ class DictIterator(IteratorValue):
 class SetIterator(IteratorValue):
     """An iterator over a set."""
 
-    __slots__ = ("elements", "index", "set", "size")
+    __slots__ = ("elements", "index", "set", "size", "step")
 
-    def __init__(self, container: SetValue, elements: list[Value]) -> None:
+    def __init__(self, container: SetValue, elements: list[Value], step: int) -> None:
+        self.step = step
         self.set: SetValue | None = container
         self.elements = elements
         self.size = len(elements)
@@ -253,9 +255,10 @@ class SetIterator(IteratorValue):
 class DequeIterator(IteratorValue):
     """An iterator over a deque."""
 
-    __slots__ = ("index", "sequence", "version")
+    __slots__ = ("index", "sequence", "step", "version")
 
-    def __init__(self, sequence: DequeValue) -> None:
+    def __init__(self, sequence: DequeValue, step: int) -> None:
+        self.step = step
         self.sequence: DequeValue | None = sequence
         self.version = sequence.version
         self.index = 0

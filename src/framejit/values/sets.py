@@ -175,7 +175,7 @@ class SetValue(ContainerValue):
         return set if isinstance(self.obj, set) else frozenset
 
     def iter(self, space: Space) -> Value:
-        return SetIterator(self, self.elements_in_order(space))
+        return SetIterator(self, self.elements_in_order(space), space.step)
 
     def items_now(self, space: Space) -> list[Value] | None:
         return self.elements_in_order(space)

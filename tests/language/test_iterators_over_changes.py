@@ -1,0 +1,160 @@
+"""Loops with a break over containers that were changed before, or are changed meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict, deque
+
+import pytest
+import torch
+
+from checking import check
+
+x = torch.ones(2)
+
+
+class UserDict(dict):
+    pass
+
+
+class Bag:
+    pass
+
+
+def letters():
+    return {"a": 1, "b": 2, "c": 3}
+
+
+def p01_popped(x, d):
+    d.pop("a")
+    for v in d.values():
+        if x.sum() > 0:
+            x = x + v
+    return x
+
+
+def p02_added(x, d):
+    d["k"] = 1
+    for k in d:
+        print(k)
+        x = x + 1
+    return x
+
+
+def p03_old_value_kept(x, d):
+    old = d["a"]
+    d["a"] = 7
+    for i, (k, v) in enumerate(d.items()):
+        print(i, k, v, old)
+        x = x + v
+    d["z"] = old
+    return x, old
+
+
+def p04_deque(x, d):
+    d.append(3)
+    for v in d:
+        print(v)
+        x = x + v
+    return x
+
+
+def p05_set_that_grows(x):
+    s = {1}
+    try:
+        for v in s:
+            s.add(v + 1)
+            print(v)
+    except RuntimeError as error:
+        print(error)
+    return x + 1, s
+
+
+def p06_dict_that_grows(x):
+    d = {1: 1}
+    try:
+        for v in d:
+            d[v + 1] = 1
+            print(v)
+    except RuntimeError as error:
+        print(error)
+    return x + 1, d
+
+
+def p07_deque_that_grows(x):
+    d = deque([1])
+    try:
+        for v in d:
+            d.append(2)
+            print(v)
+    except RuntimeError as error:
+        print(error)
+    return x + 1, d
+
+
+def p08_attributes(x, bag):
+    bag.a = 1
+    bag.b = x.shape[0]
+    for k, v in vars(bag).items():
+        print(k)
+        x = x + v
+    return x
+
+
+def p09_iterator_held(x, d):
+    d["q"] = 1
+    it = iter(d.items())
+    print("p")
+    return x + 1, list(it)
+
+
+def p10_zip(x, d):
+    del d["a"]
+    d.update(b=3, c=4)
+    pairs = zip(range(9), d.items(), strict=False)
+    print("go")
+    for i, (k, v) in pairs:
+        x = x + i * v
+        print(k)
+    return x
+
+
+def p11_generator(x, d):
+    old = d["a"]
+    d["a"] = 5
+    g = ((k, v, old) for k, v in d.items())
+    print(next(g))
+    x = x * 2
+    print(list(g))
+    return x
+
+
+def p12_modules(x, m):
+    m.append(torch.nn.Tanh())
+    for name, child in m.named_children():
+        print(name)
+        x = child(x)
+    return x
+
+
+PROGRAMS = [
+    (p01_popped, letters, 3),
+    (p01_popped, lambda: Counter(letters()), 3),
+    (p02_added, lambda: OrderedDict(a=1), 1),
+    (p02_added, lambda: defaultdict(int, a=1), 2),
+    (p02_added, lambda: UserDict(a=1), 2),
+    (p03_old_value_kept, letters, 3),
+    (p04_deque, lambda: deque([1]), 2),
+    (p05_set_that_grows, None, 1),
+    (p06_dict_that_grows, None, 1),
+    (p07_deque_that_grows, None, 1),
+    (p08_attributes, Bag, 2),
+    (p09_iterator_held, letters, 1),
+    (p10_zip, letters, 2),
+    (p11_generator, letters, 1),
+    (p12_modules, lambda: torch.nn.Sequential(torch.nn.ReLU()), 2),
+]
+
+
+@pytest.mark.parametrize(("program", "made", "graphs"), PROGRAMS)
+def test_program(program, made, graphs) -> None:
+    check(program, x, *([made()] if made else []), graphs=graphs)
