@@ -251,19 +251,19 @@ def test_cache_equals_fake_propagation_and_eager(case, state):
     assert len(cold) == len(warm) == len(eager) == len(direct) > 0
     for c, w, d, e in zip(cold, warm, direct, eager):
         assert facts(c) == facts(w) == facts(d) == facts(e)
-        assert (w.meta.keys == "inference") == d.is_inference()
+        assert (w.meta.keys == "inference") == e.is_inference()
         assert w.python_type is type(e)
     # The fakes made later from the cache's answer are the same too, outside of the state.
     made = flat(warm_builder.fake(node))
     for m, d in zip(made, direct):
         assert facts(m) == facts(d)
-        assert torch._C._dispatch_keys(m) == torch._C._dispatch_keys(d)
+        if (name(case), state) != ("dropout", "inference"):
+            # There FakeTensorMode makes a copy where eager returns its argument (torch 2.13).
+            assert torch._C._dispatch_keys(m) == torch._C._dispatch_keys(d)
     # ... and share memory with the inputs exactly where the real ones do.
     inputs, real_inputs = [], flat(args)
     for placeholder in warm_builder._placeholders:
         inputs.append(warm_builder.fake(placeholder))
-    if (name(case), state) == ("dropout", "inference"):
-        return  # FakeTensor itself (torch 2.13) makes a copy where eager returns its argument
     storage = lambda t: t.untyped_storage()._cdata  # noqa: E731
     for m, e in zip(made, eager):
         assert [storage(m) == storage(i) for i in inputs] == [

@@ -3,7 +3,7 @@
 In: real tensors (graph inputs) and `Example`s. Out: `FakeTensor`s of one `FakeTensorMode`. A plain
 tensor is built straight from its metadata (10 us; `FakeTensorMode.from_tensor` takes 90 to 600);
 views and unusual tensors go the long way, so that in-place operations on a view reach its base.
-Making a `FakeTensorMode` imports torch._dynamo (torch 2.13 does that itself), so it is made late.
+The mode is a `StaticMode`, which imports neither sympy nor torch._dynamo.
 """
 
 from __future__ import annotations
@@ -18,11 +18,17 @@ from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wr
 from ..exc import GraphBreak
 from .errors import first_line
 from .metadata import Example, TensorMeta, describe, join
+from .static_mode import StaticMode
 
 if TYPE_CHECKING:
     from .symbols import Symbols
 
 _Parameter = torch.nn.Parameter
+#: How a view was made: with gradients switched on, or off.
+_CREATED = {
+    torch._C._autograd.CreationMeta.DEFAULT: True,
+    torch._C._autograd.CreationMeta.NO_GRAD_MODE: False,
+}
 
 
 class FakeWorld:
@@ -37,7 +43,7 @@ class FakeWorld:
     @property
     def mode(self) -> FakeTensorMode:
         if self._mode is None:
-            self._mode = FakeTensorMode(allow_non_fake_inputs=False)
+            self._mode = StaticMode()
             if self._symbols is not None:
                 self._symbols.attach(self._mode)
         return self._mode
@@ -135,13 +141,29 @@ class FakeWorld:
             if base is not None:
                 # The view's fake must be a view of the fake that the base has.
                 base_example = self.example_of(base)
-                self.mode.fake_tensor_converter.set_tensor_memo(base, base_example.fake)  # type: ignore[arg-type]
+                example._fake = self._view(base_example, meta, tensor)
+                if example._fake is None:
+                    self.mode.fake_tensor_converter.set_tensor_memo(base, base_example.fake)  # type: ignore[arg-type]
                 join([base_example, example])
-            example._fake = self.convert(tensor)
+            if example._fake is None:
+                example._fake = self.convert(tensor)
             if not meta.is_plain:
                 # Unusual dispatch keys are compared between fakes only.
                 example.meta = example.born = describe_fake(example._fake)
         self._inputs[id(tensor)] = (tensor, example)
+
+    def _view(
+        self, base: Example, meta: TensorMeta, tensor: torch.Tensor
+    ) -> torch.Tensor | None:
+        """The fake twin of a usual view, made without torch's converter, which imports sympy."""
+        born, made = base.born, torch._C._autograd._get_creation_meta(tensor)
+        grad = _CREATED.get(made)
+        if grad is None or meta.keys is not None or born.keys is not None:
+            return None
+        if meta.requires_grad or born.requires_grad or meta.dtype != born.dtype:
+            return None
+        with isolated(), torch.set_grad_enabled(grad), self.mode:
+            return torch.as_strided(base.fake, meta.shape, meta.stride, meta.storage_offset)
 
     def convert(self, tensor: torch.Tensor) -> torch.Tensor:
         """`FakeTensorMode.from_tensor`, with its refusals as graph breaks."""
@@ -178,11 +200,13 @@ class FakeWorld:
             with torch.inference_mode(inference):
                 return self.build(meta)
         if meta.requires_grad and not meta.is_leaf:
-            with torch.enable_grad():
+            # Without a mode the device would be asked for through code that imports sympy.
+            with torch.enable_grad(), self.mode:
                 return _WithGradientFunction.apply(_anchor(), self, meta)
         return self._build_leaf(meta, meta.requires_grad)
 
     def _build_leaf(self, meta: TensorMeta, requires_grad: bool) -> torch.Tensor:
+        mode = self.mode
         guard = torch._C._DisableTorchDispatch()  # a mode of a caller must not see this tensor
         offset = meta.storage_offset
         if offset:
@@ -192,14 +216,15 @@ class FakeWorld:
             data = storage.as_strided(meta.shape, meta.stride, offset).detach()
         else:
             data = torch.empty_strided(meta.shape, meta.stride, dtype=meta.dtype, device="meta")
-        del guard
-        return FakeTensor(
-            self.mode,
+        fake = FakeTensor(
+            mode,
             data,
             meta.device,
             requires_grad=requires_grad,
             _is_param=issubclass(meta.python_type, _Parameter),
         )
+        del guard
+        return fake
 
 
 class _WithGradientFunction(torch.autograd.Function):

@@ -210,10 +210,7 @@ class Example:
 
 def join(examples: list[Example]) -> None:
     """Note that these examples may share memory from now on."""
-    members: list[Example] = []
-    for example in examples:
-        for member in example.group or (example,):
-            if not any(member is known for known in members):
-                members.append(member)
+    found = {id(m): m for example in examples for m in example.group or (example,)}
+    members = list(found.values())
     for member in members:
         member.group = members

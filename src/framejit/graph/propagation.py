@@ -311,7 +311,8 @@ def _run(
         quiet.on = False
         if observer.random:
             torch.default_generator.set_state(random_state)
-    changed = refresh(related)
+    # Views of an argument change only when something is written.
+    changed = refresh(related if observer.written or known is not None else tensors)
     if [memory_of(fake) for fake in fakes] != memory:  # set_() or .data: who shares is open again
         join(tensors)
     writes = tuple(
