@@ -51,6 +51,9 @@ class _Kind(NamedTuple):
 class StaticMode(FakeTensorMode):
     """As ``FakeTensorMode(allow_non_fake_inputs=False)``, which it becomes when it must."""
 
+    #: They look for the rule of a mode by its exact class.
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         # What `FakeTensorMode.__init__` does, but for the settings of torch._dynamo.
         TorchDispatchMode.__init__(self)
@@ -91,6 +94,14 @@ class StaticMode(FakeTensorMode):
         kwargs = kwargs or {}
         if func is torch.ops.prim.device.default:
             return _META if args[0].fake_mode.in_kernel_invocation else args[0].fake_device
+        if isinstance(func, torch._ops.HigherOrderOperator):
+            from torch._higher_order_ops.utils import registered_hop_fake_fns  # loads much
+
+            rule = func.python_key_table.get(FakeTensorMode)
+            if func not in registered_hop_fake_fns:
+                if rule is None:
+                    raise NotImplementedError(f"{func} has no rule for FakeTensorMode")
+                return rule(self, *args, **kwargs)
         if self.shape_env is None and type(func) is _Overload and func.namespace == "aten":
             try:
                 return self._answer(func, args, kwargs)
