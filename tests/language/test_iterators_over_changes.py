@@ -136,7 +136,50 @@ def p12_modules(x, m):
     return x
 
 
+def p13_what_came_before_the_error(x):
+    found = [[], set(), deque(), {}]
+    for one in found:
+        pairs = ((i, 1 / (1 - i)) for i in range(3))
+        try:
+            one.update(pairs) if hasattr(one, "update") else one.extend(pairs)
+        except ZeroDivisionError as error:
+            print(error)
+    try:
+        found[0] += (1 / (1 - i) for i in range(3))
+    except ZeroDivisionError:
+        pass
+    return x + 1, found
+
+
+def p14_one_more_is_asked_for(x):
+    asked = []
+
+    def numbers():
+        for i in range(5):
+            asked.append(i)
+            yield i
+
+    try:
+        a, b = numbers()
+    except ValueError as error:
+        print(error)
+    a, b = (i for i in range(2))
+    return x + 1, asked, a, b
+
+
+def p15_elements_that_look_at_the_list(x):
+    numbers, last = [], deque(maxlen=2)
+    numbers.extend(len(numbers) for _ in range(3))
+    last.extend(i for i in range(4))
+    last.extendleft(i for i in range(3))
+    numbers.extend(numbers)
+    return x + 1, numbers, last
+
+
 PROGRAMS = [
+    (p13_what_came_before_the_error, None, 1),
+    (p14_one_more_is_asked_for, None, 1),
+    (p15_elements_that_look_at_the_list, None, 1),
     (p01_popped, letters, 3),
     (p01_popped, lambda: Counter(letters()), 3),
     (p02_added, lambda: OrderedDict(a=1), 1),

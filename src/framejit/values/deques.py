@@ -136,13 +136,13 @@ class DequeValue(ListValue):
 
     @method(1)
     def do_extend(self, space: Space, iterable: Value) -> None:
-        self._items = self._cut(self.items + space.items(iterable))
-        self.changed(space)
+        for item in space.each(iterable):
+            self.do_append(space, item)
 
     @method(1)
     def do_extendleft(self, space: Space, iterable: Value) -> None:
-        self._items = (space.items(iterable)[::-1] + self.items)[: self.maxlen]
-        self.changed(space)
+        for item in space.each(iterable):
+            self.do_appendleft(space, item)
 
     @method()
     def do_pop(self, space: Space) -> Value:  # type: ignore[override]

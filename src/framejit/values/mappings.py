@@ -436,7 +436,7 @@ class DictValue(ContainerValue):
                 value = space.now(space.getitem(other, key))
                 self.store(space, key_of(space, key), key, value)
         else:
-            for position, element in enumerate(space.items(other)):
+            for position, element in enumerate(space.each(other)):
                 pair = self._pair(space, element, position)
                 self.store(space, key_of(space, pair[0]), pair[0], pair[1])
 

@@ -365,9 +365,8 @@ class ListValue(SequenceValue):
 
     @method(1)
     def do_extend(self, space: Space, iterable: Value) -> None:
-        new = space.items(iterable)
-        (self.tail if self._items is None else self._items).extend(new)
-        self.changed(space)
+        for item in space.each(iterable):
+            self.do_append(space, item)
 
     @method(2)
     def do_insert(self, space: Space, index: Value, item: Value) -> None:

@@ -326,7 +326,11 @@ class SetValue(ContainerValue):
     @method(0, -1)
     def do_update(self, space: Space, *others: Value) -> None:
         for other in others:
-            self.apply(space, "|", other)
+            if other.realize().items_now(space) is None:
+                for item in space.each(other):
+                    self.do_add(space, item)
+            else:
+                self.apply(space, "|", other)
 
     @method(0, -1)
     def do_intersection(self, space: Space, *others: Value) -> Value:

@@ -9,8 +9,9 @@ Next room: interpreter.
 from __future__ import annotations
 
 import builtins
+import itertools
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from framejit.exc import GraphBreak
@@ -591,20 +592,24 @@ class Space:
         self.changes += 1
         return value
 
-    def items(self, value: Value) -> list[Value]:
-        """All elements of an iterable, in order."""
+    def each(self, value: Value) -> Iterator[Value]:
+        """The elements one by one: what is done with one is done before the next is asked for."""
         value = value.realize()
         known = value.items_now(self)
         if known is not None:
-            return list(known)
-        iterator, out = self.iter(value), []
+            yield from list(known)
+            return
+        iterator = self.iter(value)
         while (item := self.next(iterator)) is not None:
-            out.append(item)
-        return out
+            yield item
+
+    def items(self, value: Value) -> list[Value]:
+        """All elements of an iterable, in order."""
+        return list(self.each(value))
 
     def unpack(self, value: Value, count: int) -> list[Value]:
-        """The elements of ``value``, which must be exactly ``count``."""
-        items = self.items(value)
+        """The elements of ``value``, which must be exactly ``count``; one more is asked for."""
+        items = list(itertools.islice(self.each(value), count + 1))
         if len(items) < count:
             self.raise_error(
                 ValueError, f"not enough values to unpack (expected {count}, got {len(items)})"
