@@ -3,6 +3,7 @@ raises AttributeError is not the end of the lookup."""
 
 from __future__ import annotations
 
+import enum
 import functools
 
 import pytest
@@ -236,3 +237,36 @@ def p13_break_before_the_error_of_a_module(x):
 def test_break(program, graphs) -> None:
     """A continuation of the property would not ask ``__getattr__``: the read itself breaks."""
     check(program, x, graphs=graphs)
+
+
+class Slotted:
+    __slots__ = ("a",)
+
+
+def p14_empty_slot(x):
+    try:
+        del Slotted().a
+    except AttributeError as error:
+        return x * 2, str(error)
+    return x
+
+
+def test_empty_slot() -> None:
+    check(p14_empty_slot, x, fullgraph=True, graphs=1)
+
+
+class Asked(enum.Enum):
+    A = 1
+
+    @classmethod
+    def _missing_(cls, value):
+        print("missing", value)
+        return cls.A
+
+
+def p15_missing_member(x):
+    return x + Asked(7).value + Asked(1).value
+
+
+def test_missing_member_is_asked_for_each_time() -> None:
+    check(p15_missing_member, x, graphs=1)

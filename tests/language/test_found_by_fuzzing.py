@@ -285,3 +285,12 @@ def test_p19_a_graph_that_raises_draws_its_random_numbers_once():
             run(torch.ones(2, 3, dtype=torch.float64), torch.ones(3, 3))
         states.append(torch.get_rng_state())
     assert torch.equal(*states)
+
+
+def test_p20_a_view_that_has_lost_its_graph():
+    def p20(row):
+        with torch.no_grad():
+            row[0] *= 0
+        row[0] = 0.0  # raises: the view and the write are in different grad modes
+
+    check(p20, torch.ones(3, requires_grad=True).clone())

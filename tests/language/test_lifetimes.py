@@ -158,3 +158,26 @@ PROGRAMS = [
 @pytest.mark.parametrize(("program", "arguments", "graphs"), PROGRAMS)
 def test_program(program, arguments, graphs) -> None:
     check(program, x, *arguments(), graphs=graphs)
+
+
+def p14_left_by_an_error(x, log):
+    class Noted:
+        def __init__(self, log):
+            self.log = log
+
+        def __del__(self):
+            self.log.append("end")
+
+    def fails():
+        kept = Noted(log)
+        raise ValueError(kept is None)
+
+    try:
+        fails()
+    except ValueError:
+        pass
+    return x * 2, list(log)
+
+
+def test_left_by_an_error() -> None:
+    check(p14_left_by_an_error, x, [], graphs=1)

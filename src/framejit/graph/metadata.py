@@ -100,6 +100,13 @@ _REST = (
 _interned: dict[tuple[Any, ...], TensorMeta] = {}
 
 
+def _is_leaf(tensor: torch.Tensor) -> bool:
+    try:
+        return tensor.is_leaf
+    except RuntimeError:  # a view whose base was written to in another grad mode: it has no graph
+        return False
+
+
 def describe(
     tensor: torch.Tensor, python_type: type, plain_keys: dict[int, str | None]
 ) -> TensorMeta:
@@ -120,7 +127,7 @@ def describe(
         tensor.device,
         layout,
         tensor.requires_grad,
-        tensor.is_leaf,
+        _is_leaf(tensor),
         python_type,
         keys,
     )

@@ -322,7 +322,12 @@ class Interpreter:
                         gone.append(generator)
             if any(isinstance(value, ObjectValue) for value in gone):
                 cause = GraphBreak("FJ0153", "an object is dropped, and the program sees when")
-                raise Restart(self.root_step if self.level else self.steps, cause)
+                step = self.root_step if self.level else self.steps
+                if frame is not None and frame.instruction.op == "POP_EXCEPT" and not self.level:
+                    step += 1  # this one cannot stand alone; the next one finds the object gone
+                    if step in self.break_at:
+                        return
+                raise Restart(step, cause)
             first = [
                 generator for generator in gone
                 if all(roots.holder(generator, None, (other,)) is None

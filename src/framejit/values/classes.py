@@ -50,6 +50,17 @@ _TYPE_FIELDS = frozenset(
 )
 
 
+def _asks_missing(cls: type[enum.Enum], args: list[Value]) -> bool:
+    """Would the call run a ``_missing_`` of the user's?"""
+    if len(args) != 1 or getattr(cls._missing_, "__module__", "enum") == "enum":
+        return False
+    value = args[0].realize()
+    if not value.is_constant:
+        return True
+    known = value.as_python()
+    return not isinstance(known, cls) and all(member.value != known for member in cls)
+
+
 class ClassValue(Value):
     """A class object."""
 
@@ -186,6 +197,8 @@ class ClassValue(Value):
         if meta is not type:
             custom = space.class_attribute(meta, "__call__")
             if issubclass(cls, enum.Enum):
+                if _asks_missing(cls, args):
+                    raise GraphBreak("FJ0131", f"{cls.__qualname__}._missing_() is asked")
                 return fold(space, cls, args, kwargs, f"{cls.__name__}")
             if custom is not None and type(custom.raw) is types.FunctionType:
                 if custom.raw not in _TRANSPARENT_METACLASS_CALLS:

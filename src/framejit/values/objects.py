@@ -219,8 +219,10 @@ class ObjectValue(Value):
                 return
             if is_data_descriptor(found.raw):
                 space.raise_error(AttributeError, "__delete__")
-        slot = found is not None and isinstance(found.raw, types.MemberDescriptorType)
-        if not slot and self.instance_attribute(space, name) is None:
+        if found is not None and isinstance(found.raw, types.MemberDescriptorType):
+            if self.attributes.get(name, self.obj) is None:  # an empty slot
+                space.raise_error(AttributeError, name)
+        elif self.instance_attribute(space, name) is None:
             space.raise_error(
                 AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
             )
