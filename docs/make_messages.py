@@ -27,8 +27,8 @@ CAPTURED = "(no error: it captures this)"
 HEAD = """# Messages, side by side
 
 Made by `python docs/make_messages.py` on {date} with framejit {framejit}, torch {torch} and
-Python {python}; do not edit. The programs of [the registry](problems.md) that framejit refuses under
-`fullgraph=True`, and what each compiler's exception says, in full but for the paths. Where
+Python {python}; do not edit. The programs of [the registry](problems.md) that framejit refuses
+under `fullgraph=True`, and what each compiler's exception says, in full but for the paths. Where
 torch.compile captures the program, there is no message.
 
 | problem | framejit: lines | torch.compile: lines |
