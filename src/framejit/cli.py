@@ -40,6 +40,8 @@ _DESCRIPTION = """framejit makes PyTorch programs faster without changing them.
   framejit explain FJ0101                   what an identifier in a message stands for
   framejit doctor                           what works on this machine"""
 
+#: The files whose frames stand above a script's own.
+_RUNNERS = (__file__, runpy.__file__, runpy.run_path.__code__.co_filename)
 _SCRIPT = "a Python file, or -m and a module; options of framejit stand before it"
 _PACKAGE = "a file that compiled.save_package(path) wrote"
 _PROFILES = "what framejit.save_profile(path) or FRAMEJIT_PROFILE=path wrote"
@@ -133,6 +135,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.report is None:
         _run_script(options)
         return 0
+    options.report = os.path.abspath(options.report)  # the script may change the folder
     with open(options.report, "a", encoding="utf-8"):  # it can be written: say so now
         pass
     explanation = Explanation()
@@ -173,12 +176,21 @@ def _explain_identifier(identifier: str) -> int:
 
 
 def _run_script(options: argparse.Namespace) -> None:
-    """Run it as ``python script.py ...`` does; its exceptions pass through."""
+    """Run it as ``python script.py ...`` does: what it raises is shown as Python shows it."""
+    if not options.module:
+        os.stat(options.script)  # that it is not there is our error, all others are the script's
     with dropin.install(options.backend), _as_main(options):
-        if options.module:
-            runpy.run_module(options.script, run_name="__main__", alter_sys=True)
-        else:
-            runpy.run_path(options.script, run_name="__main__")
+        try:
+            if options.module:
+                runpy.run_module(options.script, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(os.path.abspath(options.script), run_name="__main__")
+        except Exception as error:
+            trace = error.__traceback__
+            while trace is not None and trace.tb_frame.f_code.co_filename in _RUNNERS:
+                trace = trace.tb_next
+            sys.excepthook(type(error), error.with_traceback(trace), trace)
+            raise SystemExit(1) from None
 
 
 @contextlib.contextmanager

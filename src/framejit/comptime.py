@@ -300,11 +300,13 @@ def _context(space: Space) -> ComptimeContext:
     return ComptimeContext(space, space.frame())
 
 
-def _run(context: ComptimeContext, function: Callable[..., Any], *args: Any) -> Value:
+def _run(
+    context: ComptimeContext, function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Value:
     """Run the user's function; what it raises is the user's to see."""
     hook: HookContext | None = set_context(None)
     try:
-        function(context, *args)
+        function(context, *args, **kwargs)
     except (GraphBreak, ComptimeError) as error:
         if isinstance(error, ComptimeError):
             raise _placed(context, error) from error.__cause__
@@ -328,7 +330,8 @@ def _real_function(context: ComptimeContext, value: Value) -> Callable[..., Any]
     """The user's function as something to call now."""
     value = value.realize()
     if not isinstance(value, FunctionValue):
-        return value.as_python()  # type: ignore[no-any-return]
+        found = getattr(value, "obj", None)
+        return found if callable(found) else value.as_python()  # type: ignore[no-any-return]
     if value.function is not None:
         return value.function
     cells = []
@@ -346,7 +349,9 @@ def _real_function(context: ComptimeContext, value: Value) -> Callable[..., Any]
 
 
 def _comptime(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    (given,) = [*args, *kwargs.values()]
+    if len(args) != 1 or kwargs:
+        raise GraphBreak("FJ0137", "comptime() takes one function")  # and raises when it runs
+    (given,) = args
     context = _context(space)
     return _run(context, _real_function(context, given))
 
@@ -358,7 +363,10 @@ def _decorated(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Val
     assert cell.contents is not None
     context = _context(space)
     function = _real_function(context, cell.contents)
-    return _run(context, function, *[ComptimeValue(context, value) for value in rest])
+    return _run(
+        context, function, *[ComptimeValue(context, value) for value in rest],
+        **{name: ComptimeValue(context, value) for name, value in kwargs.items()},
+    )  # fmt: skip
 
 
 LOOKASIDES[comptime] = _comptime

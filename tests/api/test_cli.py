@@ -77,13 +77,31 @@ def test_report_writes_a_page(script, tmp_path, capsys):
     assert "page.html" in capsys.readouterr().err
 
 
-def test_the_report_is_written_although_the_script_fails(tmp_path):
+def test_the_report_is_written_although_the_script_fails(tmp_path, capsys):
     path, page = tmp_path / "bad.py", tmp_path / "page.html"
     path.write_text("import torch\ntorch.compile(lambda x: x + 1, backend='eager')"
                     "(torch.ones(2))\nraise KeyError('mine')\n")
-    with pytest.raises(KeyError, match="mine"):
+    with pytest.raises(SystemExit) as left:
         cli.main(["run", "--report", str(page), str(path)])
+    assert left.value.code == 1 and "KeyError: 'mine'" in capsys.readouterr().err
     assert "<b>1</b>graph" in page.read_text()
+
+
+@pytest.mark.parametrize("error", ["OSError(2, 'lost')", "ConnectionError('lost')",
+                                   "framejit.exc.PackageError('lost')", "ValueError('lost')"])
+def test_errors_of_a_script_are_shown_as_python_shows_them(error, tmp_path, monkeypatch):
+    path = tmp_path / "bad.py"
+    path.write_text(f"import os, framejit\nos.chdir('/')\nassert os.path.exists(__file__)\n"
+                    f"def fail():\n    raise {error}\nfail()\n")
+    said = [
+        subprocess.run([sys.executable, *command, path.name], cwd=tmp_path, capture_output=True,
+                       text=True)
+        for command in ([], ["-m", "framejit", "run", "--report", "page.html"])
+    ]
+    plain, ours = said
+    assert ours.returncode == plain.returncode == 1 and "lost" in plain.stderr
+    assert ours.stderr.splitlines()[:-1] == plain.stderr.splitlines()
+    assert (tmp_path / "page.html").stat().st_size > 1000
 
 
 def test_explain_knows_every_identifier(capsys):

@@ -242,3 +242,43 @@ def test_breakpoint_stops_with_the_context(monkeypatch, capsys):
     run(f, torch.ones(3))
     assert [str(value) for value in seen] == ["Tensor float32[3] on cpu"] * 2
     assert "test_comptime.py" in capsys.readouterr().out
+
+
+def test_keyword_arguments_reach_the_function():
+    seen = []
+
+    @comptime
+    def note(ctx, a, b=2, *, c=3):
+        seen.append([getattr(v, "value", v) for v in (a, b, c)])
+
+    def f(x):
+        note(1, b=7)
+        note(b=5, a=2, c=9)
+        return x + 1
+
+    framejit.compile(f, backend="eager", fullgraph=True)(torch.ones(2))
+    assert seen == [[1, 7, 3], [2, 5, 9]]
+
+
+def test_any_callable_and_only_one():
+    called = []
+
+    class Noting:
+        def __call__(self, ctx):
+            called.append(type(ctx).__name__)
+
+    noting = Noting()
+
+    def f(x):
+        comptime(noting)
+        return x + 1
+
+    framejit.compile(f, backend="eager", fullgraph=True)(torch.ones(2))
+    assert called == ["ComptimeContext"]
+
+    def wrong(x):
+        comptime()
+        return x + 1
+
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        framejit.compile(wrong, backend="eager")(torch.ones(2))
