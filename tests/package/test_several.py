@@ -204,3 +204,20 @@ def test_a_reset_does_not_empty_the_file(tmp_path):
     assert sorted(names_in(path)) == ["Linear", "Linear", "first", "second"]
     assert abs(path.stat().st_size - size) < 1000
     assert captured_in(lambda: in_block(path)) == []
+
+
+def test_a_file_that_is_no_package_is_not_replaced(tmp_path):
+    from framejit.exc import PackageError
+    from framejit.package import package_file
+    from framejit.report.messages import FramejitWarning
+
+    path = tmp_path / "notes.txt"
+    path.write_text("hello")
+    with pytest.warns(FramejitWarning, match="is not a framejit package"):
+        one = framejit.compile(second, backend="eager", package=path)
+        call([one])
+    with pytest.raises(PackageError, match="not replaced"):
+        package_file(path).save_news()
+    assert path.read_text() == "hello"
+    one.save_package(path)  # who asks for it gets it
+    assert names_in(path) == ["second"]

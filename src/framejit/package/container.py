@@ -80,6 +80,16 @@ def write(
     return size
 
 
+def is_foreign(path: str) -> bool:
+    """Is there a file that nobody would call a package? One that is damaged still begins as one."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(len(MAGIC))
+    except OSError:
+        return False
+    return bool(start) and start != MAGIC
+
+
 def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)

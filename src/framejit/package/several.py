@@ -14,7 +14,7 @@ import weakref
 from typing import Any
 
 from framejit.exc import PackageError
-from framejit.package.container import Reader
+from framejit.package.container import Reader, is_foreign
 from framejit.package.data import Json
 from framejit.package.files import Path, check_arguments, load, opened, save
 from framejit.package.identity import check_environment, is_made_for
@@ -116,6 +116,8 @@ class PackageFile:
                 for row, owner in self._rows
                 if self._reader is not None and (owner is None or id(owner()) not in written)
             ]
+            if is_foreign(self.path):
+                raise PackageError(f"{self.path} is not a framejit package: it is not replaced")
             save(self.path, written.values(), self.key, others)
             self._refresh()
             self._members.update(counts)
