@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import sys
 import time
 import types
 from collections.abc import Callable, Iterator
@@ -195,7 +196,8 @@ def capture(
     policy = policy or Policy(False, Seen())
     break_at: dict[int, GraphBreak] = {}
     try:
-        return _capture(target, slots, driver, break_at, policy)
+        with imports_end():
+            return _capture(target, slots, driver, break_at, policy)
     finally:
         for cause in break_at.values():  # their frames hold them
             cause.__traceback__ = cause.__cause__ = cause.__context__ = None
@@ -240,6 +242,21 @@ def no_collection() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+@contextlib.contextmanager
+def imports_end() -> Iterator[None]:
+    """What a capture is the first to import shall not keep the caller's objects: ``torch.fx.wrap``
+    leaves its frame in a cycle, and behind it those of whoever was importing."""
+    modules = len(sys.modules)
+    try:
+        yield
+    finally:
+        if len(sys.modules) != modules:
+            for frame in gc.get_referrers(torch.fx.wrap.__code__):
+                if isinstance(frame, types.FrameType):
+                    with contextlib.suppress(RuntimeError):  # another thread is in it
+                        frame.clear()
 
 
 def _attempt(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import weakref
 from pathlib import Path
@@ -181,3 +183,36 @@ def p14_left_by_an_error(x, log):
 
 def test_left_by_an_error() -> None:
     check(p14_left_by_an_error, x, [], graphs=1)
+
+
+FIRST_SYMBOLS = """
+import gc, torch, framejit
+
+class Noted:
+    def __del__(self):
+        ends.append("gone")
+
+def f(x, k):
+    a = Noted()
+    y = x + k
+    ends.append("after")
+    return y
+
+gc.disable()
+ends = []
+graphs = []
+def backend(module, examples):
+    graphs.append(module)
+    return module
+compiled = framejit.compile(f, backend=backend, dynamic=True)
+compiled(torch.ones(2), 3)
+print(ends, len(graphs))
+"""
+
+
+def test_the_first_capture_with_symbols_keeps_nothing():
+    """It imports much of torch, whose modules' frames are left in cycles, and behind them ours."""
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_SYMBOLS], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "['after', 'gone'] 1\n"

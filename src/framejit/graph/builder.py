@@ -527,6 +527,8 @@ class GraphBuilder:
         """Nothing more is recorded: let go of the user's tensors and of who recorded."""
         self.inputs, self.stack_trace, self.line = [], None, lambda: None
         self.in_try = lambda: False
+        if (symbols := self.symbols_if_any) is not None:
+            symbols.line = self.line
         self._world.forget_inputs()
 
 
