@@ -211,6 +211,58 @@ def p29_closures_written_inside(x):
     return grad(f)(x), jacfwd(f)(x), seen
 
 
+def p30_effects_under_vjp(x):
+    seen = []
+    value, pull = vjp(lambda v: (seen.append(1), v.sin())[1], x)
+    print("once", len(seen))
+    return value, seen
+
+
+def p31_changed_before_it_is_pulled_back(x):
+    scale = [2]
+    value, pull = vjp(lambda v: (v * scale[0]).sum(), x)
+    scale[0] = 5
+    return value, pull(torch.tensor(3.0)), scale
+
+
+def p32_random_under_vjp(x):
+    torch.manual_seed(3)
+    value, pull = vjp(lambda v: torch.nn.functional.dropout(v * 2), x)
+    return value, pull(x), torch.rand(2)
+
+
+def p33_structures_under_vjp(x):
+    value, pull = vjp(lambda a, b: [a * b["w"], (a.sum(),)], x, {"w": x + 1})
+    aux = vjp(lambda v: (v.cos(), {"z": v * 2}), x, has_aux=True)
+    return value, pull(value), pull([x, (x.sum(),)]), aux[0], aux[1](x), aux[2]
+
+
+def p34_rows_pulled_back(x):
+    value, pull = vjp(torch.sin, x)
+    return value, vmap(pull)(torch.stack([x, x * 2])), grad(lambda v: pull(v)[0].sum())(x)
+
+
+def p35_derivatives_of_what_was_pulled_back(x):
+    y = x.clone().requires_grad_()
+    with torch.no_grad():
+        quiet = vjp(torch.sin, y)[1](x)[0]
+    (loud,) = vjp(torch.sin, y)[1](x)
+    return quiet.requires_grad, torch.autograd.grad(loud.sum(), y)
+
+
+def p36_the_pull_back_itself(x):
+    pull = vjp(torch.sin, x)[1]
+    return pull(x * 2), callable(pull), pull.__name__
+
+
+def p37_three_deep(x):
+    def rows(v):
+        return vmap(grad(lambda row: row.pow(3).sum()))(v)
+
+    columns = vmap(lambda row: vmap(grad(torch.sin))(row))(x)
+    return grad(lambda v: rows(v).sum())(x), jacrev(lambda v: rows(v).sum(0))(x), columns
+
+
 #: (program, graphs, operations captured)
 PROGRAMS = [
     (p01_vmap, 1, 6), (p02_vmap_of_vmap, 1, 14), (p03_dimensions, 1, 10),
@@ -223,7 +275,11 @@ PROGRAMS = [
     (p20_empty_batch, 1, 6), (p21_an_error_inside, 1, 1), (p22_an_error_of_sizes, 1, 1),
     (p23_views, 1, 13), (p24_vmap_inside_of_jvp, 1, 4), (p25_jvp_inside_of_jvp, 1, 4),
     (p26_jvp_inside_of_vmap_and_grad, 1, 23), (p27_hessian_inside_of_vmap, 2, 2),
-    (p28_vmap_inside_of_hessian_and_vjp, 1, 21), (p29_closures_written_inside, 1, 15),
+    (p28_vmap_inside_of_hessian_and_vjp, 1, 32), (p29_closures_written_inside, 1, 15),
+    (p30_effects_under_vjp, 1, 10), (p31_changed_before_it_is_pulled_back, 1, 14),
+    (p32_random_under_vjp, 1, 14), (p33_structures_under_vjp, 1, 38), (p34_rows_pulled_back, 1, 33),
+    (p35_derivatives_of_what_was_pulled_back, 2, 26), (p36_the_pull_back_itself, 1, 1),
+    (p37_three_deep, 1, 89),
 ]  # fmt: skip
 
 

@@ -162,6 +162,17 @@ def differentiated(count: int, body: Callable[..., Any], *operands: torch.Tensor
     return *gradients, value, *others
 
 
+def inside(levels: int, target: str, *arguments: Any) -> Any:
+    """What a function of this module answers inside of so many transforms: nested graphs count."""
+    for _ in range(levels):
+        torch._C._functorch._vmap_increment_nesting(1, "same")
+    try:
+        return globals()[target](*arguments)
+    finally:
+        for _ in range(levels):
+            torch._C._functorch._vmap_decrement_nesting()
+
+
 def jacobians(count: int, body: Callable[..., Any], *operands: torch.Tensor) -> Any:
     """The Jacobians of the nested graph's only output by the first operands."""
     return torch.func.jacrev(lambda *inputs: body(*inputs)[0], tuple(range(count)))(*operands)
@@ -184,8 +195,8 @@ def transformed(
 ) -> Any:
     """``torch.func.<name>`` of a nested graph, applied: ``grad``, ``jacrev``, ...
 
-    ``arguments``: the operands, then what ``vjp`` pulls back or ``jvp`` pushes forward, then what
-    else the body uses, which is not differentiated.
+    ``arguments``: the operands, then what ``vjp`` pulls back (if nothing, the function's answer is
+    wanted) or ``jvp`` pushes forward, then what else the body uses, which is not differentiated.
     """
     options = dict(options)
     first = options.pop("operands")
@@ -197,8 +208,7 @@ def transformed(
 
     if name == "vjp":
         answer: Any = torch.func.vjp(function, *operands)
-        many = isinstance(answer[0], tuple)
-        return answer[1](vectors if many else vectors[0])
+        return answer[1](vectors) if vectors else answer[0]
     if name == "jvp":
         return torch.func.jvp(function, operands, vectors)
     return getattr(torch.func, name)(function, **options)(*operands)

@@ -627,17 +627,3 @@ def jacobian(name: str, function: Any, argnums: Any) -> Any:
         return transformed(name, function, argnums, operands)
 
     return differentiated
-
-
-def pull_back(function: Any, primals: Any, cotangents: Any) -> Any:
-    """What the function that ``torch.func.vjp`` answers computes."""
-    return torch.func.vjp(function, *primals)[1](cotangents)
-
-
-def vjp(function: Any, *primals: Any) -> Any:
-    """``torch.func.vjp``; the forward computation is done again when something is pulled back."""
-
-    def pull(cotangents: Any) -> Any:
-        return pull_back(function, primals, cotangents)
-
-    return function(*primals), pull

@@ -4,13 +4,14 @@ leave the transform, as it does in eager mode.
 In: calls of transforms with Python functions as arguments. Out: the graph gets what torch's own
 Python code calls: ``_vmap_increment_nesting``, ``_add_batch_dim``, the function's operations on one
 slice, ``_remove_batch_dim``, ... What comes out is imagined by running the transform on fake
-tensors. ``jvp``, ``vjp``, ``jacfwd`` and ``hessian`` are one node with a nested graph. Next: graph.
+tensors. ``jvp``, ``jacfwd`` and ``hessian`` are one node with a nested graph. Next: graph.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,6 +37,7 @@ from framejit.values.nesting import (
     rebuild,
     refilled,
     stand_in,
+    structure,
     tensors_in,
     trial,
 )
@@ -76,8 +78,10 @@ def _imagine(
     """What ``target(*before, body, *given, *what the body uses from outside)`` would answer."""
     lifted = [node for node in body.used_from_outside(outputs) if node not in inputs]
     module = space.builder.add_module("body", body.module([*inputs, *lifted], outputs))
-    answer = space.builder.imagine(target, (*before, module, *given, *lifted))
-    return list(answer)
+    levels = space.transforms
+    if levels:
+        target, before = nested.inside, (levels, target.__name__, *before)
+    return list(space.builder.imagine(target, (*before, module, *given, *lifted)))
 
 
 # -- torch.vmap -------------------------------------------------------------------------------
@@ -255,10 +259,10 @@ class _Differentiated:
         return from_fx(self.space, self.space.builder.record(unwrap, (node, self.level), example),
                        example)  # fmt: skip
 
-    def gradients(self, output: Any, examples: list[Any], **options: Any) -> list[Any]:
-        """The nodes of the derivatives of ``output``."""
+    def gradients(self, outputs: list[Any], examples: list[Any], **options: Any) -> list[Any]:
+        """The nodes of the derivatives of ``outputs``."""
         builder = self.space.builder
-        args = ([output], self.nodes(self.variables), *options.pop("vectors", ()))
+        args = (outputs, self.nodes(self.variables), *options.pop("vectors", ()))
         node = builder.record(
             eager_transforms._autograd_grad, args, tuple(examples),
             create_graph=torch.is_grad_enabled(), **options,
@@ -300,14 +304,8 @@ def _gradient(name: str) -> Any:
             options = {key.as_python(): value for key, value in named.items.values()}
         run = _Differentiated(space, function, operands, options, _numbers(argnums), what)
         answer = run.result.realize()
-        output: Any = answer
-        beside: list[TensorValue] = []
-        extra: Value = TupleValue([])
-        if aux:
-            if type(answer) is not TupleValue or len(answer.items) != 2:
-                raise GraphBreak("FJ0123", f"the function under {what} answers no pair")
-            output, extra = answer.items[0].realize(), answer.items[1]
-            beside = tensors_in(extra)
+        output, extra = _with_aux(answer, what) if aux else (answer, TupleValue([]))
+        beside = tensors_in(extra)
         if not isinstance(output, TensorValue):
             raise GraphBreak("FJ0123", f"the function under {what} answers no tensor")
         nodes = run.nodes([output, *beside])
@@ -316,7 +314,7 @@ def _gradient(name: str) -> Any:
             (len(run.variables),), _originals(run),
         )  # fmt: skip
         count = len(run.variables)
-        grads = run.gradients(nodes[0], examples[:count])
+        grads = run.gradients(nodes[:1], examples[:count])
         answers = [run.unwrap(g, e) for g, e in zip(grads, examples, strict=False)]
         rest = [run.unwrap(n, e) for n, e in zip(nodes, examples[count:], strict=True)]
         run.leave()
@@ -327,6 +325,12 @@ def _gradient(name: str) -> Any:
         return TupleValue([result, TupleValue([value, others]) if aux else value])
 
     return handler
+
+
+def _with_aux(answer: Value, what: str) -> tuple[Value, Value]:
+    if type(answer) is not TupleValue or len(answer.items) != 2:
+        raise GraphBreak("FJ0123", f"the function under {what} answers no pair")
+    return answer.items[0].realize(), answer.items[1]
 
 
 def _originals(run: _Differentiated) -> list[Any]:
@@ -371,7 +375,7 @@ def _jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) 
         row = builder.record(predispatch._add_batch_dim, (basis, 0, level),
                              builder.imagine(nested.one_slice, (basis, 0)))  # fmt: skip
         pulled = [builder.imagine(torch.clone, (n,)) for n in run.nodes(run.variables)]
-        grads = run.gradients(node, pulled, vectors=([row],), retain_graph=True)
+        grads = run.gradients([node], pulled, vectors=([row],), retain_graph=True)
     answers: list[Value] = []
     for grad, example, size in zip(grads, examples, shapes, strict=True):
         stacked = builder.imagine(nested.repeated, (grad, rows))
@@ -382,9 +386,76 @@ def _jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) 
     space.changes += 1
     return run.in_structure(argnums, answers)
 
+# -- torch.func.vjp -----------------------------------------------------------------------------
+
+
+class PullBackValue(Value):
+    """The function that ``torch.func.vjp`` answers: the derivatives of what was computed then."""
+
+    __slots__ = ("answer", "run", "step")
+
+    def __init__(self, run: _Differentiated, answer: Value, step: int) -> None:
+        self.run, self.answer, self.step = run, answer, step
+        self.source = None
+
+    def python_type(self) -> type:
+        return types.FunctionType
+
+    def describe(self) -> str:
+        return "function that torch.func.vjp() answers"
+
+    def truth(self, space: Space) -> bool:
+        return True
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        if len(args) != 1 or kwargs:
+            raise GraphBreak("FJ0123", "what torch.func.vjp() answers, called with options")
+        if structure(args[0]) != structure(self.answer):
+            raise GraphBreak("FJ0123", "what torch.func.vjp() answers, called with a structure "
+                                       "that is not the output's")  # fmt: skip
+        run, outputs = self.run, self.run.nodes(tensors_in(self.answer))
+        vectors = run.nodes(tensors_in(args[0]))
+        counts = {"operands": len(run.variables), "vectors": len(vectors)}
+        examples = _imagine(
+            space, transformed, run.body, run.nodes(run.variables), outputs, ("vjp", counts),
+            [*_originals(run), *vectors],
+        )  # fmt: skip
+        grads = run.gradients(outputs, examples, vectors=(vectors,), retain_graph=True)
+        answers = [from_fx(space, g, e) for g, e in zip(grads, examples, strict=True)]
+        return run.in_structure((), answers)
+
+
+@lookaside(torch.func.vjp)
+def _vjp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    what = "torch.func.vjp()"
+    if kwargs.keys() - {"has_aux"} or len(args) < 2:
+        raise GraphBreak("FJ0123", f"{what} with {', '.join(kwargs)}")
+    function, *operands = [value.realize() for value in args]
+    step = space.step
+    run = _Differentiated(space, function, operands, {}, tuple(range(len(operands))), what)
+    aux = "has_aux" in kwargs and space.truth(kwargs["has_aux"])
+    result = run.result.realize()
+    answer, extra = _with_aux(result, what) if aux else (result, TupleValue([]))
+    inside, beside = tensors_in(answer), tensors_in(extra)
+    kinds = [value.metadata().dtype for value in inside]
+    if not inside or leaves(answer) != len(inside) or not all(
+        kind.is_floating_point or kind.is_complex for kind in kinds
+    ):
+        raise GraphBreak("FJ0123", f"the function under {what} answers no tensor of numbers")
+    nodes, counts = run.nodes([*inside, *beside]), {"operands": len(run.variables), "vectors": 0}
+    examples = _imagine(
+        space, transformed, run.body, run.nodes(run.variables), nodes, ("vjp", counts),
+        _originals(run),
+    )  # fmt: skip
+    out = [run.unwrap(n, e) for n, e in zip(nodes, examples, strict=True)]
+    run.leave()
+    value, others = refilled(answer, out[: len(inside)]), refilled(extra, out[len(inside) :])
+    pull = PullBackValue(run, answer, step)
+    return TupleValue([value, pull, others] if aux else [value, pull])
+
 
 #: How many transforms of torch's a function runs in.
-_LEVELS = {"vjp": 1, "jvp": 1, "jacfwd": 2, "hessian": 3}
+_LEVELS = {"jvp": 1, "jacfwd": 2, "hessian": 3}
 
 # -- the others: one node each --------------------------------------------------------------------
 
@@ -395,7 +466,7 @@ def transform(
 ) -> Result:  # fmt: skip
     """``torch.func.<name>(function, **options)(*operands)`` as one node.
 
-    ``vectors`` are what ``vjp`` pulls back or ``jvp`` pushes forward.
+    ``vectors`` are what ``jvp`` pushes forward.
     """
     given = [operand.realize() for operand in operands]
     if not given or not all(isinstance(operand, TensorValue) for operand in given):
@@ -410,7 +481,7 @@ def transform(
     if not body.outputs or leaves(result) != len(body.outputs):
         raise GraphBreak("FJ0123", f"{what} answers something else than tensors")
     simple = isinstance(result.realize(), TensorValue)
-    if not simple and name not in ("vjp", "jvp"):
+    if not simple and name != "jvp":
         raise GraphBreak("FJ0123", f"{what} answers several tensors")
     own = [value.proxy(space) for value in inputs]
     lifted = body.lifted(own)
@@ -458,16 +529,3 @@ def _jvp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         raise GraphBreak("FJ0123", "torch.func.jvp() with options")
     function, primals, tangents = args
     return transform(space, "jvp", function, space.items(primals), {}, space.items(tangents))
-
-
-@lookaside(torch.func.vjp)
-def _vjp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    if kwargs or len(args) < 2:
-        raise GraphBreak("FJ0123", "torch.func.vjp() with options")
-    return call_polyfill(space, polyfills.vjp, args)
-
-
-@lookaside(polyfills.pull_back)
-def _pull_back(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    function, primals, cotangents = args
-    return transform(space, "vjp", function, space.items(primals), {}, [cotangents])
