@@ -60,6 +60,7 @@ def compile(
     options: Mapping[str, Any] | None = None,
     disable: bool = False,
     package: str | os.PathLike[str] | None = None,
+    key: bytes | None = None,
 ) -> Any:
     """Compile a function, method, callable or ``nn.Module``; also usable as a decorator.
 
@@ -71,10 +72,11 @@ def compile(
             ``f(gm: fx.GraphModule, example_inputs: list[Tensor])`` that returns a callable.
         mode: A mode of the inductor backend, as in ``torch.compile``.
         options: Options for the backend; not together with ``mode``.
-        disable: Return ``model`` as it is.
+        disable: Return ``model`` as it is (`load_package` accepts that, too).
         package: A file of compiled code (`load_package`). What is there and fits is used, a warning
             says why it is not; what is compiled besides is added when the process ends. Several
             objects may share a file (see also `packaged`).
+        key: The secret that ``package`` is signed with; it is read only if it is.
 
     Returns:
         The same kind of object. A function keeps its name, signature and docstring; a module is an
@@ -90,6 +92,8 @@ def compile(
         raise TypeError(f"disable must be True or False, not {disable!r} [FJ0210]")
     if package is not None:
         messages.checked_path(package, "package")
+    elif key is not None:
+        raise TypeError("key is the secret of a package: give package= as well [FJ0210]")
 
     def compiled(model: Any) -> Any:
         made = _compile(_required(model), settings)
@@ -97,7 +101,7 @@ def compile(
         if package is not None and inner is not None:
             from framejit.package import package_file  # not needed by programs without packages
 
-            package_file(package).add(inner)
+            package_file(package, key).add(inner)
         elif inner is not None and (block := packaged._innermost()) is not None:
             block._add(inner)
         return made
@@ -311,10 +315,14 @@ def load_package(
 ) -> Any:
     """Compile ``model`` with ``settings`` (as `compile` takes them) and load a package into it.
 
-    The same as ``compile(model, **settings).load_package(path, ...)``. Raises exc.PackageError for
-    a file that is damaged or was made for something else.
+    The same as ``compile(model, **settings).load_package(path, ...)``; without ``settings``, a
+    ``model`` that is compiled already stays as it is. Raises exc.PackageError for a file that is
+    damaged or was made for something else.
     """
-    made = compile(_required(model), **settings)
+    if callable(path) and isinstance(model, (str, os.PathLike)):
+        raise TypeError("the path comes first: load_package(path, model) [FJ0210]")
+    is_compiled = not settings and compiled_function_of(model) is not None
+    made = model if is_compiled else compile(_required(model), **settings)
     inner = compiled_function_of(made)
     if inner is not None:
         inner.load_package(path, key=key, skip_source_check=skip_source_check)

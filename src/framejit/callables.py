@@ -74,14 +74,23 @@ def compile_callable(target: Any, settings: Settings) -> Any:
     if isinstance(target, types.FunctionType):
         return compile_function(target, settings)
     if isinstance(target, types.MethodType):
-        return types.MethodType(compile_callable(target.__func__, settings), target.__self__)
+        return _bound(compile_callable(target.__func__, settings), target.__self__)
     if type(target) is functools.partial:
         inner = compile_callable(target.func, settings)
-        return functools.partial(inner, *target.args, **target.keywords)
+        partial = functools.partial(inner, *target.args, **target.keywords)
+        for name, method in _PACKAGE_METHODS.items():
+            setattr(partial, name, functools.partial(method, partial))
+        return partial
     call = type(target).__call__
     if isinstance(call, types.FunctionType):
-        return types.MethodType(_compile_call(call, settings), target)
+        return _bound(_compile_call(call, settings), target)
     return compile_function(_python_function(target), settings)
+
+
+def _bound(compiled: Any, receiver: Any) -> types.MethodType:
+    if isinstance(compiled, CompiledCallable):
+        compiled.receiver = receiver
+    return types.MethodType(compiled, receiver)
 
 
 def _require_callable(target: Any) -> None:
@@ -109,6 +118,8 @@ class CompiledCallable(CompiledFrame):
     __wrapped__: types.FunctionType
     #: For a compiled module's call: the module.
     module: weakref.ref[torch.nn.Module] | None = None
+    #: For a compiled method: what it is bound to.
+    receiver: Any = None
 
     def save_package(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
         """Write everything that is compiled by now into one file.
@@ -140,7 +151,7 @@ class CompiledCallable(CompiledFrame):
         member = self.member()
         reader = package.opened(path, key)
         package.load(reader, package.rows_for(reader, member), member, skip_source_check)
-        return self
+        return self if self.receiver is None else types.MethodType(self, self.receiver)
 
     def member(self) -> Any:
         """What packages are told of it."""

@@ -1,5 +1,7 @@
 """A package is used only for what it was made for; everything else is one clear PackageError."""
 
+import copy
+import functools
 import types
 import warnings
 
@@ -8,8 +10,9 @@ import torch
 from torch import nn
 
 import framejit
+from framejit.api import original
 from framejit.exc import NothingFits, PackageError
-from framejit.package import identity
+from framejit.package import Reader, identity, package_file
 from framejit.report import events
 from framejit.report.messages import FramejitWarning
 
@@ -107,6 +110,19 @@ def test_the_source_check_can_be_skipped(saved):
     torch.testing.assert_close(compiled(X), function(X))  # the guards still see the change
 
 
+def test_only_the_source_check_is_skipped(tmp_path):
+    compiled = framejit.compile(make_closure(2), backend="eager")
+    compiled(X)
+    compiled.save_package(tmp_path / "closure")
+    with pytest.raises(PackageError, match="was 2, now it is 3"):
+        loaded(make_closure(3), tmp_path / "closure", skip_source_check=True)
+    linear = framejit.compile(nn.Linear(3, 3), backend="eager")
+    linear(X)
+    linear.save_package(tmp_path / "linear")
+    with pytest.raises(PackageError, match="had dtype float32"):
+        loaded(nn.Linear(3, 3).double(), tmp_path / "linear", skip_source_check=True)
+
+
 def make_closure(k):
     def closure(x):
         return x * k
@@ -144,6 +160,36 @@ def test_signatures(tmp_path):
     loaded(make_closure(2), tmp_path / "signed")
     with pytest.raises(PackageError, match="was not signed with this key"):
         loaded(make_closure(2), tmp_path / "signed", key=b"guess")
+
+
+def test_a_signed_package_is_replaced_only_with_its_key(tmp_path):
+    path = tmp_path / "signed"
+    compiled = framejit.compile(make_closure(2), backend="eager")
+    compiled(X)
+    compiled.save_package(path, key=b"secret")
+    for key in (None, b"other"):
+        with pytest.raises(PackageError, match="signed with a key that was not given"):
+            compiled.save_package(path, key=key)
+    Reader(path, b"secret").verify()
+    compiled(X.double())
+    compiled.save_package(path, key=b"secret")
+    assert len(Reader(path, b"secret").manifest["objects"][0]["frames"][0]["entries"]) == 2
+    path.write_bytes(path.read_bytes()[:-1])  # cut off, but the key is right
+    compiled.save_package(path, key=b"secret")
+
+
+def test_the_package_argument_has_a_key(tmp_path):
+    path = tmp_path / "signed"
+    compiled = framejit.compile(make_closure(2), backend="eager", package=path, key=b"secret")
+    compiled(X)
+    package_file(path).save_news()  # as when the process ends
+    Reader(path, b"secret").verify()
+    again = framejit.compile(make_closure(2), backend="eager", package=path)  # the key is known
+    with events.recording(events.CaptureStart) as captured:
+        again(X)
+    assert captured == []
+    with pytest.raises(TypeError, match="give package="):
+        framejit.compile(make_closure(2), backend="eager", key=b"secret")
 
 
 def test_nothing_to_save(tmp_path):
@@ -249,3 +295,71 @@ def test_strict_run_only_raises_and_says_why(saved):
     other = framejit.compile(make_closure(2), backend="eager")
     with pytest.raises(NothingFits, match="it has none"), framejit.run(strict=True):
         other(X)
+
+
+def captures(compiled, x, plain=None):
+    with events.recording(events.CaptureStart) as captured:
+        torch.testing.assert_close(compiled(x), (plain or original(compiled))(x))
+    return len(captured)
+
+
+class Holder:
+    def __init__(self):
+        self.k = 2
+
+    def method(self, x):
+        return x * self.k
+
+    def __call__(self, x):
+        return x + self.k
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: functools.partial(torch.add, torch.ones(3)), lambda: functools.partial(outside),
+        lambda: Holder().method, lambda: Holder(),
+    ],
+)  # fmt: skip
+def test_every_kind_of_callable_can_be_saved_and_is_given_back_by_load(tmp_path, make):
+    path = tmp_path / "callable"
+    compiled = framejit.compile(make(), backend="eager")
+    assert captures(compiled, X, make()) == 1
+    compiled.save_package(path)
+    again = framejit.compile(make(), backend="eager").load_package(path)
+    assert type(again) is type(compiled)
+    assert captures(again, X, make()) == 0
+    if type(again) is functools.partial:
+        copied = copy.deepcopy(framejit.compile(make(), backend="eager"))
+        assert captures(copied.load_package(path), X, make()) == 0
+
+
+def test_load_package_leaves_a_compiled_object_as_it_is(tmp_path):
+    path = tmp_path / "linear"
+    saved = framejit.compile(nn.Linear(3, 3), backend="eager", dynamic=True)
+    saved(torch.ones(2, 3))
+    saved.save_package(path)
+    compiled = framejit.compile(nn.Linear(3, 3), backend="eager", dynamic=True)
+    assert framejit.load_package(path, compiled) is compiled
+    assert captures(compiled, torch.ones(5, 3)) == 0
+    plain = nn.Linear(3, 3)
+    assert framejit.load_package(path, plain, disable=True) is plain
+    with pytest.raises(TypeError, match="the path comes first"):
+        framejit.load_package(compiled, path)
+
+
+def test_paths_in_the_home_directory_and_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    compiled = framejit.compile(make_closure(2), backend="eager")
+    compiled(X)
+    compiled.save_package("~/kept")
+    assert (tmp_path / "kept").is_file()
+    assert captures(loaded(make_closure(2), "~/kept"), X) == 0
+    again = framejit.compile(make_closure(2), backend="eager", package="~/kept")
+    assert captures(again, X) == 0
+    for use in (
+        lambda: framejit.packaged(tmp_path).__enter__(),
+        lambda: framejit.compile(make_closure(2), backend="eager", package="~"),
+    ):
+        with pytest.raises(PackageError, match="not a regular file"):
+            use()

@@ -110,8 +110,11 @@ def test_a_block_signs_and_wants_signed_files(tmp_path):
     in_block(path, key=b"secret")
     Reader(path, b"secret").verify()
     assert captured_in(lambda: in_block(path, key=b"secret")) == []
+    stamp = path.stat().st_mtime_ns
     with pytest.warns(FramejitWarning, match="not signed with this key"):
-        in_block(path, key=b"other")
+        with pytest.raises(PackageError, match="signed with a key that was not given"):
+            in_block(path, key=b"other")
+    assert path.stat().st_mtime_ns == stamp
 
 
 def test_objects_with_one_path_share_the_file(tmp_path):

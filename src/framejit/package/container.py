@@ -2,9 +2,10 @@
 
 In: a JSON manifest and the bytes of every part. Out: one file, replaced atomically; and a `Reader`
 that hands out parts whose checksum was right: constants as they are mapped, everything else from
-memory, so that nobody changes it behind the check. Layout: magic, format,
-length and SHA-256 of the manifest, optional signature, manifest, parts at multiples of 64 bytes.
-There are no paths and no compression inside, so neither can be abused. Next: naming.
+memory, so that nobody changes it behind the check. Layout: magic, format, length of the manifest,
+SHA-256 of header and manifest, optional signature, manifest, parts at
+multiples of 64 bytes with zeros between them: no byte is without a check. There are no paths and
+no compression inside, so neither can be abused. Next: naming.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ import struct
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from framejit.exc import PackageError
 
 MAGIC = b"framejit"
-FORMAT = 2
+FORMAT = 3
 _HEADER = struct.Struct("<8sIIQ32s32s")  # magic, format, signed, length, checksum, signature
 _ALIGNMENT = 64
 _MANIFEST_LIMIT = 1 << 28
@@ -51,12 +52,11 @@ def write(
         position += len(data)
     text = json.dumps(manifest | {"parts": listed, "size": position}).encode()
     signature = bytes(32) if key is None else _signature(key, text)
-    header = _HEADER.pack(
-        MAGIC, FORMAT, int(key is not None), len(text), hashlib.sha256(text).digest(), signature
-    )
+    header = _header(text, int(key is not None), signature)
     target = Path(os.path.realpath(path))  # a link stays one
-    if target.exists() and not target.is_file():  # a device would be replaced, too
-        raise OSError(errno.EEXIST, "it exists and is not a regular file")
+    if target.exists():  # a device would be replaced, too
+        with _regular(target) as file:
+            _check_key(file, key)
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
@@ -83,11 +83,36 @@ def write(
 def is_foreign(path: str) -> bool:
     """Is there a file that nobody would call a package? One that is damaged still begins as one."""
     try:
-        with open(path, "rb") as file:
+        with _regular(path) as file:
             start = file.read(len(MAGIC))
     except OSError:
         return False
     return bool(start) and start != MAGIC
+
+
+def _regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """An opened file; nobody waits for what may come out of a pipe. Raises OSError."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return open(path, "rb")
+
+
+def _check_key(file: BinaryIO, key: bytes | None) -> None:
+    """PackageError if it is a whole package that was signed with another key than ``key``."""
+    header = file.read(_HEADER.size)
+    if len(header) == _HEADER.size:
+        _, _, signed, length, _, signature = _HEADER.unpack(header)
+        text = file.read(min(length, _MANIFEST_LIMIT))
+        mine = key is not None and hmac.compare_digest(_signature(key, text), signature)
+        if signed and not mine and header == _header(text, signed, signature):
+            raise PackageError(f"{file.name} is signed with a key that was not given: not replaced")
+
+
+def _header(manifest: bytes, signed: int, signature: bytes) -> bytes:
+    """The first bytes of a package; the checksum is that of all of them and of the manifest."""
+    fields = (MAGIC, FORMAT, signed, len(manifest))
+    checksum = hashlib.sha256(_HEADER.pack(*fields, bytes(32), signature) + manifest)
+    return _HEADER.pack(*fields, checksum.digest(), signature)
 
 
 def _umask() -> int:
@@ -105,7 +130,7 @@ class Reader:
 
     def __init__(self, path: str | os.PathLike[str], key: bytes | None = None) -> None:
         self.path = str(path)
-        with self._problems(), open(path, "rb") as file:
+        with self._problems(), _regular(path) as file:
             try:
                 # Private: who writes to a constant does not write to the file.
                 self._data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -117,19 +142,29 @@ class Reader:
             if type(manifest) is not dict:
                 raise ValueError("the manifest is no object")
             self._parts: dict[str, tuple[int, int, str]] = {}
-            start = _HEADER.size + len(text)
-            start += -start % _ALIGNMENT
+            end = _HEADER.size + len(text)
+            start = self._next_part(end)
+            end = start
             for part in manifest["parts"]:
-                name, offset, size = part["name"], part["offset"], part["size"]
+                name, size = part["name"], part["size"]
                 if not _NAME.fullmatch(name) or name in self._parts:
                     raise ValueError(f"a part is called {name!r}")
-                if not (offset >= 0 and size >= 0 and start + offset + size <= len(self._data)):
-                    raise ValueError(f"part {name!r} is cut off")
-                self._parts[name] = (start + offset, size, part["sha256"])
-            if start + manifest["size"] != len(self._data):
+                begin = self._next_part(end)
+                if type(size) is not int or size < 0 or start + part["offset"] != begin:
+                    raise ValueError(f"part {name!r} is not where it should be")
+                self._parts[name] = (begin, size, part["sha256"])
+                end = begin + size
+            if not start + manifest["size"] == end == len(self._data):
                 raise ValueError("its size is wrong")
         self.manifest: dict[str, Any] = manifest
         self._checked: dict[str, memoryview] = {}
+
+    def _next_part(self, end: int) -> int:
+        """Where a part starts after one that ends at ``end``; between them there are zeros."""
+        start = end + -end % _ALIGNMENT
+        if any(self._data[end:start]):
+            raise ValueError("there is something between its parts")
+        return start
 
     @contextlib.contextmanager
     def _problems(self) -> Iterator[None]:
@@ -153,7 +188,7 @@ class Reader:
             raise PackageError(f"{self.path} is not a framejit package")
         if len(data) < _HEADER.size:
             raise self.damaged("the header is cut off")
-        _, version, signed, length, checksum, signature = _HEADER.unpack(data[: _HEADER.size])
+        _, version, signed, length, _, signature = _HEADER.unpack(data[: _HEADER.size])
         if version != FORMAT:
             raise PackageError(
                 f"the package {self.path} has format {version}; this framejit reads {FORMAT}"
@@ -161,9 +196,9 @@ class Reader:
         if length > _MANIFEST_LIMIT or _HEADER.size + length > len(data):
             raise self.damaged("the manifest is cut off")
         text = bytes(data[_HEADER.size : _HEADER.size + length])
-        if hashlib.sha256(text).digest() != checksum:
+        if _header(text, signed, signature) != data[: _HEADER.size]:
             raise self.damaged("the checksum of the manifest is wrong")
-        if signed not in (0, 1):
+        if signed != 1 and (signed or any(signature)):
             raise self.damaged("the header is wrong")
         if key is not None:
             if not signed:

@@ -68,9 +68,9 @@ def save(
 
     ``others`` are objects of an opened package that stay in it. Entries that no other process could
     use are left out with a warning that says why. Raises PackageError when nothing is left to be
-    saved or the file cannot be written.
+    saved, the file cannot be written, or one is there that was signed with another key.
     """
-    check_arguments(path, key)
+    path = check_arguments(path, key)
     out = _Output()
     rows = [out.member(member) for member in members]
     rows += [out.copied(reader, row) for reader, row in others]
@@ -170,8 +170,7 @@ class _Output:
 
 def opened(path: Path, key: bytes | None = None) -> Reader:
     """A package whose every checksum, and whose signature, is right. Raises PackageError."""
-    check_arguments(path, key)
-    reader = Reader(path, key)
+    reader = Reader(check_arguments(path, key), key)
     reader.verify()
     if type(reader.manifest.get("objects")) is not list:
         raise reader.damaged("its manifest lists no objects")
@@ -226,8 +225,7 @@ def _load(reader: Reader, row: Json, member: Member, skip_source_check: bool) ->
     if changed:
         _source_changed(reader.path, changed, skip_source_check)
     package = LoadedPackage(reader, row, home, function.__code__)
-    if not skip_source_check:
-        _check_state(package, member)
+    _check_state(package, member)
     compiler = root.compiler
     compiler.library = package
     compiler.hook_context.ask_always = True
@@ -235,12 +233,13 @@ def _load(reader: Reader, row: Json, member: Member, skip_source_check: bool) ->
         package.attach(compiled)
 
 
-def check_arguments(path: Path, key: bytes | None) -> None:
-    """Raises TypeError, which names the argument."""
-    messages.checked_path(path)
+def check_arguments(path: Path, key: bytes | None) -> str:
+    """The path as text. Raises TypeError, which names the argument."""
+    checked = messages.checked_path(path)
     if key is not None and (not isinstance(key, bytes) or not key):
         given = "empty" if key == b"" else f"a {type(key).__name__}"
         raise TypeError(f"key must be a secret of type bytes; it is {given} [FJ0210]")
+    return checked
 
 
 def _home(member: Member) -> Home:

@@ -69,8 +69,8 @@ class PackageFile:
                 self._rows.append((row, weakref.ref(mine[0][0]) if mine else None))
 
     def use_key(self, key: bytes | None) -> None:
-        """From now on the file is signed with ``key``, and read only if it is."""
-        if key != self.key:
+        """From now on the file is signed with ``key``, if one is given, and read only if it is."""
+        if key is not None and key != self.key:
             self.key, self._stamp = key, ()
 
     def add(self, root: Any, skip_source_check: bool = False) -> None:
@@ -132,9 +132,10 @@ _lock = threading.Lock()
 
 
 def package_file(path: Path, key: bytes | None = None) -> PackageFile:
-    """The file of that path. Raises TypeError for a bad argument."""
-    check_arguments(path, key)
-    absolute = os.path.abspath(os.fspath(path))
+    """The file of that path. Raises TypeError for a bad argument, PackageError for a folder."""
+    absolute = os.path.abspath(check_arguments(path, key))
+    if os.path.exists(absolute) and not os.path.isfile(absolute):
+        raise PackageError(f"{absolute} is not a regular file")
     with _lock:
         found = _files.get(absolute)
         if found is None:

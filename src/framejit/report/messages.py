@@ -184,10 +184,10 @@ def warn_package_entry(function: str, path: str, error: Exception) -> None:
 
 
 def checked_path(path: Any, name: str = "path") -> str:
-    """``path`` as text. Raises TypeError for what cannot be the path of a file."""
+    """``path`` as text, with ``~`` expanded. Raises TypeError for what cannot be a file's path."""
     if not isinstance(path, (str, os.PathLike)) or not str(path) or "\0" in str(path):
         raise TypeError(f"{name} must be the path of a file, not {path!r} [FJ0210]")
-    return str(os.fspath(path))
+    return os.path.expanduser(str(os.fspath(path)))
 
 
 def forget_warnings() -> None:
