@@ -118,19 +118,31 @@ class CompiledCallable(CompiledFrame):
     __wrapped__: types.FunctionType
     #: For a compiled module's call: the module.
     module: weakref.ref[torch.nn.Module] | None = None
+    #: The package of ``compile(package=...)`` or `packaged`.
+    file: Any = None
     #: For a compiled method: what it is bound to.
     receiver: Any = None
 
-    def save_package(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
+    def save_package(
+        self, path: str | os.PathLike[str] | None = None, *, key: bytes | None = None
+    ) -> None:
         """Write everything that is compiled by now into one file.
 
         Another process loads it with `load_package` and then neither traces nor compiles what is
         in it. The file appears complete or not at all. Parameters are not stored. With ``key`` the
-        file is signed (HMAC-SHA256). Raises exc.PackageError if there is nothing to be saved.
+        file is signed (HMAC-SHA256). Without ``path``, what is new goes into the file of
+        ``compile(package=...)`` or `packaged`, next to what it holds for other objects. Raises
+        exc.PackageError if there is nothing to be saved.
         """
         from framejit import package  # not needed by programs without packages
 
-        package.save(path, [self.member()], key)
+        if path is not None:
+            package.save(path, [self.member()], key)
+        elif self.file is not None:
+            self.file.use_key(key)
+            self.file.save_news()
+        else:
+            raise TypeError("path must be given where no package= is [FJ0210]")
 
     def load_package(
         self,
@@ -358,7 +370,9 @@ def _slots(cls: type) -> list[str]:
     return [name for name in names if name not in ("__dict__", "__weakref__")]
 
 
-def _save_module(self: Any, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
+def _save_module(
+    self: Any, path: str | os.PathLike[str] | None = None, *, key: bytes | None = None
+) -> None:
     call: Any = compiled_function_of(self)
     call.save_package(path, key=key)
 
@@ -375,7 +389,7 @@ def _load_module(
     return self
 
 
-_PACKAGE_METHODS = {
+_PACKAGE_METHODS: dict[str, Callable[..., Any]] = {
     "save_package": functools.update_wrapper(
         _save_module, CompiledCallable.save_package, ("__name__", "__doc__"), ()
     ),

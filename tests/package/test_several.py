@@ -1,6 +1,7 @@
 """Several compiled objects in one package; the profile in it."""
 
 import gc
+import os
 import warnings
 
 import pytest
@@ -10,7 +11,7 @@ from torch import nn
 import framejit
 from framejit.api import original
 from framejit.exc import NothingFits, PackageError
-from framejit.package import Reader
+from framejit.package import Reader, several
 from framejit.report import events
 from framejit.report.messages import FramejitWarning
 
@@ -224,3 +225,71 @@ def test_a_file_that_is_no_package_is_not_replaced(tmp_path):
     assert path.read_text() == "hello"
     one.save_package(path)  # who asks for it gets it
     assert names_in(path) == ["second"]
+
+
+def elsewhere(path, ready, go, *calls):
+    """Another process, which calls, waits for the others, and ends."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        several._files.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            made = {
+                one: framejit.compile(one, backend="eager", package=path, dynamic=False)
+                for one in (second, first)
+            }
+            for one, n in calls:
+                made[one](torch.ones(n))
+            os.write(ready, b".")
+            os.read(go, 1)
+            several._save_all()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def test_processes_that_end_at_once_keep_what_the_others_saved(tmp_path):
+    path = tmp_path / "shared"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        base = framejit.compile(second, backend="eager", package=path, dynamic=False)
+        base(X)
+        base.save_package()
+    ready, go = os.pipe(), os.pipe()
+    processes = [
+        elsewhere(path, ready[1], go[0], (second, 3), (second, 4), (second, 5)),
+        elsewhere(path, ready[1], go[0], (second, 3), (second, 4), (second, 6)),
+        elsewhere(path, ready[1], go[0], (second, 7), (first, 7)),
+    ]
+    for _ in processes:
+        os.read(ready[0], 1)
+    os.write(go[1], b"...")
+    for one in processes:
+        assert os.waitpid(one, 0)[1] == 0
+    assert sorted(names_in(path)) == ["first", "second"]
+    rows = {row["object"]["name"]: row for row in Reader(path).manifest["objects"]}
+    counts = {f["name"]: len(f["entries"]) for r in rows.values() for f in r["frames"]}
+    assert set(counts.values()) == {5, 1} and counts["first"] == 1  # sizes 3 to 7, none twice
+    loaded = framejit.load_package(path, second, backend="eager", dynamic=False)
+    assert captured_in(lambda: [loaded(torch.ones(n)) for n in range(3, 8)]) == []
+    base(torch.ones(8))  # this process has seen nothing of all that
+    base.save_package()
+    loaded = framejit.load_package(path, second, backend="eager", dynamic=False)
+    assert captured_in(lambda: [loaded(torch.ones(n)) for n in range(3, 9)]) == []
+    assert sorted(names_in(path)) == ["first", "second"]
+
+
+def test_a_file_that_was_replaced_gets_back_what_only_this_process_knows(tmp_path):
+    path = tmp_path / "several"
+    in_block(path)
+    gc.collect()
+    with framejit.packaged(path):
+        one = framejit.compile(second, backend="eager")
+        one(X.double())
+        one.save_package(path)
+        assert names_in(path) == ["second"]
+        one(X.int())
+    assert sorted(names_in(path)) == ["Linear", "Linear", "first", "second"]

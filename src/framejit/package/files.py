@@ -111,6 +111,7 @@ class _Output:
         varied = profile.Profile()
         if loaded is not None:
             varied.merge(loaded.profile)
+        held = loaded.held() if loaded is not None else ()
         for compiled in compiler.frames():
             target = compiled.target
             frame_row: dict[str, Any] = {
@@ -124,6 +125,9 @@ class _Output:
                 varied.add(compiled.profile_key, facts)
             for entry in compiled.entries:
                 origin = compiled.origins.get(id(entry))
+                plan = compiled.plans.get(id(entry)) if held else None
+                if plan is not None and (frame_row["key"], tuple(plan.describe())) in held:
+                    continue
                 try:
                     if not isinstance(origin, WaitingEntry):
                         made = encode_entry(compiled, entry, str(self.count), home, codes)
@@ -195,16 +199,21 @@ def rows_for(reader: Reader, member: Member) -> list[Json]:
 
 
 def load(
-    reader: Reader, rows: Iterable[Json], member: Member, skip_source_check: bool = False
+    reader: Reader,
+    rows: Iterable[Json],
+    member: Member,
+    skip_source_check: bool = False,
+    joining: bool = False,
 ) -> Json:
     """Let ``member`` use the entries of the first of ``rows`` that fits; the answer is that one.
 
-    Raises PackageError; then nothing has changed.
+    ``joining``: what the member has and those entries have, too, is saved once. Raises
+    PackageError; then nothing has changed.
     """
     refusal: PackageError | None = None
     for row in rows:
         try:
-            _load(reader, row, member, skip_source_check)
+            _load(reader, row, member, skip_source_check, joining)
         except PackageError as error:
             refusal = refusal or error
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -215,7 +224,9 @@ def load(
     raise refusal
 
 
-def _load(reader: Reader, row: Json, member: Member, skip_source_check: bool) -> None:
+def _load(
+    reader: Reader, row: Json, member: Member, skip_source_check: bool, joining: bool
+) -> None:
     root, function = member.root, member.function
     check_environment(reader.path, reader.manifest["environment"], row["devices"])
     check_signature(reader.path, row["object"], member.identity)
@@ -224,7 +235,7 @@ def _load(reader: Reader, row: Json, member: Member, skip_source_check: bool) ->
     changed = changed_sources(row, function, home)
     if changed:
         _source_changed(reader.path, changed, skip_source_check)
-    package = LoadedPackage(reader, row, home, function.__code__)
+    package = LoadedPackage(reader, row, home, function.__code__, joining)
     _check_state(package, member)
     compiler = root.compiler
     compiler.library = package

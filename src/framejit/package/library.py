@@ -49,8 +49,12 @@ def frame_key(target: Target, home: Home) -> str:
 class LoadedPackage:
     """The saved entries of one compiled object."""
 
-    def __init__(self, reader: Reader, row: Json, home: Home, root: types.CodeType) -> None:
+    def __init__(
+        self, reader: Reader, row: Json, home: Home, root: types.CodeType, joining: bool = False
+    ) -> None:
         self.reader = reader
+        #: Others have saved this file since entries were compiled here: some may be the same.
+        self.joining = joining
         self.row = row
         self.home = home
         self.profile = Profile.of(row["profile"])
@@ -127,6 +131,12 @@ class LoadedPackage:
         for key, entries in self.frames.items():
             for entry in attached.get(key, entries):
                 yield key, rows[key], entry
+
+    def held(self) -> set[tuple[str, tuple[str, ...]]]:
+        """Frames and guards of entries of other processes that need not be saved a second time."""
+        if not self.joining:
+            return set()
+        return {(key, tuple(waiting.row["guards"])) for key, _, waiting in self.unused()}
 
     def codes(self) -> Codes:
         """A table that goes on where this package's ends."""

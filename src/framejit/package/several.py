@@ -8,10 +8,11 @@ ends. There is one `PackageFile` per path and process. Next room: callables.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 from framejit.exc import PackageError
 from framejit.package.container import Reader, is_foreign
@@ -19,6 +20,22 @@ from framejit.package.data import Json
 from framejit.package.files import Path, check_arguments, load, opened, save
 from framejit.package.identity import check_environment, is_made_for
 from framejit.report import messages
+from framejit.shapes.profile import locked
+
+
+class _Place(NamedTuple):
+    """What a file holds for one object, and who has it."""
+
+    reader: Reader
+    row: Json
+    owner: weakref.ref[Any] | None
+
+    @property
+    def is_free(self) -> bool:
+        return self.owner is None or self.owner() is None
+
+    def is_for(self, identity: Json) -> bool:
+        return is_made_for(self.row["object"], identity)
 
 
 class PackageFile:
@@ -30,9 +47,8 @@ class PackageFile:
         self.lock = threading.RLock()
         #: Compiled objects, each with the number of its entries that the file holds.
         self._members: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._reader: Reader | None = None
-        #: What the file holds, and who has it.
-        self._rows: list[tuple[Json, weakref.ref[Any] | None]] = []
+        #: What the file holds.
+        self._places: list[_Place] = []
         #: Which file that is: somebody may have put another one in its place.
         self._stamp: tuple[int, ...] = ()
 
@@ -47,7 +63,7 @@ class PackageFile:
             stamp = ()
         if stamp == self._stamp:
             return
-        self._reader, self._rows, self._stamp = None, [], stamp
+        self._places, self._stamp = [], stamp
         if not stamp:
             return
         try:
@@ -60,13 +76,13 @@ class PackageFile:
         except (KeyError, TypeError) as error:
             messages.warn_package_refused(f"the manifest of {self.path} is not right ({error})")
         else:
-            self._reader = reader
             alive = [(root, root.member().identity) for root in self._members]
             for row in rows:
                 mine = [pair for pair in alive if is_made_for(row["object"], pair[1])]
                 if mine:
                     alive.remove(mine[0])
-                self._rows.append((row, weakref.ref(mine[0][0]) if mine else None))
+                owner = weakref.ref(mine[0][0]) if mine else None
+                self._places.append(_Place(reader, row, owner))
 
     def use_key(self, key: bytes | None) -> None:
         """From now on the file is signed with ``key``, if one is given, and read only if it is."""
@@ -80,51 +96,81 @@ class PackageFile:
         with self.lock:
             self._refresh()
             self._members[root] = 0
-            member = root.member()
-            now = member.identity
-            places = [place for place in self._rows if is_made_for(place[0]["object"], now)]
-            if self._reader is None or not places:
+            root.file = self
+            identity = root.member().identity
+            places = [place for place in self._places if place.is_for(identity)]
+            if not places:
                 return
-            places.sort(key=lambda place: not _is_free(place[1]))
+            places.sort(key=lambda place: not place.is_free)
             try:
-                taken = load(self._reader, [row for row, _ in places], member, skip_source_check)
+                self._give(root, places, skip_source_check)
             except PackageError as error:
                 messages.warn_package_refused(str(error))
-                gone = {id(row) for row, owner in places if _is_free(owner)}  # of use to nobody
-                self._rows = [place for place in self._rows if id(place[0]) not in gone]
-                return
-            self._rows = [
-                (row, weakref.ref(root) if row is taken and _is_free(owner) else owner)
-                for row, owner in self._rows
-            ]
+                gone = {id(place.row) for place in places if place.is_free}  # of use to nobody
+                self._places = [place for place in self._places if id(place.row) not in gone]
+
+    def _give(
+        self, root: Any, places: list[_Place], skip_source_check: bool, joining: bool = False
+    ) -> None:
+        rows = [place.row for place in places]
+        taken = load(places[0].reader, rows, root.member(), skip_source_check, joining)
+        self._places = [
+            place._replace(owner=weakref.ref(root)) if place.row is taken and place.is_free
+            else place
+            for place in self._places
+        ]  # fmt: skip
 
     def save_news(self) -> None:
-        """Write the file if there is anything that it does not hold. Raises PackageError."""
+        """Write the file if there is anything that it does not hold; what other processes have put
+        there meanwhile stays. Raises PackageError.
+        """
         with self.lock:
             counts = {root: root.compiler.compiled_anew for root in self._members}
             if all(count <= self._members[root] for root, count in counts.items()):
                 return
-            # Those that only have what another one has, too, would make the file grow.
-            owners = {id(owner()) for _, owner in self._rows if owner is not None}
-            written = {
-                id(root): root.member()
-                for root, count in counts.items()
-                if count or (id(root) in owners and root.compiler.library is not None)
-            }
-            others = [
-                (self._reader, row)
-                for row, owner in self._rows
-                if self._reader is not None and (owner is None or id(owner()) not in written)
-            ]
-            if is_foreign(self.path):
-                raise PackageError(f"{self.path} is not a framejit package: it is not replaced")
-            save(self.path, written.values(), self.key, others)
-            self._refresh()
-            self._members.update(counts)
+            try:
+                os.makedirs(os.path.dirname(self.path), exist_ok=True)
+                with locked(self.path):
+                    self._save(counts)
+            except OSError as error:
+                why = error.strerror or error
+                raise PackageError(f"{self.path} cannot be written: {why}") from error
 
+    def _save(self, counts: dict[Any, int]) -> None:
+        known, stamp = self._places, self._stamp
+        self._refresh()
+        if self._stamp != stamp:
+            self._join(known, list(counts))
+        # Those that only have what another one has, too, would make the file grow.
+        owners = {id(place.owner()) for place in self._places if place.owner is not None}
+        written = {
+            id(root): root.member()
+            for root, count in counts.items()
+            if count or (id(root) in owners and root.compiler.library is not None)
+        }
+        others = [
+            (place.reader, place.row)
+            for place in self._places
+            if place.owner is None or id(place.owner()) not in written
+        ]
+        if is_foreign(self.path):
+            raise PackageError(f"{self.path} is not a framejit package: it is not replaced")
+        save(self.path, written.values(), self.key, others)
+        self._refresh()
+        self._members.update(counts)
 
-def _is_free(owner: weakref.ref[Any] | None) -> bool:
-    return owner is None or owner() is None
+    def _join(self, known: list[_Place], roots: list[Any]) -> None:
+        """Somebody has put another file there: the compiled objects get what it holds for them;
+        objects that only the old one held stay."""
+        self._places = [place._replace(owner=None) for place in self._places]
+        for root in roots:
+            identity = root.member().identity
+            free = [place for place in self._places if place.is_free and place.is_for(identity)]
+            if free:
+                with contextlib.suppress(PackageError):  # made for another object of that name
+                    self._give(root, free, False, joining=True)
+        here = [place.row["object"] for place in self._places]
+        self._places += [place for place in known if not any(map(place.is_for, here))]
 
 
 _files: dict[str, PackageFile] = {}

@@ -224,7 +224,7 @@ def load_profile(path: str | os.PathLike[str]) -> None:
 def merge_into(path: str, profile: Profile) -> None:
     """Add ``profile`` to the file at ``path``."""
     path = os.path.abspath(path)
-    with _locked(path):
+    with locked(path):
         merged = _load(path, missing_is_fine=True) or Profile()
         if not merged.merge(profile) and os.path.exists(path):
             return
@@ -244,7 +244,7 @@ def merge_into(path: str, profile: Profile) -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: str) -> Iterator[None]:
+def locked(path: str) -> Iterator[None]:
     """One writer at a time, among all processes; a lock of a dead process is free."""
     try:
         import fcntl  # not on every platform
