@@ -20,7 +20,6 @@ from typing import Any
 import torch
 
 from framejit.native import CompiledFunction
-from framejit.peer import is_machinery
 from framejit.regions import disabled_function
 from framejit.report import messages
 from framejit.settings import Settings
@@ -224,9 +223,6 @@ def compile_function(function: types.FunctionType, settings: Settings) -> Compil
     assert isinstance(compiled, CompiledCallable)
     functools.update_wrapper(compiled, function)
     compiled.settings = settings
-    if is_machinery(function):
-        compiled.skip("FJ0303", "it was made by torch.compile, which compiles what is inside")
-        compiled.context = None
     return compiled
 
 
@@ -262,7 +258,11 @@ def _python_function(target: Callable[..., Any]) -> types.FunctionType:
         return target(*args, **kwargs)
 
     functools.update_wrapper(call, target)
-    assert isinstance(call, types.FunctionType)
+    name = str(getattr(target, "__name__", type(target).__name__))
+    module = getattr(target, "__module__", None) or type(target).__module__
+    call.__code__ = call.__code__.replace(  # what reports name as its place
+        co_filename=f"<{module}.{name}>", co_name=name, co_qualname=name, co_firstlineno=1
+    )
     return call
 
 

@@ -8,6 +8,7 @@ functions and continuations, events for reports. One `Compiler` per ``compile()`
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 import time
 import types
@@ -57,8 +58,6 @@ REFUTED_LIMIT = 2
 #: Methods that run around every single operation, of modes and of tensor subclasses.
 _SEES_OPERATIONS = ("__torch_function__", "__torch_dispatch__")
 POLYFILLS = "framejit.values.polyfills"
-#: Why frames that the hook has seen run as plain Python.
-NO_OPERATION = "it runs no PyTorch operation"
 
 
 class Origin(NamedTuple):
@@ -68,6 +67,8 @@ class Origin(NamedTuple):
     executed: dict[types.CodeType, str]
     text: str = ""  # of the generated function
     lines: dict[str, set[int]] = {}  # that were captured, if somebody wanted to know
+    operations: int = 0
+    broke: events.GraphBreak | None = None
 
 
 class Break(NamedTuple):
@@ -111,7 +112,7 @@ class CompiledFrame(native.CompiledFunction):
     #: Continuations of this one and of a caller, by caller.
     joined: dict[Caller, CompiledFrame]
     #: Why it runs as plain Python, if it does.
-    skipped: str
+    skipped: events.FrameSkipped | events.RecompileLimit | None
     #: What varied from call to call, and its name in profiles.
     policy: Policy
     profile_key: str
@@ -131,9 +132,27 @@ class CompiledFrame(native.CompiledFunction):
         self.origins = {}
         self.hooked = hooked
         self.joined = {}
-        self.skipped = ""
         self.plain = None
         self.refuted = 0
+        self.consider()
+
+    def consider(self) -> None:
+        """Nothing is compiled yet: is there a reason to leave it alone?"""
+        self.run_only = self.ask_always = False
+        self.skipped = None
+        function = self.function
+        if function is None:
+            return
+        mark = directives.mark_of(function)
+        if decode(function.__code__).is_generator:
+            self.skip("FJ0301", "generators and coroutines run as plain Python")
+        elif is_machinery(function):
+            self.skip("FJ0303", "it was made by torch.compile, which compiles what is inside")
+            self.context = None
+        elif mark in ("disable", "skip"):
+            code = getattr(inspect.unwrap(function), "__code__", None)  # none: written in C
+            place = ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
+            self.skip("FJ0306", f"it is marked with framejit.{mark}, or the like", place)
 
     def forget(self) -> None:
         """Nothing was seen to vary yet."""
@@ -157,20 +176,48 @@ class CompiledFrame(native.CompiledFunction):
         self.forget()
         self.plans.clear()
         self.origins.clear()
-        if decode(function.__code__).is_generator:
-            self.skip("FJ0301", "generators and coroutines run as plain Python")
+        self.consider()
 
-    def skip(self, identifier: str, reason: str) -> None:
-        """Run as plain Python from now on."""
-        target = self.target
-        self.run_only = True
-        self.skipped = reason
-        events.emit(
-            events.FrameSkipped(
-                name=target.name, filename=target.code.co_filename, line=target.line, reason=reason,
-                identifier=identifier,
-            )
+    def left(self, identifier: str, reason: str) -> None:
+        """A call runs as plain Python: whoever follows what happens wants to know."""
+        if events.followed():
+            place = self.target.code.co_filename, self.target.line
+            if self.skipped is not None:
+                place = self.skipped.filename, self.skipped.line
+            events.emit(
+                events.CallSkipped(
+                    name=self.target.name, filename=place[0], line=place[1], reason=reason,
+                    identifier=identifier,
+                )
+            )  # fmt: skip
+
+    def failures(self, slots: tuple[Any, ...]) -> list[Any]:
+        """Why the entries do not fit a call; last: the one that fits best."""
+        found = [
+            plan.failure(entry.tree, slots)
+            for entry in self.entries
+            if (plan := self.plans.get(id(entry))) is not None
+        ]
+        return sorted(found, key=lambda failure: failure.checked)
+
+    def described(self, entry: native.Entry) -> events.EntryAdded:
+        """An entry for reports."""
+        target, origin = self.target, self.origins.get(id(entry))
+        operations = 0 if origin is None else origin.operations
+        return events.EntryAdded(
+            name=target.name, filename=target.code.co_filename, line=target.line,
+            operations=operations, detail=_detail(self, id(entry)),
         )  # fmt: skip
+
+    def skip(self, identifier: str, reason: str, place: tuple[str, int] | None = None) -> None:
+        """Run as plain Python from now on. ``place``: the user's, if it is not the code's."""
+        self.run_only = True
+        filename, line = place or (self.target.code.co_filename, self.target.line)
+        self.skipped = events.FrameSkipped(
+            name=self.target.name, filename=filename, line=line, reason=reason,
+            identifier=identifier,
+        )  # fmt: skip
+        events.emit(self.skipped)
 
 
 class Compiler:
@@ -208,11 +255,10 @@ class Compiler:
     ) -> CompiledFrame:  # fmt: skip
         """The dispatch object that stands for ``function``."""
         compiled = kind(function, _miss, context=self.hook_context)
+        label = function.__qualname__  # that of what it wraps, if it wraps something
         compiled.setup(
-            self, Target(function.__code__, function.__globals__, None), hooked
+            self, Target(function.__code__, function.__globals__, None, label=label), hooked
         )
-        if decode(function.__code__).is_generator:
-            compiled.skip("FJ0301", "generators and coroutines run as plain Python")
         self._frames.append(compiled)
         if self.library is not None:
             self.library.attach(compiled)
@@ -226,7 +272,7 @@ class Compiler:
             frame.origins.clear()
             frame.joined.clear()
             frame.forget()
-            frame.run_only = frame.ask_always = False
+            frame.consider()
         self._continuations.clear()
         self.library = None
         self.hook_context.ask_always = False
@@ -425,8 +471,10 @@ class Compiler:
 
         return deoptimise
 
-    def _check_break(self, target: Target, broken: Broken) -> None:
-        """A break was met: an error under ``fullgraph``, an event otherwise."""
+    def _check_break(
+        self, target: Target, broken: Broken, met: list[events.GraphBreak]
+    ) -> None:
+        """A break was met: an error under ``fullgraph``, an event, also in ``met``, otherwise."""
         frame = _blamed(broken)
         filename, line = frame.line
         if self.fullgraph:
@@ -446,19 +494,23 @@ class Compiler:
                 )
             )  # fmt: skip
             return
-        events.emit(
-            events.GraphBreak(
-                name=target.name, filename=filename, line=line, reason=broken.reason,
-                identifier=broken.identifier, hint=broken.hint,
-                code=messages.source_line(filename, line),
-            )
+        event = events.GraphBreak(
+            name=target.name, filename=filename, line=line, reason=broken.reason,
+            identifier=broken.identifier, hint=broken.hint,
+            code=messages.source_line(filename, line),
         )  # fmt: skip
+        met.append(event)
+        events.emit(event)
 
     # -- misses ------------------------------------------------------------------------------------
 
     def compile_entry(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
         """Capture this call and add an entry for it; None when it has to run as plain Python."""
-        if runs_foreign_code() or builtins_are_replaced():
+        if runs_foreign_code():
+            compiled.left("FJ0306", "a mode or transform that sees every operation is active")
+            return None
+        if builtins_are_replaced():
+            compiled.left("FJ0306", "a builtin function is replaced, say by mock.patch")
             return None
         target = compiled.target
         filename, line = target.code.co_filename, target.line
@@ -466,25 +518,19 @@ class Compiler:
             raise self._goes_on  # the operation was expected to raise the user's own error
         entries = compiled.entries
         if entries:
-            failures = [
-                plan.failure(entry.tree, slots)
-                for entry in entries
-                if (plan := compiled.plans.get(id(entry))) is not None
-            ]
-            failures.sort(key=lambda failure: failure.checked)  # last: the entry that fits best
+            failures = compiled.failures(slots)
             reasons = tuple([failure.sentence for failure in failures])
             if len(entries) >= config.recompile_limit:
                 reason = reasons[-1] if reasons else ""
-                events.emit(
-                    events.RecompileLimit(
-                        name=target.name, filename=filename, line=line,
-                        limit=config.recompile_limit, reason=reason,
-                    )
+                compiled.skipped = events.RecompileLimit(
+                    name=target.name, filename=filename, line=line,
+                    limit=config.recompile_limit, reason=reason,
                 )  # fmt: skip
+                compiled.run_only = True
+                events.emit(compiled.skipped)
                 messages.warn_recompile_limit(
                     target.name, filename, line, config.recompile_limit, reason
                 )
-                compiled.run_only = True
                 return None
             events.emit(
                 events.Recompile(
@@ -496,6 +542,7 @@ class Compiler:
         events.emit(events.CaptureStart(name=target.name, filename=filename, line=line))
         started = time.perf_counter()
         compiled.remember()
+        met: list[events.GraphBreak] = []
         try:
             made = capture(
                 target,
@@ -504,7 +551,7 @@ class Compiler:
                     self._backend_for(target),
                     self._break_function,
                     self.answer,
-                    lambda broken: self._check_break(target, broken),
+                    lambda broken: self._check_break(target, broken, met),
                     functools.partial(self.deoptimise, compiled),
                     compiled.refuted < REFUTED_LIMIT,
                 ),
@@ -515,20 +562,24 @@ class Compiler:
             raise
         except RecursionError:  # the stack is nearly full: the user's code may still fit
             events.emit(self._end(target, "failed", started, 0))
+            compiled.left("FJ0306", "the stack is nearly full (RecursionError)")
             return None
         except Exception as error:
             return self._internal_error(compiled, error, started)
         events.emit(self._end(target, "compiled", started, made.steps, made.backend_seconds))
         profile.learn(compiled.profile_key, compiled.policy.seen)
         if compiled.hooked and not isinstance(made.outcome, Broken) and not made.operations:
-            compiled.skip("FJ0302", NO_OPERATION)
+            compiled.skip("FJ0302", "it runs no PyTorch operation")
             return None
-        problem = self._add_entry(compiled, made, slots)
+        problem = self._add_entry(compiled, made, slots, met[-1] if met else None)
         if isinstance(problem, InternalError):
             return self._internal_error(compiled, problem, started)
         return problem
 
-    def _add_entry(self, compiled: CompiledFrame, made: Capture, slots: tuple[Any, ...]) -> Any:
+    def _add_entry(
+        self, compiled: CompiledFrame, made: Capture, slots: tuple[Any, ...],
+        broke: events.GraphBreak | None,
+    ) -> Any:  # fmt: skip
         target = compiled.target
         tree = native.GuardTree(made.plan.nodes, made.state, made.plan.program)
         if tree.check(slots) is None:  # it would never be used: a bug, not a recompile
@@ -541,15 +592,10 @@ class Compiler:
         made.plan.settle()
         compiled.plans[id(entry)] = made.plan
         compiled.origins[id(entry)] = Origin(
-            made.call, made.executed, made.generated.text, made.lines
+            made.call, made.executed, made.generated.text, made.lines, made.operations, broke
         )
         compiled.add_entry(entry)
-        events.emit(
-            events.EntryAdded(
-                name=target.name, filename=target.code.co_filename, line=target.line,
-                operations=made.operations, detail=_detail(compiled, id(entry)),
-            )
-        )  # fmt: skip
+        events.emit(compiled.described(entry))
         return entry
 
     def compile_again(
@@ -674,11 +720,7 @@ def _blamed(broken: Broken) -> Frame:
 
 def _nothing_fits(compiled: Any, slots: tuple[Any, ...]) -> NothingFits:
     """The error for a call under ``run(strict=True)``."""
-    reasons = [
-        plan.failure(entry.tree, slots).sentence
-        for entry in compiled.entries
-        if (plan := compiled.plans.get(id(entry))) is not None
-    ]
+    reasons = [failure.sentence for failure in compiled.failures(slots)]
     library = compiled.compiler.library
     if library is not None:
         reasons += library.explain(compiled, slots)
@@ -689,9 +731,20 @@ def _nothing_fits(compiled: Any, slots: tuple[Any, ...]) -> NothingFits:
     )
 
 
+def _why_nothing_new(compiled: Any, slots: tuple[Any, ...]) -> tuple[str, str]:
+    """Identifier and reason: nothing more is captured of this frame, or anywhere."""
+    if isinstance(compiled.skipped, events.RecompileLimit):
+        best = [failure.sentence for failure in compiled.failures(slots)][-1:]
+        return "FJ0305", compiled.skipped.sentence(*best)
+    if compiled.skipped is not None:
+        return compiled.skipped.identifier, compiled.skipped.reason
+    return "FJ0306", "nothing new is compiled inside framejit.run(), and nothing compiled fits"
+
+
 def _miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
     """Called by the native dispatch, once per call that fits no entry."""
     if config.disable:
+        compiled.left("FJ0306", "framejit.config.disable is on")
         return None
     # Called from inside torch.compile: its frame hook must not see the capture's own frames.
     other_hook = set_eval_frame(None)
@@ -711,9 +764,11 @@ def _miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
                 if entry is not None:
                     return entry
             if compiled.run_only or native.is_run_only():
-                if native.is_run_only() == 2 and not compiled.skipped:
+                full = isinstance(compiled.skipped, events.RecompileLimit)
+                if native.is_run_only() == 2 and (full or compiled.skipped is None):
                     raise _nothing_fits(compiled, slots)
-                return None  # asked for the library only
+                compiled.left(*_why_nothing_new(compiled, slots))
+                return None  # asked for the library, or by `explain`
             return compiled.compiler.compile_entry(compiled, slots)
     finally:
         set_eval_frame(other_hook)

@@ -1,7 +1,9 @@
 """Options, read from the environment once and patchable at run time.
 
-In: environment variables ``FRAMEJIT_*``. Out: plain module attributes, and `patch`, which works as
-a context manager and as a decorator. Unknown names are errors. Imports nothing of framejit.
+In: environment variables. ``FRAMEJIT_RECOMPILE_LIMIT=64`` sets `recompile_limit`, and so on for
+every option; options that are True or False take 1, true, yes, on or 0, false, no, off. Out: plain
+module attributes, and `patch`, which works as a context manager and as a decorator. Unknown names
+are errors; in the environment they are warnings. Next room: exc.
 """
 
 from __future__ import annotations
@@ -14,24 +16,26 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from framejit.exc import FramejitWarning
+
 #: What `logs` may name.
 LOGS = ("graph", "bytecode", "code", "guards", "breaks", "recompiles", "times")
 
 #: Print the graph, the original bytecode, the replacing code and the guards of every capture.
-debug: bool = os.environ.get("FRAMEJIT_DEBUG", "") not in ("", "0")
+debug: bool = False
 #: Which logs are on, without `debug`: a set out of `LOGS`, or names separated by commas, or "all".
 logs: frozenset[str] = frozenset()
 #: A folder for the generated functions, so that debuggers step through them; "" for none. When a
 #: debugger is attached, they are written to the system's folder for temporary files without it.
-code_folder: str = os.environ.get("FRAMEJIT_CODE_FOLDER", "")
+code_folder: str = ""
 #: Show a line in the terminal while a compilation takes longer than two seconds.
-progress: bool = os.environ.get("FRAMEJIT_PROGRESS", "1") not in ("", "0")
+progress: bool = True
 #: Raise bugs of framejit instead of running the frame as plain Python with one warning.
-raise_internal_errors: bool = os.environ.get("FRAMEJIT_RAISE_INTERNAL_ERRORS", "") not in ("", "0")
+raise_internal_errors: bool = False
 #: How many entries one compiled frame may hold before other inputs run as plain Python.
 recompile_limit: int = 16
 #: Capture nothing at all: every compiled object runs its original function.
-disable: bool = os.environ.get("FRAMEJIT_DISABLE", "") not in ("", "0")
+disable: bool = False
 #: How many instructions one capture may execute symbolically before it stops with a graph break.
 step_limit: int = 20_000_000
 #: How deep calls are inlined before a graph break.
@@ -41,11 +45,11 @@ capture_scalar_outputs: bool = False
 #: Capture operations whose result's size depends on data (``nonzero``, boolean masks, ``unique``).
 capture_dynamic_output_shape_ops: bool = False
 #: A file that remembers which sizes and numbers varied, for the next process; "" for none.
-profile: str = os.environ.get("FRAMEJIT_PROFILE", "")
+profile: str = ""
 #: The file of the fastest backends that ``backend="autotuned"`` reads; "": one in the user's cache.
-winners: str = os.environ.get("FRAMEJIT_WINNERS", "")
+winners: str = ""
 #: Longer messages: every frame between the compiled function and a graph break, also of libraries.
-verbose: bool = os.environ.get("FRAMEJIT_VERBOSE", "") not in ("", "0")
+verbose: bool = False
 
 _TYPES: dict[str, type] = {
     name: type(value)
@@ -83,7 +87,7 @@ def checked(name: str, value: Any) -> Any:
     if kind is frozenset:
         return _log_names(name, value)
     if type(value) is not kind:
-        wanted = {bool: "True or False", int: "an int"}.get(kind, f"a {kind.__name__}")
+        wanted = {bool: "True or False", int: "an integer"}.get(kind, f"a {kind.__name__}")
         raise TypeError(f"framejit.config.{name} must be {wanted}, not {value!r} [FJ0211]")
     if kind is int and value < 1:
         raise ValueError(f"framejit.config.{name} must be at least 1, not {value} [FJ0211]")
@@ -118,7 +122,42 @@ class _ConfigModule(types.ModuleType):
 
 sys.modules[__name__].__class__ = _ConfigModule
 
-try:
-    logs = _log_names("logs", os.environ.get("FRAMEJIT_LOGS", ""))
-except ValueError as _error:
-    warnings.warn(f"FRAMEJIT_LOGS is ignored: {_error}", stacklevel=2)
+
+# -- the environment -------------------------------------------------------------------------------
+
+_PREFIX = "FRAMEJIT_"
+_WORDS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
+    ("", "0", "false", "no", "off"), False
+)
+
+
+def _read_environment() -> None:
+    for variable, text in sorted(os.environ.items()):
+        if not variable.startswith(_PREFIX):
+            continue
+        name = variable.removeprefix(_PREFIX).lower()
+        if name.upper() == variable.removeprefix(_PREFIX) and name in _TYPES:
+            try:
+                globals()[name] = checked(name, _parsed(_TYPES[name], text))
+                continue
+            except (TypeError, ValueError) as error:
+                reason = str(error).replace(f"framejit.config.{name}", "it")
+        else:
+            from difflib import get_close_matches  # seldom needed
+
+            known = [_PREFIX + option.upper() for option in _TYPES]
+            near = get_close_matches(variable.upper(), known, 1, 0.0)[0]
+            reason = f"there is no such option; the closest is {near} [FJ0211]"
+        warnings.warn(f"{variable}={text} is ignored: {reason}", FramejitWarning, stacklevel=4)
+
+
+def _parsed(kind: type, text: str) -> Any:
+    if kind is bool and text.strip().lower() in _WORDS:
+        return _WORDS[text.strip().lower()]
+    if kind is int:
+        with contextlib.suppress(ValueError):
+            return int(text)
+    return text
+
+
+_read_environment()

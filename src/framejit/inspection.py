@@ -18,6 +18,7 @@ import torch
 
 from framejit.callables import CompiledFrame, compile_callable
 from framejit.guards.plan import Guard
+from framejit.native import set_dispatch_enabled
 from framejit.report import events
 from framejit.report.explanation import Explanation
 from framejit.settings import Backend, Settings
@@ -83,7 +84,8 @@ def compiled_frame(compiled: Any) -> CompiledFrame | None:
 class Explainer:
     """What `explain` returns: call it as the function itself; the answer says what happened.
 
-    ``compiled`` is the compiled function, so further calls use what earlier ones compiled.
+    ``compiled`` is the compiled function, so further calls use what earlier ones compiled: that is
+    in the answer, too, with ``reused`` set.
     """
 
     def __init__(self, compiled: Any) -> None:
@@ -91,10 +93,48 @@ class Explainer:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
         explanation, before = Explanation(), _memory()
-        with following(explanation, everywhere=False):
+        frame = compiled_frame(self.compiled)
+        frames = [] if frame is None else frame.compiler.frames()
+        hits = [(one, entry, entry.hits) for one in frames for entry in one.entries]
+        with following(explanation, everywhere=False), _asked(frames):
             explanation.result = self.compiled(*args, **kwargs)
+        for one, entry, known in hits:
+            origin = one.origins.get(id(entry))
+            if entry.hits > known and origin is not None:
+                explanation.add(one.described(entry), reused=True)
+                if origin.broke is not None:
+                    explanation.add(origin.broke)
+        if frame is not None and not (explanation.entries or explanation.skips):
+            explanation.add(_why_nothing(frame))
         explanation.memory = max(_memory() - before, 0)
         return explanation
+
+
+@contextlib.contextmanager
+def _asked(frames: list[CompiledFrame]) -> Iterator[None]:
+    """In this block frames say why they capture nothing more."""
+    silent = [frame for frame in frames if not frame.ask_always]
+    for frame in silent:
+        frame.ask_always = True
+    try:
+        yield
+    finally:
+        for frame in silent:
+            frame.ask_always = False
+
+
+def _why_nothing(frame: CompiledFrame) -> events.Event:
+    """A call of ``frame`` has told nothing at all."""
+    enabled = set_dispatch_enabled(True)
+    set_dispatch_enabled(enabled)
+    reason = "the call ended before its frame began"
+    if not enabled:
+        reason = "nothing compiled is used inside framejit.disable()"
+    target = frame.target
+    return events.CallSkipped(
+        name=target.name, filename=target.code.co_filename, line=target.line, reason=reason,
+        identifier="FJ0306",
+    )  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -119,10 +159,11 @@ def explain(model: Any, *, backend: str | Backend = "eager", **settings: Any) ->
     """Say what becomes of a call, in its own thread: ``print(framejit.explain(f)(x))``.
 
     The answer of the call is an `Explanation`: graphs, breaks with reason, line and remedy, guards,
-    recompiles, times; it prints well in terminals and notebooks, and ``to_html(path)`` writes a
-    page. ``model`` is a function or module, which is compiled with ``backend`` and further
-    ``settings`` of `compile`, or something compiled already, which is called as it is. Errors of
-    the call pass through.
+    recompiles, times, and why there is no graph where there is none; it prints well in terminals
+    and notebooks, and ``to_html(path)`` writes a page. ``model`` is a function or module, which is compiled with ``backend`` and further
+    ``settings`` of `compile`, or something compiled already, which is called as it is: graphs that
+    an earlier call has compiled, and this one uses, are in the answer, with ``reused`` set. Errors
+    of the call pass through.
     """
     if compiled_frame(model) is not None:
         return Explainer(model)

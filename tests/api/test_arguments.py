@@ -1,6 +1,8 @@
 """Bad arguments give one clear error each, which names the argument."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 
@@ -219,15 +221,48 @@ def test_config_values_are_checked():
     assert config.recompile_limit != 3
 
 
-def test_log_names_in_the_environment():
-    code = "import framejit; print(sorted(framejit.config.logs))"
-    outputs = []
-    for names in ("GRAPH,code", "grahp"):
-        environment = {**os.environ, "FRAMEJIT_LOGS": names}
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        outputs.append((done.stdout.strip(), "grahp" in done.stderr))
-    assert outputs == [("['code', 'graph']", False), ("[]", True)]
+def with_environment(**settings):
+    """What `framejit.config` holds in a process with these variables, and the warnings."""
+    code = (
+        "import json, framejit; config = framejit.config;"
+        "print(json.dumps({name: getattr(config, name) for name in config._TYPES}, default=sorted))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | settings, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout), re.findall("FramejitWarning: (.*)", done.stderr)
+
+
+def test_every_option_can_be_set_in_the_environment():
+    config = framejit.config
+    values = {bool: "no", int: "77", str: "somewhere", frozenset: "GRAPH,code"}
+    settings = {f"FRAMEJIT_{name.upper()}": values[kind] for name, kind in config._TYPES.items()}
+    settings |= {"FRAMEJIT_DEBUG": "On", "FRAMEJIT_PROGRESS": ""}
+    found, warned = with_environment(**settings)
+    wanted = {bool: False, int: 77, str: "somewhere", frozenset: ["code", "graph"]}
+    assert found == {name: wanted[kind] for name, kind in config._TYPES.items()} | {"debug": True}
+    assert warned == []
+
+
+def test_what_the_environment_cannot_mean_is_said():
+    defaults, _ = with_environment()
+    found, warned = with_environment(
+        FRAMEJIT_DISABLE="maybe", FRAMEJIT_RECOMPILE_LIMIT="0", FRAMEJIT_STEP_LIMIT="x",
+        FRAMEJIT_LOGS="grahp", FRAMEJIT_RECOMPILE_LIMT="3", FRAMEJIT_debug="1",
+    )  # fmt: skip
+    assert found == defaults
+    assert warned == [
+        "FRAMEJIT_DISABLE=maybe is ignored: it must be True or False, not 'maybe' [FJ0211]",
+        "FRAMEJIT_LOGS=grahp is ignored: it may name graph, bytecode, code, guards, breaks, "
+        "recompiles, times; not grahp [FJ0211]",
+        "FRAMEJIT_RECOMPILE_LIMIT=0 is ignored: it must be at least 1, not 0 [FJ0211]",
+        "FRAMEJIT_RECOMPILE_LIMT=3 is ignored: there is no such option; the closest is "
+        "FRAMEJIT_RECOMPILE_LIMIT [FJ0211]",
+        "FRAMEJIT_STEP_LIMIT=x is ignored: it must be an integer, not 'x' [FJ0211]",
+        "FRAMEJIT_debug=1 is ignored: there is no such option; the closest is FRAMEJIT_DEBUG "
+        "[FJ0211]",
+    ]
 
 
 def test_a_reason_for_a_graph_break():

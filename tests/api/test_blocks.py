@@ -257,6 +257,27 @@ def test_disable_as_block(backend):
     assert len(backend.graphs) == 1
 
 
+def test_blocks_inside_of_captured_code_end_with_it(backend):
+    """What runs behind the call is not looked at."""
+
+    def program(x, block):
+        y = x + 1
+        with block:
+            y = y * 2
+        return y - 1
+
+    compiled = framejit.compile(program, backend=backend)
+    for block in (framejit.disable(), framejit.run(), framejit.optimize(backend)):
+        assert torch.equal(compiled(torch.ones(3), block), torch.full((3,), 3.0))
+        backend.graphs.clear()
+        helper(torch.ones(3))
+        assert backend.graphs == []
+    for wrapped in (framejit.disable(helper), framejit.run(helper)):
+        framejit.compile(wrapped, backend=backend)(torch.ones(3))
+        helper(torch.ones(3))
+        assert backend.graphs == []
+
+
 def test_disable_with_parentheses_and_on_methods(backend):
     class Thing:
         @framejit.disable()

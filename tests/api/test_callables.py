@@ -306,6 +306,17 @@ def test_a_compiled_function_that_no_name_leads_to_is_pickled_with_its_settings(
     assert torch.equal(loaded(X), X * 3)
 
 
+def test_reset_does_not_forget_what_cannot_be_captured(backend):
+    @framejit.compile(backend=backend)
+    def generates(x):
+        yield x + 1
+
+    for _ in range(2):
+        assert torch.equal(*generates(X), X + 1)
+        framejit.reset()
+    assert backend.graphs == []
+
+
 def test_reset_forgets_entries(backend):
     compiled = framejit.compile(affine, backend=backend)
     compiled(X), compiled(X)

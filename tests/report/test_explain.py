@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import threading
 import time
+import warnings
 
 import explained_programs as explained
 import pytest
@@ -85,7 +86,8 @@ def test_what_it_says_is_what_a_counting_backend_saw(capsys):
 def test_the_second_call_explains_its_recompile():
     explainer = framejit.explain(explained.program)
     explainer(torch.ones(3), 3)
-    assert explainer(torch.ones(3), 3).entries == []
+    again = explainer(torch.ones(3), 3)
+    assert all(entry.reused for entry in again.entries) and again.phases == []
     (recompile,) = explainer(torch.ones(3), 4).recompiles
     assert recompile.identifiers == ("FJ0402",)
     for part in ("'n'", "it was 3", "now it is 4", "return x * n", "to avoid it"):
@@ -121,10 +123,108 @@ def test_modules_of_rooms_that_share_a_name_with_a_function_are_found():
     assert pickle.loads(pickle.dumps(explanation)).guards == explanation.guards
 
 
-def test_what_is_compiled_already_is_called_as_it_is():
-    compiled = framejit.compile(lambda x: x + 1, backend="eager")
-    assert framejit.explain(compiled)(torch.ones(2)).graph_count == 1
-    assert framejit.explain(compiled)(torch.ones(2)).graph_count == 0
+def test_what_an_earlier_call_has_compiled_is_known():
+    compiled = framejit.compile(explained.program, backend="eager")
+    compiled(torch.ones(3), 3)
+    compiled(-torch.ones(3), 3)
+    explanation = framejit.explain(compiled)(torch.ones(3), 3)
+    fresh = framejit.explain(explained.program)(torch.ones(3), 3)
+    for known in (explanation, fresh):
+        assert [(e.frame, e.operations, len(e.nodes)) for e in known.entries] == [
+            (e.frame, e.operations, len(e.nodes)) for e in fresh.entries
+        ]
+        assert known.breaks == fresh.breaks and known.skips == []
+    assert all(entry.reused for entry in explanation.entries) and explanation.phases == []
+    assert not any(entry.reused for entry in fresh.entries)
+    assert "* compiled by an earlier call" in str(explanation)
+    assert "compiled by an earlier call" in explanation._repr_html_()
+
+
+def waits():
+    async def wait(x):
+        return x + 1
+
+    coroutine = framejit.explain(wait)
+    return lambda x: close(coroutine(x))
+
+
+def close(explanation):
+    explanation.result.close()
+    return explanation
+
+
+def generates(x):
+    yield x + 1
+
+
+def full():
+    compiled = framejit.compile(lambda x, name="": x + len(name), backend="eager")
+    with framejit.config.patch(recompile_limit=2), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in ("a", "ab", "abc"):
+            compiled(torch.ones(3), name)
+    return framejit.explain(compiled)
+
+
+def inside(block):
+    def explained(x):
+        with block():
+            return framejit.explain(lambda x: x + 1)(x)
+
+    return explained
+
+
+def in_a_transform(x):
+    found = []
+    torch.vmap(lambda x: found.append(framejit.explain(lambda x: x + 1)(x)) or x)(x)
+    return found[0]
+
+
+NO_GRAPH = {
+    "generator": (lambda: framejit.explain(generates), "FJ0301", "generators and coroutines"),
+    "coroutine": (waits, "FJ0301", "generators and coroutines"),
+    "limit": (full, "FJ0305", "the limit of 2 entries is reached: local 'name'"),
+    "torch.compile": (
+        lambda: framejit.explain(torch.compile(lambda x: x + 1, backend="eager")), "FJ0303", "made"
+    ),
+    "disable": (lambda: framejit.explain(framejit.disable(torch.relu)), "FJ0306", "marked"),
+    "skip": (lambda: framejit.explain(framejit.skip(lambda x: x + 1)), "FJ0306", "framejit.skip"),
+    "in disable": (lambda: inside(framejit.disable), "FJ0306", "inside framejit.disable()"),
+    "in run": (lambda: inside(framejit.run), "FJ0306", "inside framejit.run()"),
+    "off": (
+        lambda: inside(lambda: framejit.config.patch(disable=True)), "FJ0306", "config.disable"
+    ),
+    "transform": (lambda: in_a_transform, "FJ0306", "transform"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_GRAPH)
+def test_why_there_is_no_graph_is_a_sentence(name):
+    make, identifier, sentence = NO_GRAPH[name]
+    call = make()
+    for _ in range(2):
+        explanation = call(torch.ones(3))
+        (skip,) = explanation.skips
+        assert explanation.graph_count == 0 and skip.identifier == identifier in problems()
+        assert sentence in skip.reason and skip.frame and "framejit/" not in skip.filename
+        for text in (str(explanation), explanation._repr_html_()):
+            assert identifier in text
+
+
+def test_a_function_without_an_operation_says_so():
+    explanation = framejit.explain(lambda x: 3)(torch.ones(3))
+    assert explanation.no_graph == str(explanation).splitlines()[1]
+    assert "no graph [FJ0302]" in explanation._repr_html_()
+    assert framejit.explain(lambda x: x + 1)(torch.ones(3)).no_graph == ""
+    assert framejit.report().no_graph == ""
+
+
+def test_c_functions_are_named_as_users_know_them():
+    for function, name in ((torch.sin, "<torch.sin>:1"), (torch.ones(3).add, "<builtins.add>:1")):
+        explanation = framejit.explain(function)(torch.ones(3))
+        assert explanation.graph_count == 1 and explanation.graphs[0].place == name
+        for text in (str(explanation), explanation._repr_html_(), str(explanation.guards)):
+            assert "callables.py" not in text and "_python_function" not in text
 
 
 def test_the_report_is_about_the_whole_process(capsys):

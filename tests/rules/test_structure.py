@@ -13,7 +13,8 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 #: Rooms and single modules in the order of the data's way: imports point to the same or an earlier
 #: one. Names on one line do not import each other.
 ORDER = [
-    {"exc", "config", "source", "directives", "version"},
+    {"exc"},
+    {"config", "source", "directives", "version"},
     {"report"},
     {"native"},
     {"bytecode"},

@@ -116,7 +116,7 @@ class Interpreter:
         #: Every code object that was executed, with the name of its module.
         self.executed: dict[Any, str] = {}
         #: Per file: the lines that are executed, if somebody wants to know.
-        self.lines: dict[str, set[int]] | None = {} if events.lines_wanted() else None
+        self.lines: dict[str, set[int]] | None = {} if events.followed() else None
         #: Generators suspended where closing them runs code, and objects with a ``__del__``
         #: -> how they were last seen to be held.
         self.suspended: dict[Any, Any] = {}

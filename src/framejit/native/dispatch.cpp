@@ -160,7 +160,10 @@ static PyObject* call_original(CompiledObject* self, PyObject* callable, PyObjec
                                PyObject* names) {
   ThreadState& thread = thread_state;
   Ref keep = Ref::borrow(callable);
-  if (thread.dispatch_disabled) return PyObject_Vectorcall(callable, args, flagged_count, names);
+  if (thread.dispatch_disabled) {
+    ContextScope same(thread, thread.context);  // the rest of a `with disable()` block may set another one
+    return PyObject_Vectorcall(callable, args, flagged_count, names);
+  }
   ContextScope active(thread, self->context ? self->context : thread.context);
   RunningScope running(thread, self->context);
   SkipScope skip(thread, callable);

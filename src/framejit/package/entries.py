@@ -246,6 +246,8 @@ class WaitingEntry:
         self.reader = reader
         self.row = row
         self.label: str = row["label"]
+        self.operations: int = row["operations"]
+        self.broke = None  # a package does not say where its graphs break
         self.home = home
         self.code_at = code_at
         self._data: Json = None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from framejit.compiler import NO_OPERATION, CompiledFrame, Compiler
+from framejit.compiler import CompiledFrame, Compiler
 from framejit.exc import PackageError
 from framejit.guards.plan import value_at
 from framejit.guards.texts import TensorText
@@ -118,8 +118,9 @@ class _Output:
                 "key": frame_key(target, home), "name": target.name, "line": target.line,
                 "file": os.path.basename(target.code.co_filename), "entries": [], "skipped": "",
             }  # fmt: skip
-            if compiled.skipped == NO_OPERATION:
-                frames.setdefault(frame_row["key"], frame_row | {"skipped": compiled.skipped})
+            if compiled.skipped is not None and compiled.skipped.identifier == "FJ0302":
+                reason = compiled.skipped.reason
+                frames.setdefault(frame_row["key"], frame_row | {"skipped": reason})
             facts = profile.facts_of(compiled.policy.seen)
             if facts and compiled.profile_key:
                 varied.add(compiled.profile_key, facts)

@@ -123,10 +123,22 @@ class RecompileLimit(Event):
     reason: str = ""
     identifier: str = "FJ0305"
 
+    def sentence(self, reason: str = "") -> str:
+        """What is the matter; ``reason``: why the best entry does not fit another call."""
+        return f"the limit of {self.limit} entries is reached: {reason or self.reason}"
+
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class FrameSkipped(Event):
     """A frame runs as plain Python and is not looked at again."""
+
+    reason: str
+    identifier: str = ""
+
+
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
+class CallSkipped(Event):
+    """A call runs as plain Python and nothing is captured. Only told if somebody `followed`."""
 
     reason: str
     identifier: str = ""
@@ -218,7 +230,8 @@ _followers = 0
 
 @contextlib.contextmanager
 def following() -> Iterator[None]:
-    """In this block captures note every line that they execute, which takes a little longer."""
+    """In this block captures note every line that they execute, which takes a little longer, and
+    calls that run as plain Python say why."""
     global _followers
     _followers += 1
     try:
@@ -227,8 +240,8 @@ def following() -> Iterator[None]:
         _followers -= 1
 
 
-def lines_wanted() -> bool:
-    """Does anybody want to know which lines are captured?"""
+def followed() -> bool:
+    """Does anybody want to know which lines are captured, and which calls are not?"""
     return _followers > 0
 
 

@@ -47,6 +47,8 @@ class Entry(NamedTuple):
     guards: list[Any]
     input_bytes: int
     output_bytes: int
+    #: It was there before the call that is explained.
+    reused: bool = False
 
     @property
     def place(self) -> str:
@@ -106,7 +108,7 @@ class Explanation:
     """What framejit did: see `framejit.explain` and `framejit.report`.
 
     Attributes: ``entries`` (each with its graph's ``nodes``, generated ``code`` and ``guards``),
-    ``breaks``, ``recompiles``, ``skips``, ``phases``, ``lines`` (captured lines per file),
+    ``breaks``, ``recompiles``, ``skips`` (what ran as plain Python and why), ``phases``, ``lines`` (captured lines per file),
     ``functions`` ((file, first line, name) of the user's code that was captured), ``result`` (what
     the call returned, for `explain`) and ``memory`` (bytes by which the process grew).
     """
@@ -116,24 +118,24 @@ class Explanation:
         self.memory = 0
         self.entries: list[Entry] = []
         self.recompiles: list[Recompile] = []
-        self.skips: list[Skip] = []
         self.lines: dict[str, set[int]] = collections.defaultdict(set)
         self.steps = 0
         self._functions: dict[tuple[str, int, str], None] = {}
         self._phases: list[Phase] = []
+        self._skips: dict[Skip, None] = {}
         self._broken: dict[tuple[str, str, str, int], list[events.GraphBreak]] = {}
         for event in happened:
             self.add(event)
 
-    def add(self, event: events.Event) -> None:
-        """Take in one event; good as a subscriber."""
+    def add(self, event: events.Event, reused: bool = False) -> None:
+        """Take in one event; good as a subscriber. ``reused``: it is of an earlier call."""
         where = (event.name, event.filename, event.line)
         match event:
             case events.GraphBreak():
                 key = (event.identifier, event.reason, event.filename, event.line)
                 self._broken.setdefault(key, []).append(event)
             case events.EntryAdded():
-                self._add_entry(event)
+                self._add_entry(event, reused)
             case events.Recompile():
                 self.recompiles.append(
                     Recompile(*where, event.count, event.reasons, event.identifiers)
@@ -145,13 +147,13 @@ class Explanation:
                     Phase(event.name, event.time - event.seconds, trace, event.backend_seconds,
                           event.outcome)
                 )  # fmt: skip
-            case events.FrameSkipped() | events.Deoptimised() | events.InternalFailure():
-                self.skips.append(Skip(*where, event.identifier, event.reason))
+            case (events.FrameSkipped() | events.CallSkipped() | events.Deoptimised()
+                  | events.InternalFailure()):  # fmt: skip
+                self._skips[Skip(*where, event.identifier, event.reason)] = None
             case events.RecompileLimit():
-                reason = f"the limit of {event.limit} entries is reached: {event.reason}"
-                self.skips.append(Skip(*where, event.identifier, reason))
+                self._skips[Skip(*where, event.identifier, event.sentence())] = None
             case events.BackendFailed():
-                self.skips.append(Skip(*where, "FJ0207", event.reason))
+                self._skips[Skip(*where, "FJ0207", event.reason)] = None
             case _:
                 pass
 
@@ -159,6 +161,18 @@ class Explanation:
     def breaks(self) -> list[Break]:
         """The graph breaks, one per place and reason."""
         return [_break(several[0], len(several)) for several in self._broken.values()]
+
+    @property
+    def skips(self) -> list[Skip]:
+        """What ran as plain Python, with the reason."""
+        return list(self._skips)
+
+    @property
+    def no_graph(self) -> str:
+        """Why there is no graph, where nothing was skipped; "" if there is one."""
+        if self.graphs or self.skips or not self.entries:
+            return ""
+        return "no graph [FJ0302]: no PyTorch operation was met that can be captured"
 
     @property
     def phases(self) -> list[Phase]:
@@ -171,14 +185,16 @@ class Explanation:
         """(file, first line, name) of the user's functions that were captured."""
         return list(self._functions)
 
-    def _add_entry(self, event: events.EntryAdded) -> None:
+    def _add_entry(self, event: events.EntryAdded, reused: bool) -> None:
         detail = event.detail()
         where = (event.name, event.filename, event.line, event.operations)
         if detail is None:
-            self.entries.append(Entry(*where, [], "", [], 0, 0))
+            self.entries.append(Entry(*where, [], "", [], 0, 0, reused))
             return
         nodes, read, written = graph_nodes(detail.graph)
-        self.entries.append(Entry(*where, nodes, detail.code, detail.guards, read, written))
+        self.entries.append(
+            Entry(*where, nodes, detail.code, detail.guards, read, written, reused)
+        )
         self._functions.update(dict.fromkeys(detail.functions))
         for filename, lines in detail.lines.items():
             self.lines[filename] |= lines
@@ -196,7 +212,7 @@ class Explanation:
 
     @property
     def graph_count(self) -> int:
-        """How many graphs were compiled."""
+        """How many graphs were compiled, or used by the call that is explained."""
         return len(self.graphs)
 
     @property

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from framejit import config, exc
+from framejit.exc import FramejitWarning
 from framejit.report.problems import find
 from framejit.version import __version__
 
@@ -28,10 +29,6 @@ _REPORT_FRAMES = 12
 
 _warned: set[tuple[str, ...]] = set()
 _lock = threading.Lock()
-
-
-class FramejitWarning(UserWarning):
-    """Every warning of framejit has this class, so that one filter catches them all."""
 
 
 def source_line(filename: str, line: int) -> str:

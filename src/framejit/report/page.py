@@ -92,6 +92,7 @@ def fragment(explanation: Explanation) -> str:
         f"<style>{_STYLE}</style>",
         '<div class="fj"><h1>framejit report</h1>',
         _figures(explanation),
+        f"<p>{_text(explanation.no_graph)}</p>" if explanation.no_graph else "",
         _breaks(explanation, anchors),
         source,
         _graphs(explanation, anchors),
@@ -232,7 +233,8 @@ def _graph(number: int, entry: Entry, anchors: dict[tuple[str, int], str]) -> st
         f'<details{" open" if number == 0 else ""}><summary><b>{_text(entry.frame)}</b> '
         f"({_text(entry.place)}): {count(entry.operations, 'operation')}, "
         f"{count(len(entry.guards), 'guard')}, reads {size(entry.input_bytes)}, "
-        f"returns {size(entry.output_bytes)}</summary>"
+        f"returns {size(entry.output_bytes)}{', compiled by an earlier call' * entry.reused}"
+        "</summary>"
         f'<div class="graph"><div>{picture}{listing if entry.operations else ""}</div>'
         f"<div>{code}</div></div></details>"
     )

@@ -156,7 +156,8 @@ list(f(torch.ones(3)))
 Compile the functions that the generator calls. Generators inside a compiled function are captured.
 === FJ0302 A frame runs no PyTorch operation
 Inside a `framejit.optimize` block every function that starts is looked at; what computes nothing
-with tensors is left alone.
+with tensors is left alone. A function that was compiled itself, and of which no operation could be
+captured, has no graph.
 ---
 def greet(name):
     return "hello " + name
@@ -193,6 +194,16 @@ for number in range(20):
 ---
 Read which guard fails: the warning names the last one, `framejit.explain` all of them. Pass what
 varies as a tensor, or compile one function per value.
+=== FJ0306 A call that is left alone
+Nothing is captured in this call: the function is marked with `framejit.disable` or `skip`,
+`framejit.config.disable` is on, the call stands inside `framejit.disable()` or `run()`, inside of a
+transform of `torch.func` or a `TorchFunctionMode`, or a builtin function is replaced
+(`mock.patch`). Only `framejit.explain` and reports that follow a program mention it.
+---
+f = framejit.compile(framejit.disable(lambda x: x + 1), backend="eager")
+print(framejit.explain(f)(torch.ones(3)))
+---
+Take the mark or the block away; compile what calls the transform, and not what it calls.
 === FJ0307 A graph raised and ran again as plain Python
 The compiled graph raised before it had changed anything, so the same lines ran as plain Python:
 the exception that reaches the program is the one that eager code raises.

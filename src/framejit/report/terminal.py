@@ -35,6 +35,8 @@ def renderable(explanation: Explanation) -> Any:
     from rich.text import Text
 
     parts: list[Any] = [Text(_headline(explanation), "bold")]
+    if explanation.no_graph:
+        parts.append(Text(explanation.no_graph))
     for number, one in enumerate(explanation.breaks, 1):
         times = f", {one.times} times" if one.times > 1 else ""
         parts.append(Text(f"\nbreak {number} [{one.identifier}] {one.place}{times}", "bold red"))
@@ -49,10 +51,12 @@ def renderable(explanation: Explanation) -> Any:
             table.add_column(title, justify=justify, style="bold" if title == "graph of" else "")  # type: ignore[arg-type]
         for entry in explanation.graphs:
             table.add_row(
-                entry.frame, entry.place, str(entry.operations), str(len(entry.guards)),
+                entry.frame + (" *" if entry.reused else ""), entry.place, str(entry.operations), str(len(entry.guards)),
                 size(entry.input_bytes), size(entry.output_bytes),
             )  # fmt: skip
         parts += [Text(), table]
+        if any(entry.reused for entry in explanation.graphs):
+            parts.append(Text("  * compiled by an earlier call"))
     if explanation.recompiles:
         parts.append(Text("\nrecompiles", "bold yellow"))
         for recompile in explanation.recompiles[:_RECOMPILES]:
