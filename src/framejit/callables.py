@@ -260,6 +260,7 @@ def _python_function(target: Callable[..., Any]) -> types.FunctionType:
     functools.update_wrapper(call, target)
     name = str(getattr(target, "__name__", type(target).__name__))
     module = getattr(target, "__module__", None) or type(target).__module__
+    assert isinstance(call, types.FunctionType)
     call.__code__ = call.__code__.replace(  # what reports name as its place
         co_filename=f"<{module}.{name}>", co_name=name, co_qualname=name, co_firstlineno=1
     )

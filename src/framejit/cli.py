@@ -1,8 +1,8 @@
 """The command ``framejit``: everything that can be asked for in a shell.
 
 In: ``framejit COMMAND ...`` or ``python -m framejit COMMAND ...``. Out: text on standard output,
-and 0, 1 (it did not work) or 2 (the command is wrong) as the exit status. This is a front door of
-its own, next to `api`.
+and 0, 1 (it did not work) or 2 (the command is wrong, or a file that it names) as the exit status.
+This is a front door of its own, next to `api`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import os
 import platform
-import runpy
 import shutil
 import sys
 import textwrap
@@ -21,7 +20,7 @@ from typing import Any
 import torch
 
 import framejit.autotune
-from framejit import dropin
+from framejit import dropin, launch
 from framejit.backends import doctor as backends_doctor
 from framejit.callables import supported
 from framejit.exc import FramejitError
@@ -40,8 +39,6 @@ _DESCRIPTION = """framejit makes PyTorch programs faster without changing them.
   framejit explain FJ0101                   what an identifier in a message stands for
   framejit doctor                           what works on this machine"""
 
-#: The files whose frames stand above a script's own.
-_RUNNERS = (__file__, runpy.__file__, runpy.run_path.__code__.co_filename)
 _SCRIPT = "a Python file, or -m and a module; options of framejit stand before it"
 _PACKAGE = "a file that compiled.save_package(path) wrote"
 _PROFILES = "what framejit.save_profile(path) or FRAMEJIT_PROFILE=path wrote"
@@ -53,17 +50,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["autotune"]:
         return framejit.autotune.command(given[1:])
     options = _parser().parse_args(given)
+    options.for_good = arguments is None  # this process is for nothing else
     try:
         return int(options.function(options) or 0)
     except FramejitError as error:
         print(f"framejit: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error.__cause__, OSError) else 1
     except BrokenPipeError:  # whoever reads has seen enough
         sys.stdout = None  # type: ignore[assignment]
         return 1
     except OSError as error:
         print(f"framejit: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
+        return 2
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -136,6 +134,8 @@ def _run(options: argparse.Namespace) -> int:
         _run_script(options)
         return 0
     options.report = os.path.abspath(options.report)  # the script may change the folder
+    if not options.module:
+        os.stat(options.script)
     with open(options.report, "a", encoding="utf-8"):  # it can be written: say so now
         pass
     explanation = Explanation()
@@ -151,6 +151,8 @@ def _run(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     if options.script.upper().startswith("FJ") and not os.path.exists(options.script):
         return _explain_identifier(options.script)
+    if not options.module:
+        os.stat(options.script)
     explanation = Explanation()
     try:
         with following(explanation):
@@ -176,32 +178,11 @@ def _explain_identifier(identifier: str) -> int:
 
 
 def _run_script(options: argparse.Namespace) -> None:
-    """Run it as ``python script.py ...`` does: what it raises is shown as Python shows it."""
-    if not options.module:
-        os.stat(options.script)  # that it is not there is our error, all others are the script's
-    with dropin.install(options.backend), _as_main(options):
-        try:
-            if options.module:
-                runpy.run_module(options.script, run_name="__main__", alter_sys=True)
-            else:
-                runpy.run_path(os.path.abspath(options.script), run_name="__main__")
-        except Exception as error:
-            trace = error.__traceback__
-            while trace is not None and trace.tb_frame.f_code.co_filename in _RUNNERS:
-                trace = trace.tb_next
-            sys.excepthook(type(error), error.with_traceback(trace), trace)
-            raise SystemExit(1) from None
-
-
-@contextlib.contextmanager
-def _as_main(options: argparse.Namespace) -> Iterator[None]:
-    arguments, path = sys.argv, list(sys.path)
-    sys.argv = [options.script, *options.arguments]
-    sys.path.insert(0, "" if options.module else os.path.dirname(os.path.abspath(options.script)))
-    try:
-        yield
-    finally:
-        sys.argv, sys.path[:] = arguments, path
+    with contextlib.ExitStack() as stack:
+        installed = dropin.install(options.backend)
+        if not options.for_good:
+            stack.enter_context(installed)
+        launch.run(options.script, options.arguments, options.module, options.for_good)
 
 
 # -- doctor ----------------------------------------------------------------------------------------
@@ -213,9 +194,10 @@ def _doctor(options: argparse.Namespace) -> int:
     print(f"  {'yes' if good else 'NO '}  this release of Python is supported")
     good = _say("a function is captured and gives the right result", _works) and good
     compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
-    print(f"  {'yes' if compiler else 'no '}  a C++ compiler for Inductor on CPUs: {compiler}")
+    _found("a C++ compiler for Inductor on CPUs", compiler, "install g++ or clang++, or set CXX")
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    print(f"  {'yes' if gpu else 'no '}  a GPU: {gpu}")
+    build = "has CUDA" if torch.version.cuda else "is one for CPUs"
+    _found("a GPU", gpu, f"torch.cuda finds none; this build of torch {build}")
     print("backends")
     for row in backends_doctor():
         print(f"  {'yes' if row.available else 'no '}  {row.name}: {row.detail}")
@@ -225,6 +207,10 @@ def _doctor(options: argparse.Namespace) -> int:
         for name, value in settings.items():
             print(f"  {name}={value}")
     return 0 if good else 1
+
+
+def _found(what: str, name: str | None, advice: str) -> None:
+    print(f"  yes  {what}: {name}" if name else f"  no   {what} ({advice})")
 
 
 def _say(what: str, check: Any) -> bool:

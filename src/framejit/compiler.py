@@ -140,7 +140,7 @@ class CompiledFrame(native.CompiledFunction):
         """Nothing is compiled yet: is there a reason to leave it alone?"""
         self.run_only = self.ask_always = False
         self.skipped = None
-        function = self.function
+        function: Any = self.function
         if function is None:
             return
         mark = directives.mark_of(function)
@@ -770,5 +770,11 @@ def _miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
                 compiled.left(*_why_nothing_new(compiled, slots))
                 return None  # asked for the library, or by `explain`
             return compiled.compiler.compile_entry(compiled, slots)
+    except RecursionError:  # the stack is nearly full: the user's code may still fit
+        return None
+    except FramejitError as error:
+        if config.verbose or isinstance(error, InternalError):
+            raise
+        return error.with_traceback(None)  # raised by our caller: users see their own frames
     finally:
         set_eval_frame(other_hook)

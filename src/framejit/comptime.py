@@ -7,6 +7,7 @@ it. In eager code all of this does nothing. Next room: api.
 
 from __future__ import annotations
 
+import ast
 import linecache
 import types
 from collections.abc import Callable
@@ -182,12 +183,20 @@ class ComptimeContext:
     # -- acting
 
     def breakpoint(self) -> None:
-        """Stop in the debugger, as Python's ``breakpoint()``, with this context as ``ctx``."""
-        ctx = self
-        filename, line = self._frame.line
+        """Stop in the debugger, as Python's ``breakpoint()``: at the user's line, its variables
+        as `ComptimeValue`s and this context as ``ctx``."""
+        frame = self._frame
+        filename, line = frame.line
         print(f"framejit: compiling {filename}:{line}; the state is in `ctx`")
-        breakpoint()
-        del ctx
+        variables = {name: ComptimeValue(self, v) for name, v in self._locals(0).items()}
+        # Runs as the user's line, to which the debugger comes back in the second turn of the loop.
+        stop = ast.parse("for _ in (0,): breakpoint()")
+        for node in ast.walk(stop):
+            if isinstance(node, (ast.stmt, ast.expr)):
+                node.lineno = node.end_lineno = line
+        code = compile(stop, filename, "exec", dont_inherit=True)
+        name = frame.info.code.co_name
+        exec(code.replace(co_name=name, co_qualname=name), frame.globals, variables | {"ctx": self})
 
     def graph_break(self, reason: str = "") -> None:
         """End the graph here; the next one begins behind the call."""
@@ -313,6 +322,8 @@ def _run(
         raise
     except Exception as error:
         text = f"a function given to comptime raised {type(error).__name__}: {error}"
+        own = error.__traceback__  # this function's
+        error.__traceback__ = own.tb_next if own is not None else None
         raise _placed(context, ComptimeError(text)) from error
     finally:
         set_context(hook)

@@ -2,8 +2,8 @@
 
 In: whatever goes wrong while a frame is captured or a graph is compiled. Out: one clear exception.
 The user's own exceptions pass through untouched; a graph break (`GraphBreak`) is expected and
-turned into a continuation, or into `Unsupported` under ``fullgraph=True``; `InternalError` is a bug of
-ours. Imports nothing of framejit. Next room: config.
+turned into a continuation, or into `Unsupported` under ``fullgraph=True``; `InternalError` is a bug
+of ours. Imports nothing of framejit. Next room: config.
 """
 
 from __future__ import annotations

@@ -160,10 +160,10 @@ def explain(model: Any, *, backend: str | Backend = "eager", **settings: Any) ->
 
     The answer of the call is an `Explanation`: graphs, breaks with reason, line and remedy, guards,
     recompiles, times, and why there is no graph where there is none; it prints well in terminals
-    and notebooks, and ``to_html(path)`` writes a page. ``model`` is a function or module, which is compiled with ``backend`` and further
-    ``settings`` of `compile`, or something compiled already, which is called as it is: graphs that
-    an earlier call has compiled, and this one uses, are in the answer, with ``reused`` set. Errors
-    of the call pass through.
+    and notebooks, and ``to_html(path)`` writes a page. ``model`` is a function or module, which is
+    compiled with ``backend`` and further ``settings`` of `compile`, or something compiled already,
+    which is called as it is: graphs that an earlier call has compiled, and this one uses, are in
+    the answer, with ``reused`` set. Errors of the call pass through.
     """
     if compiled_frame(model) is not None:
         return Explainer(model)

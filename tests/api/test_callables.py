@@ -5,6 +5,7 @@ import functools
 import inspect
 import operator
 import pickle
+import sys
 
 import pytest
 import torch
@@ -304,6 +305,19 @@ def test_a_compiled_function_that_no_name_leads_to_is_pickled_with_its_settings(
     loaded = pickle.loads(pickle.dumps(compiled))
     assert loaded.__wrapped__ is plain
     assert torch.equal(loaded(X), X * 3)
+
+
+def test_recursion_is_as_deep_as_pythons(backend):
+    depth = sys.getrecursionlimit() - len(inspect.stack()) - 60
+
+    @framejit.compile(backend=backend)
+    def down(x, n):
+        return down(x + 1, n - 1) if n else x
+
+    with framejit.disable():
+        assert torch.equal(down(torch.zeros(1), depth), torch.full((1,), float(depth)))
+    with framejit.config.patch(inline_depth_limit=10):
+        assert torch.equal(down(torch.zeros(1), 35), torch.full((1,), 35.0))
 
 
 def test_reset_does_not_forget_what_cannot_be_captured(backend):

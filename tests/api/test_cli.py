@@ -57,6 +57,7 @@ def test_doctor_tries_it(capsys):
     text = capsys.readouterr().out
     for part in (torch.__version__, "gives the right result", "eager:", "inductor:", "C++"):
         assert part in text
+    assert "None" not in text and ("a GPU (" in text) != torch.cuda.is_available()
 
 
 def test_a_script_runs_as_it_would_alone(script, capsys):
@@ -104,6 +105,60 @@ def test_errors_of_a_script_are_shown_as_python_shows_them(error, tmp_path, monk
     assert (tmp_path / "page.html").stat().st_size > 1000
 
 
+@pytest.mark.parametrize("page", ["missing/page.html", "."])
+def test_a_page_that_cannot_be_written_is_told_before(page, script, tmp_path, capsys):
+    assert cli.main(["run", "--report", str(tmp_path / page), script]) == 2
+    out, error = capsys.readouterr()
+    assert out == "" and len(error.splitlines()) == 1
+
+
+AS_PYTHON_DOES = """
+import atexit, pickle, sys, threading, time, torch
+
+class Kept:
+    pass
+
+def bye():
+    print("bye", type(pickle.loads(pickle.dumps(Kept()))) is Kept)
+
+def deepest(depth=0):
+    try:
+        return deepest(depth + 1)
+    except RecursionError:
+        return depth
+
+atexit.register(bye)
+print(deepest() if "MODULE" not in sys.argv else "", sys.getrecursionlimit())  # runpy's frames
+sys.setrecursionlimit(1500)
+print(deepest() > 1490)
+names = ("__name__", "__package__", "__file__", "__cached__", "__annotations__", "__doc__")
+print({name: globals()[name] for name in names}, type(__loader__).__name__, __builtins__)
+print(__spec__ and __spec__.name, sys.argv, sys.path[0])
+relu = torch.compile(torch.relu, backend="eager")
+late = lambda: (time.sleep(0.1), print("late", relu(torch.ones(1))))
+threading.Thread(target=late).start()
+print("end")
+if sys.argv[-1] == "fail":
+    raise KeyError("mine")
+sys.exit("said" if sys.argv[-1] == "exit" else None)
+"""
+
+
+@pytest.mark.parametrize("command", ["program.py a --b", "program.py fail", "program.py exit",
+                                     "-m parts.program MODULE", "-m parts MODULE", "parts MODULE"])
+def test_a_script_is_run_as_python_does(command, tmp_path):
+    (tmp_path / "parts").mkdir()
+    for name in ("program.py", "parts/program.py", "parts/__main__.py"):
+        (tmp_path / name).write_text(AS_PYTHON_DOES)
+    plain, ours = (
+        subprocess.run([sys.executable, *start, *command.split()], cwd=tmp_path,
+                       capture_output=True, text=True)
+        for start in ([], ["-m", "framejit", "run"])
+    )  # fmt: skip
+    assert (ours.stdout, ours.stderr) == (plain.stdout, plain.stderr)
+    assert ours.returncode == plain.returncode and "late tensor([1.])\nbye True" in ours.stdout
+
+
 def test_explain_knows_every_identifier(capsys):
     for identifier, problem in problems().items():
         assert cli.main(["explain", identifier.lower()]) == 0
@@ -112,12 +167,20 @@ def test_explain_knows_every_identifier(capsys):
     assert "FJ0101" in capsys.readouterr().err
 
 
-def test_a_script_that_is_not_there(capsys):
-    assert cli.main(["run", "/no/such.py"]) == 1
-    assert "No such file" in capsys.readouterr().err
+def test_a_file_that_is_not_there(tmp_path, capsys):
+    for command in (["run"], ["explain"], ["report", "-o", str(tmp_path / "page.html")],
+                    ["package", "show"], ["profile", "show"], ["profile", "merge", "out"]):
+        assert cli.main([*command, "/no/such.py"]) == 2
+        out, error = capsys.readouterr()
+        (line,) = error.splitlines()
+        assert out == "" and line.startswith("framejit: /no/such.py") and "No such file" in line
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_profiles_are_shown(tmp_path, capsys):
+    (tmp_path / "odd").write_text("odd")
+    assert cli.main(["profile", "show", str(tmp_path / "odd")]) == 2
+    assert capsys.readouterr().err.startswith(f"framejit: {tmp_path}/odd is no profile: ")
     path = str(tmp_path / "p.json")
     framejit.save_profile(path)
     assert cli.main(["profile", "show", path]) == 0

@@ -1,5 +1,6 @@
 """comptime: each call at inlining depths 0, 1 and 3, and inside closures; nothing in eager code."""
 
+import subprocess
 import sys
 
 import pytest
@@ -242,6 +243,33 @@ def test_breakpoint_stops_with_the_context(monkeypatch, capsys):
     run(f, torch.ones(3))
     assert [str(value) for value in seen] == ["Tensor float32[3] on cpu"] * 2
     assert "test_comptime.py" in capsys.readouterr().out
+
+
+def test_breakpoint_has_the_users_line_in_sight(tmp_path):
+    (tmp_path / "user.py").write_text("""
+import torch, framejit
+
+def helper(z, k):
+    w = z * k
+    framejit.comptime.breakpoint()
+    return w
+
+def f(x):
+    return helper(x + 1, 3)
+
+print(framejit.compile(f, backend="eager", fullgraph=True)(torch.ones(2)))
+""")
+    done = subprocess.run(
+        [sys.executable, tmp_path / "user.py"],
+        input="p w, k, ctx.get_local('x', stacklevel=1)\nn\nc\n", capture_output=True, text=True,
+    )  # fmt: skip
+    tensor = "<comptime value Tensor float32[2] on cpu>"
+    assert done.stdout.replace(f"{tmp_path}/", "").splitlines() == [
+        "framejit: compiling user.py:6; the state is in `ctx`", "> user.py(6)helper()",
+        "-> framejit.comptime.breakpoint()", f"(Pdb) ({tensor}, <comptime value 3>, {tensor})",
+        "(Pdb) --Return--", "> user.py(6)helper()->None", "-> framejit.comptime.breakpoint()",
+        "(Pdb) tensor([6., 6.])",
+    ], done.stderr  # fmt: skip
 
 
 def test_keyword_arguments_reach_the_function():

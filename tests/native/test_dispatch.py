@@ -206,7 +206,7 @@ def test_miss_paths():
     assert compiled(1) == ("original", 1)
     assert compiled(1) == "entry"
     assert compiled.entries == []  # adding is the miss's business
-    with pytest.raises(TypeError, match="Entry or None"):
+    with pytest.raises(TypeError, match="an Entry, an exception or None"):
         compiled(1)
     assert all(s[0] is compiled and s[1] == (1,) and s[2] is None for s in seen)
     seen.clear()

@@ -63,7 +63,7 @@ def test_a_subscriber_that_raises_is_reported_and_harms_nobody():
 
     unsubscribe = events.subscribe(broken)
     try:
-        with pytest.warns(RuntimeWarning, match="ValueError: no"):
+        with pytest.warns(messages.FramejitWarning, match="ValueError: no"):
             emit_break()
     finally:
         unsubscribe()

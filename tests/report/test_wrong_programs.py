@@ -5,6 +5,7 @@ import contextlib
 import io
 import linecache
 import re
+import traceback
 import warnings
 
 import pytest
@@ -131,6 +132,68 @@ def test_wrong_calls(number):
 
 def test_there_are_many():
     assert len(BREAKS) + len(WRONG_CALLS) >= 80
+
+
+def backend_that_raises(gm, inputs):
+    raise ValueError("mine")
+
+
+def marked(x):
+    framejit.mark_dynamic(x, 0)
+    return framejit.compile(lambda x: x + 1 if x.shape[0] == 5 else x, backend="eager")(x)
+
+
+def strict(x):
+    with framejit.run(strict=True):
+        return framejit.compile(f, backend="eager")(x)
+
+
+def in_a_block(x):
+    with framejit.optimize(backend_that_raises):
+        return f(x)
+
+
+FROM_CAPTURES = {
+    "break": (lambda x: framejit.compile(print, backend="eager", fullgraph=True)(x), None),
+    "backend": (lambda x: framejit.compile(f, backend=backend_that_raises)(x), ValueError),
+    "block": (in_a_block, ValueError),
+    "no callable": (lambda x: framejit.compile(f, backend=lambda gm, inputs: None)(x), None),
+    "arguments": (lambda x: framejit.compile(f, backend=lambda gm: gm)(x), None),
+    "comptime": (
+        lambda x: framejit.compile(lambda x: framejit.comptime(lambda ctx: 1 / 0))(x),
+        ZeroDivisionError,
+    ),
+    "marked": (marked, None),
+    "strict": (strict, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FROM_CAPTURES)
+def test_errors_of_captures_show_the_users_frames_only(name):
+    program, cause = FROM_CAPTURES[name]
+    with pytest.raises(exc.FramejitError) as caught:
+        program(torch.ones(5))
+    error = caught.value
+    assert not [line for line in traceback.format_tb(error.__traceback__) if "/framejit/" in line]
+    assert (error.__cause__ and type(error.__cause__)) == cause
+    if cause is not None:  # begins where the user's own code does
+        first = traceback.extract_tb(error.__cause__.__traceback__)[0]
+        assert first.filename == __file__
+    with framejit.config.patch(verbose=True), pytest.raises(exc.FramejitError) as caught:
+        program(torch.ones(5))
+    assert "in _miss" in "".join(traceback.format_tb(caught.value.__traceback__))
+
+
+def test_a_backend_that_takes_other_arguments_is_named():
+    def lacking(gm):
+        return gm
+
+    with pytest.raises(exc.BackendCompilerFailed) as caught:
+        framejit.compile(f, backend=lacking)(X)
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith("backend 'lacking' cannot be called as f(gm, example_inputs): ")
+    assert line.endswith("lacking() takes 1 positional argument but 2 were given [FJ0202]")
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 
 def outer(x):

@@ -32,7 +32,7 @@ ORDER = [
     {"callables", "comptime"},
     {"inspection", "autotune"},
     {"api"},
-    {"dropin"},
+    {"dropin", "launch"},
     {"cli"},
     {"__init__", "__main__"},
 ]

@@ -18,13 +18,14 @@ import torch.fx
 
 from framejit.backends.compile import preserved_state, watching
 from framejit.callables import new_compiler, supported
+from framejit.exc import FramejitWarning
 from framejit.graph.fakes import isolated
 from framejit.regions import watch_frames
 from framejit.report.messages import checked_path
 from framejit.settings import Settings
 
 
-class RecordingWarning(UserWarning):
+class RecordingWarning(FramejitWarning):
     """Some graphs could not be saved."""
 
 

@@ -22,13 +22,13 @@ import torch.fx
 from framejit import config
 from framejit.autotune.trial import Candidate, Result
 from framejit.backends import configured_backend, register_backend
-from framejit.exc import UnknownBackend
+from framejit.exc import FramejitWarning, UnknownBackend
 
 VERSION = 1
 DEFAULT = "inductor"
 
 
-class WinnersWarning(UserWarning):
+class WinnersWarning(FramejitWarning):
     """A file of winners was ignored, or a winner could not be used."""
 
 

@@ -49,6 +49,11 @@ def compile_graph(
     except (FramejitError, GraphBreak):
         raise
     except Exception as error:
+        own = error.__traceback__  # this function's
+        error.__traceback__ = own.tb_next if own is not None else None
+        if error.__traceback__ is None and isinstance(error, TypeError):  # it was not even entered
+            text = f"backend {name!r} cannot be called as f(gm, example_inputs): {error}"
+            raise BackendCompilerFailed(name, text, "FJ0202") from None
         text = _describe(name, gm, error)
         path = repro.save(gm, example_inputs, name, error)
         if path is not None:

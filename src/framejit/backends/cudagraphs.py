@@ -17,6 +17,7 @@ import torch
 import torch.fx
 from torch._ops import OpOverload
 
+from ..exc import FramejitWarning
 from .aot import aot_autograd
 from .memory import Memory, nodes_in, tensors_of
 from .registry import register_backend
@@ -253,7 +254,7 @@ def _with_segments(gm: torch.fx.GraphModule, platform: Platform) -> torch.fx.Gra
         if not devices:
             warnings.warn(
                 "cudagraphs: no operation of the graph is on a CUDA device; it runs without",
-                stacklevel=2,
+                FramejitWarning, stacklevel=2,
             )
         return gm  # none, or several that would have to wait for each other
     memory = Memory(gm.graph)

@@ -21,6 +21,7 @@ from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.carried import CarriedSum
 from framejit.values.classes import ClassValue, NewMethodValue, SuperValue
+from framejit.values.compiled_functions import CompiledFunctionValue
 from framejit.values.constants import ConstantValue, OpaqueValue, PythonModuleValue
 from framejit.values.deques import DequeValue
 from framejit.values.descriptors import is_data_descriptor
@@ -250,7 +251,7 @@ def _carried(out: Emitter, value: CarriedSum) -> ast.expr:
     return out.keep(value, "sum", total)
 
 
-@emits(OpaqueValue)
+@emits(OpaqueValue, CompiledFunctionValue)
 def _sourced(out: Emitter, value: Any) -> ast.expr:
     return out.load(value.source)
 

@@ -152,6 +152,25 @@ inline PyObject* code_local_name(PyCodeObject* code, Py_ssize_t index) {
   return PyTuple_GET_ITEM(code->co_localsplusnames, index);
 }
 
+// ---- recursion ------------------------------------------------------------------------------------------------
+
+// How much of the limit of recursion is used. The limit may change between two calls.
+inline int recursion_depth(PyThreadState* thread) {
+#if PY_VERSION_HEX >= 0x030C0000
+  return thread->py_recursion_limit - thread->py_recursion_remaining;
+#else
+  return thread->recursion_limit - thread->recursion_remaining;
+#endif
+}
+
+inline void set_recursion_depth(PyThreadState* thread, int depth) {
+#if PY_VERSION_HEX >= 0x030C0000
+  thread->py_recursion_remaining = thread->py_recursion_limit - depth;
+#else
+  thread->recursion_remaining = thread->recursion_limit - depth;
+#endif
+}
+
 }  // namespace framejit
 
 // The part below needs CPython's internal headers; only hook.cpp asks for it.

@@ -109,7 +109,8 @@ class TracingRests {
 
 thread_local PyObject* TracingRests::resting_tracer = nullptr;
 
-// Asks `miss` for an entry. NULL without an exception: none.
+// Asks `miss` for an entry. NULL without an exception: none. An exception that it returns is raised here, so that no
+// frame of `miss` stands in its traceback.
 static Ref ask_for_entry(CompiledObject* self, PyObject* const* slots, Py_ssize_t count) {
   Ref tuple = Ref::steal(PyTuple_New(count));
   if (!tuple) return Ref();
@@ -120,8 +121,12 @@ static Ref ask_for_entry(CompiledObject* self, PyObject* const* slots, Py_ssize_
   PyObject* args[] = {nullptr, reinterpret_cast<PyObject*>(self), tuple.get()};
   Ref entry = Ref::steal(PyObject_Vectorcall(miss.get(), args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
   if (!entry || entry.get() == Py_None) return Ref();
+  if (PyExceptionInstance_Check(entry.get())) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(entry.get())), entry.get());
+    return Ref();
+  }
   if (!Py_IS_TYPE(entry.get(), entry_type)) {
-    PyErr_Format(PyExc_TypeError, "miss must return an Entry or None, not %R", entry.get());
+    PyErr_Format(PyExc_TypeError, "miss must return an Entry, an exception or None, not %R", entry.get());
     return Ref();
   }
   return entry;
@@ -243,20 +248,18 @@ PyObject* call_compiled_once(CompiledObject* self, PyObject* const* args, size_t
   return call_original(self, self->function, args, flagged_count, names);
 }
 
+// Neither this nor a call counts against the limit of recursion: the Python frame that follows does, so a compiled
+// function may recurse as deep as its original.
 PyObject* dispatch_frame(CompiledObject* compiled, PyObject* const* slots, Py_ssize_t count, bool* fallback) {
   *fallback = false;
-  if (Py_EnterRecursiveCall(" while calling a compiled function")) return nullptr;
   PyObject* result = dispatch(compiled, slots, count, fallback);
   if (result && Py_IS_TYPE(result, tail_call_type)) result = run_tail_calls(result);
-  Py_LeaveRecursiveCall();
   return result;
 }
 
 static PyObject* compiled_vectorcall(PyObject* object, PyObject* const* args, size_t flagged_count, PyObject* names) {
-  if (Py_EnterRecursiveCall(" while calling a compiled function")) return nullptr;
   PyObject* result = call_compiled_once(reinterpret_cast<CompiledObject*>(object), args, flagged_count, names);
   if (result && Py_IS_TYPE(result, tail_call_type)) result = run_tail_calls(result);
-  Py_LeaveRecursiveCall();
   return result;
 }
 

@@ -21,7 +21,24 @@ static PyObject* python_has_generic_getattr(PyObject*, PyObject* type) {
   return PyBool_FromLong(reinterpret_cast<PyTypeObject*>(type)->tp_getattro == PyObject_GenericGetAttr);
 }
 
+// Runs a program as the interpreter runs the script that it was started with: nothing of what calls this counts
+// against the limit of recursion.
+static PyObject* evaluate(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count != 2 || !PyCode_Check(args[0]) || !PyDict_Check(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "evaluate(code, globals) needs a code object and a dict");
+    return nullptr;
+  }
+  PyThreadState* thread = PyThreadState_Get();
+  int depth = recursion_depth(thread);
+  set_recursion_depth(thread, 0);
+  PyObject* result = PyEval_EvalCode(args[0], args[1], args[1]);
+  set_recursion_depth(thread, depth);
+  return result;
+}
+
 static PyMethodDef functions[] = {
+    {"evaluate", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(evaluate)), METH_FASTCALL,
+     "evaluate(code, globals): runs a program as the first thing on the stack, as far as sys.getrecursionlimit goes."},
     {"dict_version", python_dict_version, METH_O, "The version tag of a dict: changes with every write."},
     {"has_generic_getattr", python_has_generic_getattr, METH_O,
      "Whether attributes of the instances of a class are looked up as those of plain objects."},

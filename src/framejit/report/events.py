@@ -2,7 +2,7 @@
 
 In: `emit` of small records. Out: every subscriber sees each record in order; the last ones stay in
 `history`. Explanations, logs, counters and tests read this stream; there is no second bookkeeping.
-Imports nothing of framejit.
+Next: counters.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
+
+from framejit.exc import FramejitWarning
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
@@ -188,7 +190,7 @@ def emit(event: Event) -> None:
         except Exception as error:
             warnings.warn(
                 f"framejit: an event subscriber raised {type(error).__name__}: {error}",
-                RuntimeWarning,
+                FramejitWarning,
                 stacklevel=2,
             )
 

@@ -108,7 +108,8 @@ class Explanation:
     """What framejit did: see `framejit.explain` and `framejit.report`.
 
     Attributes: ``entries`` (each with its graph's ``nodes``, generated ``code`` and ``guards``),
-    ``breaks``, ``recompiles``, ``skips`` (what ran as plain Python and why), ``phases``, ``lines`` (captured lines per file),
+    ``breaks``, ``recompiles``, ``skips`` (what ran as plain Python and why), ``no_graph``,
+    ``phases``, ``lines`` (captured lines per file),
     ``functions`` ((file, first line, name) of the user's code that was captured), ``result`` (what
     the call returned, for `explain`) and ``memory`` (bytes by which the process grew).
     """

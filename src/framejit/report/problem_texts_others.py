@@ -19,7 +19,7 @@ f(torch.ones(3))
 ---
 Run the file of the message with another backend (`backend="eager"` runs graphs as they are), and
 report it to the backend's authors; or wrap the line in `framejit.disable`.
-=== FJ0202 A backend returned something that cannot be called
+=== FJ0202 A backend cannot be called, or returned something that cannot be called
 A backend takes `(gm, example_inputs)` and returns a function of the inputs.
 ---
 def backend(gm, example_inputs):
@@ -31,7 +31,7 @@ def f(x):
 
 f(torch.ones(3))
 ---
-Return `gm.forward`, or another callable.
+Take two arguments, and return `gm.forward` or another callable.
 === FJ0203 A dimension is marked as dynamic, and the code allows one size only
 `mark_dynamic` promises that any size works; a line of the program assumes one.
 ---

@@ -51,8 +51,8 @@ def renderable(explanation: Explanation) -> Any:
             table.add_column(title, justify=justify, style="bold" if title == "graph of" else "")  # type: ignore[arg-type]
         for entry in explanation.graphs:
             table.add_row(
-                entry.frame + (" *" if entry.reused else ""), entry.place, str(entry.operations), str(len(entry.guards)),
-                size(entry.input_bytes), size(entry.output_bytes),
+                entry.frame + " *" * entry.reused, entry.place, str(entry.operations),
+                str(len(entry.guards)), size(entry.input_bytes), size(entry.output_bytes),
             )  # fmt: skip
         parts += [Text(), table]
         if any(entry.reused for entry in explanation.graphs):

@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import json
 import os
+import sys
 import tempfile
 import threading
 import types
@@ -21,6 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from framejit import config
+from framejit.exc import FramejitWarning
 from framejit.report.messages import checked_path
 from framejit.shapes.policy import Seen
 
@@ -30,7 +32,7 @@ VERSION = 1
 Facts = dict[str, dict[str, list[int]]]
 
 
-class ProfileWarning(UserWarning):
+class ProfileWarning(FramejitWarning):
     """A profile file was ignored."""
 
 
@@ -256,15 +258,23 @@ def locked(path: str) -> Iterator[None]:
         yield
 
 
+def _parsed(path: str) -> Profile:
+    """What a file says. Raises OSError, or ValueError for what is no profile."""
+    with open(path, encoding="utf-8") as file:
+        try:
+            return Profile.parse(file.read())
+        except RecursionError as error:
+            raise ValueError(str(error)) from error
+
+
 def _load(path: str, missing_is_fine: bool) -> Profile | None:
     try:
-        with open(path, encoding="utf-8") as file:
-            return Profile.parse(file.read())
+        return _parsed(path)
     except FileNotFoundError:
         if missing_is_fine:
             return None
         reason = "there is no such file"
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         reason = str(error) or type(error).__name__
     _warn_once(path, reason)
     return None
@@ -304,10 +314,11 @@ def command(arguments: list[str]) -> int:
     action, *paths = arguments
     merged = Profile()
     for path in paths if action == "show" else paths[1:]:
-        known = _load(path, missing_is_fine=False)
-        if known is None:
-            return 1
-        merged.merge(known)
+        try:
+            merged.merge(_parsed(path))
+        except ValueError as error:
+            print(f"framejit: {path} is no profile: {error}", file=sys.stderr)
+            return 2
     if action == "show":
         print(show(merged))
     else:
