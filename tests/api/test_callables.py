@@ -14,6 +14,10 @@ import framejit
 from checking import CountingBackend
 
 
+def ops_of(graph):
+    return [node.op for node in graph.graph.nodes]
+
+
 @pytest.fixture
 def backend():
     return CountingBackend()
@@ -268,6 +272,25 @@ def test_compiled_functions_call_each_other_in_one_graph(backend):
     compiled = framejit.compile(outer, backend=backend, fullgraph=True)
     assert torch.equal(compiled(X), X.sin() + 1)
     assert backend.ops == 2
+
+
+def test_compiling_while_captured_code_runs(backend):
+    """The new function is on the stack of the continuation and breaks once more."""
+
+    def inner(x):
+        print("inner")
+        return x * 2 + 1
+
+    def f(x):
+        made = framejit.compile(inner, backend="eager")
+        return made(x + 1) * 2
+
+    compiled, x = framejit.compile(f, backend=backend), torch.arange(3.0)
+    with framejit.config.patch(raise_internal_errors=True):
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), f(x))
+    # Before the break, behind it; and before it once more, for the second function.
+    assert [graph.count("call_function") for graph in map(ops_of, backend.graphs)] == [1, 3, 1]
 
 
 def test_disable_argument_returns_the_model():

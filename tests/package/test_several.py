@@ -293,3 +293,39 @@ def test_a_file_that_was_replaced_gets_back_what_only_this_process_knows(tmp_pat
         assert names_in(path) == ["second"]
         one(X.int())
     assert sorted(names_in(path)) == ["Linear", "Linear", "first", "second"]
+
+
+def sized(path, *sizes):
+    one = framejit.compile(second, backend="eager", dynamic=False)
+    for n in sizes:
+        one(torch.ones(n))
+    one.save_package(path)
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_a_second_package_for_one_object_adds_to_the_first(tmp_path, used):
+    """Also when entries of the first are in use, and when both are saved as one."""
+    sized(tmp_path / "one", 3, 4)
+    sized(tmp_path / "two", 5, 4)
+
+    def calls(compiled, *sizes):
+        for n in sizes:
+            x = torch.arange(float(n))
+            torch.testing.assert_close(compiled(x), second(x))
+
+    loaded = framejit.compile(second, backend="eager", dynamic=False)
+    loaded.load_package(tmp_path / "one")
+    if used:
+        calls(loaded, 3)
+    for _ in range(3):
+        loaded.load_package(tmp_path / "two")
+    assert captured_in(lambda: calls(loaded, 5, 4)) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded.save_package(tmp_path / "both")
+        loaded.save_package(tmp_path / "again")
+    frames = Reader(tmp_path / "again").manifest["objects"][0]["frames"]
+    assert sorted(len(frame["entries"]) for frame in frames) == [1, 3]
+    both = framejit.load_package(tmp_path / "both", second, backend="eager", dynamic=False)
+    assert captured_in(lambda: calls(both, 3, 4, 5)) == []
+    assert captured_in(lambda: calls(loaded, 3)) == []

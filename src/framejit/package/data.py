@@ -50,6 +50,15 @@ class Codes:
     def __init__(self) -> None:
         self.rows: list[Json] = []
         self._known: dict[int, tuple[types.CodeType, int]] = {}
+        self._appended: dict[int, tuple[list[Json], int]] = {}
+
+    def append(self, rows: list[Json]) -> int:
+        """The number that the first row of another package's table has in this one."""
+        known = self._appended.get(id(rows))
+        if known is None:
+            known = self._appended[id(rows)] = (rows, len(self.rows))
+            self.rows += rows
+        return known[1]
 
     def add(self, code: types.CodeType, module: str) -> int:
         """The number of ``code``; ``module`` says where its function may be found."""

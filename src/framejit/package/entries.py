@@ -242,14 +242,18 @@ class WaitingEntry:
         row: Json,
         home: Home,
         code_at: Callable[[int], types.CodeType],
+        codes: list[Json],
     ) -> None:
         self.reader = reader
         self.row = row
         self.label: str = row["label"]
         self.operations: int = row["operations"]
         self.broke = None  # a package does not say where its graphs break
+        self.guards: tuple[str, ...] = tuple(row["guards"])
         self.home = home
-        self.code_at = code_at
+        #: The table of code objects that the entry's numbers are for; they start at ``base``.
+        self.codes = codes
+        self._code_at = code_at
         self._data: Json = None
 
     @property
@@ -259,9 +263,14 @@ class WaitingEntry:
             self._data = self.reader.json(f"entry {self.label}")
         return self._data
 
-    def copied(self, label: str) -> tuple[Json, dict[str, bytes]]:
-        """Row and parts for another package."""
-        return copied_entry(self.reader, self.row, label)
+    def code_at(self, number: int) -> types.CodeType:
+        """The code object that the entry knows under that number."""
+        return self._code_at(self.row.get("base", 0) + number)
+
+    def copied(self, label: str, codes: Codes) -> tuple[Json, dict[str, bytes]]:
+        """Row and parts for another package, whose table of code objects is ``codes``."""
+        row, parts = copied_entry(self.reader, self.row, label)
+        return {**row, "base": row.get("base", 0) + codes.append(self.codes)}, parts
 
     def bind(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
         """The entry, if its guards hold for ``slots``; else None.

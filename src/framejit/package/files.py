@@ -111,7 +111,7 @@ class _Output:
         varied = profile.Profile()
         if loaded is not None:
             varied.merge(loaded.profile)
-        held = loaded.held() if loaded is not None else ()
+        held = loaded.held() if loaded is not None else set()
         for compiled in compiler.frames():
             target = compiled.target
             frame_row: dict[str, Any] = {
@@ -126,16 +126,16 @@ class _Output:
                 varied.add(compiled.profile_key, facts)
             for entry in compiled.entries:
                 origin = compiled.origins.get(id(entry))
-                plan = compiled.plans.get(id(entry)) if held else None
-                if plan is not None and (frame_row["key"], tuple(plan.describe())) in held:
-                    continue
+                if held and loaded is not None:
+                    foreign = isinstance(origin, WaitingEntry) and origin.reader != loaded.reader
+                    guards = tuple(compiled.plans[id(entry)].describe())
+                    if (foreign or loaded.joining) and (frame_row["key"], guards) in held:
+                        continue
                 try:
-                    if not isinstance(origin, WaitingEntry):
-                        made = encode_entry(compiled, entry, str(self.count), home, codes)
-                    elif loaded is not None and origin.reader is loaded.reader:
-                        made = origin.copied(str(self.count))
+                    if isinstance(origin, WaitingEntry):
+                        made = origin.copied(str(self.count), codes)
                     else:
-                        raise Unsaveable("what another package brought")
+                        made = encode_entry(compiled, entry, str(self.count), home, codes)
                 except Unsaveable as error:
                     self.refused.append(f"{target.name}: it refers to {error}")
                     continue
@@ -143,11 +143,11 @@ class _Output:
                 if not isinstance(origin, WaitingEntry) and origin is not None:
                     _note_sources(origin.executed, sources)
         if loaded is not None:
-            for row in loaded.row["sources"]:
+            for row in loaded.sources:
                 sources.setdefault((row["module"], row["name"], row["hash"]), row)
             for _, frame, waiting in loaded.unused():
                 found = frames.setdefault(frame["key"], frame | {"entries": []})
-                found["entries"].append(self.entry(*waiting.copied(str(self.count))))
+                found["entries"].append(self.entry(*waiting.copied(str(self.count), codes)))
         return {
             "object": member.identity,
             "settings": member.settings,
@@ -239,6 +239,8 @@ def _load(
     package = LoadedPackage(reader, row, home, function.__code__, joining)
     _check_state(package, member)
     compiler = root.compiler
+    if isinstance(compiler.library, LoadedPackage):
+        package.add(compiler.library)
     compiler.library = package
     compiler.hook_context.ask_always = True
     for compiled in compiler.frames():
@@ -275,7 +277,7 @@ def _note_sources(
 
 
 def _devices(compiler: Compiler, loaded: LoadedPackage | None) -> list[str]:
-    found = set(loaded.row["devices"]) if loaded is not None else set()
+    found = set(loaded.devices) if loaded is not None else set()
     for compiled in compiler.frames():
         for plan in compiled.plans.values():
             for facts in plan.checked:

@@ -57,6 +57,9 @@ class LoadedPackage:
         self.joining = joining
         self.row = row
         self.home = home
+        #: What a second package adds to that of the first.
+        self.sources: list[Json] = list(row["sources"])
+        self.devices = set(row["devices"])
         self.profile = Profile.of(row["profile"])
         self._root = root
         self._codes: dict[int, types.CodeType] = {}
@@ -66,12 +69,26 @@ class LoadedPackage:
         self.frames: dict[str, list[WaitingEntry]] = {}
         self._skipped: dict[str, str] = {}
         self._asked: dict[types.CodeType, bool] = {}
-        for frame in row["frames"]:
+        self._frame_rows = {frame["key"]: frame for frame in row["frames"]}
+        for key, frame in self._frame_rows.items():
             if frame["skipped"]:
-                self._skipped[frame["key"]] = frame["skipped"]
-            self.frames[frame["key"]] = [
-                WaitingEntry(reader, row, home, self.code_at) for row in frame["entries"]
+                self._skipped[key] = frame["skipped"]
+            self.frames[key] = [
+                WaitingEntry(reader, row, home, self.code_at, self.row["codes"])
+                for row in frame["entries"]
             ]
+
+    def add(self, earlier: LoadedPackage) -> None:
+        """Take over what waits in a package that was loaded before, and that this one lacks."""
+        held = self.held()
+        for key, frame, waiting in earlier.unused():
+            if (key, waiting.guards) not in held:
+                self.frames.setdefault(key, []).append(waiting)
+                self._frame_rows.setdefault(key, frame)
+        self._skipped = earlier._skipped | self._skipped
+        self.sources += earlier.sources
+        self.devices |= earlier.devices
+        self.profile.merge(earlier.profile)
 
     # -- what the compiler asks
 
@@ -123,25 +140,22 @@ class LoadedPackage:
 
     def unused(self) -> Iterator[tuple[str, Json, WaitingEntry]]:
         """Entries that no call has asked for yet: key of the frame, its row, the entry."""
-        rows = {frame["key"]: frame for frame in self.row["frames"]}
         attached = {
             frame_key(compiled.target, self.home): waiting
             for compiled, waiting in self._waiting.items()
         }
         for key, entries in self.frames.items():
             for entry in attached.get(key, entries):
-                yield key, rows[key], entry
+                yield key, self._frame_rows[key], entry
 
     def held(self) -> set[tuple[str, tuple[str, ...]]]:
-        """Frames and guards of entries of other processes that need not be saved a second time."""
-        if not self.joining:
-            return set()
-        return {(key, tuple(waiting.row["guards"])) for key, _, waiting in self.unused()}
+        """Frames and guards of the unused entries."""
+        return {(key, waiting.guards) for key, _, waiting in self.unused()}
 
     def codes(self) -> Codes:
         """A table that goes on where this package's ends."""
         table = Codes()
-        table.rows = list(self.row["codes"])
+        table.append(self.row["codes"])
         return table
 
     def code_at(self, number: int) -> types.CodeType:
