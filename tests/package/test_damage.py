@@ -106,6 +106,7 @@ def test_every_byte_and_every_length_is_checked(tmp_path, key):
         lambda m: m["objects"][0].update(object={}),
         lambda m: m["objects"][0].update(frames=None),
         lambda m: m["objects"][0].update(profile=[]),
+        lambda m: m["objects"][0].update(codes=5),
         lambda m: m.update(environment={}),
         lambda m: m["objects"][0].update(sources=[{}]),
         lambda m: m.update(size=0),
@@ -124,6 +125,33 @@ def test_edited_manifests(original, tmp_path, change):
         with pytest.warns(messages.FramejitWarning, match="cannot use"):
             compiled(X)
     torch.testing.assert_close(compiled(X), X.sin() + 1)
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("graph", lambda d: d["nodes"][1].__setitem__(0, "call_anything")),
+        ("graph", lambda d: d["nodes"][1].__setitem__(2, ["o", "os", "nothing"])),
+        ("entry", lambda d: d["nodes"][0].__setitem__(1, "somewhere")),
+        ("entry", lambda d: d["names"].update({"x": ["value", ["late", 9]]})),
+        ("entry", lambda d: d.update(state=None)),
+    ],
+)
+def test_edited_parts_whose_checksums_are_right(original, tmp_path, part, change):
+    """The entries that they spoil are compiled again."""
+    path = tmp_path / "edited"
+    path.write_bytes(original)
+    reader = container.Reader(path)
+    parts = {name: bytes(reader.part(name)) for name in reader.part_sizes}
+    for name in parts:
+        if name.startswith(part):
+            data = json.loads(parts[name])
+            change(data)
+            parts[name] = json.dumps(data).encode()
+    container.write(path, reader.manifest, parts)
+    compiled = framejit.compile(victim, backend="eager").load_package(path)
+    with pytest.warns(messages.FramejitWarning, match="cannot use"):
+        torch.testing.assert_close(compiled(X), X.sin() + 1)
 
 
 def test_foreign_and_newer_files(original, tmp_path):

@@ -17,7 +17,6 @@ from typing import Any
 
 from framejit.capture import Target, no_collection
 from framejit.compiler import CompiledFrame
-from framejit.exc import PackageError
 from framejit.package import naming
 from framejit.package.container import Reader
 from framejit.package.data import Codes, Home, Json
@@ -57,6 +56,7 @@ class LoadedPackage:
         self.joining = joining
         self.row = row
         self.home = home
+        self._code_rows: list[Json] = [*row["codes"]]
         #: What a second package adds to that of the first.
         self.sources: list[Json] = list(row["sources"])
         self.devices = set(row["devices"])
@@ -74,7 +74,7 @@ class LoadedPackage:
             if frame["skipped"]:
                 self._skipped[key] = frame["skipped"]
             self.frames[key] = [
-                WaitingEntry(reader, row, home, self.code_at, self.row["codes"])
+                WaitingEntry(reader, row, home, self.code_at, self._code_rows)
                 for row in frame["entries"]
             ]
 
@@ -113,7 +113,7 @@ class LoadedPackage:
             try:
                 with no_collection():
                     made = entry.bind(compiled, slots)
-            except (PackageError, LookupError, ValueError, TypeError, AttributeError) as error:
+            except Exception as error:  # whatever an edited file, or the backend, may raise
                 waiting.remove(entry)
                 messages.warn_package_entry(compiled.target.name, self.reader.path, error)
                 continue
@@ -155,7 +155,7 @@ class LoadedPackage:
     def codes(self) -> Codes:
         """A table that goes on where this package's ends."""
         table = Codes()
-        table.append(self.row["codes"])
+        table.append(self._code_rows)
         return table
 
     def code_at(self, number: int) -> types.CodeType:
@@ -163,7 +163,7 @@ class LoadedPackage:
         known = self._codes.get(number)
         if known is None:
             try:
-                row = self.row["codes"][number]
+                row = self._code_rows[number]
             except IndexError:
                 raise self.reader.damaged(f"there is no code {number}") from None
             known = live_code(row, self._root, self.home)
