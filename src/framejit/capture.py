@@ -29,7 +29,7 @@ from framejit.backends.saved_hooks import (
 )
 from framejit.bytecode.continuations import FramePoint
 from framejit.bytecode.decode import decode
-from framejit.codegen.emit import Emitter
+from framejit.codegen.emit import Emitter, computed
 from framejit.codegen.function import Draft, Generated, Recovery
 from framejit.codegen.runtime import located
 from framejit.exc import BackendCompilerFailed, GraphBreak, InternalError
@@ -325,7 +325,7 @@ def _attempt(
     for value in space.graph_inputs:
         if id(value) not in used and value not in out.made:
             _release(out, value)
-    arguments = [out.symbol(symbol) for symbol in builder.used_symbols]
+    arguments = [computed(out, ("load", symbol)) for symbol in builder.used_symbols]
     arguments += [out.load(value.source) for value in inputs]  # type: ignore[arg-type]
     with no_collection():
         _guard_aliases(space)

@@ -180,6 +180,34 @@ def test_graphs_with_sizes_that_vary_are_compiled_again(tmp_path):
     torch.testing.assert_close(loaded(torch.ones(9), 3), torch.full((4,), 3.0))
 
 
+def scaled(x, rate):
+    return x * ((rate + 1) * 2) + x[: round(rate * rate)].sum()
+
+
+NUMBERS = []
+
+
+def noting_numbers(gm, inputs):
+    NUMBERS.append([type(i).__name__ for i in inputs])
+    return gm.forward
+
+
+@pytest.mark.parametrize("backend", ["eager", noting_numbers])
+def test_numbers_that_are_computed_for_a_graph(tmp_path, backend):
+    path, x = tmp_path / "rates", torch.arange(8.0)
+    NUMBERS.clear()
+    saved = framejit.compile(scaled, backend=backend)
+    for rate in (1.5, 1.7):
+        saved(x, rate)
+    saved.save_package(path)
+    loaded = framejit.compile(scaled, backend=backend).load_package(path)
+    with framejit.run(strict=True):
+        for rate in (1.9, 2.5):
+            assert torch.equal(loaded(x, rate), scaled(x, rate))
+    varying = ["SymFloat", "SymInt", "Tensor"]
+    assert NUMBERS == ([] if backend == "eager" else [["Tensor"], varying, varying])
+
+
 def test_many_objects_of_one_function_do_not_make_the_file_grow(tmp_path):
     from framejit.package import package_file
 

@@ -1,12 +1,14 @@
 """Floats that vary follow IEEE arithmetic, not that of real numbers."""
 
 import math
+import random
 
 import pytest
 import torch
 
 import framejit
 from checking import CountingBackend
+from framejit.backends.registry import lookup_backend
 
 X = torch.ones(2)
 NAN, INF = math.nan, math.inf
@@ -86,3 +88,76 @@ def test_what_is_a_leaf_is_asked_though_the_tensor_is_used():
     leaf = torch.ones(2, requires_grad=True)
     for x in (leaf, leaf * 2, leaf):
         assert compiled(x)[1] == x.is_leaf
+
+
+COMPUTED = {
+    "squares": lambda x, s: (x * (s * s), s**2 * 3, x * s**3),
+    "factors": lambda x, s: (x * ((s + 1) * 2), sum([s, s, 1.0])),
+    "rests": lambda x, s: (x * (s // 0.25), s % -0.7, -s % 0.7, 7.5 // s),
+    "rounded": lambda x, s: (x * round(s * 10), round(s, 2), round(s * 3)),
+    "limits": lambda x, s: (x * min(1.0, s / 7), max(s, 0.5), max(0.0, min(s, 1.5))),
+    "functions": lambda x, s: (x * math.exp(-s), math.log(s), math.log10(s) * s),
+    "kinds": lambda x, s: (x if math.isnan(s) else x * s, math.isfinite(s), math.isinf(s)),
+    "converted": lambda x, s: x * float(s) + min(s, math.inf),
+    "shapes": lambda x, s: (x[: round(s)], x.new_zeros(int(s * s) + 2)),
+    "a_loop": lambda x, s: [s := s * 0.9 + 0.1 for _ in range(9)] + [x * s],
+}
+
+
+@pytest.mark.parametrize("backend_name", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", COMPUTED)
+def test_python_computes_for_the_graph_what_sympy_would_round_differently(name, backend_name):
+    program, graphs = COMPUTED[name], []
+
+    def backend(module, inputs):
+        graphs.append(module)
+        return lookup_backend(backend_name)(module, inputs)
+
+    compiled = framejit.compile(program, backend=backend, fullgraph=True)
+    for k in range(8, 15):  # from 1.69 to 2.55
+        x = torch.ones(4)
+        assert repr(compiled(x, 0.55 + k / 7)) == repr(program(x, 0.55 + k / 7))
+    assert len(graphs) == 2
+    for odd in (NAN, INF, -INF, -0.5, 0.0, -0.0, 1e300, 5e-324, 1e-3):
+        assert repr(raised(compiled, odd)) == repr(raised(program, odd)), odd
+
+
+def raised(program, number):
+    try:
+        return program(torch.ones(4), number)
+    except (ArithmeticError, ValueError, RuntimeError) as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_guards_on_computed_numbers_are_pythons(seed):
+    def program(x, a, b):
+        taken = [a // b > 3, a % b < b / 2, round(a, 1) > 2.2, min(a, b) < 1.5, a**2 > b * b]
+        taken += [math.exp(-a) < 0.1, math.log(b) > 0.3, round(a * b) == 4, round(b, 2) == b]
+        return x * a, taken
+
+    numbers = random.Random(seed)
+    compiled = framejit.compile(program, backend="eager")
+    with framejit.config.patch(recompile_limit=1000):
+        for _ in range(40):
+            a, b = numbers.choice([-1, 1]) * numbers.uniform(0, 4), numbers.choice([0.1, 0.7, 1.25])
+            for pair in ((a, b), (round(a, 1), b), (b, b), (3 * b, b), (-a, b + 1)):
+                assert repr(compiled(X, *pair)) == repr(program(X, *pair)), pair
+
+
+def test_the_sign_of_a_zero_that_is_looked_at():
+    def program(x, s):
+        return x, str(s * 0.0), str((s - 2.5) * -1)
+
+    compiled = framejit.compile(program, backend="eager")
+    for value in (1.5, 2.5, -3.5, 0.5, -1.0):
+        assert repr(compiled(X, value)) == repr(program(X, value)), value
+
+
+def test_truth_values_with_a_sign_are_ints():
+    program = lambda x, n: (x + 1, +(x.shape[0] > 3), ~n, ~(n > 3))  # noqa: E731
+    backend = CountingBackend()
+    compiled = framejit.compile(program, backend=backend)
+    for n in (4, 5, 6, 9):
+        assert repr(compiled(torch.ones(n), n)) == repr(program(torch.ones(n), n))
+    assert len(backend.graphs) == 2

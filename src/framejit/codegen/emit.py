@@ -236,7 +236,8 @@ def computed(out: Emitter, tree: Tree, truth: bool = False) -> ast.expr:
     """An expression over symbols."""
     kind = tree[0]
     if kind == "load":
-        return out.symbol(tree[1])
+        derived = out.space.builder.symbols.derived.get(tree[1])
+        return out.symbol(tree[1]) if derived is None else computed(out, derived)
     if kind in ("int", "float"):
         return ast.Constant(bool(tree[1]) if truth else tree[1])
     operands = [computed(out, operand) for operand in tree[1:]]

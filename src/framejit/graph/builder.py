@@ -213,7 +213,8 @@ class GraphBuilder:
         for dim, size in enumerate(example.meta.shape):
             if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
                 name = str(size.node.expr)
-                if name not in self.symbols.known and name not in self._symbol_nodes.made:
+                outside = self.symbols.are_inputs(("load", name))
+                if not outside and name not in self._symbol_nodes.made:
                     self._symbol_nodes.sizes.setdefault(name, (node, dim, size))
 
     def _create_symbolic(self, target: Any, args: tuple[Any, ...], example: Any) -> _Node:

@@ -69,6 +69,11 @@ OPERATIONS: dict[str, Operation] = {
     "bitor": Operation(operator.or_, operator.or_, "{0} | {1}", 4),
     "bitxor": Operation(operator.xor, operator.xor, "{0} ^ {1}", 4),
     "sqrt": Operation(math.sqrt, torch.sym_sqrt, "sqrt({0})"),  # type: ignore[attr-defined]
+    # Only Python computes these (`Symbols.derive`).
+    "exp": Operation(math.exp, math.exp, "exp({0})"),
+    "log": Operation(math.log, math.log, "log({0})"),
+    "log10": Operation(math.log10, math.log10, "log10({0})"),
+    "round_to": Operation(round, round, "round({0}, {1})"),
 }
 
 #: Functions of one float, with the range in which they raise nothing.
@@ -214,6 +219,20 @@ def _product(left: Tree, right: Tree) -> Tree:
     if left == _MINUS_ONE and right[0] == "mul" and right[1][0] == "float":
         return ("mul", ("float", repr(-float(right[1][1]))), right[2])  # signs do not round
     return ("mul", left, right)
+
+
+def replaced(tree: Tree, by: Mapping[str, Tree]) -> Tree:
+    """The expression with others in place of some symbols."""
+    if tree[0] == "load":
+        return by.get(tree[1], tree)
+    if tree[0] in ("int", "float") or not by:
+        return tree
+    return (tree[0], *[replaced(operand, by) for operand in tree[1:]])
+
+
+def steps(tree: Tree) -> int:
+    """How many numbers and operations there are in an expression."""
+    return 1 if tree[0] in ("load", "int", "float") else 1 + sum(map(steps, tree[1:]))
 
 
 def symbols_of(tree: Tree) -> list[str]:

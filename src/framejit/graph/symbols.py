@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import linecache
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,11 +24,22 @@ from .. import config
 from ..exc import MarkContradicted
 from ..source import Source
 from .bounds import Assumption, with_bounds
-from .expressions import NotExpressible, Tree, evaluate, from_sympy, symbols_of
+from .expressions import (
+    NotExpressible,
+    Tree,
+    evaluate,
+    from_sympy,
+    replaced,
+    steps,
+    symbols_of,
+    written,
+)
 from .metadata import Limits
 
 #: Bounds at or beyond this are none.
 _FAR = 1 << 62
+#: No more numbers than this are computed in front of a graph, none of more steps than this.
+_MOST_DERIVED, _MOST_STEPS = 64, 200
 
 
 class Symbol(NamedTuple):
@@ -111,6 +123,9 @@ class Symbols:
         #: The user's line for each guard of `env`, by position.
         self._lines: list[tuple[str, int] | None] = []
         self.line: Callable[[], tuple[str, int] | None] = lambda: None
+        #: Symbols for what Python computes in front of the graph, because sympy would round it
+        #: differently or cannot say it: the computations, of inputs alone.
+        self.derived: dict[str, Tree] = {}
         self._numbers: dict[str, Any] = {}
         self._required: list[Assumption] = []
         #: Sizes that a user marked as dynamic.
@@ -182,16 +197,51 @@ class Symbols:
         kind = "int" if type(value) is int else "float"
         return self._bind(symbol, Symbol("", source, kind, 0), value, named)
 
+    def derive(self, tree: Tree) -> Any:
+        """A number that is computed for the graph, which takes it as an input; None if it cannot
+        be: it depends on data, is no finite number now, or is too long."""
+        from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+        if not self.are_inputs(tree) or len(self.derived) >= _MOST_DERIVED:
+            return None
+        try:
+            value = evaluate(tree, self._now(tree))
+        except (ArithmeticError, ValueError):
+            return None
+        if abs(value) >= _FAR if type(value) is int else value == 0 or not math.isfinite(value):
+            return None  # sympy's zero has no sign
+        tree = replaced(tree, self.derived)
+        if steps(tree) > _MOST_STEPS:
+            return None
+        named = _Named(written(tree, {name: what.text for name, what in self.known.items()}))
+        for name, same in self.derived.items():
+            if same == tree:
+                return self._numbers[name]
+        symbol = self.env.create_unspecified_symbol(value, named, dynamic_dim=DimDynamic.DYNAMIC)
+        self.derived[symbol.name] = tree
+        return self._made(symbol, value, named)
+
+    def are_inputs(self, tree: Tree) -> bool:
+        """Whether a computation is one of inputs alone: nothing in it depends on data."""
+        return all(name in self.known or name in self.derived for name in symbols_of(tree))
+
+    def takes_floats(self, tree: Tree) -> bool:
+        """Whether a float that varies is in it."""
+        return any(type(self._numbers.get(name)) is torch.SymFloat for name in symbols_of(tree))
+
     def _bind(self, symbol: Any, what: Symbol, value: Any, named: _Named) -> Any:
         if symbol.is_number:  # 0 and 1 are special to PyTorch
             return value
         name = symbol.name
         self.known[name] = what._replace(name=name)
         self._first[name] = self._bounds(symbol)
+        return self._made(symbol, value, named)
+
+    def _made(self, symbol: Any, value: int | float, named: _Named) -> Any:
         make = self.env.create_symintnode
-        if what.kind == "float":
+        if type(value) is float:
             make = self.env.create_symfloatnode  # type: ignore[assignment]
-        number = self._numbers[name] = make(symbol, hint=value, source=named)
+        number = self._numbers[symbol.name] = make(symbol, hint=value, source=named)
         return number
 
     def again(self, what: Symbol, value: int | float) -> Any:
@@ -222,21 +272,25 @@ class Symbols:
             return
         name = f"{source.name}.stride({dim})"
         self.known[name] = Symbol(name, source, "stride", dim)
-        self._required.append(Assumption(("eq", ("load", name), tree), self.line()))
+        self._require(("eq", ("load", name), tree))
 
     def decide(self, tree: Tree) -> bool:
         """Whether a condition holds now, in Python's own arithmetic; assumed from then on."""
         answer = bool(evaluate(tree, self._now(tree)))
-        self._required.append(Assumption(tree if answer else ("not", tree), self.line()))
+        self._require(tree if answer else ("not", tree))
         return answer
+
+    def _require(self, tree: Tree) -> None:
+        self._required.append(Assumption(replaced(tree, self.derived), self.line()))
 
     def assume_value(self, tree: Tree) -> float:
         """What a float is now, assumed to stay that."""
         value = float(evaluate(tree, self._now(tree)))
-        same: Tree = ("eq", tree, ("float", value))
-        if value != value:
-            same = ("ne", tree, tree)
-        self._required.append(Assumption(same, self.line()))
+        self._require(("eq", tree, ("float", value)) if value == value else ("ne", tree, tree))
+        if value == 0:  # the sign counts as well
+            for name in symbols_of(replaced(tree, self.derived)):
+                number = self.value(name)
+                self._require(("eq", ("load", name), (type(number).__name__, number)))
         return value
 
     def _now(self, tree: Tree) -> dict[str, Any]:
@@ -329,17 +383,15 @@ class Symbols:
         self, expression: Any, line: tuple[str, int] | None, add: Callable[..., None]
     ) -> None:
         names = sorted(symbol.name for symbol in expression.free_symbols)
-        if not names or any(name not in self.known for name in names):
+        if not names or not all(name in self.known or name in self.derived for name in names):
             return  # about data: checked by the graph itself
         try:
-            tree = from_sympy(expression)
+            trees = [_normal(from_sympy(expression))]
         except NotExpressible:  # rare: all that is in it keeps its value
-            for name in names:
-                value = self.value(name)
-                kind = "int" if type(value) is int else "float"
-                add(("eq", ("load", name), (kind, value)), line)
-            return
-        add(_normal(tree), line)
+            values = {name: self.value(name) for name in names}
+            trees = [("eq", ("load", n), (type(v).__name__, v)) for n, v in values.items()]
+        for tree in trees:
+            add(replaced(tree, self.derived), line)
 
 
 def _normal(tree: Tree) -> Tree:

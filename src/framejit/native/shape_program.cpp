@@ -30,7 +30,8 @@ static const struct {
     {"sin", ShapeOp::Sin, 1},          {"cos", ShapeOp::Cos, 1},          {"tan", ShapeOp::Tan, 1},
     {"sinh", ShapeOp::Sinh, 1},        {"cosh", ShapeOp::Cosh, 1},        {"tanh", ShapeOp::Tanh, 1},
     {"asin", ShapeOp::Asin, 1},        {"acos", ShapeOp::Acos, 1},        {"atan", ShapeOp::Atan, 1},
-    {"log2", ShapeOp::Log2, 1},
+    {"log2", ShapeOp::Log2, 1},        {"exp", ShapeOp::Exp, 1},          {"log", ShapeOp::Log, 1},
+    {"log10", ShapeOp::Log10, 1},      {"round_to", ShapeOp::RoundTo, 2},
 };
 
 static int operands_of(ShapeOp op) {
@@ -212,6 +213,36 @@ static bool floor_divide(int64_t a, int64_t b, int64_t* quotient, int64_t* rest)
   return true;
 }
 
+// As CPython divides floats: the rest has the sign of the divisor, a quotient of zero that of the exact one.
+static bool floor_divide(double a, double b, double* quotient, double* rest) {
+  if (b == 0) return false;
+  *rest = std::fmod(a, b);
+  *quotient = (a - *rest) / b;
+  if (*rest == 0) {
+    *rest = std::copysign(0.0, b);
+  } else if ((b < 0) != (*rest < 0)) {
+    *rest += b;
+    *quotient -= 1.0;
+  }
+  if (*quotient == 0) {
+    *quotient = std::copysign(0.0, a / b);
+  } else {
+    double floor = std::floor(*quotient);
+    *quotient = *quotient - floor > 0.5 ? floor + 1.0 : floor;
+  }
+  return true;
+}
+
+// As CPython rounds to decimals: by way of the shortest text.
+static bool round_to(double number, int64_t digits, double* out) {
+  if (!std::isfinite(number) || digits < 0 || digits > 20) return false;
+  char* text = PyOS_double_to_string(number, 'f', static_cast<int>(digits), 0, nullptr);
+  if (text == nullptr) return PyErr_Clear(), false;
+  *out = PyOS_string_to_double(text, nullptr, nullptr);
+  PyMem_Free(text);
+  return true;
+}
+
 static bool from_real(double real, Number* out) {
   if (!(real > -9.2e18 && real < 9.2e18)) return false;
   *out = {false, static_cast<int64_t>(real), 0};
@@ -256,6 +287,7 @@ static bool apply(ShapeOp op, const Number* a, Number* out) {
   auto is_true = [](const Number& n) { return n.is_float ? n.f != 0 : n.i != 0; };
   bool ordered = true, floats = x.is_float;
   int64_t result = 0, rest = 0;
+  double quotient = 0, remainder = 0;
   if (operands_of(op) > 1 && op != ShapeOp::Where) floats = floats || y.is_float;
   switch (op) {
     case ShapeOp::Add:
@@ -267,8 +299,12 @@ static bool apply(ShapeOp op, const Number* a, Number* out) {
     case ShapeOp::Mul:
       if (floats) return real(x.real() * y.real());
       return !__builtin_mul_overflow(x.i, y.i, &result) && integer(result);
-    case ShapeOp::FloorDiv: return !floats && floor_divide(x.i, y.i, &result, &rest) && integer(result);
-    case ShapeOp::Mod: return !floats && floor_divide(x.i, y.i, &result, &rest) && integer(rest);
+    case ShapeOp::FloorDiv:
+      if (floats) return floor_divide(x.real(), y.real(), &quotient, &remainder) && real(quotient);
+      return floor_divide(x.i, y.i, &result, &rest) && integer(result);
+    case ShapeOp::Mod:
+      if (floats) return floor_divide(x.real(), y.real(), &quotient, &remainder) && real(remainder);
+      return floor_divide(x.i, y.i, &result, &rest) && integer(rest);
     case ShapeOp::TrueDiv: return y.real() != 0 && real(x.real() / y.real());
     case ShapeOp::Pow:
       if (floats) return real(std::pow(x.real(), y.real()));
@@ -319,6 +355,10 @@ static bool apply(ShapeOp op, const Number* a, Number* out) {
     case ShapeOp::Asin: return real(std::asin(x.real()));
     case ShapeOp::Acos: return real(std::acos(x.real()));
     case ShapeOp::Atan: return real(std::atan(x.real()));
+    case ShapeOp::Exp: return real(std::exp(x.real()));
+    case ShapeOp::Log: return real(std::log(x.real()));
+    case ShapeOp::Log10: return real(std::log10(x.real()));
+    case ShapeOp::RoundTo: return x.is_float && round_to(x.f, y.i, &quotient) && real(quotient);
     case ShapeOp::Log2: return real(std::log2(x.real()));
     default: return false;
   }

@@ -16,7 +16,7 @@ import torch.fx
 
 from framejit.exc import PackageError
 from framejit.graph.bounds import Assumption
-from framejit.graph.expressions import Tree, evaluate, symbols_of
+from framejit.graph.expressions import Tree, evaluate, replaced, symbols_of
 from framejit.graph.fakes import plain_real_keys
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
 from framejit.graph.metadata import describe
@@ -120,6 +120,7 @@ def encode_sizes(module: torch.fx.GraphModule, encoder: Encoder) -> Json:
     return {
         "taken": taken[: len(taken) - len(known.metas)],
         "values": {name: encoder.value(value) for name, value in symbols.values.items()},
+        "derived": symbols.derived,
         "tensors": [
             [list(map(tree, meta.shape)), list(map(tree, meta.stride))] if meta.symbolic else None
             for meta in known.metas
@@ -145,6 +146,9 @@ class Sizes:
             for symbol in plan.inputs
             if symbol.name in saved["values"]
         }
+        for name, tree in saved["derived"].items():
+            tree = replaced(as_tuples(tree), self._renamed())
+            self._numbers[name] = self._symbols.derive(tree)
         for check in plan.checks:
             if self._numbers.keys() >= set(symbols_of(check.tree)):
                 with contextlib.suppress(Exception):  # the native guards check it in any case
@@ -171,19 +175,17 @@ class Sizes:
 
     def news(self) -> list[Assumption]:
         """What was assumed since beyond what the saved entry assumes."""
-        names = {
-            number.node._expr.name: name
+        names = {now[1]: ("load", name) for name, now in self._renamed().items()}
+        now = [Assumption(replaced(a.tree, names), a.line) for a in self._symbols.assumptions()]
+        return [assumption for assumption in now if assumption.tree not in self._assumed]
+
+    def _renamed(self) -> dict[str, Tree]:
+        """The saved symbols' names, and the symbols that stand for them now."""
+        return {
+            name: ("load", number.node._expr.name)
             for name, number in self._numbers.items()
             if not isinstance(number, (int, float))
         }
-
-        def renamed(tree: Tree) -> Tree:
-            if tree[0] == "load":
-                return ("load", names[tree[1]])
-            return tree if tree[0] in ("int", "float") else (tree[0], *map(renamed, tree[1:]))
-
-        now = [Assumption(renamed(a.tree), a.line) for a in self._symbols.assumptions()]
-        return [assumption for assumption in now if assumption.tree not in self._assumed]
 
 
 def as_tuples(data: Json) -> Any:

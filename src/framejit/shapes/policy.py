@@ -94,8 +94,6 @@ class Policy:
     def __init__(self, dynamic: bool | None, seen: Seen) -> None:
         self.dynamic = dynamic
         self.seen = seen
-        #: Names of numbers that the backend cannot take as symbols.
-        self.pinned: set[str] = set()
 
     def tensor(self, name: str, tensor: torch.Tensor, fixed: bool) -> Shape | None:
         """Which dimensions of an input vary; ``fixed`` for parameters, whose sizes never do."""
@@ -134,7 +132,7 @@ class Policy:
             known = self.seen.numbers[name, kind] = NumberSeen(value)
         else:
             known.merge(value)
-        if self.dynamic is False or name in self.pinned or name in self.seen.fixed:
+        if self.dynamic is False or name in self.seen.fixed:
             return False
         if type(value) is float and (value == 0 or not math.isfinite(value)):
             return False  # 0.0 and -0.0 are equal and not the same

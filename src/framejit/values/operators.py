@@ -201,7 +201,11 @@ def unary(space: Space, op: str, value: Value, name: str) -> Result:
     if type(value) is TensorValue:
         return tensor_operator(space, UNARY[op], value)
     if value.is_symbolic:
-        known = value if op == "+" else compute(space, UNARY[op], [value])
+        known = compute(space, operator.neg, [value]) if op != "+" else None
+        if op == "+" and value.python_type() is not bool:
+            known = value
+        elif op == "~" and known is not None:
+            known = compute(space, operator.sub, [known, ConstantValue(1)])
         return known or unary(space, op, plain(value), name)
     method = space.special_method(value, name)
     if method is None:

@@ -16,14 +16,7 @@ from typing import Any
 import torch
 
 from framejit.exc import GraphBreak
-from framejit.graph.expressions import (
-    FUNCTIONS,
-    OPERATIONS,
-    NotExpressible,
-    Tree,
-    ordered,
-    symbols_of,
-)
+from framejit.graph.expressions import FUNCTIONS, OPERATIONS, NotExpressible, Tree, ordered
 from framejit.graph.metadata import Example
 from framejit.source import Source
 from framejit.values.base import Value
@@ -231,6 +224,18 @@ def _function(function: Callable[[float], float]) -> Callable[[Any], Any]:
 
 
 _FUNCTIONS = {function: _function(function) for function in FUNCTIONS}
+_INFINITE: Tree = ("float", math.inf)
+#: What is decided as it comes out now.
+_TESTS: dict[Any, Callable[[Tree], Tree]] = {
+    math.isnan: lambda tree: ("ne", tree, tree),
+    math.isinf: lambda tree: ("eq", ("abs", tree), _INFINITE),
+    math.isfinite: lambda tree: ("lt", ("abs", tree), _INFINITE),
+}
+#: Functions that only Python computes, with the range in which they raise nothing.
+_ONLY_DERIVED: dict[Any, tuple[float, float]] = {
+    math.exp: (-700.0, 700.0), math.log: (1e-300, 1e300), math.log10: (1e-300, 1e300),
+    round: (-1e300, 1e300),
+}  # fmt: skip
 
 
 def _int(number: Any) -> Any:
@@ -243,7 +248,8 @@ _EXACT: dict[Any, str] = {
     operator.lt: "lt", operator.le: "le", operator.eq: "eq", operator.ne: "ne", operator.gt: "gt",
     operator.ge: "ge", abs: "abs", math.floor: "floor", math.ceil: "ceil", torch.sym_int: "trunc",
     math.trunc: "trunc", torch.sym_float: "to_float", torch.sym_max: "max", torch.sym_min: "min",
-    _square_root: "sqrt", _int: "trunc",
+    _square_root: "sqrt", _int: "trunc", min: "min", max: "max", round: "round",
+    math.exp: "exp", math.log: "log", math.log10: "log10",
     **{symbolic: function.__name__ for function, symbolic in _FUNCTIONS.items()},
 }  # fmt: skip
 _COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")
@@ -270,16 +276,27 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
     if function in _DIVISIONS and not _decided(lambda: bool(numbers[1] != 0)):
         return None  # raises
     floats = any(isinstance(number, (float, torch.SymFloat)) for number in numbers)
-    if function is operator.pow and not _plain_power(numbers, floats):
-        return None
-    if floats and function in (operator.floordiv, operator.mod):
-        return None  # the sign of zero, and rounding
-    if floats and any(isinstance(n, float) and not math.isfinite(n) for n in numbers):
-        return None
     if floats and _EXACT.get(function) in _COMPARISONS:
         answer = _compared(space, _EXACT[function], operands)
         if answer is not None:
             return answer
+    if function is torch.sym_float and operands[0].python_type() is float:
+        return operands[0]
+    if function in _TESTS:
+        tree = _known(space.builder.symbols, _tree(space, operands[0]))
+        if tree is None:
+            return None
+        return ConstantValue(space.builder.symbols.decide(_TESTS[function](tree)))
+    if function in _ONLY_DERIVED:
+        return _only_derived(space, function, operands)
+    if floats and function in (operator.floordiv, operator.mod):
+        return _derived(space, _EXACT[function], operands)  # the sign of zero, and rounding
+    if function is operator.pow and floats and _whole_power(numbers[1]):
+        return _derived(space, "pow", operands)
+    if function is operator.pow and not _plain_power(numbers, floats):
+        return None
+    if floats and any(isinstance(n, float) and not math.isfinite(n) for n in numbers):
+        return None
     try:
         result = function(*numbers)
     except Exception as error:
@@ -298,11 +315,27 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
             if name is None:
                 return None
             exact = (name, *[_tree(space, operand) for operand in operands])
+            if isinstance(result, torch.SymInt) and space.builder.symbols.takes_floats(exact):
+                # Compilers take floats as tensors, and would have to read the number out of one.
+                return _derived(space, name, operands)
             if not _is_as_written(space, result, exact):
-                return None
+                return _derived(space, name, operands)
     elif floats:
-        return None
+        return _derived(space, _EXACT[function], operands) if function in _EXACT else None
     return symbolic_value(space, result, exact)
+
+
+def _only_derived(space: Space, function: Any, operands: list[Value]) -> Value | None:
+    symbols = space.builder.symbols
+    tree = _tree(space, operands[0])
+    low, high = [("float", bound) for bound in _ONLY_DERIVED[function]]
+    if function is round and operands[0].python_type() is not float:
+        return None
+    if not symbols.are_inputs(tree):
+        return None
+    if not symbols.decide(("and", ("ge", tree, low), ("le", tree, high))):
+        return None
+    return _derived(space, _EXACT[function] if len(operands) == 1 else "round_to", operands)
 
 
 def _compared(space: Space, name: str, operands: list[Value]) -> Value | None:
@@ -315,7 +348,14 @@ def _compared(space: Space, name: str, operands: list[Value]) -> Value | None:
 
 def _known(symbols: Any, tree: Tree) -> Tree | None:
     """The computation, unless it depends on data."""
-    return tree if all(name in symbols.known for name in symbols_of(tree)) else None
+    return tree if symbols.are_inputs(tree) else None
+
+
+def _derived(space: Space, name: str, operands: list[Value]) -> Value | None:
+    """What sympy would round differently or cannot say: Python computes it, the graph takes it as
+    an input. None if that cannot be."""
+    number = space.builder.symbols.derive((name, *[_tree(space, operand) for operand in operands]))
+    return None if number is None else symbolic_value(space, number)
 
 
 def _is_as_written(space: Space, result: Any, exact: Tree) -> bool:
@@ -326,6 +366,11 @@ def _is_as_written(space: Space, result: Any, exact: Tree) -> bool:
     except NotExpressible:
         return False
     return ordered(made) == ordered(exact)
+
+
+def _whole_power(exponent: Any) -> bool:
+    """Whether any float has a power of this exponent."""
+    return isinstance(exponent, (int, float)) and exponent >= 0 and exponent % 1 == 0
 
 
 def _plain_power(numbers: list[Any], floats: bool) -> bool:
@@ -351,7 +396,7 @@ def plain(value: Value) -> Value:
 def check(space: Space, condition: SymbolicValue) -> bool:
     """``torch._check``: assume a condition, or have the graph check what depends on data."""
     symbols = space.builder.symbols
-    if all(name in symbols.known for name in symbols_of(condition.tree(space))):
+    if symbols.are_inputs(condition.tree(space)):
         return condition.truth(space)
     torch._check(condition.sym)
     space.builder.call_effect(torch._check, (condition.to_fx(space),), {})
@@ -389,7 +434,20 @@ def _identity(number: Any) -> Any:
     return number
 
 
-def _extreme(function: Any, symbolic: Any) -> None:
+def _more_extreme(
+    space: Space, known: Value, item: Value, function: Any, symbolic: Any, wins: Any
+) -> Value | None:
+    """The smaller or greater one: an int and a float are compared, as the answer is one of them."""
+    kinds = {known.python_type(), item.python_type()}
+    if kinds == {int} or type(known) is type(item) is ConstantValue:
+        return compute(space, symbolic if kinds == {int} else function, [known, item])
+    if kinds == {float}:
+        return _derived(space, _EXACT[function], [known, item])
+    answer = compute(space, wins, [item, known]) if kinds == {int, float} else None
+    return None if answer is None else item if space.truth(answer) else known
+
+
+def _extreme(function: Any, symbolic: Any, wins: Any) -> None:
     from framejit.values.sequences import ListValue  # room-internal cycle
 
     before = LOOKASIDES[function]
@@ -403,14 +461,10 @@ def _extreme(function: Any, symbolic: Any) -> None:
                 args = [ListValue(items)]
         if kwargs or len(items) < 2 or not any(map(_is_symbolic, items)):
             return before(space, args, kwargs)
-        whole = all(item.realize().python_type() is int for item in items)
         answer: Value | None = items[0].realize()
         for item in items[1:]:
             if answer is not None:
-                operands = [answer, item.realize()]
-                answer = compute(space, symbolic, operands) if whole else None
-                if answer is None and whole:
-                    break
+                answer = _more_extreme(space, answer, item.realize(), function, symbolic, wins)
         if answer is None:
             return before(space, [plain(arg.realize()) for arg in items], kwargs)
         return answer
@@ -437,12 +491,14 @@ def install() -> None:
         (math.floor, math.floor), (math.ceil, math.ceil), (math.trunc, torch.sym_int),
         (math.sqrt, _square_root), (torch.sym_int, torch.sym_int),
         (torch.sym_float, torch.sym_float), *_FUNCTIONS.items(),
+        *[(function, function) for function in (*_ONLY_DERIVED, *_TESTS) if function is not round],
     )  # fmt: skip
     for function, symbolic in table:
         _override(function, symbolic)
+    _override(round, round, 1, 2)
     for function in (torch.sym_max, torch.sym_min):
         _override(function, function, 2, 2)
-    _extreme(min, torch.sym_min)
-    _extreme(max, torch.sym_max)
+    _extreme(min, torch.sym_min, operator.lt)
+    _extreme(max, torch.sym_max, operator.gt)
     _plain_divmod = LOOKASIDES[divmod]
     LOOKASIDES[divmod] = _divmod
