@@ -5,8 +5,8 @@
 
 Each program is called at its first batch size (twice), its second, its third and, by framejit only,
 at further ones; each result is compared with eager mode. Counted are the graphs that each size
-adds, by framejit and by torch.compile. The end lists every program that compiles a graph again more than
-once, again at the third size, or more graphs than torch.compile does.
+adds, by framejit and by torch.compile. The end lists every program that compiles a graph again more
+than once, again at the third size, or more graphs than torch.compile does.
 """
 
 from __future__ import annotations
