@@ -295,3 +295,65 @@ def test_p20_a_view_that_has_lost_its_graph():
         row[0] = 0.0  # raises: the view and the write are in different grad modes
 
     check(p20, torch.ones(3, requires_grad=True))
+
+
+class Plain:
+    def __setattr__(self, name, value):
+        self.__dict__[name] = value
+
+    @property
+    def total(self):
+        return 0
+
+
+def test_p21_the_order_of_attributes_behind_a_property():
+    def p21(x, box):
+        box.total += 2
+        box.extra = x + 1
+        return x * 2
+
+    check(p21, torch.ones(2), Plain(), graphs=1, ops=2)
+    compiled, box = framejit.compile(p21, backend="eager"), Plain()
+    compiled(torch.ones(2), box)
+    assert list(vars(box)) == ["total", "extra"]
+
+
+class Growing:
+    def __init__(self, number, among):
+        self.number, self.among = number, among
+
+    def __lt__(self, other):
+        if len(self.among) < 6:
+            self.among.append(Growing(self.number - 1, self.among))
+        return self.number < other.number
+
+    def __radd__(self, other):
+        return other + self.number
+
+
+def test_p22_lists_that_change_while_the_least_is_looked_for():
+    def p22(x, numbers):
+        seen = []
+        popped = max(numbers, key=lambda v: (seen.append(v), numbers.pop())[1])
+        among = []
+        among += [Growing(v, among) for v in (3, 1)]
+        least = min(among).number
+        numbers.extend(numbers)
+        return x + 1, popped, seen, least, sum(among), len(among), numbers
+
+    check(p22, torch.ones(2), [3, 1, 2, 5], graphs=1, ops=1)
+
+
+def test_p23_the_least_and_the_greatest_of_anything():
+    def p23(x):
+        said = []
+        for wrong in (lambda: max([]), lambda: min((), key=abs), lambda: max(v for v in ())):
+            try:
+                wrong()
+            except ValueError as error:
+                said.append(str(error))
+        first = max((said.append(v), v)[1] for v in (1, 3, 2))
+        rest = min([], default=4), max((), key=abs, default=x), max({3, 1}, key=lambda v: -v)
+        return said, first, rest, max(x), sum(x), max(x, key=lambda row: -row.dim())
+
+    check(p23, torch.tensor([1.0, 3.0]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import types
 import weakref
 from collections.abc import Callable
@@ -466,20 +467,23 @@ def write_attributes(
     out: Emitter, target: ast.expr, value: ObjectValue, attributes: dict[str, Value | None]
 ) -> None:
     """Write what is in slots or in the instance's ``__dict__``, also behind a descriptor's back."""
-    hidden = {}
-    for key in attributes:
+
+    def is_hidden(key: str) -> bool:
         found = out.space.class_attribute(value.cls, key)
         c_level = (types.MemberDescriptorType, types.GetSetDescriptorType)
-        if found is not None and is_data_descriptor(found.raw) and type(found.raw) not in c_level:
-            hidden[key] = attributes[key]
-    plain = {key: v for key, v in attributes.items() if key not in hidden}
-    if plain:
-        names = ast.Tuple([ast.Constant(key) for key in plain], ast.Load())
-        values = attribute_values(out, plain)
-        out.statement(call(out.helper("set_attributes"), target, names, *values))
-    if hidden:
-        namespace = ast.Attribute(target, "__dict__", ast.Load())
-        out.statement(call(out.helper("write_dict"), namespace, attribute_display(out, hidden)))
+        return (
+            found is not None and is_data_descriptor(found.raw) and type(found.raw) not in c_level
+        )
+
+    for hidden, keys in itertools.groupby(attributes, is_hidden):  # their order can be seen
+        run = {key: attributes[key] for key in keys}
+        if hidden:
+            namespace = ast.Attribute(target, "__dict__", ast.Load())
+            out.statement(call(out.helper("write_dict"), namespace, attribute_display(out, run)))
+        else:
+            names = ast.Tuple([ast.Constant(key) for key in run], ast.Load())
+            values = attribute_values(out, run)
+            out.statement(call(out.helper("set_attributes"), target, names, *values))
 
 
 def attribute_display(out: Emitter, attributes: dict[str, Value | None]) -> ast.expr:

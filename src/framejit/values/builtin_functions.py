@@ -401,10 +401,10 @@ def _sum(space: Space, iterable: Value, start: Value | None = None) -> Value:
         advice = {str: "''.join(seq)", bytes: "b''.join(seq)"}.get(kind, "b''.join(seq)")
         noun = "strings" if kind is str else kind.__name__
         space.raise_error(TypeError, f"sum() can't sum {noun} [use {advice} instead]")
-    items = space.items(iterable)
-    if total.is_constant and all(_is_number(item) for item in items):
+    items = iterable.realize().items_now(space)
+    if items is not None and total.is_constant and all(map(_is_number, items)):
         return space.constant(sum([i.realize().as_python() for i in items], total.as_python()))
-    for item in items:
+    for item in space.each(iterable) if items is None else items:
         total = space.now(space.binary("+", total, item))
     return total
 
@@ -416,52 +416,52 @@ def _is_number(value: Value) -> bool:
 
 @builtin(min, 1, -1, "key", "default")
 def _min(space: Space, *args: Value, **named: Value) -> Result:
-    return _extreme(space, "min", args, **named)
+    return _extreme(space, min, args, **named)
 
 
 @builtin(max, 1, -1, "key", "default")
 def _max(space: Space, *args: Value, **named: Value) -> Result:
-    return _extreme(space, "max", args, **named)
+    return _extreme(space, max, args, **named)
 
 
 def _extreme(
     space: Space,
-    name: str,
+    choose: Any,
     args: tuple[Value, ...],
     key: Value | None = None,
     default: Value | None = None,
 ) -> Result:
-    if len(args) > 1:
-        if default is not None:
-            space.raise_error(
-                TypeError,
-                f"Cannot specify a default for {name}() with multiple positional arguments",
-            )
-        items = list(args)
-    else:
-        items = _any_order(space, args[0])
-    if not items:
-        if default is not None:
-            return default
-        space.raise_error(ValueError, f"{name}() arg is an empty sequence")
+    if len(args) > 1 and default is not None:
+        name = choose.__name__
+        space.raise_error(
+            TypeError, f"Cannot specify a default for {name}() with multiple positional arguments"
+        )
+    iterable = args[0].realize() if len(args) == 1 else TupleValue(list(args))
     if key is not None and not _is_none(key):
-        function = polyfills.min_by_key if name == "min" else polyfills.max_by_key
-        return call_polyfill(space, function, [ListValue(items), key])
+        otherwise = TupleValue([] if default is None else [default])
+        least = space.constant(choose is min)
+        return call_polyfill(space, polyfills.extreme_by_key, [least, iterable, key, otherwise])
+    items = (
+        _any_order(space, iterable) if isinstance(iterable, SetValue) else iterable.items_now(space)
+    )
+    best, op = default, "<" if choose is min else ">"
     try:
-        real = [python_of(item) for item in items]
+        real = [python_of(item) for item in items or ()]
+        if real:
+            return items[choose(range(len(real)), key=real.__getitem__)]  # type: ignore[index]
     except NotConstantError:
         pass
-    else:
-        choose = min if name == "min" else max
-        try:
-            return items[choose(range(len(real)), key=real.__getitem__)]
-        except TypeError as error:
-            return space.raise_real(error)
-    best, op = items[0], "<" if name == "min" else ">"
-    for item in items[1:]:
-        if space.truth(space.now(space.compare(op, item, best))):
+    except TypeError as error:
+        return space.raise_real(error)
+    for number, item in enumerate(space.each(iterable) if items is None else items):
+        if not number or space.truth(space.now(space.compare(op, item, best))):
             best = item
-    return best
+    if best is not None:
+        return best
+    try:
+        return choose(())
+    except ValueError as error:
+        return space.raise_real(error)
 
 
 def _is_none(value: Value | None) -> bool:

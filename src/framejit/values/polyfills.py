@@ -89,25 +89,18 @@ def merge_order(keys: list[Any], reverse: bool) -> list[int]:
     return order
 
 
-def min_by_key(items: list[Any], key: Callable[[Any], Any]) -> Any:
-    """``min(items, key=key)``."""
-    best = items[0]
-    least = key(best)
-    for item in items[1:]:
+def extreme_by_key(least: bool, iterable: Any, key: Callable[[Any], Any], default: Any) -> Any:
+    """``min`` or ``max`` of ``iterable`` with ``key=``; ``default`` is a tuple of at most one."""
+    items = iter(iterable)
+    try:
+        best = next(items)
+    except StopIteration:
+        return default[0] if default else min(()) if least else max(())
+    extreme = key(best)
+    for item in items:
         value = key(item)
-        if value < least:
-            best, least = item, value
-    return best
-
-
-def max_by_key(items: list[Any], key: Callable[[Any], Any]) -> Any:
-    """``max(items, key=key)``."""
-    best = items[0]
-    most = key(best)
-    for item in items[1:]:
-        value = key(item)
-        if value > most:
-            best, most = item, value
+        if value < extreme if least else value > extreme:
+            best, extreme = item, value
     return best
 
 

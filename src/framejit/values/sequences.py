@@ -365,7 +365,8 @@ class ListValue(SequenceValue):
 
     @method(1)
     def do_extend(self, space: Space, iterable: Value) -> None:
-        for item in space.each(iterable):
+        own = iterable.realize() is self
+        for item in list(self.items) if own else space.each(iterable):
             self.do_append(space, item)
 
     @method(2)

@@ -597,7 +597,7 @@ class Space:
         value = value.realize()
         known = value.items_now(self)
         if known is not None:
-            yield from list(known)
+            yield from known  # a list may change meanwhile
             return
         iterator = self.iter(value)
         while (item := self.next(iterator)) is not None:

@@ -456,7 +456,9 @@ def _extreme(function: Any, symbolic: Any, wins: Any) -> None:
         items = args
         if len(args) == 1 and not kwargs:
             given = args[0].realize()
-            if given.python_type() not in (set, frozenset):
+            if isinstance(given, ListValue):
+                items = given.items  # changes, perhaps, while elements are compared
+            elif given.python_type() not in (set, frozenset):
                 items = space.items(given)  # an iterator is used up by that
                 args = [ListValue(items)]
         if kwargs or len(items) < 2 or not any(map(_is_symbolic, items)):
