@@ -454,7 +454,7 @@ def _extreme(
     except TypeError as error:
         return space.raise_real(error)
     for number, item in enumerate(space.each(iterable) if items is None else items):
-        if not number or space.truth(space.now(space.compare(op, item, best))):
+        if not (number and best) or space.truth(space.now(space.compare(op, item, best))):
             best = item
     if best is not None:
         return best
