@@ -39,7 +39,7 @@ from framejit.regions import (
     watch_frames,
 )
 from framejit.report import events, messages
-from framejit.settings import Backend, Settings
+from framejit.settings import Backend, Settings, checked_flag
 from framejit.values.space import LOOKASIDES
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -88,8 +88,7 @@ def compile(
     settings = Settings(
         backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options
     )
-    if not isinstance(disable, bool):
-        raise TypeError(f"disable must be True or False, not {disable!r} [FJ0210]")
+    checked_flag(disable, "disable")
     if package is not None:
         messages.checked_path(package, "package")
     elif key is not None:
@@ -143,12 +142,11 @@ class optimize(Region):
         disable: bool = False,
     ) -> None:
         super().__init__()
-        if not isinstance(nopython, bool):
-            raise TypeError(f"nopython must be True or False, not {nopython!r} [FJ0210]")
+        checked_flag(nopython, "nopython")
         self.settings = Settings(
             backend=backend, fullgraph=nopython, dynamic=dynamic, mode=mode, options=options
         )
-        self.disable = disable
+        self.disable = checked_flag(disable, "disable")
 
     def __call__(self, model: F) -> F:
         return _required(model) if self.disable else _compile(_required(model), self.settings)
@@ -201,6 +199,7 @@ def run(fn: Any = None, *, strict: bool = False) -> Any:
     ``with run(): ...`` for a block, ``run(fn)`` or ``@run`` for a callable. With ``strict`` a call
     of a compiled object that nothing fits raises exc.NothingFits, which says why.
     """
+    checked_flag(strict, "strict")
     if fn is None:
         return _RunOnly(strict)
     return _wrapped(fn, functools.partial(run_only_function, strict=strict), "run")
@@ -212,7 +211,7 @@ def disable(fn: Any = None, recursive: bool = True) -> Any:
     ``@disable``, ``disable(fn)``, ``disable(module)``, ``with disable(): ...``. With
     ``recursive=False`` only ``fn`` itself is not captured, what it calls is (see `skip`).
     """
-    if not recursive:
+    if not checked_flag(recursive, "recursive"):
         return skip(fn)
     if fn is None:
         return _DisableDecorator()

@@ -12,11 +12,10 @@ import contextlib
 import os
 import sys
 import types
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from framejit.exc import FramejitWarning
+from framejit.exc import warn
 
 #: What `logs` may name.
 LOGS = ("graph", "bytecode", "code", "guards", "breaks", "recompiles", "times")
@@ -148,7 +147,7 @@ def _read_environment() -> None:
             known = [_PREFIX + option.upper() for option in _TYPES]
             near = get_close_matches(variable.upper(), known, 1, 0.0)[0]
             reason = f"there is no such option; the closest is {near} [FJ0211]"
-        warnings.warn(f"{variable}={text} is ignored: {reason}", FramejitWarning, stacklevel=4)
+        warn(f"{variable}={text} is ignored: {reason}")
 
 
 def _parsed(kind: type, text: str) -> Any:

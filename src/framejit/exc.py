@@ -8,9 +8,25 @@ of ours. Imports nothing of framejit. Next room: config.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+import warnings
+
+#: Files whose lines no user has written.
+_OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, contextlib.__file__)
+
 
 class FramejitWarning(UserWarning):
     """Every warning of framejit has this class, so that one filter catches them all."""
+
+
+def warn(text: str, category: type[FramejitWarning] = FramejitWarning) -> None:
+    """Warn at the user's line: the innermost one outside of framejit."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level + 1)
 
 
 class FramejitError(RuntimeError):

@@ -11,7 +11,7 @@ import functools
 import resource
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -155,19 +155,30 @@ def following(explanation: Explanation, everywhere: bool = True) -> Iterator[Non
         unsubscribe()
 
 
-def explain(model: Any, *, backend: str | Backend = "eager", **settings: Any) -> Explainer:
+def explain(
+    model: Any,
+    *,
+    backend: str | Backend = "eager",
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Explainer:
     """Say what becomes of a call, in its own thread: ``print(framejit.explain(f)(x))``.
 
     The answer of the call is an `Explanation`: graphs, breaks with reason, line and remedy, guards,
     recompiles, times, and why there is no graph where there is none; it prints well in terminals
     and notebooks, and ``to_html(path)`` writes a page. ``model`` is a function or module, which is
-    compiled with ``backend`` and further ``settings`` of `compile`, or something compiled already,
+    compiled with ``backend`` and the other settings as by `compile`, or something compiled already,
     which is called as it is: graphs that an earlier call has compiled, and this one uses, are in
     the answer, with ``reused`` set. Errors of the call pass through.
     """
-    if compiled_frame(model) is not None:
-        return Explainer(model)
-    return Explainer(compile_callable(model, Settings(backend=backend, **settings)))
+    settings = Settings(
+        backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options
+    )
+    if isinstance(model, Explainer):
+        return model
+    return Explainer(model if compiled_frame(model) else compile_callable(model, settings))
 
 
 def report() -> Explanation:

@@ -38,8 +38,7 @@ class Settings:
                 "backend must be the name of a backend or a callable f(gm, example_inputs), "
                 f"not {_a(self.backend)} [FJ0210]"
             )
-        if not isinstance(self.fullgraph, bool):
-            raise TypeError(f"fullgraph must be True or False, not {_a(self.fullgraph)} [FJ0210]")
+        checked_flag(self.fullgraph, "fullgraph")
         if self.dynamic is not None and not isinstance(self.dynamic, bool):
             raise TypeError(f"dynamic must be True, False or None, not {_a(self.dynamic)} [FJ0210]")
         if self.options is not None and not isinstance(self.options, Mapping):
@@ -85,6 +84,13 @@ class Settings:
             options = tuple(sorted((name, repr(value)) for name, value in self.options.items()))
         backend = self.backend if isinstance(self.backend, str) else id(self.backend)
         return (backend, self.fullgraph, self.dynamic, self.mode, options)
+
+
+def checked_flag(value: object, name: str) -> bool:
+    """``value``, which has to be True or False. Raises TypeError."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {_a(value)} [FJ0210]")
+    return value
 
 
 def _a(value: object) -> str:

@@ -8,8 +8,8 @@ import torch
 
 import framejit
 from checking import CountingBackend
+from framejit.exc import FramejitWarning
 from framejit.report import events
-from framejit.report.messages import FramejitWarning
 
 SCALE = 2.0
 
@@ -86,7 +86,7 @@ def test_the_recompile_limit_warns_once_and_keeps_what_is_there(backend):
             warnings.simplefilter("error")
             for n in range(8):
                 assert torch.equal(compiled(x, n), x * n)
-    assert len(caught) == 1
+    assert len(caught) == 1 and caught[0].filename == __file__, "it names the user's line"
     assert len(backend.graphs) == 3
     assert "recompile_limit" in str(caught[0].message)
 
@@ -166,7 +166,7 @@ def test_an_internal_error_is_reported_once_and_harms_nobody(monkeypatch, backen
         with pytest.warns(FramejitWarning, match="KeyError") as caught:
             assert torch.equal(compiled(a, b), simple(a, b))
         assert torch.equal(compiled(a, b), simple(a, b))
-    assert len(caught) == 1
+    assert len(caught) == 1 and caught[0].filename == __file__
     assert sum(framejit.counters["internal_error"].values()) == 1
 
 

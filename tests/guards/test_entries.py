@@ -117,7 +117,7 @@ def test_a_string_of_many_values_warns_and_goes_on(backend):
                     name = f"no. {i}"
                     assert torch.equal(compiled(x, name), by_name(x, name))
     assert len(backend.graphs) == 8
-    (warning,) = [w for w in caught if issubclass(w.category, messages.FramejitWarning)]
+    (warning,) = [w for w in caught if issubclass(w.category, framejit.exc.FramejitWarning)]
     text = str(warning.message)
     assert "by_name" in text and "8 times" in text and "plain Python" in text
     assert "it was 'no. 7', now it is 'no. 8'" in text and "test_entries.py" in text

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import framejit
-from framejit.report import events, messages
+from framejit.report import events
 
 
 @dataclasses.dataclass
@@ -280,7 +280,7 @@ def run(mode, directory, backend, name):
 
 
 def main(mode, directory, backend, *names):
-    warnings.simplefilter("error", messages.FramejitWarning)
+    warnings.simplefilter("error", framejit.exc.FramejitWarning)
     with framejit.config.patch(raise_internal_errors=True):
         for name in names or PROGRAMS:
             print("\n#" + json.dumps(run(mode, directory, backend, name)))

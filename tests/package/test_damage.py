@@ -15,7 +15,7 @@ import torch
 import framejit
 from framejit.exc import PackageError
 from framejit.package import container, package_file, tensors
-from framejit.report import events, messages
+from framejit.report import events
 
 
 def victim(x):
@@ -122,7 +122,7 @@ def test_edited_manifests(original, tmp_path, change):
     except PackageError:
         pass
     else:  # a part is missing that is asked for only when the entry is used
-        with pytest.warns(messages.FramejitWarning, match="cannot use"):
+        with pytest.warns(framejit.exc.FramejitWarning, match="cannot use"):
             compiled(X)
     torch.testing.assert_close(compiled(X), X.sin() + 1)
 

@@ -11,10 +11,9 @@ from torch import nn
 
 import framejit
 from framejit.api import original
-from framejit.exc import NothingFits, PackageError
+from framejit.exc import FramejitWarning, NothingFits, PackageError
 from framejit.package import Reader, identity, package_file
 from framejit.report import events
-from framejit.report.messages import FramejitWarning
 
 SOURCE = """
 import torch

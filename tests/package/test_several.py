@@ -10,10 +10,9 @@ from torch import nn
 
 import framejit
 from framejit.api import original
-from framejit.exc import NothingFits, PackageError
+from framejit.exc import FramejitWarning, NothingFits, PackageError
 from framejit.package import Reader, several
 from framejit.report import events
-from framejit.report.messages import FramejitWarning
 
 X = torch.ones(3)
 
@@ -239,9 +238,8 @@ def test_a_reset_does_not_empty_the_file(tmp_path):
 
 
 def test_a_file_that_is_no_package_is_not_replaced(tmp_path):
-    from framejit.exc import PackageError
+    from framejit.exc import FramejitWarning, PackageError
     from framejit.package import package_file
-    from framejit.report.messages import FramejitWarning
 
     path = tmp_path / "notes.txt"
     path.write_text("hello")

@@ -4,10 +4,12 @@ import html.parser
 import inspect
 import json
 import linecache
+import os
 import pickle
 import re
 import shutil
 import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -269,6 +271,40 @@ def test_it_prints_well(capsys):
     console = rich.console.Console(width=100, record=True, file=open("/dev/null", "w"))
     console.print(explanation)
     assert "3 graphs" in console.export_text()
+
+
+def test_an_explainer_is_explained_as_what_it_is_of():
+    explainer = framejit.explain(explained.program)
+    assert framejit.explain(explainer) is explainer
+    with pytest.raises(TypeError, match=r"explain\(\) got an unexpected keyword argument 'bogus'"):
+        framejit.explain(explained.program, bogus=1)
+
+
+def test_an_explanation_in_captured_code_is_about_the_program_only():
+    def outer(x):
+        return framejit.explain(lambda x: x + 1)(x).result * 2
+
+    explanation = framejit.explain(outer)(torch.ones(2))
+    assert explanation.skips == [] and explanation.graph_count == 2
+
+
+def test_it_prints_where_letters_are_missing(tmp_path):
+    program = tmp_path / "größe.py"
+    program.write_text(
+        "import torch, framejit\n"
+        f"def {'größe' * 20}(x):\n    print(len('日本'))\n    return x + 1\n"
+        f"explanation = framejit.explain({'größe' * 20})(torch.ones(2))\n"
+        "print(explanation)\nexplanation.to_html('ü.html')\n"
+    )
+    said = [
+        subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, check=True,
+                       env=os.environ | {"PYTHONIOENCODING": encoding}).stdout.decode(encoding)
+        for encoding in ("ascii", "utf-8")
+    ]  # fmt: skip
+    assert r"gr\xf6\xdfe.py:3" in said[0] and "\\u65e5\\u672c" in said[0]
+    assert "größe.py:3" in said[1] and "日本" in said[1]
+    assert "…" not in said[1], "names are not cut"
+    assert "日本" in (tmp_path / "ü.html").read_text(encoding="utf-8")
 
 
 class Page(html.parser.HTMLParser):

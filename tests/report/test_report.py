@@ -63,7 +63,7 @@ def test_a_subscriber_that_raises_is_reported_and_harms_nobody():
 
     unsubscribe = events.subscribe(broken)
     try:
-        with pytest.warns(messages.FramejitWarning, match="ValueError: no"):
+        with pytest.warns(framejit.exc.FramejitWarning, match="ValueError: no"):
             emit_break()
     finally:
         unsubscribe()
@@ -240,7 +240,7 @@ def test_a_bug_is_reported_once_with_everything_a_report_needs():
     def bug():
         raise KeyError("lost")
 
-    with pytest.warns(messages.FramejitWarning) as caught:
+    with pytest.warns(framejit.exc.FramejitWarning) as caught:
         for _ in range(3):
             try:
                 bug()
@@ -253,7 +253,7 @@ def test_a_bug_is_reported_once_with_everything_a_report_needs():
 
 
 def test_the_recompile_limit_is_reported_once_per_frame():
-    with pytest.warns(messages.FramejitWarning) as caught:
+    with pytest.warns(framejit.exc.FramejitWarning) as caught:
         for function in ("f", "f", "g"):
             messages.warn_recompile_limit(function, "m.py", 1, 16, "local 'n' changed")
     assert len(caught) == 2

@@ -117,6 +117,11 @@ WRONG_CALLS = [
     lambda: framejit.set_logs("graph", handler=3),
     lambda: framejit.explain(3),
     lambda: framejit.explain(f, backend="egaer"),
+    lambda: framejit.explain(f)(X).to_html(3),
+    lambda: framejit.explain(f)(X).to_html(""),
+    lambda: framejit.optimize("eager", disable="no"),
+    lambda: framejit.run(strict=3),
+    lambda: framejit.disable(f, recursive="no"),
 ]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import torch.fx
 
 from framejit.backends.compile import preserved_state, watching
 from framejit.callables import new_compiler, supported
-from framejit.exc import FramejitWarning
+from framejit.exc import FramejitWarning, warn
 from framejit.graph.fakes import isolated
 from framejit.regions import watch_frames
 from framejit.report.messages import checked_path
@@ -75,4 +74,4 @@ def record(folder: str | os.PathLike[str]) -> Iterator[Recording]:
     if made.left_out:
         text = "; ".join(made.left_out[:3])
         count = len(made.left_out)
-        warnings.warn(f"{count} graphs were not saved: {text}", RecordingWarning, stacklevel=3)
+        warn(f"{count} graphs were not saved: {text}", RecordingWarning)

@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ import torch.fx
 from framejit import config
 from framejit.autotune.trial import Candidate, Result
 from framejit.backends import configured_backend, register_backend
-from framejit.exc import FramejitWarning, UnknownBackend
+from framejit.exc import FramejitWarning, UnknownBackend, warn
 
 VERSION = 1
 DEFAULT = "inductor"
@@ -126,10 +125,7 @@ class AutotunedBackend:
                 chosen = Candidate.parse(winner)
                 return configured_backend(chosen.backend, chosen.mode)(gm, example_inputs)
             except (UnknownBackend, ValueError) as error:
-                warnings.warn(
-                    f"{winner} won for a graph, but cannot be used: {error}",
-                    WinnersWarning, stacklevel=2,
-                )  # fmt: skip
+                warn(f"{winner} won for a graph, but cannot be used: {error}", WinnersWarning)
         default = configured_backend(self.default.backend, self.default.mode)
         return default(gm, example_inputs)
 
@@ -152,7 +148,7 @@ class AutotunedBackend:
             try:
                 self._read = (stamp, read(path))
             except (ValueError, OSError) as error:
-                warnings.warn(f"winners are ignored: {error}", WinnersWarning, stacklevel=2)
+                warn(f"winners are ignored: {error}", WinnersWarning)
                 self._read = (stamp, {})
         return self._read[1]
 

@@ -9,7 +9,6 @@ whose size depends on data) runs between the segments. Without a GPU everything 
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ import torch
 import torch.fx
 from torch._ops import OpOverload
 
-from ..exc import FramejitWarning
+from ..exc import warn
 from .aot import aot_autograd
 from .memory import Memory, nodes_in, tensors_of
 from .registry import register_backend
@@ -252,10 +251,7 @@ def _with_segments(gm: torch.fx.GraphModule, platform: Platform) -> torch.fx.Gra
     }  # fmt: skip
     if len(devices) != 1:
         if not devices:
-            warnings.warn(
-                "cudagraphs: no operation of the graph is on a CUDA device; it runs without",
-                FramejitWarning, stacklevel=2,
-            )
+            warn("cudagraphs: no operation of the graph is on a CUDA device; it runs without")
         return gm  # none, or several that would have to wait for each other
     memory = Memory(gm.graph)
     made_here = {n for n in gm.graph.nodes if n.op == "call_function"}

@@ -12,12 +12,11 @@ import contextlib
 import threading
 import time
 import types
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from framejit.exc import FramejitWarning
+from framejit.exc import warn
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
@@ -188,11 +187,7 @@ def emit(event: Event) -> None:
         try:
             subscriber(event)
         except Exception as error:
-            warnings.warn(
-                f"framejit: an event subscriber raised {type(error).__name__}: {error}",
-                FramejitWarning,
-                stacklevel=2,
-            )
+            warn(f"framejit: an event subscriber raised {type(error).__name__}: {error}")
 
 
 def subscribe(subscriber: Subscriber) -> Callable[[], None]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 
 from framejit.report import events
-from framejit.report.messages import remedy
+from framejit.report.messages import checked_path, remedy
 
 _TRACE_LINE = re.compile(r'File "(.+)", line (\d+)')
 
@@ -259,10 +259,13 @@ class Explanation:
         return fragment(self)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write one page that needs nothing else: no network, no other file."""
+        """Write one page that needs nothing else: no network, no other file.
+
+        Raises OSError if it cannot be written.
+        """
         from framejit.report.page import page
 
-        with open(path, "w", encoding="utf-8") as file:
+        with open(checked_path(path), "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(page(self))
 
     # -- lines

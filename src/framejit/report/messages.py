@@ -13,14 +13,13 @@ import sys
 import textwrap
 import threading
 import traceback
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from framejit import config, exc
-from framejit.exc import FramejitWarning
+from framejit.exc import warn
 from framejit.report.problems import find
 from framejit.version import __version__
 
@@ -82,12 +81,10 @@ def warn_internal_error(error: BaseException, function: str, filename: str, line
     key = ("internal", type(error).__name__, f"{last.filename}:{last.lineno}" if last else "")
     if not _first_time(key):
         return
-    warnings.warn(
+    warn(
         f"framejit has a bug and runs {function} ({filename}:{line}) as plain Python. Results are "
         "not affected. Please file this report [FJ0206]:\n"
-        + textwrap.indent(internal_report(error, function, filename, line), "  | "),
-        FramejitWarning,
-        stacklevel=3,
+        + textwrap.indent(internal_report(error, function, filename, line), "  | ")
     )
 
 
@@ -110,13 +107,11 @@ def warn_recompile_limit(function: str, filename: str, line: int, limit: int, re
     """Say once per frame that other inputs run as plain Python from now on, and why."""
     if not _first_time(("limit", function, filename, str(line))):
         return
-    warnings.warn(
+    warn(
         f"framejit compiled {function} ({filename}:{line}) {limit} times, which is the limit. What "
         "was compiled stays in use; other inputs run as plain Python. "
         f"The last guard that failed: {reason or 'unknown'}. The limit is "
-        "framejit.config.recompile_limit. [FJ0305]",
-        FramejitWarning,
-        stacklevel=3,
+        "framejit.config.recompile_limit. [FJ0305]"
     )
 
 
@@ -124,11 +119,9 @@ def warn_backend(backend: str, function: str, filename: str, line: int, reason: 
     """Say once per frame that what a backend compiled does not work, though plain Python does."""
     if not _first_time(("backend", backend, function, filename, str(line))):
         return
-    warnings.warn(
+    warn(
         f"the backend {backend!r} is at fault in {function} ({filename}:{line}): {reason}. Plain "
-        "Python does not raise; it runs instead, on every call. [FJ0207]",
-        FramejitWarning,
-        stacklevel=3,
+        "Python does not raise; it runs instead, on every call. [FJ0207]"
     )
 
 
@@ -136,10 +129,8 @@ def warn_unsupported_release() -> None:
     """Say once that this Python release is not known and everything runs eagerly."""
     if _first_time(("release",)):
         release = ".".join(map(str, sys.version_info[:3]))
-        warnings.warn(
-            f"framejit does not support Python {release}: everything runs eagerly. [FJ0304]",
-            FramejitWarning,
-            stacklevel=3,
+        warn(
+            f"framejit does not support Python {release}: everything runs eagerly. [FJ0304]"
         )
 
 
@@ -147,36 +138,30 @@ def warn_not_saved(path: str, reasons: list[str]) -> None:
     """Say which entries a package does not hold."""
     listed = "\n  ".join(_cut(reason) for reason in reasons[:5])
     more = f"\n  and {len(reasons) - 5} more" if len(reasons) > 5 else ""
-    warnings.warn(
+    warn(
         f"framejit left {len(reasons)} compiled pieces out of {path}; they will be compiled "
-        f"again [FJ0308]:\n  {listed}{more}",
-        FramejitWarning,
-        stacklevel=4,
+        f"again [FJ0308]:\n  {listed}{more}"
     )
 
 
 def warn_source_changed(path: str, listed: str) -> None:
     """Say what differs when a package is used although the source has changed."""
-    warnings.warn(
-        f"framejit uses {path} although its source changed: {_cut(listed)} [FJ0308]",
-        FramejitWarning,
-        stacklevel=4,
+    warn(
+        f"framejit uses {path} although its source changed: {_cut(listed)} [FJ0308]"
     )
 
 
 def warn_package_refused(reason: str) -> None:
     """Say why a package is not used, or not written."""
-    warnings.warn(f"framejit: {reason}", FramejitWarning, stacklevel=4)
+    warn(f"framejit: {reason}")
 
 
 def warn_package_entry(function: str, path: str, error: Exception) -> None:
     """Say once why an entry of a package is not used."""
     if _first_time(("package", function, path, str(error))):
-        warnings.warn(
+        warn(
             f"framejit cannot use what {path} holds for {function}: {_cut(str(error))}. "
-            "It is compiled again. [FJ0308]",
-            FramejitWarning,
-            stacklevel=3,
+            "It is compiled again. [FJ0308]"
         )
 
 

@@ -25,7 +25,8 @@ def text(explanation: Explanation) -> str:
     width = Console().width if terminal else _WIDTH
     console = Console(file=stream, width=width, force_terminal=terminal, highlight=False)
     console.print(renderable(explanation))
-    return stream.getvalue().rstrip()
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # which may not have every letter
+    return stream.getvalue().rstrip().encode(encoding, "backslashreplace").decode(encoding)
 
 
 def renderable(explanation: Explanation) -> Any:
@@ -48,7 +49,8 @@ def renderable(explanation: Explanation) -> Any:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for title, justify in (("graph of", "left"), ("starts at", "left"), ("ops", "right"),
                                ("guards", "right"), ("in", "right"), ("out", "right")):  # fmt: skip
-            table.add_column(title, justify=justify, style="bold" if title == "graph of" else "")  # type: ignore[arg-type]
+            style = "bold" if title == "graph of" else ""
+            table.add_column(title, justify=justify, style=style, overflow="fold")  # type: ignore[arg-type]
         for entry in explanation.graphs:
             table.add_row(
                 entry.frame + " *" * entry.reused, entry.place, str(entry.operations),

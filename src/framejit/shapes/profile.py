@@ -17,12 +17,11 @@ import sys
 import tempfile
 import threading
 import types
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from framejit import config
-from framejit.exc import FramejitWarning
+from framejit.exc import FramejitWarning, warn
 from framejit.report.messages import checked_path
 from framejit.shapes.policy import Seen
 
@@ -285,7 +284,7 @@ def _warn_once(path: str, reason: str) -> None:
         if (path, reason) in _problems:
             return
         _problems.add((path, reason))
-    warnings.warn(f"the profile {path} is ignored: {reason}", ProfileWarning, stacklevel=4)
+    warn(f"the profile {path} is ignored: {reason}", ProfileWarning)
 
 
 def show(profile: Profile) -> str:

@@ -129,9 +129,10 @@ def is_pure_builtin(function: Any) -> bool:
 
 
 def is_library_of_python(name: str) -> bool:
-    """A module of the standard library."""
+    """A module of the standard library, or what is the module of a named tuple's ``__new__``."""
     top = name.partition(".")[0]
-    return top in sys.stdlib_module_names and top != "__main__"
+    known = top in sys.stdlib_module_names and top != "__main__"
+    return known or top.startswith("namedtuple_")
 
 
 def is_library(name: str) -> bool:
