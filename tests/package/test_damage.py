@@ -150,7 +150,7 @@ def test_edited_parts_whose_checksums_are_right(original, tmp_path, part, change
             parts[name] = json.dumps(data).encode()
     container.write(path, reader.manifest, parts)
     compiled = framejit.compile(victim, backend="eager").load_package(path)
-    with pytest.warns(messages.FramejitWarning, match="cannot use"):
+    with pytest.warns(framejit.exc.FramejitWarning, match="cannot use"):
         torch.testing.assert_close(compiled(X), X.sin() + 1)
 
 
