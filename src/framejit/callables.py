@@ -66,21 +66,23 @@ def compile_callable(target: Any, settings: Settings) -> Any:
     _require_callable(target)
     if not supported():
         return target
-    if isinstance(target, torch.nn.Module):
+    cls = type(target)  # isinstance() would ask the user's `__class__`
+    if issubclass(cls, torch.nn.Module):
         return compile_module(target, settings)
-    if isinstance(target, CompiledFunction):
+    if issubclass(cls, CompiledFunction):
         target = target.function
-    if isinstance(target, types.FunctionType):
+        cls = type(target)
+    if issubclass(cls, types.FunctionType):
         return compile_function(target, settings)
-    if isinstance(target, types.MethodType):
+    if issubclass(cls, types.MethodType):
         return _bound(compile_callable(target.__func__, settings), target.__self__)
-    if type(target) is functools.partial:
+    if cls is functools.partial:
         inner = compile_callable(target.func, settings)
         partial = functools.partial(inner, *target.args, **target.keywords)
         for name, method in _PACKAGE_METHODS.items():
             setattr(partial, name, functools.partial(method, partial))
         return partial
-    call = type(target).__call__
+    call = cls.__call__
     if isinstance(call, types.FunctionType):
         return _bound(_compile_call(call, settings), target)
     return compile_function(_python_function(target), settings)
@@ -93,12 +95,13 @@ def _bound(compiled: Any, receiver: Any) -> types.MethodType:
 
 
 def _require_callable(target: Any) -> None:
-    if isinstance(target, (staticmethod, classmethod)):
-        kind = type(target).__name__
+    cls = type(target)
+    if issubclass(cls, (staticmethod, classmethod)):
         raise TypeError(
-            f"model is a {kind} object: put @{kind} above framejit's decorator [FJ0210]"
+            f"model is a {cls.__name__} object: put @{cls.__name__} above framejit's decorator"
+            " [FJ0210]"
         )
-    if isinstance(target, type):
+    if issubclass(cls, type):
         raise TypeError(
             f"model is the class {target.__qualname__}: compile an instance of it, or its methods"
             " [FJ0210]"

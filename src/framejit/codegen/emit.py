@@ -37,7 +37,13 @@ from framejit.values.functions import (
 from framejit.values.local_classes import DescriptorValue
 from framejit.values.mapping_views import DictViewValue
 from framejit.values.mappings import DictValue, InstanceDictValue
-from framejit.values.objects import SCALARS, ObjectMethodValue, ObjectValue, PropertyValue
+from framejit.values.objects import (
+    SCALARS,
+    ObjectMethodValue,
+    ObjectValue,
+    PropertyValue,
+    solid_base,
+)
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import LazyValue, Space
@@ -57,6 +63,12 @@ def name(text: str) -> ast.Name:
 def call(function: ast.expr, *args: ast.expr) -> ast.Call:
     """A call with positional arguments."""
     return ast.Call(function, list(args), [])
+
+
+def call_of_base(out: Emitter, value: Value, method: str) -> ast.expr:
+    """A call of the builtin class's own method on a container: a subclass may have another one."""
+    base = solid_base(value.python_type())
+    return call(out.constant(getattr(base, method, reversed)), out.value(value))
 
 
 class Emitter:
@@ -412,8 +424,7 @@ def _instance_dict(out: Emitter, value: InstanceDictValue) -> ast.expr:
 
 @emits(DictViewValue)
 def _dict_view(out: Emitter, value: DictViewValue) -> ast.expr:
-    view = call(ast.Attribute(out.value(value.mapping), value.what, ast.Load()))
-    return out.keep(value, "view", view)
+    return out.keep(value, "view", call_of_base(out, value.mapping, value.what))
 
 
 @emits(SetValue)
@@ -563,7 +574,7 @@ def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
         key: v
         for key, v in value.attributes.items()
         if v is not None and key not in ("args", "__traceback__", "value", "exceptions")
-        and not (v.is_constant and v.as_python() in (None, False))
+        and not (v.is_constant and (v.as_python() is None or v.as_python() is False))
     }  # fmt: skip
 
     def fill() -> None:

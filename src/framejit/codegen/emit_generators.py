@@ -6,14 +6,13 @@ In: generators that the captured program made. Out: expressions. Next: codegen.e
 from __future__ import annotations
 
 import ast
-import types
 
 from framejit.bytecode.continuations import build_generator
 from framejit.bytecode.frame_point import FramePoint
 from framejit.bytecode.liveness import live_slots
 from framejit.codegen.emit import Emitter, call, emits
 from framejit.values.base import NULL, Unmaterialisable, Value
-from framejit.values.ends import keeps_what_is_seen
+from framejit.values.ends import end_is_seen, keeps_what_is_seen
 from framejit.values.generators import GeneratorValue
 from framejit.values.space import LazyValue
 
@@ -29,7 +28,7 @@ def acts_at_its_end(value: Value) -> bool:
     obj = getattr(value, "obj", None)
     if source is not None and source.base is None:
         return keeps_what_is_seen(obj)
-    return type(obj) is types.GeneratorType or hasattr(type(obj), "__del__")
+    return end_is_seen(obj)
 
 
 @emits(GeneratorValue)

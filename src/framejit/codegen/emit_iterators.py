@@ -11,7 +11,7 @@ import ast
 import itertools
 from typing import Any
 
-from framejit.codegen.emit import Emitter, call, emits
+from framejit.codegen.emit import Emitter, call, call_of_base, emits
 from framejit.values import iterators
 from framejit.values.base import Unmaterialisable, Value
 from framejit.values.mappings import InstanceDictValue
@@ -36,7 +36,7 @@ def _started(out: Emitter, value: StartedIterator) -> ast.expr:
 def _sequence_iterator(out: Emitter, value: iterators.SequenceIterator) -> ast.expr:
     if value.sequence is None:
         return out.keep(value, "iterator", _iter(out, call(out.constant(value.kind))))
-    made = _iter(out, out.value(value.sequence))
+    made = call_of_base(out, value.sequence, "__iter__")
     if value.index:
         made = call(out.helper("iterator_at"), made, _number(value.index))
     return out.keep(value, "iterator", made)
@@ -47,7 +47,7 @@ def _reversed_iterator(out: Emitter, value: iterators.ReversedIterator) -> ast.e
     if value.sequence is None:
         empty = call(out.constant(reversed), ast.List([], ast.Load()))
         return out.keep(value, "iterator", empty)
-    made = call(out.constant(reversed), out.value(value.sequence))
+    made = call_of_base(out, value.sequence, "__reversed__")
     return out.keep(value, "iterator", call(out.helper("iterator_at"), made, _number(value.index)))
 
 
@@ -72,15 +72,15 @@ def _prepare(out: Emitter, value: Any, container: Value, fits: bool) -> None:
 @emits(iterators.DictIterator)
 def _dict_iterator(out: Emitter, value: iterators.DictIterator) -> ast.expr:
     if value.dict is None:
-        view: ast.expr = ast.Attribute(ast.Dict([], []), value.what, ast.Load())
+        view: ast.expr = call(ast.Attribute(ast.Dict([], []), value.what, ast.Load()))
     else:
         _prepare(out, value, value.dict, value.dict.version == value.version)
-        view = ast.Attribute(out.value(value.dict), value.what, ast.Load())
+        view = call_of_base(out, value.dict, value.what)
         if type(value.dict) is InstanceDictValue:
             out.flush()  # the object must have its attributes before they are iterated over
             if value in out.made:
                 return out.made[value]
-    made = call(out.constant(reversed if value.reverse else iter), call(view))
+    made = call(out.constant(reversed if value.reverse else iter), view)
     if value.index and value.dict is not None:
         made = call(out.helper("advance"), made, _number(value.index))
     return out.keep(value, "iterator", made)
@@ -90,7 +90,9 @@ def _dict_iterator(out: Emitter, value: iterators.DictIterator) -> ast.expr:
 def _set_iterator(out: Emitter, value: iterators.SetIterator) -> ast.expr:
     if value.set is not None:
         _prepare(out, value, value.set, len(value.set.keys(out.space)) == value.size)
-    made = _iter(out, out.value(value.set) if value.set is not None else ast.List([], ast.Load()))
+        made = call_of_base(out, value.set, "__iter__")
+    else:
+        made = _iter(out, ast.List([], ast.Load()))
     if value.index and value.set is not None:
         made = call(out.helper("advance"), made, _number(value.index))
     return out.keep(value, "iterator", made)
@@ -101,7 +103,7 @@ def _deque_iterator(out: Emitter, value: iterators.DequeIterator) -> ast.expr:
     if value.sequence is None:
         return out.keep(value, "iterator", _iter(out, ast.List([], ast.Load())))
     _prepare(out, value, value.sequence, value.sequence.version == value.version)
-    made = _iter(out, out.value(value.sequence))
+    made = call_of_base(out, value.sequence, "__iter__")
     if value.index:
         made = call(out.helper("advance"), made, _number(value.index))
     return out.keep(value, "iterator", made)

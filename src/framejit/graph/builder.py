@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import operator
+import types
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -164,6 +165,28 @@ class GraphBuilder:
     def fake(self, node: _Node) -> Any:
         """The node's value with fake tensors in place of examples."""
         return lower(self._examples[node])
+
+    def answered(self, node: _Node) -> _Node | None:
+        """The operand that the operation has answered itself, if one: a copy that is not needed,
+        dropout in evaluation. It tells when it gets fakes."""
+        target, example = node.target, self._examples[node]
+        ours = not isinstance(target, types.FunctionType) or target.__module__.startswith("torch.")
+        if node.op not in ("call_function", "call_method") or type(example) is not Example:
+            return None
+        alike = [
+            one for one in node.all_input_nodes
+            if type(found := self._examples[one]) is Example
+            and found.meta.dtype is example.meta.dtype
+            and len(found.meta.shape) == len(example.meta.shape)
+        ]  # fmt: skip
+        if not alike or not ours:
+            return None
+        try:
+            given = lower(self._lookup((node.args, dict(node.kwargs))))
+            result = invoke(target, *given)
+        except RuntimeError:  # it writes, and the mode is another now
+            return None
+        return next((one for one in alike if self.fake(one) is result), None)
 
     # -- recording
 

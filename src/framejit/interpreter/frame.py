@@ -20,7 +20,7 @@ class Frame:
     __slots__ = (
         "before", "entry_handled", "first_step", "generator", "globals", "index", "info", "left",
         "missing", "missing_step", "names", "operator_step", "parent", "pc", "program", "raises",
-        "result", "seen", "slots", "stack",
+        "reads", "result", "seen", "slots", "stack",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +47,8 @@ class Frame:
         #: It reads this attribute of this object; on AttributeError ``__getattr__`` is asked.
         self.missing: tuple[Any, str] | None = None
         self.missing_step = 0
+        #: It answers the read of this attribute of this object, which its AttributeErrors name.
+        self.reads: tuple[Value, str] | None = None
         #: The exception being handled when the frame was entered.
         self.entry_handled: Value | None = None
         #: The namespace of a class body, for names that are looked up dynamically.

@@ -21,7 +21,7 @@ from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.registry import HANDLERS, Handler
 from framejit.report import events
 from framejit.values.base import CallRequest, Raised, Value
-from framejit.values.exceptions import ExceptionValue
+from framejit.values.exceptions import ExceptionValue, note_read
 from framejit.values.methods import raised_is
 from framejit.values.objects import ObjectValue
 from framejit.values.space import Result, Space
@@ -178,6 +178,7 @@ class Interpreter:
         if request.operator:
             frame.operator_step = self.root_step
         frame.missing, frame.missing_step = request.missing, self.root_step
+        frame.reads = request.reads
         self.space.changes += 1
         self.frame = frame
 
@@ -199,6 +200,8 @@ class Interpreter:
                 instead = self._ask_getattr(request.missing)
                 if instead is not None:
                     return self.space.now(instead)
+            if request.reads is not None:
+                note_read(self.space, error.value, *request.reads)
             raise
         finally:
             self.level -= 1
@@ -212,7 +215,10 @@ class Interpreter:
         """What ``__getattr__`` answers after an AttributeError, None if there is none."""
         value, name = missing
         self.space.changes += 1
-        return value.missing_attribute(self.space, name)  # type: ignore[no-any-return]
+        answer: Result | None = value.missing_attribute(self.space, name)
+        if isinstance(answer, CallRequest):
+            answer.reads = missing
+        return answer
 
     def _answer(self, frame: Frame, value: Value, instead: Value | None) -> Value:
         """What the caller of a frame that returned ``value`` gets."""
@@ -498,10 +504,8 @@ class Interpreter:
         return False
 
     def _set_context(self, value: Value) -> None:
-        attributes = getattr(value, "attributes", None)
-        if self.handled is not None and attributes is not None and self.handled is not value:
-            if value.source is None and attributes.get("__context__") is not None:
-                attributes["__context__"] = self.handled
+        if self.handled is not None and isinstance(value, ExceptionValue):
+            value.raised_while(self.space, self.handled)
 
     def unwind(self, error: Raised) -> None:
         """Go on at the handler of the innermost frame that has one; leave ``base`` otherwise."""
@@ -540,15 +544,14 @@ class Interpreter:
             if self.suspended:
                 frame.stack.clear()
                 self.roots.left.setdefault(value, []).append(frame)
-            missing, step = frame.missing, frame.missing_step
+            missing, step, reads = frame.missing, frame.missing_step, frame.reads
             frame = frame.parent
             if missing is not None and raised_is(error, AttributeError):
                 self.frame = frame
                 try:
                     instead = self._ask_getattr(missing)
                 except Raised as again:
-                    error, value = again, again.value
-                    continue
+                    error, value, instead = again, again.value, None
                 except GraphBreak as cause:
                     raise Restart(step, cause)
                 if isinstance(instead, CallRequest):
@@ -557,6 +560,8 @@ class Interpreter:
                 if instead is not None:
                     frame.stack.append(instead)
                     return
+            if reads is not None:
+                note_read(self.space, value, *reads)
 
     def leave(self, frame: Frame, value: Value) -> Any:
         """The frame returns ``value``."""

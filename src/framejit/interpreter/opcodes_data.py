@@ -87,6 +87,7 @@ def load_deref(vm: Any, frame: Frame, instruction: Instruction) -> None:
                 NameError,
                 f"cannot access free variable {name!r} where it is not associated with a value"
                 " in enclosing scope",
+                name=name,
             )
         vm.space.raise_error(
             UnboundLocalError,
@@ -158,7 +159,8 @@ def store_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
 @opcode("DELETE_NAME")
 def delete_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
     if _names(frame).pop(instruction.value, None) is None:
-        vm.space.raise_error(NameError, f"name {instruction.value!r} is not defined")
+        name = instruction.value
+        vm.space.raise_error(NameError, f"name {name!r} is not defined", name=name)
 
 
 @opcode("SETUP_ANNOTATIONS")
@@ -412,6 +414,9 @@ def mapping_pairs(vm: Any, mapping: Value) -> list[tuple[Value, Value]]:
         space.raise_error(
             TypeError, f"{mapping.realize().python_type().__name__!r} object is not a mapping"
         )
+    content = getattr(mapping.realize(), "container", None)
+    if content is not None and mapping.realize().items_now(space) is not None:
+        mapping = content  # CPython asks a dict for its keys() only if it has its own `__iter__`
     keys = space.items(space.call_now(space.getattr_now(mapping, "keys"), []))
     return [(key, space.now(space.getitem(mapping, key))) for key in keys]
 

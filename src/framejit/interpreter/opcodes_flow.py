@@ -19,7 +19,7 @@ from framejit.interpreter.loop import Yielded
 from framejit.interpreter.opcodes_data import deliver, mapping_pairs
 from framejit.interpreter.registry import opcode, unsupported
 from framejit.values.base import NULL, Raised, Value
-from framejit.values.classes import ClassValue, SuperValue
+from framejit.values.classes import ClassValue, make_super
 from framejit.values.constants import ConstantValue, PythonModuleValue
 from framejit.values.exceptions import matches
 from framejit.values.functions import CellValue
@@ -158,22 +158,24 @@ def _call(
 
 
 def _zero_argument_super(vm: Any, frame: Frame) -> Value:
-    names = frame.info.slot_names
-    if "__class__" not in names or frame.info.code.co_argcount == 0:
-        raise GraphBreak("FJ0143", "super() outside a method")
-    cell = frame.slots[names.index("__class__")]
-    receiver = frame.slots[0]
+    names, space = frame.info.slot_names, vm.space
+    receiver = frame.slots[0] if frame.info.code.co_argcount else None
     if receiver is not None and isinstance(receiver := receiver.realize(), CellValue):
         receiver = receiver.contents
-    if cell is None or receiver is None:
-        raise GraphBreak("FJ0143", "super() without its first argument")
-    cell = cell.realize()
-    assert isinstance(cell, CellValue)
-    assert cell.contents is not None
-    cls = cell.contents.realize()
-    if not isinstance(cls, ClassValue):
-        raise GraphBreak("FJ0143", "super() in something that is not a class")
-    return SuperValue(cls.cls, receiver.realize())
+    wrong = ""
+    if not frame.info.code.co_argcount:
+        wrong = "no arguments"
+    elif receiver is None:
+        wrong = "arg[0] deleted"
+    elif "__class__" not in names:
+        wrong = "__class__ cell not found"
+    if wrong:
+        space.raise_error(RuntimeError, f"super(): {wrong}")
+    cell: Any = frame.slots[names.index("__class__")]
+    if cell.realize().contents is None:
+        space.raise_error(RuntimeError, "super(): empty __class__ cell")
+    assert receiver is not None
+    return make_super(space, [cell.realize().contents, receiver])
 
 
 @opcode("CALL_FUNCTION_EX")

@@ -160,6 +160,13 @@ def _from_numpy(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
     array = args[0].realize() if len(args) == 1 and not kwargs else None
     if not isinstance(array, ArrayValue) or array.is_scalar:
         raise GraphBreak("FJ0132", "torch.from_numpy() of something that is no captured array")
+    return _tensor_on(space, array)
+
+
+def _tensor_on(space: Space, array: ArrayValue) -> TensorValue:
+    """A tensor on the array's memory, which is all of the tensor's storage."""
+    if array.tensor.fake(space).storage_offset():
+        raise GraphBreak("FJ0132", "a tensor of an array that begins inside another one")
     return _same_memory(space, array.tensor)
 
 
@@ -178,7 +185,7 @@ def _convert(function: Any) -> None:
         if not kwargs.keys() <= {"dtype", "device"}:
             raise GraphBreak("FJ0121", f"torch.{function.__name__}() of an array")
         copied = function is torch.tensor or array.is_scalar
-        made = clone(space, array.tensor) if copied else _same_memory(space, array.tensor)
+        made = clone(space, array.tensor) if copied else _tensor_on(space, array)
         wanted = {k: v for k, v in kwargs.items() if not is_none(v)}
         return made.call_method(space, "to", [], wanted) if wanted else made
 

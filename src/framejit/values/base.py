@@ -145,7 +145,7 @@ class CallRequest:
     ``result``, when given, replaces what the frame returns (``__init__`` returns the new object).
     """
 
-    __slots__ = ("function", "missing", "names", "operator", "result", "slots")
+    __slots__ = ("function", "missing", "names", "operator", "reads", "result", "slots")
 
     def __init__(
         self, function: FunctionValue, slots: list[Value | None], result: Value | None = None
@@ -154,6 +154,8 @@ class CallRequest:
         self.operator = False
         #: It reads this attribute of this object; on AttributeError ``__getattr__`` is asked.
         self.missing: tuple[Any, str] | None = None
+        #: It answers the read of this attribute of this object, which its AttributeErrors name.
+        self.reads: tuple[Value, str] | None = None
         #: The namespace of a class body.
         self.names: dict[str, Value] | None = None
         self.function = function

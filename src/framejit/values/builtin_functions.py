@@ -78,7 +78,7 @@ def call_polyfill(
 def real_class(value: Value) -> type | None:
     """The class that a class value stands for, or None."""
     cls = getattr(value.realize(), "obj", None)
-    return cls if isinstance(cls, type) else None
+    return cls if issubclass(type(cls), type) else None
 
 
 def name_of(space: Space, value: Value, function: str) -> str:
@@ -126,7 +126,11 @@ def _check_class(space: Space, value: Value, classes: Value, cls: type, function
             mro = space.class_source(cls).child("attr", "__mro__")
             space.guard(mro, "ID_MATCH", cls.__mro__)
         if meta is type or cls is wanted:
-            return space.constant(issubclass(cls, wanted))
+            fits = issubclass(cls, wanted)
+            if not fits and function == "isinstance" and _answers_for_class(cls):
+                claimed = real_class(space.getattr_now(value, "__class__"))
+                fits = claimed is not None and issubclass(claimed, wanted)
+            return space.constant(fits)
         return _ask_metaclass(space, value, classes, cls, wanted, function)
     if issubclass(classes.python_type(), tuple):
         for item in space.items(classes):
@@ -144,6 +148,14 @@ def _check_class(space: Space, value: Value, classes: Value, cls: type, function
     if function == "issubclass":
         kinds = "a class, a tuple of classes, or a union"
     return space.raise_error(TypeError, f"{function}() arg 2 must be {kinds}")
+
+
+def _answers_for_class(cls: type) -> bool:
+    """May its instances say something else than ``cls`` of their ``__class__``? (Not guarded.)"""
+    return is_user_class(cls) and any(
+        name in base.__dict__ for base in cls.__mro__[:-1] if is_user_class(base)
+        for name in ("__class__", "__getattribute__")
+    )
 
 
 class _Subclass(NamedTuple):
@@ -498,37 +510,66 @@ def sort_in_place(
 ) -> Result:
     """``target.sort(key=key, reverse=reverse)``; gives the list itself when it is ``new``."""
     backwards = space.constant(reverse is not None and space.truth(reverse))
-    if _is_none(key):
-        order = _native_order(space, target.items, space.truth(backwards))
-        if order is not None:
-            target.items[:] = [target.items[i] for i in order]
-            target.changed(space)
-            return target if new else space.constant(None)
+    if key is None or _is_none(key):
         key = space.constant(None)
-    assert key is not None
-    function = polyfills.sorted_by_key if new else polyfills.sort_list
+        items, real = list(target.items), _real_keys(target.items)
+        if real is not None:
+            order = list(range(len(real)))
+            try:
+                _sort_by(space, order, real, space.truth(backwards))
+            finally:
+                target.items[:] = [items[i] for i in order]
+                target.changed(space)
+            return target if new else space.constant(None)
+    function = polyfills.sort_new if new else polyfills.sort_list
     return call_polyfill(space, function, [target, key, backwards])
 
 
-def _native_order(space: Space, keys: list[Value], reverse: bool) -> list[int] | None:
-    """The order in which constants sort (stable); None when they are not constants."""
+def _real_keys(keys: list[Value]) -> list[Any] | None:
+    """The keys as Python objects, if they are constants."""
     try:
-        real = [python_of(key) for key in keys]
+        return [python_of(key) for key in keys]
     except NotConstantError:
         return None
+
+
+def _sort_by(space: Space, order: list[int], real: list[Any], reverse: bool) -> None:
     try:
-        return sorted(range(len(real)), key=real.__getitem__, reverse=reverse)
-    except TypeError as error:
-        return space.raise_real(error)
+        order.sort(key=real.__getitem__, reverse=reverse)
+    except Exception as error:
+        space.raise_real(error)
 
 
-@lookaside(polyfills.native_order)
-def _order_of(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    """What the sorting polyfill asks: the order of constant keys, or None to compare itself."""
-    keys = args[0].realize()
-    assert isinstance(keys, ListValue)
-    order = _native_order(space, keys.items, space.truth(args[1]))
-    return space.constant(None if order is None else tuple(order))
+class _SortKey:
+    """A key that CPython's sort compares: the program's ``<`` runs."""
+
+    __slots__ = ("space", "value")
+
+    def __init__(self, space: Space, value: Value) -> None:
+        self.space, self.value = space, value
+
+    def __lt__(self, other: _SortKey) -> bool:
+        space = self.space
+        return space.truth(space.now(space.compare("<", self.value, other.value)))
+
+
+@lookaside(polyfills.sort_order)
+def _sort_order(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """What the sorting polyfill asks: on an error, too, the positions get CPython's order."""
+    positions, keys = args[0].realize(), args[1].realize()
+    assert isinstance(positions, ListValue) and isinstance(keys, ListValue)
+    order, reverse = list(range(len(keys.items))), space.truth(args[2])
+    real = _real_keys(keys.items)
+    try:
+        if real is not None:
+            _sort_by(space, order, real, reverse)
+        else:
+            wanted = [_SortKey(space, key) for key in keys.items]
+            order.sort(key=wanted.__getitem__, reverse=reverse)
+    finally:
+        positions.items[:] = [space.constant(i) for i in order]
+        positions.changed(space)
+    return space.constant(None)
 
 
 # -- numbers ---------------------------------------------------------------------------------------

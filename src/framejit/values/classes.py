@@ -18,6 +18,7 @@ from framejit.source import Source
 from framejit.values.base import CallRequest, Value
 from framejit.values.constants import PURE_TYPES, ConstantValue, constant_value, fold
 from framejit.values.descriptors import bind, is_data_descriptor
+from framejit.values.ends import has_own_end
 from framejit.values.functions import BoundBuiltin, BuiltinValue, MethodValue
 from framejit.values.objects import (
     SCALARS,
@@ -37,6 +38,7 @@ from framejit.values.space import (
     wraps,
 )
 
+IS_ABSTRACT = 0x100000  # Py_TPFLAGS_IS_ABSTRACT
 _CONTAINERS = (dict, list, tuple, set, frozenset, *SCALARS)
 _TYPE_CONSTANTS = frozenset(
     [
@@ -195,15 +197,15 @@ class ClassValue(Value):
             return handler(space, args, kwargs)
         meta = type(cls)
         if meta is not type:
-            custom = space.class_attribute(meta, "__call__")
             if issubclass(cls, enum.Enum):
                 if _asks_missing(cls, args):
                     raise GraphBreak("FJ0131", f"{cls.__qualname__}._missing_() is asked")
                 return fold(space, cls, args, kwargs, f"{cls.__name__}")
-            if custom is not None and type(custom.raw) is types.FunctionType:
-                if custom.raw not in _TRANSPARENT_METACLASS_CALLS:
-                    method = MethodValue(space.load(custom.source, custom.raw), self)
-                    return space.call(method, args, kwargs)
+            found = space.class_attribute(meta, "__call__")
+            if found is not None and found.raw not in _TRANSPARENT_METACLASS_CALLS:
+                custom = space.overriding(self, meta, "__call__")
+                if custom is not None:
+                    return space.call(custom, args, kwargs)
         return instantiate(space, self, args, kwargs)
 
     def call_method(
@@ -316,7 +318,7 @@ def _wrap_class(space: Space, source: Source, obj: type) -> Value:
     return space.remember(obj, ClassValue(obj, source))
 
 
-WRAP_RULES.append((lambda obj: isinstance(obj, type), _wrap_class))
+WRAP_RULES.append((lambda cls: issubclass(cls, type), _wrap_class))
 
 
 def class_value(space: Space, cls: type) -> Value:
@@ -343,7 +345,7 @@ def instantiate(
         if is_graph_class(cls):
             return call_in_graph(space, cls, args, kwargs, None)
         raise GraphBreak("FJ0153", f"making a {cls.__module__}.{cls.__qualname__}")
-    if getattr(cls, "__abstractmethods__", None):
+    if cls.__flags__ & IS_ABSTRACT:
         try:
             object.__new__(cls)
         except TypeError as error:
@@ -398,7 +400,7 @@ def new_instance(
     space: Space, cls: type, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """``object.__new__`` or the ``__new__`` of the builtin container base."""
-    if hasattr(cls, "__del__"):  # it runs when the last reference goes
+    if has_own_end(cls):  # it runs when the last reference goes
         raise GraphBreak(
             "FJ0153", f"an object of class {cls.__qualname__} is made, which has a __del__()"
         )
@@ -492,20 +494,32 @@ class NewMethodValue(Value):
         return True
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        cls = args[0].realize()
-        if not isinstance(cls, ClassValue):
-            raise GraphBreak("FJ0153", "__new__ of something that is not a class")
-        if not is_user_class(cls.cls):
-            return space.call(cls, args[1:], kwargs)
-        return new_instance(space, cls.cls, args[1:], kwargs)
+        value = args[0].realize() if args else None
+        cls = value.cls if isinstance(value, ClassValue) else None
+        if value is None or cls is None or _c_new(cls) is not self.raw:
+            if value is not None and cls is None and not value.is_constant:
+                raise GraphBreak("FJ0153", "__new__ of something that is not a class")
+            try:  # it is refused without a look at the other arguments
+                self.raw(*[cls or one.realize().as_python() for one in args[:1]])
+            except TypeError as error:
+                return space.raise_real(error)  # type: ignore[no-any-return]
+            raise GraphBreak("FJ0153", f"{self.raw.__qualname__}() of a {value}")
+        if is_user_class(cls):
+            return new_instance(space, cls, args[1:], kwargs)
+        return space.call(value, [] if cls in (list, dict, set) else args[1:], kwargs)
 
 
-def _builtin_new(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    return NewMethodValue().call(space, args, kwargs)
+def _c_new(cls: type) -> Any:
+    """The C-level ``__new__`` that makes the instances of the class."""
+    for base in cls.__mro__:
+        new = None if is_user_class(base) else base.__dict__.get("__new__")
+        if new is not None:
+            return new
+    return None
 
 
 for _base in (object, *_CONTAINERS):
-    LOOKASIDES[_base.__new__] = _builtin_new
+    LOOKASIDES[_base.__new__] = NewMethodValue(_base.__new__).call
 
 
 def make_super(space: Space, args: list[Value]) -> Value:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from framejit import native
 from framejit.source import Source
 from framejit.values.base import Value
+from framejit.values.constants import wrap_opaque
 from framejit.values.functions import MethodValue
 from framejit.values.space import WRAP_RULES, Result, Space
 
@@ -55,18 +56,13 @@ class CompiledFunctionValue(Value):
 
 
 def _wrap_compiled(space: Space, source: Source, obj: native.CompiledFunction) -> Value:
-    space.guard(source, "ID_MATCH", obj)
     function = obj.function
-    assert function is not None
+    if function is None:
+        return wrap_opaque(space, source, obj)
+    space.guard(source, "ID_MATCH", obj)
     label = f"function {function.__module__}.{function.__qualname__}"
     inner = space.load(space.const_source(function, label), function)
     return space.remember(obj, CompiledFunctionValue(obj, inner, source))
 
 
-WRAP_RULES.insert(
-    0,
-    (
-        lambda obj: isinstance(obj, native.CompiledFunction) and obj.function is not None,
-        _wrap_compiled,
-    ),
-)
+WRAP_RULES.insert(0, (lambda cls: issubclass(cls, native.CompiledFunction), _wrap_compiled))

@@ -312,26 +312,36 @@ def _plain_items(space: Space, value: Value) -> Value:
 
 
 class _Rendered:
-    """Stands in ``str.format`` for a value whose text was computed symbolically."""
+    """Stands in ``str.format`` for a value whose text is computed symbolically; every attribute
+    that is read of it is the value's."""
+
+    __slots__ = ("_held",)
 
     def __init__(self, space: Space, value: Value) -> None:
-        self.space, self.value = space, value
+        object.__setattr__(self, "_held", (space, value))
 
     def __format__(self, spec: str) -> str:
-        return str(format_value(self.space, self.value, None, spec).as_python())
+        space, value = _HELD(self)
+        return str(format_value(space, value, None, spec).as_python())
 
     def __str__(self) -> str:
-        return str(format_value(self.space, self.value, "s", "").as_python())
+        space, value = _HELD(self)
+        return str(format_value(space, value, "s", "").as_python())
 
     def __repr__(self) -> str:
-        return str(format_value(self.space, self.value, "r", "").as_python())
+        space, value = _HELD(self)
+        return str(format_value(space, value, "r", "").as_python())
 
-    def __getattr__(self, name: str) -> Any:
-        return _Rendered(self.space, self.space.getattr_now(self.value, name))
+    def __getattribute__(self, name: str) -> Any:
+        space, value = _HELD(self)
+        return _Rendered(space, space.getattr_now(value, name))
 
     def __getitem__(self, key: Any) -> Any:
-        space = self.space
-        return _Rendered(space, space.now(space.getitem(self.value, space.constant(key))))
+        space, value = _HELD(self)
+        return _Rendered(space, space.now(space.getitem(value, space.constant(key))))
+
+
+_HELD = _Rendered.__dict__["_held"].__get__
 
 
 def _format(space: Space, text: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -412,9 +422,9 @@ def _wrap_literal(space: Space, source: Source, obj: Any) -> Value:
     return ConstantValue(obj, source)
 
 
-def _is_typing_form(obj: Any) -> bool:
-    return type(obj).__module__ == "typing" and not isinstance(
-        obj, (type, types.FunctionType, typing.ForwardRef)
+def _is_typing_form(cls: type) -> bool:
+    return cls.__module__ == "typing" and not issubclass(
+        cls, (type, types.FunctionType, typing.ForwardRef)
     )
 
 
@@ -451,7 +461,7 @@ def wrap_opaque(space: Space, source: Source, obj: Any) -> Value:
 
 def install_fallback_rules() -> None:
     """Called last, when every other module of the room has registered its rules."""
-    WRAP_RULES.insert(0, (lambda obj: isinstance(obj, enum.Enum), _wrap_identity))
+    WRAP_RULES.insert(0, (lambda cls: issubclass(cls, enum.Enum), _wrap_identity))
     WRAP_RULES.insert(1, (_is_typing_form, _wrap_identity))
-    WRAP_RULES.insert(2, (lambda obj: isinstance(obj, types.ModuleType), _wrap_module))
-    WRAP_RULES.append((lambda obj: True, wrap_opaque))
+    WRAP_RULES.insert(2, (lambda cls: issubclass(cls, types.ModuleType), _wrap_module))
+    WRAP_RULES.append((lambda cls: True, wrap_opaque))

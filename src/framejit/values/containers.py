@@ -6,13 +6,14 @@ that holds the object's elements, for ``ObjectValue.container``; named tuples. N
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, namedtuple
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
 from framejit.values.constants import ConstantValue
+from framejit.values.deques import existing_deque
 from framejit.values.mappings import DictValue, existing_dict
 from framejit.values.methods import Result, container_of
 from framejit.values.objects import ObjectValue
@@ -46,6 +47,8 @@ def existing_container(space: Space, source: Source, obj: Any, base: type) -> Va
         return existing_list(space, source, obj)
     if base is tuple:
         return existing_tuple(space, source, obj)
+    if base is deque:
+        return existing_deque(space, source, obj)
     return existing_set(space, source, obj, base)
 
 

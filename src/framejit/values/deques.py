@@ -17,6 +17,11 @@ from framejit.values.sequences import ListValue, SliceValue
 from framejit.values.space import Space, wraps
 
 
+def _elements(obj: Any) -> tuple[Any, ...]:
+    """The elements of an instance of a subclass, which may have an ``__iter__`` of its own."""
+    return tuple(deque.__iter__(obj))
+
+
 class DequeValue(ListValue):
     """A deque: a list that forgets at the other end when longer than ``maxlen``."""
 
@@ -43,9 +48,10 @@ class DequeValue(ListValue):
     def load_items(self, space: Space) -> list[Value]:
         obj = self.obj
         assert self.source is not None and obj is not None
-        source = self.source.child("call", tuple)
-        space.guard(source, "LEN_MATCH", len(obj))
-        self._items = [space.load(source.child("index", i), item) for i, item in enumerate(obj)]
+        source = self.source.child("call", tuple if type(obj) is deque else _elements)
+        items = _elements(obj)
+        space.guard(source, "LEN_MATCH", len(items))
+        self._items = [space.load(source.child("index", i), item) for i, item in enumerate(items)]
         return self._items
 
     def changed(self, space: Space) -> None:
@@ -196,7 +202,12 @@ class DequeValue(ListValue):
 def wrap_deque(space: Space, source: Source, obj: Any) -> Value:
     """An existing deque: its class and ``maxlen`` are guarded."""
     space.guard(source, "TYPE_MATCH", deque)
+    return space.remember(obj, existing_deque(space, source, obj))
+
+
+def existing_deque(space: Space, source: Source, obj: Any) -> DequeValue:
+    """The content of an existing deque (or of an object of a subclass)."""
     space.guard(source.child("attr", "maxlen"), "EQUALS_MATCH", obj.maxlen)
     value = DequeValue(None, obj.maxlen, source, obj)
     value.space = space
-    return space.remember(obj, value)
+    return value

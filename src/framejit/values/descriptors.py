@@ -24,6 +24,20 @@ _C_METHODS = (
 _C_DATA = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
+class _Nobody:
+    pass
+
+
+def property_lacks(space: Space, raw: property, cls: type, access: Any, *args: Any) -> Any:
+    """The error of a property without the function that ``access`` needs; only CPython knows the
+    property's own name."""
+    try:
+        access(raw, _Nobody(), *args)
+    except AttributeError as error:
+        text = str(error).replace(repr(_Nobody.__qualname__), repr(cls.__qualname__))
+        return space.raise_error(AttributeError, text)
+
+
 def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str) -> Result:
     """``type(value).__dict__[name].__get__(value, type(value))``."""
     raw, source = found.raw, found.source
@@ -34,9 +48,7 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
         isinstance(raw, property) and kind.__get__ is property.__get__  # type: ignore[attr-defined]
     ):
         if raw.fget is None:
-            return space.raise_error(
-                AttributeError, f"property {name!r} of {cls.__name__!r} object has no getter"
-            )
+            return property_lacks(space, raw, cls, property.__get__)
         return space.call(space.load(source.child("attr", "fget"), raw.fget), [value], {})
     if kind is staticmethod:
         return space.load(source.child("attr", "__func__"), raw.__func__)

@@ -23,15 +23,22 @@ _ENDS_UNNOTICED = (
 )  # fmt: skip
 
 
+def has_own_end(cls: type) -> bool:
+    """Has the class a ``__del__``? Its metaclass is not asked."""
+    mro = type.__getattribute__(cls, "__mro__")
+    return any("__del__" in type.__getattribute__(base, "__dict__") for base in mro)
+
+
 def end_is_seen(obj: Any) -> bool:
     """Can the program tell when the last reference to the object itself goes?"""
-    if hasattr(type(obj), "__del__") or isinstance(obj, types.GeneratorType):
+    cls = type(obj)  # isinstance() would ask the user's `__class__`
+    if issubclass(cls, types.GeneratorType) or has_own_end(cls):
         return True
-    if isinstance(obj, weakref.ReferenceType):
+    if issubclass(cls, weakref.ReferenceType):
         return obj.__callback__ is not None  # which is not called any more
     # Layers, tensors and classes have weak references that are not the program's own; theirs are
     # looked at when somebody follows them.
-    return not isinstance(obj, _ENDS_UNNOTICED) and any(
+    return not issubclass(cls, _ENDS_UNNOTICED) and any(
         type(reference) is not native.GuardReference for reference in weakref.getweakrefs(obj)
     )
 
@@ -43,7 +50,7 @@ def keeps_what_is_seen(obj: Any) -> bool:
         one = todo.pop()
         if end_is_seen(one):
             return True
-        if isinstance(one, _ENDS_UNNOTICED) or not gc.is_tracked(one):
+        if issubclass(type(one), _ENDS_UNNOTICED) or not gc.is_tracked(one):
             continue
         for held in gc.get_referents(one):
             if id(held) not in seen:

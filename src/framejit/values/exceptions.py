@@ -58,6 +58,8 @@ class ExceptionValue(ObjectValue):
             self.attributes["value"] = args[0] if args else ConstantValue(None)
         if issubclass(self.cls, (AttributeError, NameError, ImportError)):
             self.attributes.setdefault("name", ConstantValue(None))
+        if issubclass(self.cls, AttributeError):
+            self.attributes.setdefault("obj", ConstantValue(None))
 
     def args(self, space: Space) -> list[Value]:
         """``exception.args``."""
@@ -81,6 +83,29 @@ class ExceptionValue(ObjectValue):
         if name == "add_note":
             raise GraphBreak("FJ0146", "BaseException.add_note()")
         raise GraphBreak("FJ0146", f"calling {self.cls.__qualname__}.{name}()")
+
+    def raised_while(self, space: Space, handled: Value) -> None:
+        """It is raised while ``handled`` is being handled, which becomes its ``__context__``."""
+        if handled is self:
+            return
+        link: Value = handled
+        seen = set()
+        while isinstance(link, ExceptionValue) and link not in seen:
+            seen.add(link)
+            if self.source is None and "__context__" not in link.attributes:
+                break  # an existing one, which knows no new one
+            before = space.now(link.plain_getattr(space, "__context__")).realize()
+            if before is self:  # no cycles
+                link.set_context(space, ConstantValue(None))
+            link = before
+        self.set_context(space, handled)
+
+    def set_context(self, space: Space, context: Value) -> None:
+        """Assign ``__context__``."""
+        if self.source is None:
+            self.attributes["__context__"] = context
+        else:
+            self.store(space, "__context__", context)
 
     def plain_setattr(self, space: Space, name: str, value: Value) -> None:
         if name == "__cause__":
@@ -112,6 +137,23 @@ def new_exception(space: Space, cls: type[BaseException], args: list[Value]) -> 
         value.attributes[name] = ConstantValue(None)
     value.attributes["__suppress_context__"] = ConstantValue(False)
     return value
+
+
+def note_read(space: Space, error: Value, value: Value, name: str) -> None:
+    """An AttributeError that leaves the read of an attribute names it and its object, unless it
+    names others already."""
+    if not isinstance(error, ExceptionValue) or not issubclass(error.cls, AttributeError):
+        return
+    for field in ("name", "obj"):
+        known = space.now(error.plain_getattr(space, field)).realize()
+        if not known.is_constant or known.as_python() is not None:
+            return
+    new = {"name": ConstantValue(name), "obj": value}
+    if error.source is None:
+        error.attributes.update(new)
+    else:
+        for field, content in new.items():
+            error.store(space, field, content)
 
 
 def make_exception(
@@ -197,9 +239,4 @@ def matches(space: Space, value: Value, classes: Value) -> bool:
     return any(matches(space, value, item) for item in items)
 
 
-def is_exception_object(obj: Any) -> bool:
-    """Existing exception instances, builtin and user-defined."""
-    return isinstance(obj, BaseException)
-
-
-WRAP_RULES.insert(0, (is_exception_object, _wrap_exception))
+WRAP_RULES.insert(0, (lambda cls: issubclass(cls, BaseException), _wrap_exception))

@@ -27,7 +27,7 @@ import torch
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import CallRequest, Value
-from framejit.values.classes import ClassValue
+from framejit.values.classes import IS_ABSTRACT, ClassValue
 from framejit.values.constants import ConstantValue
 from framejit.values.functions import CellValue, FunctionValue
 from framejit.values.mappings import DictValue
@@ -157,7 +157,10 @@ def written_attribute(space: Space, owner: type, name: str, value: Value) -> Cla
     """What a lookup finds that the program has assigned."""
     source = Source(None, "const", None, f"{owner.__qualname__}.{name}")
     space.preload(source, value)
-    return ClassAttribute(stand_in(space, value, source), source, owner)
+    raw = stand_in(space, value, source)
+    if type(raw) is property:  # which its messages name
+        raw.__set_name__(owner, name)  # type: ignore[attr-defined]
+    return ClassAttribute(raw, source, owner)
 
 
 # -- class statements ------------------------------------------------------------------------------
@@ -430,7 +433,7 @@ def structure(cls: type) -> tuple[Any, ...]:
         if name.startswith("__") and name.endswith("__") and name not in _NOT_COMPARED
     )  # fmt: skip
     meta = _known_by(type(cls))
-    size = cls.__basicsize__, cls.__dictoffset__, bool(getattr(cls, "__abstractmethods__", ()))
+    size = cls.__basicsize__, cls.__dictoffset__, cls.__flags__ & IS_ABSTRACT
     return (meta, cls.__module__, cls.__qualname__, size, bases, attributes)
 
 

@@ -21,7 +21,7 @@ from framejit.source import Source
 from framejit.values import operators
 from framejit.values.base import NULL, CallRequest, Raised, Value
 from framejit.values.constants import ConstantValue
-from framejit.values.descriptors import is_data_descriptor
+from framejit.values.descriptors import is_data_descriptor, property_lacks
 from framejit.values.functions import MethodValue
 from framejit.values.keys import key_of_object
 from framejit.values.methods import raised_is
@@ -155,10 +155,7 @@ class ObjectValue(Value):
             raw = found.raw
             if type(raw) is property:
                 if raw.fset is None:
-                    space.raise_error(
-                        AttributeError,
-                        f"property {name!r} of {cls.__name__!r} object has no setter",
-                    )
+                    property_lacks(space, raw, cls, property.__set__, None)
                 setter = space.load(found.source.child("attr", "fset"), raw.fset)
                 space.call_now(setter, [self, value])
                 return
@@ -204,10 +201,7 @@ class ObjectValue(Value):
         found = space.class_attribute(self.cls, name)
         if found is not None and type(found.raw) is property:
             if found.raw.fdel is None:
-                space.raise_error(
-                    AttributeError,
-                    f"property {name!r} of {self.cls.__name__!r} object has no deleter",
-                )
+                property_lacks(space, found.raw, self.cls, property.__delete__)
             deleter = space.load(found.source.child("attr", "fdel"), found.raw.fdel)
             space.call_now(deleter, [self])
             return
@@ -544,7 +538,7 @@ def _wrap_instance(space: Space, source: Source, obj: Any) -> Value:
     value = ObjectValue(cls, obj, source)
     space.remember(obj, value)
     for base in (dict, list, tuple, set, frozenset, deque, *SCALARS):
-        if isinstance(obj, base):
+        if issubclass(cls, base):
             from framejit.values.containers import existing_container
 
             value.container = existing_container(space, source, obj, base)
@@ -552,9 +546,8 @@ def _wrap_instance(space: Space, source: Source, obj: Any) -> Value:
     return value
 
 
-def _is_instance_of_user_class(obj: Any) -> bool:
-    cls = type(obj)
-    if not operators.is_user_class(cls) or isinstance(obj, (torch.Tensor, type)):
+def _has_instances(cls: type) -> bool:
+    if not operators.is_user_class(cls) or issubclass(cls, (torch.Tensor, type)):
         return False
     # Instances of C classes with state of their own (arrays, compiled objects) stay opaque.
     return solid_base(cls) in _SOLID
@@ -573,4 +566,4 @@ def solid_base(cls: type) -> type:
     return object
 
 
-WRAP_RULES.append((_is_instance_of_user_class, _wrap_instance))
+WRAP_RULES.append((_has_instances, _wrap_instance))

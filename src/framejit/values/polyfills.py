@@ -42,51 +42,28 @@ class IndexIterator:
 # -- sorting and choosing ---------------------------------------------------------------------
 
 
-def native_order(keys: list[Any], reverse: bool) -> Any:
-    """The order in which ``keys`` sort; while capturing, None when they are not constants."""
-    return sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
-
-
-def sorted_by_key(items: list[Any], key: Callable[[Any], Any] | None, reverse: bool) -> list[Any]:
-    """``sorted(items, key=key, reverse=reverse)``; ``items`` is a list of our own."""
-    keys = items if key is None else [key(item) for item in items]
-    order = native_order(keys, reverse)
-    if order is None:
-        order = merge_order(keys, reverse)
-    return [items[i] for i in order]
+def sort_order(order: list[int], keys: list[Any], reverse: bool) -> None:
+    """Sort positions by their keys; CPython's own sort asks for the comparisons of a capture."""
+    order.sort(key=keys.__getitem__, reverse=reverse)
 
 
 def sort_list(items: list[Any], key: Callable[[Any], Any] | None, reverse: bool) -> None:
-    """``items.sort(key=key, reverse=reverse)``."""
-    items[:] = sorted_by_key(items, key, reverse)
+    """``items.sort(key=key, reverse=reverse)``; meanwhile the list is empty."""
+    saved = items[:]
+    order = list(range(len(saved)))
+    items.clear()
+    try:
+        sort_order(order, saved if key is None else [key(item) for item in saved], reverse)
+        if items:
+            raise ValueError("list modified during sort")
+    finally:
+        items[:] = [saved[i] for i in order]
 
 
-def merge_order(keys: list[Any], reverse: bool) -> list[int]:
-    """A stable order found with ``<`` alone."""
-    runs = [[i] for i in range(len(keys))]
-    if reverse:
-        runs.reverse()
-    while len(runs) > 1:
-        merged = []
-        for position in range(0, len(runs) - 1, 2):
-            left, right = runs[position], runs[position + 1]
-            out = []
-            i = j = 0
-            while i < len(left) and j < len(right):
-                if keys[right[j]] < keys[left[i]]:
-                    out.append(right[j])
-                    j += 1
-                else:
-                    out.append(left[i])
-                    i += 1
-            merged.append(out + left[i:] + right[j:])
-        if len(runs) % 2:
-            merged.append(runs[-1])
-        runs = merged
-    order = runs[0] if runs else []
-    if reverse:
-        order.reverse()
-    return order
+def sort_new(items: list[Any], key: Callable[[Any], Any] | None, reverse: bool) -> list[Any]:
+    """``sorted(items, key=key, reverse=reverse)``; ``items`` is a list of our own."""
+    sort_list(items, key, reverse)
+    return items
 
 
 def extreme_by_key(least: bool, iterable: Any, key: Callable[[Any], Any], default: Any) -> Any:

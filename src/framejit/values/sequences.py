@@ -182,7 +182,8 @@ class SequenceValue(ContainerValue):
         if isinstance(self, TupleValue):
             return space.raise_error(ValueError, "tuple.index(x): x not in tuple")
         if item.is_constant:
-            return space.raise_error(ValueError, f"{item.as_python()!r} is not in list")
+            kind = self.python_type().__name__
+            return space.raise_error(ValueError, f"{item.as_python()!r} is not in {kind}")
         raise GraphBreak("FJ0136", "list.index() of an object that is not in the list")
 
     @method(1)
@@ -602,4 +603,4 @@ def wrap_size(space: Space, source: Source, obj: torch.Size) -> Value:
     return existing_tuple(space, source, obj, torch.Size)
 
 
-WRAP_RULES.insert(0, (lambda obj: is_struct_sequence(type(obj)), wrap_tuple))
+WRAP_RULES.insert(0, (is_struct_sequence, wrap_tuple))

@@ -125,8 +125,9 @@ class SetValue(ContainerValue):
         keys = self.keys(space)
         if len(keys) > 1:
             if self.source is not None and not self.mutated:
-                order = tuple(_iterate(self.obj))
-                space.guard(self.source.child("call", tuple), "EQUALS_MATCH", order)
+                order = _in_order(self.obj)
+                asked = tuple if type(self.obj) in (set, frozenset) else _in_order
+                space.guard(self.source.child("call", asked), "EQUALS_MATCH", order)
                 return [self.values[key_of_real(element)] for element in order]
             if not self.ordered:
                 raise GraphBreak(
@@ -460,6 +461,11 @@ def copy_as(space: Space, value: Value | None, cls: type) -> SetValue:
 def _content(obj: Any) -> frozenset[Any]:
     """The elements of an instance of a subclass, for guards."""
     return frozenset(_iterate(obj))
+
+
+def _in_order(obj: Any) -> tuple[Any, ...]:
+    """The same in order."""
+    return tuple(_iterate(obj))
 
 
 def _iterate(obj: Any) -> Any:

@@ -75,7 +75,8 @@ _UNARY = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}
 
 #: exact type -> maker(space, source, obj); filled by the modules of this room (`wraps`).
 WRAPPERS: dict[type, Callable[[Space, Source, Any], Value]] = {}
-#: (predicate, maker) pairs tried in order for other types.
+#: (predicate of the class, maker) pairs tried in order for other types. The object itself is not
+#: asked: its own `__class__` may be the user's code.
 WRAP_RULES: list[tuple[Callable[[Any], bool], Callable[[Space, Source, Any], Value]]] = []
 #: Python callables that framejit answers itself: callable -> handler(space, args, kwargs).
 LOOKASIDES: dict[Any, Handler] = {}
@@ -278,7 +279,7 @@ class Space:
         maker = WRAPPERS.get(type(obj))
         if maker is None:
             for predicate, rule_maker in WRAP_RULES:
-                if predicate(obj):
+                if predicate(type(obj)):
                     maker = rule_maker
                     break
             else:  # the last rule accepts everything
@@ -331,7 +332,7 @@ class Space:
             source = self.globals_source(scope).child("item", name)
             if name not in scope:
                 self.guard(source, "ABSENT")
-                self.raise_error(NameError, f"name {name!r} is not defined")
+                self.raise_error(NameError, f"name {name!r} is not defined", name=name)
             value = self.load(source, scope[name])
         if changed is None:
             self._globals[key] = value
@@ -339,11 +340,14 @@ class Space:
 
     # -- raising into the program ------------------------------------------------------------------
 
-    def raise_error(self, cls: type[BaseException], *args: Any) -> Any:
-        """Raise an exception in the captured program."""
+    def raise_error(self, cls: type[BaseException], *args: Any, name: str | None = None) -> Any:
+        """Raise an exception in the captured program; ``name`` is what a NameError is about."""
         from framejit.values.exceptions import new_exception  # room-internal cycle
 
-        raise Raised(new_exception(self, cls, [self.constant(a) for a in args]))
+        error = new_exception(self, cls, [self.constant(a) for a in args])
+        if name is not None:
+            error.attributes["name"] = self.constant(name)
+        raise Raised(error)
 
     def raise_real(self, error: BaseException) -> Any:
         """Raise a real exception (from folding constants) in the captured program."""
@@ -353,7 +357,10 @@ class Space:
             raise GraphBreak("FJ0145", f"{type(error).__name__}: {error}")
         from framejit.values.exceptions import new_exception  # room-internal cycle
 
-        raise Raised(new_exception(self, type(error), args))
+        made = new_exception(self, type(error), args)
+        if isinstance(error, (NameError, ImportError)):
+            made.attributes["name"] = self.constant(error.name)
+        raise Raised(made)
 
     def now(self, result: Result) -> Value:
         """Run a pending frame at once (its value is needed in the middle of an operation)."""
@@ -503,11 +510,21 @@ class Space:
     # -- operations --------------------------------------------------------------------------------
 
     def getattr(self, value: Value, name: str) -> Result:
-        return value.realize().getattr(self, name)
+        value = value.realize()
+        try:
+            result = value.getattr(self, name)
+        except Raised as error:
+            from framejit.values.exceptions import note_read  # room-internal cycle
+
+            note_read(self, error.value, value, name)
+            raise
+        if type(result) is CallRequest:
+            result.reads = value, name
+        return result
 
     def getattr_now(self, value: Value, name: str) -> Value:
         """`getattr` with a property's or ``__getattr__``'s frame run at once."""
-        return self.now(value.realize().getattr(self, name))
+        return self.now(self.getattr(value, name))
 
     def setattr(self, value: Value, name: str, new: Value) -> None:
         value.realize().setattr(self, name, new)

@@ -54,11 +54,23 @@ def twin(iterator: Any, known: dict[int, Any] | None = None) -> Iterator[Any]:
             else:
                 made = enumerate(parts[0], arguments[1])
         elif kind in _OVER_MUTABLE or kind in _OVER_FIXED:
-            made = copy.copy(iterator)
+            made = _copy(iterator)
         else:
             raise TypeError(f"a {kind.__name__} cannot be looked at ahead")
         known[id(iterator)] = made
     return made  # type: ignore[no-any-return]
+
+
+def _copy(iterator: Any) -> Any:
+    function, arguments, *state = iterator.__reduce__()
+    sequence = arguments[0]
+    for base in (list, tuple):
+        if isinstance(sequence, base) and type(sequence) is not base:  # not the subclass's iterator
+            name = "__iter__" if function is iter else "__reversed__"
+            made = getattr(base, name, function)(sequence)
+            made.__setstate__(*state)
+            return made
+    return copy.copy(iterator)
 
 
 class Ahead(NamedTuple):

@@ -390,14 +390,19 @@ def _dispatch(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Resu
     if cls.making is not None or dispatch.source is None:
         raise GraphBreak("FJ0167", "functools.singledispatch on a class made while capturing")
     found = dispatch.function(cls.cls)  # type: ignore[misc]
-    source = dispatch.source.child("call", _Dispatch(cls.cls))
-    space.guard(source, "ID_MATCH", found)
-    return space.load(source, found)
+    return space.load(dispatch.source.child("call", _Dispatch(cls.cls)), found)
+
+
+@lookaside(functools.singledispatch)
+def _singledispatch(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    raise GraphBreak("FJ0167", "functools.singledispatch makes a function or gets a new case")
 
 
 for _code in functools.singledispatch.__code__.co_consts:
     if isinstance(_code, types.CodeType) and _code.co_name == "dispatch":
         CODE_LOOKASIDES[id(_code)] = _dispatch
+    elif isinstance(_code, types.CodeType) and _code.co_name == "register":
+        CODE_LOOKASIDES[id(_code)] = _singledispatch
 
 
 @lookaside(functools.reduce)

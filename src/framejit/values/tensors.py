@@ -69,15 +69,6 @@ _EAGER_ONLY = frozenset(
 #: Methods with a number ``value=``, which eager mode reads out of a tensor if it is given one.
 _SCALED = frozenset(["addcdiv", "addcdiv_", "addcmul", "addcmul_"])
 
-#: Conversions that answer the tensor itself when there is nothing to convert.
-_MAY_ANSWER_ITSELF = frozenset(
-    [
-        "to", "float", "double", "half", "bfloat16", "int", "long", "short", "bool", "char", "byte",
-        "cpu", "cuda", "contiguous", "type", "type_as", "resolve_conj", "resolve_neg", "positive",
-        "expand_as", "cfloat", "cdouble", "reshape", "view_as", "flatten", "dequantize",
-    ]
-)
-
 
 def has_flag(space: Space, value: TensorValue, name: str) -> bool:
     """Is the attribute ``name`` of an existing tensor true? A new tensor has none."""
@@ -95,7 +86,7 @@ class TensorValue(Value):
     """A tensor. ``node`` is its graph node (None for an existing tensor not yet used);
     ``example`` its metadata; ``obj`` the existing tensor."""
 
-    __slots__ = ("assigned_grad", "cls", "example", "maybe", "node", "obj")
+    __slots__ = ("assigned_grad", "cls", "example", "node", "obj")
 
     def __init__(
         self, node: Any, example: Any, cls: type = torch.Tensor, obj: Any = None,
@@ -106,8 +97,6 @@ class TensorValue(Value):
         self.cls = cls
         self.obj = obj
         self.source = source
-        #: (receiver, method, arguments) of a conversion that may have had nothing to convert.
-        self.maybe: tuple[TensorValue, str, list[Value], dict[str, Value]] | None = None
         #: What the program assigned to ``grad`` of an existing tensor.
         self.assigned_grad: Value | None = None
 
@@ -115,16 +104,14 @@ class TensorValue(Value):
         return self.cls
 
     def original(self, space: Space) -> TensorValue:
-        """The tensor that this one is: conversions without an effect answer their receiver."""
-        if self.maybe is None:
+        """The tensor that this one is: operations that have nothing to do answer their operand."""
+        operand = None if self.obj is not None else space.builder.answered(self.node)
+        if operand is None:
             return self
-        receiver, method, args, kwargs = self.maybe
-        fake = receiver.fake(space)
-        result = getattr(fake, method)(
-            *[_with_fakes(space, arg) for arg in args],
-            **{name: _with_fakes(space, arg) for name, arg in kwargs.items()},
-        )
-        return receiver.original(space) if result is fake else self
+        for value in space.graph_inputs:
+            if value.node is operand:
+                return value  # type: ignore[no-any-return]
+        return TensorValue(operand, space.builder.example(operand)).original(space)
 
     def describe(self) -> str:
         return "tensor"
@@ -263,11 +250,8 @@ class TensorValue(Value):
         if name in ("new_tensor", "new"):
             raise GraphBreak("FJ0111", f"Tensor.{name}()")
         result = graph_call_method(space, name, [self, *args], kwargs)
-        if name.endswith("_") and not name.endswith("__"):
-            return self  # in-place methods answer the tensor itself
-        if name in _MAY_ANSWER_ITSELF and isinstance(result, TensorValue):
-            result.maybe = (self, name, args, kwargs)
-        return result
+        # In-place methods answer the tensor itself.
+        return self if name.endswith("_") and not name.endswith("__") else result
 
     def _metadata_method(
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
@@ -341,11 +325,6 @@ class TensorValue(Value):
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not callable")
-
-
-def _with_fakes(space: Space, value: Value) -> Any:
-    value = value.realize()
-    return value.fake(space) if isinstance(value, TensorValue) else value.as_python()
 
 
 def _is_as_wanted(

@@ -130,7 +130,10 @@ def _current(function: Any) -> None:
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
         real = [a.realize().as_python() for a in args]
         named = {k: v.realize().as_python() for k, v in kwargs.items()}
-        answer = function(*real, **named)
+        try:
+            answer = function(*real, **named)
+        except Exception as error:
+            return space.raise_real(error)  # type: ignore[no-any-return]
         changed = any(STATE[setter][0] is function for setter, _ in space.effects.state)
         if function in _NOT_IN_STATE and not changed:
             asked = space.const_source(function, function.__name__).child("call", operator.call)

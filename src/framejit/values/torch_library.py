@@ -140,7 +140,7 @@ class WeakReferenceValue(Value):
 def _check_alive(space: Space, value: Value) -> None:
     """A graph break if the program has let go of the object: others may hold it, or nobody."""
     obj = getattr(value, "obj", None)
-    if obj is None or isinstance(obj, type):
+    if obj is None or issubclass(type(obj), type):
         return
     held = [space.known_value(obj), *[v for v in space.given() if getattr(v, "obj", None) is obj]]
     if any(one is not None and space.holds(one) for one in held):
