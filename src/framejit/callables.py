@@ -8,6 +8,7 @@ Next room: api.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import os
@@ -283,8 +284,12 @@ class _Link:
         self.again = again
 
 
-class _Ordinary:
-    """A class with the memory layout of ordinary classes, to be given other bases."""
+class _Silent:
+    """The first base of a class while it is made: nobody hears of the new class. Its memory layout
+    is that of ordinary classes, so that it can be taken away again."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        pass
 
 
 def compile_module(module: torch.nn.Module, settings: Settings) -> torch.nn.Module:
@@ -353,17 +358,16 @@ def _shadow(
 def _subclass(cls: type, namespace: dict[str, Any]) -> Any:
     """A subclass of ``cls`` under the same name, without running its ``__init_subclass__``.
 
-    Registries of subclasses shall not see it, so the base is put in afterwards where that works.
+    Registries of subclasses shall not see it, and it has no keywords of a ``class`` statement.
     """
-    if type(cls) is type:
-        made = type(cls.__name__, (_Ordinary,), namespace)
-        try:
-            made.__bases__ = (cls,)
-        except TypeError:  # another memory layout
-            pass
-        else:
-            return made
-    return type(cls)(cls.__name__, (cls,), namespace)
+    bases = (_Silent, cls)
+    try:
+        made = type(cls)(cls.__name__, bases, namespace)
+    except TypeError:  # the metaclass wants keywords
+        made = type.__new__(type(cls), cls.__name__, bases, namespace)
+    with contextlib.suppress(TypeError):
+        made.__bases__ = (cls,)
+    return made
 
 
 def _slots(cls: type) -> list[str]:

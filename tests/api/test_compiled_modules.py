@@ -327,3 +327,44 @@ def test_methods_of_a_module(net, backend):
 def test_jit_script_module_runs(backend):
     scripted = torch.jit.script(nn.Linear(4, 4))
     assert torch.equal(framejit.compile(scripted, backend=backend)(X), scripted(X))
+
+
+class Tagged(nn.Module):
+    """A class statement of a subclass needs a keyword, and is heard of."""
+
+    made = []
+
+    def __init_subclass__(cls, *, tag, **kwargs):
+        Tagged.made.append((cls.__name__, tag))
+
+    def forward(self, x):
+        return x + 1
+
+
+class TaggedSlots(Tagged, tag=1):
+    __slots__ = ("extra",)
+
+
+class OfTaggedMeta(type):
+    made = []
+
+    def __new__(cls, name, bases, names, *, tag):
+        cls.made.append((name, tag))
+        return super().__new__(cls, name, bases, names)
+
+    def __init__(cls, name, bases, names, *, tag):
+        super().__init__(name, bases, names)
+
+
+class TaggedByMeta(nn.Module, metaclass=OfTaggedMeta, tag=2):
+    def forward(self, x):
+        return x + 1
+
+
+@pytest.mark.parametrize("cls", [TaggedSlots, TaggedByMeta])
+def test_nobody_hears_of_the_class_of_a_compiled_module(cls, backend):
+    before = list(Tagged.made), list(OfTaggedMeta.made)
+    compiled = framejit.compile(cls(), backend=backend)
+    assert torch.equal(compiled(X), X + 1) and len(backend.graphs) == 1
+    assert isinstance(compiled, cls) and type(compiled).__name__ == cls.__name__
+    assert (Tagged.made, OfTaggedMeta.made) == before

@@ -4,6 +4,7 @@ asks for a class, what it refuses and in which words."""
 from __future__ import annotations
 
 import collections
+import decimal
 import functools
 import random
 import typing
@@ -13,7 +14,8 @@ import numpy
 import pytest
 import torch
 
-from checking import check
+import framejit
+from checking import CountingBackend, check
 
 X = torch.arange(3.0)
 
@@ -504,6 +506,22 @@ def test_one_graph(program) -> None:
 @pytest.mark.parametrize("program", TWO_GRAPHS)
 def test_two_graphs(program) -> None:
     check(program, X, graphs=2)
+
+
+def p29_decimals(x):
+    third = decimal.Decimal(1) / decimal.Decimal(3)
+    return x + 1, str(third), f"{third:.2f}", str(decimal.Decimal("1e50") * 1)
+
+
+def test_context_of_decimals() -> None:
+    """The numbers depend on a context that may be another one at the next call."""
+    backend = CountingBackend()
+    compiled = framejit.compile(p29_decimals, backend=backend)
+    for precision, rounding in ((28, decimal.ROUND_HALF_EVEN), (5, decimal.ROUND_UP)):
+        with decimal.localcontext() as context:
+            context.prec, context.rounding, context.capitals = precision, rounding, 0
+            assert compiled(X)[1:] == p29_decimals(X)[1:]
+    assert len(backend.graphs) == 2
 
 
 # -- single dispatch -----------------------------------------------------------------------------

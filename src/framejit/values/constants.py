@@ -255,6 +255,8 @@ def constant_value(space: Space, obj: Any) -> Value:
             from framejit.values.sequences import SliceValue  # room-internal cycle
 
             return SliceValue(*(constant_value(space, p) for p in (obj.start, obj.stop, obj.step)))
+        if kind is decimal.Decimal:
+            _guard_decimal_context(space)
         return ConstantValue(obj)
     if kind is tuple or kind is torch.Size:
         from framejit.values.sequences import TupleValue  # room-internal cycle
@@ -281,6 +283,18 @@ def constant_value(space: Space, obj: Any) -> Value:
         return known
     # Anything else that code of this very process refers to: held by the entry itself.
     return space.load(space.const_source(obj, f"const {kind.__name__}"), obj)
+
+
+def decimal_context() -> tuple[Any, ...]:
+    """What the results of decimal arithmetic depend on."""
+    now = decimal.getcontext()
+    traps = tuple(sorted(kind.__name__ for kind, trapped in now.traps.items() if trapped))
+    return now.prec, now.rounding, now.Emin, now.Emax, now.capitals, now.clamp, traps
+
+
+def _guard_decimal_context(space: Space) -> None:
+    asked = space.const_source(decimal_context, "decimal context").child("call", operator.call)
+    space.guard(asked, "EQUALS_MATCH", decimal_context())
 
 
 def fold(
@@ -360,6 +374,8 @@ def format_value(space: Space, value: Value, conversion: str | None, spec: str) 
     value = value.realize()
     if value.is_constant or value.is_symbolic:
         obj = value.as_python()
+        if type(obj) is decimal.Decimal:
+            _guard_decimal_context(space)
         try:
             if conversion is not None:
                 convert: Any = {"s": str, "r": repr, "a": ascii}[conversion]
