@@ -357,3 +357,24 @@ def test_p23_the_least_and_the_greatest_of_anything():
         return said, first, rest, max(x), sum(x), max(x, key=lambda row: -row.dim())
 
     check(p23, torch.tensor([1.0, 3.0]))
+
+
+class Pair:
+    def __init__(self, n, w):
+        self.n, self.w = n, w
+
+
+def test_p24_an_attribute_that_is_deleted_and_written_again():
+    def p24(x, pair):
+        before = list(vars(pair))
+        del pair.n
+        pair.n = x + 1
+        pair.new = 1
+        del pair.new
+        pair.new = 2
+        return before, list(vars(pair)), x * 2
+
+    check(p24, torch.ones(2), Pair(1, 2), graphs=1, ops=2)
+    compiled, pair = framejit.compile(p24, backend="eager"), Pair(1, 2)
+    compiled(torch.ones(2), pair)
+    assert list(vars(pair)) == ["w", "n", "new"]

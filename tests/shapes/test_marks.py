@@ -72,6 +72,21 @@ def test_bounds_are_checked(backend):
     assert y.shape == (11,) and len(backend.graphs) == 2
 
 
+def test_two_ranges_hold_together(backend):
+    compiled = framejit.compile(double, backend=backend)
+    for bounds in ({"min": 3}, {"min": 2, "max": 10}, {"max": 20}):
+        x = torch.randn(4)
+        framejit.mark_dynamic(x, 0, **bounds)
+        framejit.mark_dynamic(x, 0, min=3, max=10)
+        framejit.reset()
+        before = len(backend.graphs)
+        for size in (4, 10, 3):
+            compiled(x if size == 4 else torch.randn(size))
+        assert len(backend.graphs) == before + 1
+        compiled(torch.randn(11))
+        assert len(backend.graphs) == before + 2
+
+
 def test_static_dimensions_stay_constant(backend):
     compiled = framejit.compile(double, backend=backend)
     for n in (4, 6, 9):

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 
 import pytest
 import torch
@@ -176,13 +175,22 @@ def test_a_file_that_is_not_understood_is_ignored_with_one_warning(tmp_path, con
     assert vary() == 2
 
 
-def test_a_damaged_profile_is_replaced(tmp_path):
+@pytest.mark.parametrize("content, kept", [
+    ('{\n "framejit profile": 1,\n "fra', False), ("", False), ("nonsense", True),
+    ('{"a": 1}', True), ('{"framejit profile": 2, "frames": {}}', True),
+])  # fmt: skip
+def test_a_damaged_profile_is_replaced_and_another_file_is_not(tmp_path, content, kept):
     path = tmp_path / "p"
-    path.write_text("nonsense")
-    with framejit.config.patch(profile=str(path)), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    path.write_text(content)
+    with framejit.config.patch(profile=str(path)), pytest.warns(ProfileWarning) as caught:
         vary()
-    assert Profile.parse(path.read_text()).frames
+    assert len(caught) == 1
+    if not kept:
+        assert Profile.parse(path.read_text()).frames
+        return
+    assert path.read_text() == content
+    with pytest.raises(FileExistsError, match="left as it is"):
+        framejit.save_profile(path)
 
 
 def one(number):

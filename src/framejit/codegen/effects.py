@@ -95,6 +95,8 @@ def _write_object(out: Emitter, value: ObjectValue) -> None:
     own_turn = content in out.space.effects.changed
     if content is not None and getattr(content, "mutated", False) and not own_turn:
         write_container(out, target, value.container, new=False)
+    if value.moved:
+        write_attributes(out, target, value, dict.fromkeys(sorted(value.moved)))
     if value.attributes:
         write_attributes(out, target, value, value.attributes)
 

@@ -27,6 +27,12 @@ class Limits(NamedTuple):
     low: int | None = None
     high: int | None = None
 
+    def within(self, low: int | None, high: int | None) -> Limits:
+        """What is allowed by these limits and by others."""
+        lows = [limit for limit in (self.low, low) if limit is not None]
+        highs = [limit for limit in (self.high, high) if limit is not None]
+        return Limits(max(lows, default=None), min(highs, default=None))
+
 
 class TensorMeta:
     """Immutable. ``keys`` is None for a plain dense tensor, "inference" for one made in inference

@@ -114,7 +114,9 @@ class Policy:
         dims = {dim for dim in (varied | hinted) - static | marked if sizes[dim] > 1}
         if not dims and all(stride is not None for stride in known.strides):
             return None
-        ranges = {r.dim: Limits(r.min, r.max) for r in marks.get("_dynamo_dynamic_range", ())}
+        ranges: dict[int, Limits] = {}
+        for mark in marks.get("_dynamo_dynamic_range", ()):
+            ranges[mark.dim] = ranges.get(mark.dim, Limits()).within(mark.min, mark.max)
         if fixed or self.dynamic is False:
             free: frozenset[int] = frozenset()
         else:

@@ -10,6 +10,7 @@ warning. Next: values.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -26,6 +27,8 @@ from framejit.report.messages import checked_path
 from framejit.shapes.policy import Seen
 
 VERSION = 1
+#: How every profile of this version begins, whatever became of the rest.
+_START = f'{{\n "framejit profile": {VERSION},'.encode()
 #: What varied in one frame: "L['x'] 2" (name, dimensions) -> {"sizes": [0], "strides": []};
 #: "L['n'] int" -> {}.
 Facts = dict[str, dict[str, list[int]]]
@@ -146,7 +149,7 @@ _lock = threading.RLock()
 #: What this process has learned, and what it was told by files.
 _learned, _told = Profile(), Profile()
 _read: set[str] = set()
-_problems: set[tuple[str, str]] = set()
+_problems: set[str] = set()
 
 
 def start(key: str, seen: Seen, package: Profile | None = None) -> None:
@@ -223,10 +226,20 @@ def load_profile(path: str | os.PathLike[str]) -> None:
 
 
 def merge_into(path: str, profile: Profile) -> None:
-    """Add ``profile`` to the file at ``path``."""
+    """Add ``profile`` to the file at ``path``. Raises OSError, also for a file that is something
+    else or newer, which is left as it is; a damaged profile is replaced."""
     path = os.path.abspath(path)
     with locked(path):
-        merged = _load(path, missing_is_fine=True) or Profile()
+        try:
+            merged = _parsed(path)
+        except FileNotFoundError:
+            merged = Profile()
+        except ValueError as error:
+            with open(path, "rb") as file:
+                start = file.read(len(_START))
+            if not _START.startswith(start):
+                raise FileExistsError(errno.EEXIST, f"It is left as it is: {error}", path) from None
+            merged = Profile()
         if not merged.merge(profile) and os.path.exists(path):
             return
         handle, temporary = tempfile.mkstemp(
@@ -281,9 +294,9 @@ def _load(path: str, missing_is_fine: bool) -> Profile | None:
 
 def _warn_once(path: str, reason: str) -> None:
     with _lock:
-        if (path, reason) in _problems:
+        if path in _problems:
             return
-        _problems.add((path, reason))
+        _problems.add(path)
     warn(f"the profile {path} is ignored: {reason}", ProfileWarning)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -38,7 +39,7 @@ _OPERATOR_METHODS = frozenset(
 class ObjectValue(Value):
     """An instance. ``attributes`` holds what the program assigned (None: deleted)."""
 
-    __slots__ = ("attributes", "cls", "container", "mutated", "namespace", "obj", "step")
+    __slots__ = ("attributes", "cls", "container", "moved", "mutated", "namespace", "obj", "step")
 
     def __init__(
         self, cls: type, obj: Any = None, source: Source | None = None, step: int = 0
@@ -47,6 +48,8 @@ class ObjectValue(Value):
         self.obj = obj
         self.source = source
         self.attributes: dict[str, Value | None] = {}
+        #: Attributes that were deleted and written again, which moves them to the end.
+        self.moved: Collection[str] = ()
         self.container: Any = None
         #: The value of ``__dict__`` once it has been asked for.
         self.namespace: Value | None = None
@@ -179,6 +182,7 @@ class ObjectValue(Value):
         """Write (or delete) an instance attribute in the overlay."""
         if self.attributes.get(name, self) is None:  # deleted before: it moves to the end
             del self.attributes[name]
+            self.moved = {*self.moved, name}
         self.attributes[name] = value
         self.note(space)
 
@@ -231,9 +235,9 @@ class ObjectValue(Value):
                 space.guard(self.source.child("dict"), "DICT_KEYS", tuple(namespace))
                 names.update(dict.fromkeys(namespace))
         for name, value in self.attributes.items():
-            if value is None:
+            if value is None or name in self.moved:
                 names.pop(name, None)
-            else:
+            if value is not None:
                 found = space.class_attribute(self.cls, name)
                 if found is None or not isinstance(found.raw, types.MemberDescriptorType):
                     names.setdefault(name)
