@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import framejit
-from checking import CountingBackend, Outcome, compare_outcomes
+from checking import CountingBackend, Outcome, check, compare_outcomes
 
 LOCK, RLOCK = threading.Lock(), threading.RLock()
 WEIGHT = torch.nn.Parameter(torch.ones(2))
@@ -221,3 +221,44 @@ def test_102_two_threads_and_one_lock() -> None:
     assert counts == {"now": 0, "most": 1} and len(results) == 150
     assert all(torch.equal(result, torch.full((2,), 40.0)) for result in results)
     assert (len(counting.graphs), counting.ops) == (2, 21)
+
+
+OF_A_THREAD = threading.local()
+
+
+def test_103_attributes_of_a_thread() -> None:
+    """Each thread finds its own; they are read in the graph's frame, and checked in each call."""
+
+    def read(x):
+        return x + OF_A_THREAD.value + getattr(OF_A_THREAD, "missing", 1)
+
+    counting = CountingBackend()
+    compiled = framejit.compile(read, backend=counting, fullgraph=True)
+    results = []
+
+    def work(value):
+        OF_A_THREAD.value = value
+        results.append((compiled(torch.zeros(2)), read(torch.zeros(2))))
+        if value == 2:
+            OF_A_THREAD.missing = 5
+            results.append((compiled(torch.zeros(2)), read(torch.zeros(2))))
+
+    for value in (1, 2, 1):
+        thread = threading.Thread(target=work, args=(value,))
+        thread.start()
+        thread.join()
+    assert len(results) == 4 and all(torch.equal(ours, theirs) for ours, theirs in results)
+
+
+def test_104_inference_mode_costs_two_breaks() -> None:
+    """One where it is entered and one where it is left; what is between them is a graph."""
+
+    def program(x):
+        y = x + 1
+        with torch.inference_mode():
+            z = y * 2
+        return (x * 3).sum(), z, z.is_inference(), torch.is_inference_mode_enabled()
+
+    framejit.counters.clear()
+    check(program, torch.ones(2), graphs=3)
+    assert framejit.counters["graph_break"] == {"inference mode is entered or left": 2}

@@ -14,8 +14,9 @@ from framejit.bytecode.analysis import ENDS_FLOW
 from framejit.bytecode.decode import decode
 from framejit.bytecode.model import CodeInfo
 
-# They change which exceptions are being handled, or only make sense once, at the start of a frame.
-_REFUSED = frozenset({"PUSH_EXC_INFO", "POP_EXCEPT", "MAKE_CELL", "COPY_FREE_VARS"})
+#: They change which exceptions are being handled, or only make sense once, at the start of a frame:
+#: they cannot be executed apart from it.
+PART_OF_FRAME = frozenset({"PUSH_EXC_INFO", "POP_EXCEPT", "MAKE_CELL", "COPY_FREE_VARS"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +118,7 @@ def successors(point: FramePoint) -> tuple[FramePoint | None, FramePoint | None]
     instruction = info.instructions[point.index]
     op, arg = instruction.op, instruction.arg
     depth = info.depth[point.index]
-    if op in _REFUSED:
+    if op in PART_OF_FRAME:
         raise ValueError(f"{op} cannot be executed apart from its frame")
     if point.depth != depth:
         raise ValueError("the operands of the instruction have been consumed already")
@@ -183,7 +184,7 @@ def successors_of_call(point: FramePoint) -> tuple[FramePoint | None, FramePoint
         if fall.depth == point.depth + 2:
             nulls = point.nulls | {point.depth}
             return FramePoint(point.code, point.index + 1, point.bound, nulls), None
-    elif instruction.target < 0 and instruction.op not in ENDS_FLOW | _REFUSED:
+    elif instruction.target < 0 and instruction.op not in ENDS_FLOW | PART_OF_FRAME:
         if fall.depth in (point.depth, point.depth + 1):
             return fall, None
     raise ValueError(f"a call cannot stand for {instruction} at stack depth {point.depth}")

@@ -272,16 +272,16 @@ def call_point(frame: Frame, innermost: bool = False) -> FramePoint:
 
 def live_slots_of(frame: Frame) -> frozenset[int]:
     """The bound slots that the rest of the frame may still read, or that must not end early; all of
-    them if somebody looks at the frame."""
-    if frame.seen:
-        return frozenset(i for i, value in enumerate(frame.slots) if value is not None)
-    live = live_slots(frame.info, frame.index)
-    return frozenset(
-        i for i, value in enumerate(frame.slots)
-        if value is not None
-        and (i in live or acts_at_its_end(value) or (frame.raises and _is_simple(value))
-             or _is_handed_over(value, frame))
-    )  # fmt: skip
+    them if somebody looks at the frame. Found out once, when the frame has broken."""
+    if frame.live is None:
+        live = live_slots(frame.info, frame.index)
+        frame.live = frozenset(
+            i for i, value in enumerate(frame.slots)
+            if value is not None
+            and (i in live or frame.seen or acts_at_its_end(value)
+                 or (frame.raises and _is_simple(value)) or _is_handed_over(value, frame))
+        )  # fmt: skip
+    return frame.live
 
 
 def _is_handed_over(value: Value, frame: Frame) -> bool:

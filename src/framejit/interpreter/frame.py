@@ -19,8 +19,8 @@ class Frame:
 
     __slots__ = (
         "before", "entry_handled", "first_step", "generator", "globals", "index", "info", "left",
-        "missing", "missing_step", "names", "operator_step", "parent", "pc", "program", "raises",
-        "reads", "result", "seen", "slots", "stack",
+        "live", "missing", "missing_step", "names", "operator_step", "parent", "pc", "program",
+        "raises", "reads", "result", "seen", "slots", "stack",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +61,8 @@ class Frame:
         self.seen = False
         #: It is left by an error, whose traceback shows its variables.
         self.raises = False
+        #: The slots that a continuation gets (`codegen.function.live_slots_of`).
+        self.live: frozenset[int] | None = None
         #: The generator this frame belongs to.
         self.generator: Any = None
 

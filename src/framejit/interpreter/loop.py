@@ -14,6 +14,7 @@ from typing import Any
 
 from framejit import config
 from framejit.bytecode.decode import decode
+from framejit.bytecode.frame_point import PART_OF_FRAME
 from framejit.bytecode.model import CodeInfo, Instruction
 from framejit.exc import GraphBreak
 from framejit.interpreter.dropped import Roots
@@ -329,8 +330,8 @@ class Interpreter:
             if any(isinstance(value, ObjectValue) for value in gone):
                 cause = GraphBreak("FJ0153", "an object is dropped, and the program sees when")
                 step = self.root_step if self.level else self.steps
-                if frame is not None and frame.instruction.op == "POP_EXCEPT" and not self.level:
-                    step += 1  # this one cannot stand alone; the next one finds the object gone
+                if frame is not None and frame.instruction.op in PART_OF_FRAME and not self.level:
+                    step += 1  # the next one finds the object gone
                     if step in self.break_at:
                         return
                 raise Restart(step, cause)

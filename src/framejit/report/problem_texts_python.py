@@ -254,14 +254,13 @@ Use exceptions in compiled code only to leave and to be caught.
 The attribute is computed by a class written in C, or the object is of a kind that framejit does not
 know.
 ---
-import threading
+import decimal
 
-LOCAL = threading.local()
-LOCAL.scale = 2
+CONTEXT = decimal.Context(prec=2)
 
 @framejit.compile(backend="eager")
 def f(x):
-    return x * LOCAL.scale
+    return x * CONTEXT.prec
 
 f(torch.ones(3))
 ---

@@ -11,6 +11,7 @@ import decimal
 import enum
 import fractions
 import operator
+import threading
 import types
 import typing
 from typing import Any
@@ -149,14 +150,16 @@ class OpaqueValue(Value):
             found = space.class_attribute(cls, hook)
             if found is not None and (
                 isinstance(found.raw, types.FunctionType)
-                or not native.has_generic_getattr(found.owner)
+                or not (native.has_generic_getattr(found.owner) or found.owner is threading.local)
             ):
                 raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
         found = space.class_attribute(cls, name)
         data = found is not None and hasattr(type(found.raw), "__set__")
-        namespace = getattr(self.obj, "__dict__", None) if cls.__dictoffset__ else None
+        of_thread = issubclass(cls, threading.local)
+        namespace = getattr(self.obj, "__dict__", None) if cls.__dictoffset__ or of_thread else None
         if type(namespace) is dict and not data and self.source is not None:
-            source = self.source.child("dict").child("item", name)
+            own = self.source.child("attr", "__dict__") if of_thread else self.source.child("dict")
+            source = own.child("item", name)
             if name in namespace:
                 return space.load(source, namespace[name])
             space.guard(source, "ABSENT")

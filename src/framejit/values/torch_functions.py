@@ -17,6 +17,7 @@ import torch
 import torch.overrides
 from torch._ops import OpOverload, OpOverloadPacket
 
+from framejit import directives
 from framejit.exc import GraphBreak
 from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.values.base import Value
@@ -308,6 +309,15 @@ def device_block(space: Space, device: torch.device, method: str) -> Value:
     set_default_devices((*before, device) if method == "__enter__" else before[:-1])
     space.changes += 1
     return ConstantValue(device if method == "__enter__" else None)
+
+
+@lookaside(torch.inference_mode.__enter__, torch.inference_mode.__exit__)
+def _inference_mode(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    raise GraphBreak("FJ0124", "inference mode is entered or left")
+
+
+for _function in (torch.inference_mode.__enter__, torch.inference_mode.__exit__):
+    directives.mark(_function, "skip")  # nothing in them is to be captured either
 
 
 @lookaside(torch.set_default_device)
