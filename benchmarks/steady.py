@@ -78,11 +78,17 @@ def measure(make: Callable[[], Any]) -> dict[str, Any]:
             difference = max(difference, (result - wanted).abs().max().item())
         for turn in range(WARM + RUNS):
             # Who comes first changes, so that nobody always finds the caches as another left them.
-            for name in COLUMNS[turn % 3 :] + COLUMNS[: turn % 3]:
+            for name in order(turn):
                 started = time.perf_counter()
                 calls[name](*args, **kwargs)
                 seconds[name].append(time.perf_counter() - started)
     return {"seconds": {n: all_[WARM:] for n, all_ in seconds.items()}, "difference": difference}
+
+
+def order(turn: int) -> tuple[str, ...]:
+    """The candidates of one turn: each comes behind each other as often, as caches remember."""
+    rotated = COLUMNS[turn % 3 :] + COLUMNS[: turn % 3]
+    return rotated[::-1] if turn // 3 % 2 else rotated
 
 
 def first_tensor(result: Any) -> torch.Tensor:

@@ -89,7 +89,7 @@ def measure(make: Callable[[], Any]) -> dict[str, Any]:
     difference = 0.0
     for turn in range(WARM + RUNS):
         losses = {}
-        for name in steady.COLUMNS[turn % 3 :] + steady.COLUMNS[: turn % 3]:
+        for name in steady.order(turn):
             started = time.perf_counter()
             losses[name] = steps[name]()
             seconds[name].append(time.perf_counter() - started)

@@ -61,6 +61,26 @@ def three_breaks(x):
     return x * 2, [x]
 
 
+def grad_modes(x, scale):
+    with torch.no_grad():
+        print("only the mode is changed in front of this")
+        y = x * scale
+        print("and left behind that")
+        y = y + 1
+    with torch.no_grad():
+        w = scale * 3
+        print("between", torch.is_grad_enabled())
+        w = w.relu()
+    return x * scale * y, w, w.requires_grad, torch.is_grad_enabled()
+
+
+def in_grad_modes(compiled, x):
+    scale = torch.full((3,), 2.0, requires_grad=True)
+    product, *rest = compiled(x, scale)
+    product.sum().backward()
+    return product, rest, scale.grad
+
+
 def make_closure(n=2.0):
     weight = torch.full((3,), n)
     k = 2.5
@@ -216,6 +236,7 @@ def local_case():
 #: name -> () -> (what to compile, arguments, how to call it)
 PROGRAMS = {
     "three_breaks": lambda: (three_breaks, (X,), plain),
+    "grad_modes": lambda: (grad_modes, (X,), in_grad_modes),
     "closure": lambda: (make_closure(), (X,), plain),
     "dataclass": lambda: (dataclass_argument, (Batch(X, 2.0),), plain),
     "local_class": local_case,

@@ -161,7 +161,6 @@ def _plan(found: _Found, n_inputs: int) -> tuple[dict[str, Any], dict[str, Any]]
     _require(not meta.mutated_inp_runtime_indices and not meta.num_intermediate_bases)
     _require(not meta.tokens and not meta.is_rng_op_functionalized)
     _require(not meta.num_backward_tokens and not meta.num_graphsafe_rng_states)
-    _require(meta.grad_enabled_mutation is None)
     plain = {"PlainTensorMeta"}
     for metas in (meta.subclass_inp_meta, meta.subclass_fw_graph_out_meta):
         _require({type(one).__name__ for one in metas} <= plain)
@@ -174,6 +173,7 @@ def _plan(found: _Found, n_inputs: int) -> tuple[dict[str, Any], dict[str, Any]]
     plan: dict[str, Any] = {
         "version": runtime.VERSION,
         "returns": meta.num_forward_returns,
+        "grad_mode": meta.grad_enabled_mutation,
         "inputs_returned": outputs,
         "versions": list(meta.mutated_graph_handled_indices_seen_by_autograd),
     }
@@ -182,6 +182,8 @@ def _plan(found: _Found, n_inputs: int) -> tuple[dict[str, Any], dict[str, Any]]
         backward = graph.fx_kwargs.get("is_backward")
         role = "backward" if backward else "forward"
         _require(by_role.setdefault(role, graph) is graph)
+    if not found.graphs and not meta.output_info:
+        return plan | {"forward": None}, {}  # only the grad mode is changed: nothing to compile
     _require("forward" in by_role)
     if not by_role["forward"].fx_kwargs.get("is_inference"):
         _require("backward" in by_role and len(found.functions) == 1)

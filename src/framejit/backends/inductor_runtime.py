@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-VERSION = 1
+VERSION = 2
 Parts = Mapping[str, Any]
 Boxed = Callable[[list[Any]], Any]
 
@@ -199,12 +199,29 @@ def deserialize(parts: Parts) -> Callable[..., Any] | None:
     plan = json.loads(bytes(parts["plan"]))
     if plan["version"] != VERSION:
         return None
-    forward = _graph(plan["forward"], "forward", parts)
+    forward = _graph(plan["forward"], "forward", parts) if plan["forward"] else _nothing
     disable_amp = torch._C._is_any_autocast_enabled()
     if "training" not in plan:
-        return _inference(forward, plan, disable_amp)
-    backward = _graph(plan["backward"], "backward", parts)
-    return _training(forward, backward, plan, disable_amp)
+        run = _inference(forward, plan, disable_amp)
+    else:
+        backward = _graph(plan["backward"], "backward", parts)
+        run = _training(forward, backward, plan, disable_amp)
+    return run if plan["grad_mode"] is None else _leaving(run, plan["grad_mode"])
+
+
+def _nothing(args: list[Any]) -> list[Any]:
+    return []
+
+
+def _leaving(run: Callable[..., Any], grad_mode: bool) -> Callable[..., Any]:
+    """A graph that ends inside of ``torch.no_grad()``, or behind one that it did not enter."""
+
+    def leave(*args: Any) -> Any:
+        outputs = run(*args)
+        torch._C._set_grad_enabled(grad_mode)
+        return outputs
+
+    return leave
 
 
 def _graph(row: dict[str, Any], role: str, parts: Parts) -> Boxed:
