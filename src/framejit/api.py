@@ -369,6 +369,9 @@ class packaged:
         self._blocks.entered.remove(self)
         if kind is None:
             self._file.save_news()
+        else:
+            for compiled in self._alive:
+                self._file.forget(compiled)
         self._alive.clear()
 
     def _add(self, compiled: Any) -> None:

@@ -1,5 +1,6 @@
 """Several compiled objects in one package; the profile in it."""
 
+import contextlib
 import gc
 import os
 import warnings
@@ -95,6 +96,28 @@ def test_a_block_that_raises_writes_nothing(tmp_path):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
     assert framejit.packaged._innermost() is None
+
+
+def test_what_a_block_that_raised_compiled_is_in_no_later_block(tmp_path):
+    path, kept = tmp_path / "p", []
+    for end in (ZeroDivisionError, None):
+        with contextlib.suppress(ZeroDivisionError), framejit.packaged(path):
+            kept.append(framejit.compile(first, backend="eager"))
+            kept[-1](X)
+            if end is not None:
+                raise end
+    assert names_in(path) == ["first"]
+
+
+def test_a_package_that_is_loaded_where_it_was_made_does_not_grow(tmp_path):
+    path, compiled = tmp_path / "p", framejit.compile(first, backend="eager")
+    call([compiled])
+    compiled.save_package(path)
+    size = path.stat().st_size
+    compiled.load_package(path)
+    compiled.save_package(path)
+    assert path.stat().st_size == size
+    assert captured_in(lambda: call([framejit.load_package(path, first, backend="eager")])) == []
 
 
 def test_objects_that_are_gone_when_the_block_ends_are_saved(tmp_path):

@@ -236,9 +236,10 @@ def _load(
     changed = changed_sources(row, function, home)
     if changed:
         _source_changed(reader.path, changed, skip_source_check)
+    compiler = root.compiler
+    joining = joining or any(compiled.entries for compiled in compiler.frames())
     package = LoadedPackage(reader, row, home, function.__code__, joining)
     _check_state(package, member)
-    compiler = root.compiler
     if isinstance(compiler.library, LoadedPackage):
         package.add(compiler.library)
     compiler.library = package

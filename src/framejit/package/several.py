@@ -109,6 +109,11 @@ class PackageFile:
                 gone = {id(place.row) for place in places if place.is_free}  # of use to nobody
                 self._places = [place for place in self._places if id(place.row) not in gone]
 
+    def forget(self, root: Any) -> None:
+        """What a compiled object compiles is not written."""
+        with self.lock:
+            self._members.pop(root, None)
+
     def _give(
         self, root: Any, places: list[_Place], skip_source_check: bool, joining: bool = False
     ) -> None:
