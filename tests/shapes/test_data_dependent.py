@@ -93,3 +93,22 @@ def test_the_size_itself():
         return found.shape[0], torch.ones(3) * found.shape[0]
 
     assert captures(f, lambda i: (torch.arange(10) % i,), sizes=True) == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_truth_value_is_a_number_of_the_graph(backend):
+    def f(x, flag):
+        return x * flag.item(), torch.where(flag, x + flag.item(), x), flag.item()
+
+    make = lambda i: (torch.ones(2), torch.tensor(i > 3))  # noqa: E731
+    assert captures(f, make, scalars=True, backend=backend) == 1
+
+
+def test_sizes_that_only_the_answer_needs():
+    """They become operations of the graph when the last instruction is behind."""
+    def f(x, i):
+        y = x[x > i]
+        return y * 2, y.numel(), torch.nonzero(x).shape, torch.where(x > i)[0].shape
+
+    make = lambda i: (torch.arange(9.0), i)  # noqa: E731
+    assert captures(f, make, scalars=True, sizes=True) <= 2

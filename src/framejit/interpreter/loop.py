@@ -357,9 +357,9 @@ class Interpreter:
 
     def stack_trace(self) -> Any:
         """For graph nodes: the user's call chain, rendered when somebody reads it."""
-        places = [
-            (frame.info.code, frame.index, frame.info) for frame in self.frame.chain()
-        ]
+        last = self.frame  # None: a value of the graph is asked for behind the last instruction
+        chain = last.chain() if last is not None else ()
+        places = [(frame.info.code, frame.index, frame.info) for frame in chain]
 
         def render() -> str:
             lines = []

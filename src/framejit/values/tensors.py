@@ -433,6 +433,10 @@ def from_fx(space: Space, node: Any, example: Any) -> Value:
         return TupleValue(items, None, type(example))
     if isinstance(example, (torch.SymInt, torch.SymFloat)):
         space.builder.symbol_is(str(example.node.expr), node)  # a number that depends on data
+    elif isinstance(example, torch.SymBool):  # of a symbol that is 0 or 1
+        for symbol in example.node.expr.free_symbols:
+            number = space.builder.record(torch.sym_ite, (node, 1, 0), torch.sym_ite(example, 1, 0))
+            space.builder.symbol_is(str(symbol), number)
     return constant_value(space, example)
 
 
