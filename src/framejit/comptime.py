@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import ast
 import linecache
+import operator
+import sys
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from framejit.exc import ComptimeError, GraphBreak
 from framejit.guards.plan import Guard, guards_of
@@ -32,7 +36,8 @@ class ComptimeValue:
     """A value of the captured program while it is compiled: there is no data yet.
 
     ``print`` shows it as the program would see it: constants as they are, tensors with dtype, sizes
-    and device, numbers that vary as expressions.
+    and device, numbers that vary as expressions. Comparisons of numbers make conditions for
+    `ComptimeContext.add_fact`.
     """
 
     def __init__(self, context: ComptimeContext, value: Value) -> None:
@@ -89,6 +94,31 @@ class ComptimeValue:
             int(part)
         self._context._poll()
 
+    def __eq__(self, other: object) -> Any:
+        return self._compared(operator.eq, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compared(operator.ne, other)
+
+    def __lt__(self, other: object) -> Any:
+        return self._compared(operator.lt, other)
+
+    def __le__(self, other: object) -> Any:
+        return self._compared(operator.le, other)
+
+    def __gt__(self, other: object) -> Any:
+        return self._compared(operator.gt, other)
+
+    def __ge__(self, other: object) -> Any:
+        return self._compared(operator.ge, other)
+
+    __hash__ = object.__hash__
+
+    def _compared(self, compare: Callable[[Any, Any], Any], other: object) -> Any:
+        if not (self.is_constant or isinstance(self._value, SymbolicValue)):
+            return NotImplemented
+        return compare(self.expression, other)
+
     def _tensor(self) -> TensorValue:
         if not isinstance(self._value, TensorValue):
             raise TypeError(f"{self} is no tensor")
@@ -136,7 +166,7 @@ class ComptimeContext:
             raise NameError(f"{function}() has no variable {name!r} here")
         return ComptimeValue(self, found)
 
-    def is_dynamic(self, value: ComptimeValue | str) -> bool:
+    def is_dynamic(self, value: ComptimeValue | str | int | torch.SymInt) -> bool:
         """May a value (or the local of this name), or a size of it, differ from call to call?"""
         return self._value(value).is_dynamic
 
@@ -203,11 +233,11 @@ class ComptimeContext:
         why = f": {reason}" if reason else ""
         raise GraphBreak("FJ0135", f"comptime asked for a graph break{why}")
 
-    def assert_static(self, value: ComptimeValue | str) -> None:
+    def assert_static(self, value: ComptimeValue | str | int | torch.SymInt) -> None:
         """Raise `exc.ComptimeError` if a value (or local), or a size of it, may vary."""
         self._value(value).assert_static()
 
-    def force_static(self, value: ComptimeValue | str) -> None:
+    def force_static(self, value: ComptimeValue | str | int | torch.SymInt) -> None:
         """Compile for the sizes, or the number, of this call."""
         self._value(value).force_static()
 
@@ -218,15 +248,23 @@ class ComptimeContext:
         at once. Raises `exc.ComptimeError` when it does not hold in this call, TypeError for what
         is no condition.
         """
+        if isinstance(condition, ComptimeValue):
+            condition = condition.expression
+        text = str(condition)
         if isinstance(condition, bool):
             holds = condition
+            caller = sys._getframe(1)  # a function of the user's, or the shortcut below
+            filename, line = caller.f_code.co_filename, caller.f_lineno
+            if filename == __file__:
+                filename, line = self._frame.line
+            text = linecache.getline(filename, line).strip() or text
         else:
             if type(condition).__name__ != "SymBool":
                 raise TypeError(f"a condition over sizes is needed, not {condition!r}")
             holds = check(self._space, SymbolicValue(condition))
             self._poll()
         if not holds:
-            raise ComptimeError(f"the fact {condition} does not hold in this call")
+            raise ComptimeError(f"the fact {text} does not hold in this call")
 
     # -- inside
 
@@ -235,8 +273,19 @@ class ComptimeContext:
         if symbols is not None:
             symbols.poll()
 
-    def _value(self, value: ComptimeValue | str) -> ComptimeValue:
-        return self.get_local(value) if isinstance(value, str) else value
+    def _value(self, value: ComptimeValue | str | int | torch.SymInt) -> ComptimeValue:
+        if isinstance(value, str):
+            return self.get_local(value)
+        if isinstance(value, torch.SymInt):
+            return ComptimeValue(self, SymbolicValue(value))
+        if isinstance(value, int):
+            return ComptimeValue(self, ConstantValue(value))
+        if not isinstance(value, ComptimeValue):
+            raise TypeError(
+                "a ComptimeValue, the name of a variable or a size is needed, not "
+                f"{type(value).__name__} {value!r}"
+            )
+        return value
 
     def _at(self, stacklevel: int) -> Frame:
         frames = self._frame.chain()
@@ -289,8 +338,9 @@ def comptime(function: Callable[..., Any]) -> Callable[..., None]:
     capture starts over.
 
     ``comptime.print(value)``, ``comptime.print_locals()``, ``print_stack``, ``print_bytecode``,
-    ``print_graph``, ``print_guards``, ``breakpoint``, ``graph_break``, ``assert_static`` and
-    ``force_static`` are short for the context's methods.
+    ``print_graph``, ``print_guards``, ``breakpoint``, ``graph_break``, ``assert_static``,
+    ``force_static`` and ``add_fact`` are short for the context's methods; so is ``is_dynamic``,
+    which is False in eager code.
     """
     if not callable(function):
         raise TypeError(f"function must be callable, not {function!r} [FJ0210]")
@@ -386,18 +436,26 @@ CODE_LOOKASIDES[id(_at_compile_time(print).__code__)] = _decorated
 
 def _shortcut(name: str) -> None:
     method = getattr(ComptimeContext, name)
+    eager = False if name == "is_dynamic" else None
 
-    def shortcut(*args: Any, **kwargs: Any) -> None:
-        pass
+    def takes_data(value: ComptimeValue) -> bool:
+        if name in ("assert_static", "force_static", "is_dynamic"):
+            return value.python_type() is str  # the name of a variable
+        return name != "print"
+
+    def shortcut(*args: Any, **kwargs: Any) -> Any:
+        return eager
 
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        context = _context(space)
+        context, answer = _context(space), eager
 
         def call(context: ComptimeContext, *values: ComptimeValue) -> None:
-            given = [v.value if v.is_constant and name != "print" else v for v in values]
-            method(context, *given, **{key: v.as_python() for key, v in kwargs.items()})
+            nonlocal answer
+            given = [v.value if v.is_constant and takes_data(v) else v for v in values]
+            answer = method(context, *given, **{key: v.as_python() for key, v in kwargs.items()})
 
-        return _run(context, call, *[ComptimeValue(context, value) for value in args])
+        _run(context, call, *[ComptimeValue(context, value) for value in args])
+        return ConstantValue(answer)
 
     shortcut.__name__ = name
     shortcut.__qualname__ = f"comptime.{name}"
@@ -408,6 +466,7 @@ def _shortcut(name: str) -> None:
 
 for _name in (
     "print", "print_locals", "print_stack", "print_value_stack", "print_bytecode", "print_graph",
-    "print_guards", "breakpoint", "graph_break", "assert_static", "force_static",
+    "print_guards", "breakpoint", "graph_break", "assert_static", "force_static", "add_fact",
+    "is_dynamic",
 ):  # fmt: skip
     _shortcut(_name)

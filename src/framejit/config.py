@@ -85,6 +85,8 @@ def checked(name: str, value: Any) -> Any:
         )
     if kind is frozenset:
         return _log_names(name, value)
+    if kind is str and isinstance(value, os.PathLike):
+        value = os.fspath(value)
     if type(value) is not kind:
         wanted = {bool: "True or False", int: "an integer"}.get(kind, f"a {kind.__name__}")
         raise TypeError(f"framejit.config.{name} must be {wanted}, not {value!r} [FJ0211]")

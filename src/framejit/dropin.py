@@ -128,6 +128,8 @@ def compile_like_torch(
     return _with_steps(compile_it(model), compile_it)
 
 
+compile_like_torch.__qualname__ = "torch.compile"  # what Python says where arguments do not fit
+
 #: What Lightning's Trainer calls.
 _STEPS = ("training_step", "validation_step", "test_step", "predict_step")
 

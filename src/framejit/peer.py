@@ -21,7 +21,8 @@ _SKIP_ALL = eval_frame._FrameExecStrategy(
 _SKIP_FRAME = eval_frame._FrameExecStrategy(
     eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT
 )
-_MACHINERY = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch.fx")
+#: Besides the peer's, what prints our own reports.
+_MACHINERY = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch.fx", "framejit.report")
 #: What runs the top-level code of modules: an import is no part of the program to compile.
 _IMPORTS = "importlib._bootstrap"
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -36,8 +37,8 @@ def keep_out(code: types.CodeType) -> None:
 
 
 def is_machinery(function: types.FunctionType) -> bool:
-    """Does the function belong to the peer's compiler, or import modules, so that nothing it calls
-    concerns us?"""
+    """Does the function belong to the peer's compiler, or print reports, or import modules, so that
+    nothing it calls concerns us?"""
     name = str(function.__globals__.get("__name__") or "")
     if function.__code__.co_flags & _SUSPENDS:
         return False

@@ -310,3 +310,47 @@ def test_any_callable_and_only_one():
 
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         framejit.compile(wrong, backend="eager")(torch.ones(2))
+
+
+def test_shortcuts_take_what_is_static():
+    def f(x, n):
+        comptime.assert_static(x.shape[0])
+        comptime.assert_static(3)
+        comptime.assert_static(n)
+        comptime.force_static(n)
+        comptime.assert_static(x)
+        assert not comptime.is_dynamic(x)
+        comptime.add_fact(n > 2)
+        return x * n
+
+    backend = CountingBackend()
+    compiled = framejit.compile(f, backend=backend, fullgraph=True, dynamic=False)
+    assert torch.equal(compiled(torch.ones(4), 5), f(torch.ones(4), 5))
+    assert len(backend.graphs) == 1
+    with pytest.raises(exc.ComptimeError, match=r"fact comptime.add_fact\(n > 2\) does not hold"):
+        compiled(torch.ones(4), 2)
+
+
+def test_sizes_and_comparisons_of_what_varies(capsys):
+    def f(x, n):
+        comptime(lambda ctx: ctx.add_fact(ctx.get_local("n") > 2))
+        assert comptime.is_dynamic(n) or not framejit.is_compiling()
+        comptime(lambda ctx: ctx.print(ctx.is_dynamic(ctx.get_local("x").shape[0])))
+        return x * n
+
+    backend = CountingBackend()
+    compiled = framejit.compile(f, backend=backend, dynamic=True)
+    for n in (5, 6):
+        assert torch.equal(compiled(torch.ones(4), n), torch.ones(4) * n)
+    assert len(backend.graphs) == 1
+    assert capsys.readouterr().out == "True\n"
+    with pytest.raises(exc.ComptimeError, match="> 2 does not hold"):
+        compiled(torch.ones(4), 2)
+
+    def g(x):
+        comptime(lambda ctx: ctx.assert_static(ctx.get_local("x").shape[0]))
+        return x + 1
+
+    with pytest.raises(exc.ComptimeError, match="is dynamic"):
+        framejit.compile(g, backend="eager", dynamic=True)(torch.ones(4))
+    assert framejit.compile(g, backend="eager")(torch.ones(4)).sum() == 8

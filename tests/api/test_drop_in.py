@@ -132,3 +132,8 @@ def test_the_arguments_of_torch_compile_are_understood():
     with events.recording(events.GraphCompiled) as seen:  # a stance ends with what understood it
         framejit.compile(f, backend="eager")(torch.ones(2))
     assert len(seen) == 1
+
+
+def test_a_wrong_argument_names_what_the_program_called():
+    with framejit.install(), pytest.raises(TypeError, match=r"^torch.compile\(\) got an"):
+        torch.compile(print, bakend="x")

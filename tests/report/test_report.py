@@ -261,3 +261,22 @@ def test_the_recompile_limit_is_reported_once_per_frame():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         messages.warn_recompile_limit("f", "m.py", 1, 16, "again")
+
+
+def test_a_report_within_a_compiled_function_compiles_nothing_of_itself(tmp_path):
+    def program(x):
+        y = x + 1
+        report = framejit.report()
+        str(report), report.to_html(tmp_path / "page.html")
+        return y * 2
+
+    with events.recording() as log:
+        result = framejit.compile(program, backend="eager")(torch.ones(3))
+    assert torch.equal(result, torch.ones(3) * 4)
+    assert "graph" in (tmp_path / "page.html").read_text()
+    assert {e.filename for e in log if isinstance(e, events.CaptureStart)} == {__file__}
+
+
+def test_names_of_logs_in_a_list():
+    with pytest.raises(TypeError, match=r"as in set_logs\('breaks', 'graph'\), not \['breaks'\]"):
+        framejit.set_logs(["breaks"])

@@ -133,9 +133,23 @@ def test_maybe_marked_may_be_one_size(backend):
         (lambda: framejit.mark_dynamic(3, 0), TypeError, "must be a tensor"),
         (lambda: framejit.mark_dynamic(torch.ones(2), 1), IndexError, "has no dimension 1"),
         (lambda: framejit.mark_dynamic(torch.ones(2), 0, min=3), ValueError, "is 2, outside of 3"),
+        (lambda: framejit.mark_dynamic(torch.ones(2), 0, min=-3), ValueError, "not -3"),
         (lambda: framejit.mark_static(None), TypeError, "must be a tensor"),
     ],
 )
 def test_bad_arguments(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("ours, torchs", [
+    (lambda x: framejit.mark_dynamic(x, 0), lambda x: torch._dynamo.mark_dynamic(x, 1)),
+    (lambda x: framejit.maybe_mark_dynamic(x, 0), lambda x: torch._dynamo.maybe_mark_dynamic(x, 1)),
+    (lambda x: framejit.mark_static(x, 0), lambda x: torch._dynamo.mark_static(x, 1)),
+])  # fmt: skip
+def test_both_kinds_of_marks_on_one_tensor(ours, torchs):
+    one, other = torch.ones(4, 3), torch.ones(4, 3)
+    ours(one), torchs(one), torchs(other), ours(other)
+    assert one.__dict__.keys() | {"_specialize_on"} == other.__dict__.keys() | {"_specialize_on"}
+    for x in (one, other):
+        assert sorted(next(iter(x.__dict__.values()))) == [0, 1]

@@ -156,13 +156,13 @@ def test_colliding_names_are_probed():
 @pytest.mark.parametrize(
     "content, words",
     [
-        ("", "Expecting value"),
-        ('{"framejit profile": 1, "fra', "delimiter|Unterminated"),
+        ("", "it is damaged, or something else$"),
+        ('{"framejit profile": 1, "fra', "it is damaged, or something else$"),
         ("[1, 2]", "no framejit profile"),
         ('{"framejit profile": 2, "frames": {}}', "version 2"),
         ('{"framejit profile": 1, "frames": {"k": {"L 2": {"sizes": ["x"]}}}}', "damaged"),
         ('{"framejit profile": 1, "frames": {"k": 3}}', "damaged"),
-        ("\x00\x01", "Expecting value"),
+        ("\x00\x01", "it is damaged, or something else$"),
     ],
 )
 def test_a_file_that_is_not_understood_is_ignored_with_one_warning(tmp_path, content, words):
@@ -240,3 +240,14 @@ def test_merge_and_show(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "L['x'] (2 dimensions): sizes 1" in shown and "sizes 0" in shown
     assert profile.command(["show"]) == 2
+
+
+def test_a_path_is_an_option_and_the_users_path_is_named(tmp_path, capsys):
+    with framejit.config.patch(profile=tmp_path / "p"):
+        vary()
+    assert Profile.parse((tmp_path / "p").read_text()).frames
+    with pytest.raises(FileNotFoundError, match="no folder .*nono: '.*nono/x'$"):
+        framejit.save_profile(tmp_path / "nono" / "x")
+    (tmp_path / "s.py").write_text("import torch\n")
+    assert profile.command(["show", str(tmp_path / "s.py")]) == 2
+    assert "s.py is no profile: it is damaged, or something else\n" in capsys.readouterr().err

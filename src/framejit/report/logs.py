@@ -77,7 +77,10 @@ def set_logs(*names: str, handler: logging.Handler | None = None) -> None:
     if handler is not None and not isinstance(handler, logging.Handler):
         raise TypeError(f"handler must be a logging.Handler or None, not {handler!r} [FJ0211]")
     if odd := [name for name in names if not isinstance(name, str)]:
-        raise TypeError(f"the names of logs must be strings, not {odd[0]!r} [FJ0211]")
+        raise TypeError(
+            f"the names of logs must be strings, as in set_logs('breaks', 'graph'), not {odd[0]!r}"
+            " [FJ0211]"
+        )
     config.logs = frozenset(name for part in names for name in part.split(","))
     if handler is not None or _target is not None:
         _direct(handler or _stderr)

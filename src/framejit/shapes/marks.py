@@ -37,6 +37,8 @@ def mark_dynamic(
     for name, bound in (("min", min), ("max", max)):
         if bound is not None and type(bound) is not int:
             raise TypeError(f"mark_dynamic: {name} must be an int or None, not {bound!r} [FJ0212]")
+        if bound is not None and bound < 0:
+            raise ValueError(f"mark_dynamic: {name} must be at least 0, not {bound} [FJ0212]")
     if min is not None and max is not None and min > max:
         raise ValueError(f"mark_dynamic: min={min} is greater than max={max} [FJ0212]")
     for dim in _dims(tensor, index, "mark_dynamic"):
@@ -48,8 +50,9 @@ def mark_dynamic(
                 " [FJ0212]"
             )
         _add(tensor, "_dynamo_dynamic_indices", dim)
-        if min is not None or max is not None:
-            _add(tensor, "_dynamo_dynamic_range", Range(dim, min, max))
+        _add(tensor, "_dynamo_dynamic_range", Range(dim, min, max))
+        # PyTorch's own mark makes the three together, where the first is not there.
+        tensor.__dict__.setdefault("_dynamo_hint_overrides", {})
 
 
 def maybe_mark_dynamic(tensor: torch.Tensor, index: int | Collection[int]) -> None:
@@ -89,3 +92,4 @@ def _add(tensor: torch.Tensor, name: str, item: Any) -> None:
     if known is None:
         known = tensor.__dict__[name] = set()
     known.add(item)
+    tensor.__dict__["_has_dynamo_dim_marking"] = True  # PyTorch looks at nothing without it

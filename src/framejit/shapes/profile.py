@@ -265,6 +265,8 @@ def locked(path: str) -> Iterator[None]:
     except ImportError:
         yield
         return
+    if not os.path.isdir(folder := os.path.dirname(path) or os.curdir):
+        raise FileNotFoundError(errno.ENOENT, f"There is no folder {folder}", path)
     with open(f"{path}.lock", "a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -275,8 +277,8 @@ def _parsed(path: str) -> Profile:
     with open(path, encoding="utf-8") as file:
         try:
             return Profile.parse(file.read())
-        except RecursionError as error:
-            raise ValueError(str(error)) from error
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ValueError("it is damaged, or something else") from error
 
 
 def _load(path: str, missing_is_fine: bool) -> Profile | None:
