@@ -8,7 +8,6 @@ import inspect
 import logging
 import random
 import re
-import sys
 import time
 import warnings
 import zlib
@@ -52,11 +51,6 @@ def hook(leaf):
     return y + 1
 
 
-def saved_hooks(leaf):
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
-        return leaf.sin() * 2
-
-
 def attribute(t):
     t.note = 1
     return t + 1
@@ -89,7 +83,6 @@ LIMITS = {
     "`t.requires_grad_()`": requires_grad,
     "`t.register_hook`": hook,
     "`nn.Parameter(t)`": lambda t: nn.Parameter(t + 1) * 2,
-    "`saved_tensors_hooks`": saved_hooks,
     "Tensor subclasses with behaviour of their own": lambda t: t.as_subclass(Own) + 1,
     "`t.to_sparse()`": lambda t: t.to_sparse().to_dense() + 1,
     "nested tensors": lambda t: torch.nested.nested_tensor([t, t]).unbind()[0],
@@ -103,10 +96,9 @@ LIMITS = {
     "C functions of other packages": lambda t: t + len(zlib.compress(b"a")),
     "`numpy.random`": lambda t: t + numpy.random.default_rng(0).random(),
     "read-only arrays": lambda t: t + float(numpy.broadcast_to(1.0, (3,)).sum()),
-    "does otherwise than NumPy": lambda t: numpy.sign((t + 1).numpy()),
+    "`torch._numpy`": lambda t: numpy.unwrap((t + 1).numpy()),
     "`except*`": except_star,
     "`locals()`": lambda t: t + len(locals()),
-    "`sys._getframe()`": lambda t: t + 0 * sys._getframe().f_lineno,
     "the next element of a generator that was started elsewhere": from_generator,
 }
 TEXT = README.partition("What is not captured.")[2].partition("What runs as plain Python")[0]
