@@ -142,12 +142,12 @@ class DequeValue(ListValue):
 
     @method(1)
     def do_extend(self, space: Space, iterable: Value) -> None:
-        for item in space.items(iterable) if iterable.realize() is self else space.each(iterable):
+        for item in self.added(space, iterable):
             self.do_append(space, item)
 
     @method(1)
     def do_extendleft(self, space: Space, iterable: Value) -> None:
-        for item in space.items(iterable) if iterable.realize() is self else space.each(iterable):
+        for item in self.added(space, iterable):
             self.do_appendleft(space, item)
 
     @method()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -366,9 +367,12 @@ class ListValue(SequenceValue):
 
     @method(1)
     def do_extend(self, space: Space, iterable: Value) -> None:
-        own = iterable.realize() is self
-        for item in list(self.items) if own else space.each(iterable):
+        for item in self.added(space, iterable):
             self.do_append(space, item)
+
+    def added(self, space: Space, iterable: Value) -> Iterable[Value]:
+        """The elements to add; of the list itself only those that are there now."""
+        return list(self.items) if iterable.realize() is self else space.each(iterable)
 
     @method(2)
     def do_insert(self, space: Space, index: Value, item: Value) -> None:

@@ -415,14 +415,19 @@ class PullBackValue(Value):
                                        "that is not the output's")  # fmt: skip
         run, outputs = self.run, self.run.nodes(tensors_in(self.answer))
         vectors = run.nodes(tensors_in(args[0]))
-        counts = {"operands": len(run.variables), "vectors": len(vectors)}
-        examples = _imagine(
-            space, transformed, run.body, run.nodes(run.variables), outputs, ("vjp", counts),
-            [*_originals(run), *vectors],
-        )  # fmt: skip
+        examples = _imagine_vjp(run, outputs, vectors)
         grads = run.gradients(outputs, examples, vectors=(vectors,), retain_graph=True)
         answers = [from_fx(space, g, e) for g, e in zip(grads, examples, strict=True)]
         return run.in_structure((), answers)
+
+
+def _imagine_vjp(run: _Differentiated, outputs: list[Any], vectors: list[Any]) -> list[Any]:
+    """What pulling ``vectors`` back would answer; without any, what the function answers."""
+    counts = {"operands": len(run.variables), "vectors": len(vectors)}
+    return _imagine(
+        run.space, transformed, run.body, run.nodes(run.variables), outputs, ("vjp", counts),
+        [*_originals(run), *vectors],
+    )  # fmt: skip
 
 
 @lookaside(torch.func.vjp)
@@ -442,11 +447,8 @@ def _vjp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         kind.is_floating_point or kind.is_complex for kind in kinds
     ):
         raise GraphBreak("FJ0123", f"the function under {what} answers no tensor of numbers")
-    nodes, counts = run.nodes([*inside, *beside]), {"operands": len(run.variables), "vectors": 0}
-    examples = _imagine(
-        space, transformed, run.body, run.nodes(run.variables), nodes, ("vjp", counts),
-        _originals(run),
-    )  # fmt: skip
+    nodes = run.nodes([*inside, *beside])
+    examples = _imagine_vjp(run, nodes, [])
     out = [run.unwrap(n, e) for n, e in zip(nodes, examples, strict=True)]
     run.leave()
     value, others = refilled(answer, out[: len(inside)]), refilled(extra, out[len(inside) :])
