@@ -303,28 +303,6 @@ def test_autocast_is_put_back():
         assert torch.get_autocast_dtype("cpu") is torch.bfloat16
 
 
-def test_a_backward_from_a_warm_cache_can_be_repeated(tmp_path, monkeypatch):
-    """Dynamic sizes: AOTAutograd writes the backward to its cache while it compiles the forward."""
-    from torch._dynamo.utils import counters
-
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-
-    def f(x, w):  # nothing that Inductor needs the C++ compiler for
-        return (x @ w @ w.t()).view(x.shape[0] * 4)
-
-    x, w = torch.randn(3, 4), torch.randn(4, 5, requires_grad=True)
-    ones = torch.ones(12)
-    (expected,) = torch.autograd.grad(f(x, w), w, ones)
-    for found in (0, 1):
-        counters.clear()
-        compiled = framejit.compile(f, backend="inductor", dynamic=True)
-        result = compiled(x, w)
-        assert counters["aot_autograd"]["autograd_cache_hit"] == found
-        for keep in (True, False):
-            (gradient,) = torch.autograd.grad(result, w, ones, retain_graph=keep)
-            torch.testing.assert_close(gradient, expected)
-
-
 KINDS = ("overlap", "apart", "transposed", "whole")
 
 

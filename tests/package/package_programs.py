@@ -92,6 +92,18 @@ def make_closure(n=2.0):
     return closure
 
 
+def saves(x, scale):
+    """The backward graph may reuse the memory of what this saves."""
+    h = torch.tanh(x.outer(scale) @ x.outer(x))
+    return (h * h.sin()).sum()
+
+
+def repeated_backward(compiled, x):
+    scale = torch.full((3,), 0.5, requires_grad=True)
+    loss = compiled(x, scale)
+    return [torch.autograd.grad(loss, scale, retain_graph=keep)[0] for keep in (True, True, False)]
+
+
 def dataclass_argument(batch):
     return Batch(batch.x * batch.scale, batch.scale + 1)
 
@@ -237,6 +249,7 @@ def local_case():
 PROGRAMS = {
     "three_breaks": lambda: (three_breaks, (X,), plain),
     "grad_modes": lambda: (grad_modes, (X,), in_grad_modes),
+    "repeated_backward": lambda: (saves, (X,), repeated_backward),
     "closure": lambda: (make_closure(), (X,), plain),
     "dataclass": lambda: (dataclass_argument, (Batch(X, 2.0),), plain),
     "local_class": local_case,

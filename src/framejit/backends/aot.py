@@ -161,13 +161,15 @@ def _context(mode: FakeTensorMode | None) -> TracingContext:
 
 
 @contextlib.contextmanager
-def tracing_context(mode: FakeTensorMode | None) -> Iterator[TracingContext]:
+def tracing_context(
+    mode: FakeTensorMode | None, donate: bool = False
+) -> Iterator[TracingContext]:
     """Compile in this block. What comes out allows ``backward(retain_graph=True)``, as eager does:
-    the backward graph does not reuse the memory of what was saved for it."""
+    the backward graph does not reuse the memory of what was saved for it, unless ``donate``."""
     from torch._functorch import config  # slow optional dependency
 
     context = _context(mode)
-    donated = config.patch(donated_buffer=False)  # type: ignore[attr-defined]
+    donated = config.patch(donated_buffer=donate)  # type: ignore[attr-defined]
     with tracing(context), donated, lazy_graph_modules():
         yield context
     metadata = getattr(context, "fw_metadata", None)

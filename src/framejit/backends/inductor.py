@@ -16,10 +16,12 @@ from typing import Any, get_origin
 
 import torch
 import torch.fx
+from torch._guards import TracingContext
 
 from ..graph.symbol_nodes import fake_inputs
 from .aot import owned_copy, tracing_context, with_floats
 from .registry import register_backend
+from .repeatable import let_backward_repeat
 from .saved_hooks import active_hooks, as_modules
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
@@ -76,19 +78,22 @@ class InductorBackend:
         # Slow optional dependency, see above.
         from torch._inductor.compile_fx import compile_fx
 
-        with tracing_context(fakes) as context:
+        with tracing_context(fakes, donate=True) as context:
             before = context.fw_metadata  # of the graph of whoever compiles this one
             compiled: Any = compile_fx(
-                gm, inputs, config_patches=self.config_patches, ignore_shape_env=fakes is None
+                gm,
+                inputs,
+                inner_compile=_compile_inner,
+                config_patches=self.config_patches,
+                ignore_shape_env=fakes is None,
             )
         # compile_fx wraps its result so that torch._dynamo leaves it alone (2 us a call).
         unwrapped: Callable[..., Any] = getattr(compiled, "_torchdynamo_orig_callable", compiled)
         metadata = context.fw_metadata
         if metadata is before:  # AOTAutograd had it in its cache
-            from .inductor_artifact import let_backward_repeat  # rooms for saving are late
-
-            let_backward_repeat(unwrapped)
             metadata = None
+        if metadata is None or metadata.bw_donated_idxs:
+            let_backward_repeat(unwrapped)
         with contextlib.suppress(TypeError):  # an object that cannot be referred to weakly
             _metadata[unwrapped] = metadata
         return unwrapped
@@ -115,6 +120,21 @@ class InductorBackend:
 
     def __repr__(self) -> str:
         return f"<backend inductor {self.config_patches or ''}>".replace(" >", ">")
+
+
+def _compile_inner(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
+    """One graph of AOTAutograd's. The key of Inductor's cache does not say what a backward graph
+    may write to: the same graph would come back for a program that still needs it."""
+    # Slow optional dependency, see above.
+    from torch._inductor.compile_fx import compile_fx_inner
+    from torch.compiler import config
+
+    if not options.get("is_backward"):
+        return compile_fx_inner(gm, inputs, **options)
+    metadata = TracingContext.get().fw_metadata
+    tag = f"{config.cache_key_tag} writes {metadata and metadata.bw_donated_idxs}"
+    with config.patch(cache_key_tag=tag):  # type: ignore[attr-defined]
+        return compile_fx_inner(gm, inputs, **options)
 
 
 def _mark_static_inputs(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> None:

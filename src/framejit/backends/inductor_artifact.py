@@ -10,33 +10,18 @@ from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
-import functools
 import json
 import marshal
-import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from . import inductor_runtime as runtime
 from .compile import preserved_state
-
-
-class _Unknown(Exception):
-    """The runtime cannot run this."""
-
-
-class _Found(NamedTuple):
-    """The objects of AOTAutograd and Inductor behind a compiled callable."""
-
-    graphs: list[Any]  # CompiledFxGraph
-    metadata: list[Any]  # ViewAndMutationMeta
-    functions: list[type]  # autograd.Function
-    lazy: list[Any]  # what compiles the backward graph when it is run first
+from .repeatable import Found, UnknownObjects, donated, search
 
 
 def serialize(
@@ -48,113 +33,47 @@ def serialize(
     for what was in AOTAutograd's cache; then the cache has it.
     """
     try:
-        found = _search(compiled)
-        if any(lazy.compiled_bw is None for lazy in found.lazy):
-            _compile_backward(found.lazy)
-            found = _search(compiled)
+        found = search(compiled)
+        if any(backward.compiled_bw is None for backward in found.backwards):
+            _compile_backward(found.backwards)
+            found = search(compiled)
         if not found.metadata:
             found.metadata.append(metadata or _cached_metadata(compiled))
         plan, graphs = _plan(found, len(gm.graph.find_nodes(op="placeholder")))
         parts: dict[str, bytes] = {}
         for role, graph in graphs.items():
             plan[role] = _graph_parts(graph, role, parts)
-    except _Unknown:
+    except UnknownObjects:
         return None
     return {"plan": json.dumps(plan).encode(), **parts}
-
-
-# -- finding ---------------------------------------------------------------------------------------
-
-_LIMIT = 5000
-_MEMBERS = ("compiled_fw", "compiled_bw", "metadata", "_backward_impl")
-
-
-def _search(compiled: Any) -> _Found:
-    """Walk from wrapper to wrapper through closures, bound objects and generated functions."""
-    found = _Found([], [], [], [])
-    seen: set[int] = set()
-    todo = [compiled]
-    while todo:
-        obj = todo.pop()
-        if id(obj) in seen or isinstance(obj, (torch.Tensor, types.ModuleType, str, int)):
-            continue
-        seen.add(id(obj))
-        if len(seen) > _LIMIT:
-            raise _Unknown
-        kind = type(obj).__name__
-        if kind == "CompiledFxGraph":
-            found.graphs.append(obj)
-        elif kind == "ViewAndMutationMeta":
-            found.metadata.append(obj)
-        elif kind == "_AutogradBackwardCompiler":
-            found.lazy.append(obj)
-            todo.append(obj.compiled_bw)
-        elif isinstance(obj, type):
-            if issubclass(obj, torch.autograd.Function) and obj is not torch.autograd.Function:
-                found.functions.append(obj)
-                members = [vars(obj).get(name) for name in _MEMBERS]
-                todo += [getattr(member, "__func__", member) for member in members]
-        else:
-            todo.extend(_referred(obj))
-    return found
-
-
-def _referred(obj: Any) -> Iterator[Any]:
-    if isinstance(obj, functools.partial):
-        yield from (obj.func, *obj.args, *obj.keywords.values())
-    elif isinstance(obj, types.FunctionType):
-        for cell in obj.__closure__ or ():
-            try:
-                yield cell.cell_contents
-            except ValueError:
-                continue
-        yield vars(obj).get("__wrapped__")
-        if obj.__globals__.get("__name__") not in sys.modules:  # generated: a namespace of its own
-            yield from obj.__globals__.values()
-    elif isinstance(obj, (list, tuple)) and len(obj) < 50:
-        yield from obj
-    elif isinstance(obj, (types.MethodType, types.BuiltinMethodType)):
-        yield obj.__self__
-        yield getattr(obj, "__func__", None)
-    elif type(obj).__module__.startswith(("torch._functorch", "torch._inductor")):
-        yield from vars(obj).values() if hasattr(obj, "__dict__") else ()
 
 
 def _cached_metadata(compiled: Any) -> Any:
     entry = getattr(compiled, "serialize", None)
     if entry is None:
-        raise _Unknown
+        raise UnknownObjects
     return entry().runtime_metadata
 
 
-def let_backward_repeat(compiled: Any) -> None:
-    """A backward graph out of AOTAutograd's cache may be run again (``retain_graph=True``): it was
-    compiled without donated buffers, which its metadata may not say yet."""
-    with contextlib.suppress(_Unknown):
-        for metadata in _search(compiled).metadata:
-            if metadata.bw_donated_idxs is None:
-                metadata.bw_donated_idxs = []
-
-
-def _compile_backward(lazy: list[Any]) -> None:
+def _compile_backward(backwards: list[Any]) -> None:
     """Nobody has called ``backward()`` yet, but the next process may."""
-    for one in lazy:
+    for one in backwards:
         if one.compiled_bw is None:
             try:
                 with preserved_state():
-                    one.get_or_compile(saved_tensors_use_once=False)
+                    one.get_or_compile(saved_tensors_use_once=True)
             except Exception as error:  # what Inductor raises would be raised on backward()
-                raise _Unknown from error
+                raise UnknownObjects from error
 
 
 # -- AOTAutograd's part ----------------------------------------------------------------------------
 
 
-def _plan(found: _Found, n_inputs: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def _plan(found: Found, n_inputs: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """What happens around the graphs, and the graphs by role."""
     metadata = list({id(meta): meta for meta in found.metadata}.values())
     if len(metadata) != 1:
-        raise _Unknown
+        raise UnknownObjects
     meta = metadata[0]
     # Otherwise AOTAutograd has merged arguments that are the same or views of each other.
     _require(len(meta.input_info) == n_inputs)
@@ -186,17 +105,17 @@ def _plan(found: _Found, n_inputs: int) -> tuple[dict[str, Any], dict[str, Any]]
         return plan | {"forward": None}, {}  # only the grad mode is changed: nothing to compile
     _require("forward" in by_role)
     if not by_role["forward"].fx_kwargs.get("is_inference"):
-        _require("backward" in by_role and len(found.functions) == 1)
-        plan["training"] = _training(meta)
+        _require("backward" in by_role and len(found.functions) == len(found.backwards) == 1)
+        plan["training"] = _training(meta, donated(found.backwards[0]))
     return plan, by_role
 
 
 def _require(holds: bool) -> None:
     if not holds:
-        raise _Unknown
+        raise UnknownObjects
 
 
-def _training(meta: Any) -> dict[str, Any]:
+def _training(meta: Any, may_write: list[int]) -> dict[str, Any]:
     """How an autograd function passes values between its forward and its backward graph."""
     slices = [
         meta.tensors_saved_for_backwards_with_vc_check_slice,
@@ -229,7 +148,7 @@ def _training(meta: Any) -> dict[str, Any]:
             n for n, info in enumerate(meta.output_info) if not info.requires_grad
         ],
         "tangents": tangents,
-        "donated": meta.bw_donated_idxs != [],
+        "donated": may_write,
         "deterministic": meta.deterministic,
         "inputs_require_grad": any(info.requires_grad for info in meta.input_info),
     }
@@ -281,7 +200,7 @@ def _loaded_module(graph: Any) -> types.ModuleType:
     for module in PyCodeCache.modules:
         if getattr(module, "key", None) == graph.cache_key:
             return module
-    raise _Unknown
+    raise UnknownObjects
 
 
 def _take_kernels(tree: ast.Module) -> list[str]:
@@ -328,4 +247,4 @@ def _check_names(tree: ast.Module, known: Iterable[str]) -> None:
             if node.value.id == "extern_kernels":
                 _require(hasattr(runtime.ExternKernels, node.attr))
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            raise _Unknown
+            raise UnknownObjects

@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-VERSION = 2
+VERSION = 3
 Parts = Mapping[str, Any]
 Boxed = Callable[[list[Any]], Any]
 
@@ -313,6 +313,8 @@ def _training(
             args = [*ctx.symints, *ctx.saved_tensors, *ctx.unchecked]
             args += [_coerced(grads[number], layout) for number, layout in tangents]
             ctx.maybe_clear_saved_tensors()
+            if rows["donated"] and _kept():
+                args = copied(args, rows["donated"])
             if torch.is_grad_enabled() and rows["inputs_require_grad"]:
                 return _once(run_backward, args)
             return tuple(run_backward(args))
@@ -359,6 +361,22 @@ def _coerced(grad: Any, layout: Any) -> Any:
     return made
 
 
+def _kept() -> bool:
+    """Whether the backward that runs now may run again (``retain_graph=True``)."""
+    return torch._C._autograd._get_current_graph_task_keep_graph()  # type: ignore[attr-defined,no-any-return]
+
+
+def copied(args: list[Any], positions: list[int]) -> list[Any]:
+    """``args`` with copies, of the same strides, in the places that a graph may write to."""
+    args = list(args)
+    for position in positions:
+        tensor = args[position]
+        args[position] = torch.empty_strided(
+            tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device
+        ).copy_(tensor)
+    return args
+
+
 def _check_backward(rows: dict[str, Any]) -> None:
     if torch._C._functorch.peek_interpreter_stack() is not None:
         raise RuntimeError("a compiled backward cannot run inside vmap, grad or vjp")
@@ -366,12 +384,6 @@ def _check_backward(rows: dict[str, Any]) -> None:
         raise RuntimeError(
             "this backward was compiled while torch.use_deterministic_algorithms(False) was set, "
             "and runs under torch.use_deterministic_algorithms(True)"
-        )
-    if rows["donated"] and torch._C._autograd._get_current_graph_task_keep_graph():  # type: ignore[attr-defined]
-        raise RuntimeError(
-            "this backward was compiled to reuse the memory of saved tensors: call it with "
-            "create_graph=False and retain_graph=False, or compile with "
-            "torch._functorch.config.donated_buffer=False"
         )
 
 

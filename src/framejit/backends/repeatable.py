@@ -1,0 +1,140 @@
+"""Backward graphs of Inductor that reuse what was saved for them, and may still run again.
+
+In: the callable that Inductor returned for a graph in training. Its backward graph writes into
+saved tensors that nobody else can see ("donated buffers"), which saves their memory twice over;
+PyTorch then refuses ``backward(retain_graph=True)``. Out: the same callable; where autograd keeps
+what was saved, the backward graph gets copies. Next: `inductor_artifact`, which saves it all.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from .inductor_runtime import Boxed, copied
+
+
+class UnknownObjects(Exception):
+    """What Inductor returned is not made as it is known here."""
+
+
+class Found(NamedTuple):
+    """The objects of AOTAutograd and Inductor behind a compiled callable."""
+
+    graphs: list[Any]  # CompiledFxGraph
+    metadata: list[Any]  # ViewAndMutationMeta
+    functions: list[type]  # autograd.Function
+    backwards: list[Any]  # _AutogradBackwardCompiler: makes the backward graph when it runs first
+
+
+class RepeatableBackward:
+    """In the place of ``_AutogradBackwardCompiler.get_or_compile``."""
+
+    def __init__(self, compiler: Any) -> None:
+        self.compiler = compiler
+        self.compile = compiler.get_or_compile
+        self.donated = donated(compiler)
+        compiler.get_or_compile = self
+        if compiler.compiled_bw is not None:
+            self._let_repeat()
+
+    def __call__(self, *, saved_tensors_use_once: bool) -> Boxed:
+        compiled: Boxed | None = self.compiler.compiled_bw
+        if compiled is None:
+            compiled = self.compile(saved_tensors_use_once=True)
+            self._let_repeat()
+            assert compiled is not None
+        if saved_tensors_use_once or not self.donated:
+            return compiled
+        repeat = functools.partial(_run_copied, compiled, self.donated)
+        repeat._boxed_call = True  # type: ignore[attr-defined]  # takes its arguments in a list
+        return repeat
+
+    def _let_repeat(self) -> None:
+        """Inductor has read what it may write to; AOTAutograd refuses to repeat if it is told."""
+        self.compiler.fw_metadata.bw_donated_idxs = []
+
+
+def donated(compiler: Any) -> list[int]:
+    """The positions among a backward graph's arguments that it may write to."""
+    made = compiler.get_or_compile
+    if isinstance(made, RepeatableBackward):
+        return made.donated
+    return list(compiler.fw_metadata.bw_donated_idxs or ())
+
+
+def _run_copied(compiled: Boxed, donated: list[int], args: list[Any]) -> Any:
+    return compiled(copied(args, donated))
+
+
+def let_backward_repeat(compiled: Callable[..., Any]) -> bool:
+    """Whether ``backward(retain_graph=True)`` works from now on, as in eager mode."""
+    try:
+        backwards = search(compiled).backwards
+    except UnknownObjects:
+        return False
+    for compiler in backwards:
+        RepeatableBackward(compiler)
+    return bool(backwards)
+
+
+# -- finding ---------------------------------------------------------------------------------------
+
+_LIMIT = 5000
+_MEMBERS = ("compiled_fw", "compiled_bw", "metadata", "_backward_impl")
+
+
+def search(compiled: Any) -> Found:
+    """Walk from wrapper to wrapper through closures, bound objects and generated functions."""
+    found = Found([], [], [], [])
+    seen: set[int] = set()
+    todo = [compiled]
+    while todo:
+        obj = todo.pop()
+        if id(obj) in seen or isinstance(obj, (torch.Tensor, types.ModuleType, str, int)):
+            continue
+        seen.add(id(obj))
+        if len(seen) > _LIMIT:
+            raise UnknownObjects
+        kind = type(obj).__name__
+        if kind == "CompiledFxGraph":
+            found.graphs.append(obj)
+        elif kind == "ViewAndMutationMeta":
+            found.metadata.append(obj)
+        elif kind == "_AutogradBackwardCompiler":
+            found.backwards.append(obj)
+            todo.append(obj.compiled_bw)
+        elif isinstance(obj, type):
+            if issubclass(obj, torch.autograd.Function) and obj is not torch.autograd.Function:
+                found.functions.append(obj)
+                members = [vars(obj).get(name) for name in _MEMBERS]
+                todo += [getattr(member, "__func__", member) for member in members]
+        else:
+            todo.extend(_referred(obj))
+    return found
+
+
+def _referred(obj: Any) -> Iterator[Any]:
+    if isinstance(obj, functools.partial):
+        yield from (obj.func, *obj.args, *obj.keywords.values())
+    elif isinstance(obj, types.FunctionType):
+        for cell in obj.__closure__ or ():
+            try:
+                yield cell.cell_contents
+            except ValueError:
+                continue
+        yield vars(obj).get("__wrapped__")
+        if obj.__globals__.get("__name__") not in sys.modules:  # generated: a namespace of its own
+            yield from obj.__globals__.values()
+    elif isinstance(obj, (list, tuple)) and len(obj) < 50:
+        yield from obj
+    elif isinstance(obj, (types.MethodType, types.BuiltinMethodType)):
+        yield obj.__self__
+        yield getattr(obj, "__func__", None)
+    elif type(obj).__module__.startswith(("torch._functorch", "torch._inductor")):
+        yield from vars(obj).values() if hasattr(obj, "__dict__") else ()
