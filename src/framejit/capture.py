@@ -13,7 +13,7 @@ import gc
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -22,13 +22,13 @@ from framejit import native
 from framejit.backends.saved_hooks import (
     UntraceableHook,
     active_hooks,
-    close_hooks,
-    inlineable,
-    opened,
+    as_modules,
+    hooks_in_place,
     opened_hooks,
 )
 from framejit.bytecode.continuations import FramePoint
 from framejit.bytecode.decode import decode
+from framejit.bytecode.liveness import may_assign
 from framejit.codegen.emit import Emitter, computed
 from framejit.codegen.function import Draft, Generated, Recovery
 from framejit.codegen.runtime import located
@@ -38,7 +38,7 @@ from framejit.graph.builder import GraphBuilder
 from framejit.graph.failures import failing_node, place_of
 from framejit.graph.global_state import leave_transforms, unseen
 from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
-from framejit.graph.nested import OPEN_HOOKS
+from framejit.graph.nested import close_all_hooks, open_hooks
 from framejit.graph.undo import undone
 from framejit.guards.plan import Plan, build_plan
 from framejit.guards.shapes import make_shape_plan
@@ -51,6 +51,7 @@ from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.ends import end_is_seen
 from framejit.values.objects import ObjectValue
+from framejit.values.saved_tensors import unsettled
 from framejit.values.space import Space
 from framejit.values.tensors import TensorValue
 
@@ -278,14 +279,13 @@ def _attempt(
         with no_collection(), unseen():
             frame, innermost, slot_names = _frames(interpreter, target, slots)
             outcome = interpreter.capture(frame, innermost)
-            if space.effects.hooks is not None:
-                reason = "saved-tensor hooks are open where the graph ends"
-                raise Restart(space.effects.hooks[0], GraphBreak("FJ0118", reason))
             if isinstance(outcome, Broken):
                 driver.check_break(outcome)
             out = Emitter(space, slot_names)
             draft = Draft(out, outcome, _Link(driver.make_break, driver.answer))
             interpreter.check_suspended(out.made)
+            if space.effects.hooks:
+                _check_hooks(space, outcome, out.made)
             for node in draft.output_nodes():
                 if node in builder.inside:
                     reason = "a tensor leaves the transform of torch.func that it was made in"
@@ -346,8 +346,8 @@ def _attempt(
     restore = [(setter, selector, v) for (setter, selector), v in space.effects.state.items()]
     if space.transformed:
         restore.append((leave_transforms, (), 0))
-    if module is not None and module.graph.find_nodes(op="call_function", target=OPEN_HOOKS):
-        restore.append((close_hooks, (), None))
+    if module is not None and module.graph.find_nodes(op="call_function", target=open_hooks):
+        restore.append((close_all_hooks, (), module))
     recovery = Recovery(
         deoptimise,
         random=builder.draws_random and again,
@@ -359,6 +359,25 @@ def _attempt(
         len(arguments), interpreter.steps, seconds, graph_call, interpreter.executed,
         interpreter.lines or {},
     )  # fmt: skip
+
+
+def _check_hooks(space: Space, outcome: Returned | Broken, made: Container[Any]) -> None:
+    """Saved-tensor hooks that the graph opens must stay as they are."""
+    left = {cell for hooks in space.effects.hooks for cell, _ in hooks.cells if cell in made}
+    for frame in outcome.frames if isinstance(outcome, Broken) else ():
+        for slot, value in enumerate(frame.slots):
+            name = frame.info.slot_names[slot]
+            if value in left and not may_assign(frame.info, name, frame.index):
+                left.remove(value)
+
+    def is_pure_pair(pack: Any, unpack: Any) -> bool:
+        like = next((t for t in space.builder.inputs if t.is_floating_point()), torch.empty(2))
+        modules = as_modules((pack, unpack))
+        return modules is not None or is_pure_round_trip(pack, unpack, like)[0]
+
+    problem = unsettled(space, left, is_pure_pair)
+    if problem is not None:
+        raise Restart(*problem)
 
 
 def _compile_under_hooks(
@@ -381,14 +400,13 @@ def _compile_under_hooks(
         return pure
 
     try:
-        in_place = opened(pairs, judge, examples) if hooks is None else (
-            inlineable(hooks, judge, examples)
-        )
-        with in_place:
+        with hooks_in_place(hooks, pairs, judge, examples):
             return driver.compile_graph(module, examples), roots
     except UntraceableHook:
+        close_all_hooks(module)
         return module.forward, []
     except BackendCompilerFailed:  # of the graph, or of making hooks part of it?
+        close_all_hooks(module)
         with torch.autograd.graph.saved_tensors_hooks(torch.detach, torch.detach):
             driver.compile_graph(module, examples)
         return module.forward, []

@@ -1,6 +1,7 @@
 """Saved-tensor hooks: part of the graphs where they only compute, called as in eager otherwise."""
 
 import contextlib
+import functools
 
 import pytest
 import torch
@@ -318,16 +319,232 @@ def test_hooks_that_are_open_where_a_graph_ends():
         torch.testing.assert_close(got, expected, atol=0.05 * expected.abs().max(), rtol=0.05)
     casts = [targets(gm).count("aten._to_copy.default") for gm in graphs.forward]
     assert casts[0] == casts[-1] == 0 < min(casts[1:-1])
-    made_here = casting(torch.bfloat16)
 
-    def nested(x, w):
-        with saved_tensors_hooks(to_bfloat16, to_float32):
+
+class Packing(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale, self.count = 4.0, 0
+
+    def pack(self, t):
+        return t * self.scale
+
+    def counted(self, t):
+        self.count += 1
+        return t
+
+    def unpack(self, t):
+        return t / self.scale
+
+
+def scaled(k, t):
+    return t * k
+
+
+PACKING = Packing()
+
+
+def lambdas(x, w):
+    with saved_tensors_hooks(lambda t: t * 4, lambda t: t / 4):
+        return torch.sin(x @ w).cos().sum()
+
+
+def closures(x, w):
+    k = 4.0
+
+    def pack(t, more=(1.0,), *, to=torch.float64):
+        return (t * k * more[0]).to(to), t.dtype
+
+    def unpack(packed):
+        return packed[0].to(packed[1]) / k
+
+    with saved_tensors_hooks(pack, unpack):
+        return torch.sin(x @ w).cos().sum()
+
+
+def over_tensors(x, w):
+    scale = x.abs().amax()
+
+    def around(scale):
+        return lambda t: t * scale, lambda t: t / scale
+
+    with saved_tensors_hooks(*around(scale)):
+        return torch.sin(x @ w).cos().sum()
+
+
+def methods_(x, w):
+    with saved_tensors_hooks(PACKING.pack, PACKING.unpack):
+        return torch.sin(x @ w).cos().sum()
+
+
+def partials(x, w):
+    with saved_tensors_hooks(functools.partial(scaled, 4), functools.partial(scaled, 0.25)):
+        return torch.sin(x @ w).cos().sum()
+
+
+def offloaded(x, w):
+    with save_on_cpu():
+        return torch.sin(x @ w).cos().sum()
+
+
+def several(x, w):
+    """Each tensor goes through the innermost hooks only."""
+
+    def pair(k):
+        return functools.partial(scaled, k), lambda t: t / k
+
+    with saved_tensors_hooks(*pair(2)):
+        y = torch.sin(x @ w)
+        with saved_tensors_hooks(*pair(4)):
+            y = torch.sin(y @ w)
+        y = torch.sin(y @ w)
+    return y.cos().sum()
+
+
+def printing(x, w):
+    """Effects outside of the captured program happen as often, and in the same order."""
+
+    def pair(name):
+        def pack(t):
+            print("pack", name, tuple(t.shape))
+            return t
+
+        def unpack(t):
+            print("unpack", name, tuple(t.shape))
+            return t
+
+        return pack, unpack
+
+    with saved_tensors_hooks(*pair("outer")):
+        y = torch.sin(x @ w)
+        with saved_tensors_hooks(*pair("inner")):
+            y = torch.sin(y @ w)
+        return y.cos().sum()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(
+    "function, operations",
+    [(lambdas, 6), (closures, 6), (over_tensors, 8), (methods_, 6), (partials, 6), (offloaded, 6),
+     (several, 12), (printing, 10)],
+)  # fmt: skip
+def test_hooks_made_in_the_call(function, operations, backend, capsys):
+    with framejit.config.patch(raise_internal_errors=True):
+        compiled = framejit.compile(function, backend=backend, fullgraph=True)
+    expected = gradient(function)
+    printed = capsys.readouterr().out
+    for _ in range(3):
+        torch.testing.assert_close(gradient(compiled), expected)
+        assert capsys.readouterr().out == printed
+    found = framejit.explain(function, backend="eager")(*inputs())
+    assert (found.graph_count, found.op_count) == (1, operations)
+
+
+def test_hooks_opened_under_those_of_the_caller():
+    graphs = Graphs()
+    compiled = framejit.compile(hooks_inside, backend=graphs, fullgraph=True)
+    outside = casting(torch.float16)
+    for _ in range(2):
+        got, expected = gradient(compiled, outside), gradient(hooks_inside, outside)
+        torch.testing.assert_close(got, expected, atol=0.01 * expected.abs().max(), rtol=0.01)
+    (forward,) = graphs.forward
+    kinds = [n.args[0].meta["val"].dtype for n in graphs.backward[0].graph.nodes
+             if str(n.target) == "aten._to_copy.default"]  # fmt: skip
+    assert (kinds.count(torch.bfloat16), kinds.count(torch.float16)) == (4, 1)
+    assert targets(forward).count("aten._to_copy.default") == 5
+
+
+def counting(x, w):
+    count = 0
+
+    def pack(t):
+        nonlocal count
+        count += 1
+        return t
+
+    with saved_tensors_hooks(pack, keep):
+        y = torch.sin(x @ w)
+    return y.cos().sum(), count
+
+
+def listing(x, w):
+    kept = []
+
+    def pack(t):
+        kept.append(t)
+        return len(kept) - 1
+
+    with saved_tensors_hooks(pack, lambda index: kept[index]):
+        y = torch.sin(x @ w)
+    return y.cos().sum(), len(kept)
+
+
+def looking(x, w):
+    before = len(PACKED)
+    with saved_tensors_hooks(note_and_keep, keep):
+        y = torch.sin(x @ w)
+    return y.cos().sum(), len(PACKED) - before
+
+
+def clearing(x, w):
+    PACKED.clear()
+    with saved_tensors_hooks(note_and_keep, keep):
+        y = torch.sin(x @ w)
+    return y.cos().sum(), list(PACKED)
+
+
+def counting_method(x, w):
+    before = PACKING.count
+    with saved_tensors_hooks(PACKING.counted, keep):
+        y = torch.sin(x @ w)
+    return y.cos().sum(), PACKING.count - before
+
+
+def assigned_later(x, w):
+    k = 2.0
+    with saved_tensors_hooks(lambda t: t * k, lambda t: t / k):
+        y = torch.sin(x @ w)
+    k = 4.0
+    return y.cos().sum(), k
+
+
+def assigned_after_a_break(x, w):
+    k = 2.0
+    with saved_tensors_hooks(lambda t: t * k, lambda t: t / k):
+        y = torch.sin(x @ w)
+    framejit.graph_break()
+    k = 4.0
+    return y.cos().sum(), k
+
+
+@pytest.mark.parametrize(
+    "function", [counting, listing, looking, clearing, counting_method, assigned_later,
+                 assigned_after_a_break],
+)  # fmt: skip
+def test_hooks_whose_effects_are_seen_are_opened_by_python(function):
+    compiled = framejit.compile(function, backend="eager")
+    for _ in range(3):
+        answers = []
+        for run in (function, compiled):
+            x, w = inputs()
+            y, seen = run(x, w)
+            y.backward()
+            answers.append((seen, y, w.grad))
+        assert answers[0][0] == answers[1][0]
+        torch.testing.assert_close(answers[1][1:], answers[0][1:])
+    assert any("saved-tensor hook" in reason for reason in framejit.counters["graph_break"])
+
+
+def test_a_variable_that_stays_may_be_used_behind_a_break():
+    def g(x, w):
+        k = 2.0
+        with saved_tensors_hooks(lambda t: t * k, lambda t: t / k):
             y = torch.sin(x @ w)
-            with saved_tensors_hooks(*made_here):
-                return torch.sin(y @ w).sum()
+        framejit.graph_break()
+        return (y * k).cos().sum()
 
-    got, expected = gradient(framejit.compile(nested, backend="aot_eager")), gradient(nested)
-    torch.testing.assert_close(got, expected, atol=0.05 * expected.abs().max(), rtol=0.05)
+    torch.testing.assert_close(gradient(framejit.compile(g, backend="eager")), gradient(g))
+    assert sum(framejit.counters["graph_break"].values()) == 1
 
 
 def test_a_graph_that_raises_closes_its_hooks():

@@ -18,7 +18,7 @@ import torch
 import torch.fx
 
 from ..exc import GraphBreak
-from ..graph.nested import CLOSE_HOOKS, OPEN_HOOKS, calls
+from ..graph.nested import calls, close_hooks, open_hooks
 
 Hook = Callable[[Any], Any]
 Hooks = tuple[Hook, Hook]
@@ -50,24 +50,36 @@ def as_modules(hooks: Hooks | None) -> tuple[torch.fx.GraphModule, torch.fx.Grap
 
 
 @contextlib.contextmanager
-def inlineable(hooks: Hooks, judge: Judge, examples: Sequence[Any]) -> Iterator[None]:
-    """Compile in this block: the hooks are in place as graph modules.
+def hooks_in_place(
+    active: Hooks | None, pairs: Sequence[Hooks | None], judge: Judge, examples: Sequence[Any]
+) -> Iterator[None]:
+    """Compile a graph in this block: the hooks around it and those that it opens are in place as
+    graph modules.
 
     Ordinary functions are asked for each saved tensor anew, so they may decide by its size and
-    dtype. Raises UntraceableHook when ``judge`` says no.
+    dtype. Raises UntraceableHook when ``judge`` says no, and for hooks that use tensors (None).
     """
-    if as_modules(hooks) is not None:
+    if not pairs and as_modules(active) is not None:
         yield
         return
-    _judge_examples([hooks], judge, examples)
+    known = [hooks for hooks in (*pairs, active) if hooks is not None]
+    if None in pairs:
+        raise UntraceableHook("FJ0118", "a saved-tensor hook uses a tensor")
+    _judge_examples(known, judge, examples)
 
-    def checked_pack(tensor: torch.Tensor) -> Any:
-        return _checked(hooks, judge, tensor)
+    def hooks_of_saved() -> Hooks | None:
+        number = _pair_of_saved() if pairs else None
+        return active if number is None else pairs[number]
 
-    def plain_unpack(packed: Any) -> Any:  # generated code would look for torch's own by name
-        return hooks[1](packed)
+    def pack(tensor: torch.Tensor) -> Any:
+        hooks = hooks_of_saved()
+        return tensor if hooks is None else _checked(hooks, judge, tensor)
 
-    with torch.autograd.graph.saved_tensors_hooks(calls(checked_pack), calls(plain_unpack)):
+    def unpack(packed: Any) -> Any:  # generated code would look for torch's own by name
+        hooks = hooks_of_saved()
+        return packed if hooks is None else hooks[1](packed)
+
+    with torch.autograd.graph.saved_tensors_hooks(calls(pack), calls(unpack)):
         yield
 
 
@@ -96,55 +108,30 @@ def _judge_examples(pairs: Sequence[Hooks], judge: Judge, examples: Sequence[Any
 _MARK = "framejit_saved_tensor_hooks"
 
 
-def opened_hooks(module: torch.fx.GraphModule, training: bool) -> list[Hooks]:
-    """The pairs of hooks that a graph opens; the nodes under them are marked. Without training the
-    graph is rid of them."""
-    pairs: list[Hooks] = []
-    opening: torch.fx.Node | None = None
+def opened_hooks(module: torch.fx.GraphModule, training: bool) -> list[Hooks | None]:
+    """The pairs of hooks that a graph opens, None for those that use tensors; the nodes under them
+    are marked. Without training the graph is rid of them."""
+    pairs: list[Hooks | None] = []
+    opening: list[int] = []
     for node in list(module.graph.nodes):
-        if node.target is OPEN_HOOKS or node.target is CLOSE_HOOKS:
-            opening = node if node.target is OPEN_HOOKS else None
-            if opening is not None:
-                modules: list[Any] = [getattr(module, arg.target) for arg in node.args]
-                pack, unpack = [m.meta.get("hook", m) for m in modules]
-                pairs.append((pack, unpack))
+        if node.target is open_hooks or node.target is close_hooks:
+            if node.target is open_hooks:
+                modules: list[Any] = [getattr(module, arg.target) for arg in node.args[:2]]
+                pack, unpack = [m.held[0] for m in modules]
+                opening.append(len(pairs))
+                pairs.append(None if node.args[2:] else (pack, unpack))
+            else:
+                opening.pop()
             if not training:
-                attributes = node.args
+                attributes = node.args[:2]
                 module.graph.erase_node(node)
                 for attribute in attributes:
                     module.graph.erase_node(attribute)
-        elif opening is not None and node.op.startswith("call"):
-            node.meta["custom"] = {**node.meta.get("custom", {}), _MARK: len(pairs) - 1}
+        elif opening and node.op.startswith("call"):
+            node.meta["custom"] = {**node.meta.get("custom", {}), _MARK: opening[-1]}
     if pairs and not training:
         module.recompile()
     return pairs if training else []
-
-
-@contextlib.contextmanager
-def opened(pairs: Sequence[Hooks], judge: Judge, examples: Sequence[Any]) -> Iterator[None]:
-    """Compile a graph in this block that opens these hooks."""
-    _judge_examples(pairs, judge, examples)
-
-    def pack(tensor: torch.Tensor) -> Any:
-        number = _pair_of_saved()
-        return tensor if number is None else _checked(pairs[number], judge, tensor)
-
-    def unpack(packed: Any) -> Any:
-        number = _pair_of_saved()
-        return packed if number is None else pairs[number][1](packed)
-
-    modules = calls(pack), calls(unpack)
-    with torch.autograd.graph.saved_tensors_hooks(*modules):
-        try:
-            yield
-        finally:
-            close_hooks(modules[0])
-
-
-def close_hooks(wanted: Hook | None) -> None:
-    """Close what a graph opened that did not come to its end; ``wanted`` is the pack hook below."""
-    while (hooks := active_hooks()) is not None and hooks[0] is not wanted:
-        CLOSE_HOOKS()
 
 
 def _pair_of_saved() -> int | None:

@@ -8,7 +8,9 @@ Next room: interpreter.
 from __future__ import annotations
 
 import weakref
+from types import CodeType
 
+from framejit.bytecode.decode import decode
 from framejit.bytecode.model import CodeInfo
 
 #: Names through which code can see all of its local variables.
@@ -58,3 +60,24 @@ def _analyse(info: CodeInfo) -> list[frozenset[int]]:
                 live[i] |= out
                 changed = True
     return [frozenset(slots) for slots in live]
+
+
+def may_assign(info: CodeInfo, name: str, index: int = 0) -> bool:
+    """May the code at or behind instruction ``index``, or a function made in it, assign to this
+    variable, which is a cell?"""
+    slot = info.slot_names.index(name)
+    waiting, seen = [index], set()
+    while waiting:
+        at = waiting.pop()
+        if at in seen or at >= len(info.instructions):
+            continue
+        seen.add(at)
+        instruction, handler = info.instructions[at], info.handlers[at]
+        if instruction.op in ("STORE_DEREF", "DELETE_DEREF") and instruction.arg == slot:
+            return True
+        if instruction.op not in _NO_FALLTHROUGH:
+            waiting.append(at + 1)
+        waiting += [] if instruction.target < 0 else [instruction.target]
+        waiting += [] if handler is None else [handler.target]
+    inner = [c for c in info.code.co_consts if isinstance(c, CodeType) and name in c.co_freevars]
+    return any(may_assign(decode(code), name) for code in inner)

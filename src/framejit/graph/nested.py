@@ -7,6 +7,7 @@ Used by the value layer. Next room: backends.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,24 +21,61 @@ from .lazy import CapturedGraph, LazyGraphModule
 _Node = torch.fx.Node
 
 
-#: Nodes that open and close a pair of saved-tensor hooks.
-OPEN_HOOKS = torch._C._autograd._push_saved_tensors_default_hooks
-CLOSE_HOOKS = torch._C._autograd._pop_saved_tensors_default_hooks
-torch.fx.node.has_side_effect(OPEN_HOOKS)
-torch.fx.node.has_side_effect(CLOSE_HOOKS)
+class HeldHook(torch.nn.Module):
+    """An attribute of a graph that holds a saved-tensor hook, or what makes one with tensors."""
+
+    def __init__(self, hook: Callable[..., Any]) -> None:
+        super().__init__()
+        self.held = (hook,)  # not a member, should it be a module
+
+    def __deepcopy__(self, memo: Any) -> HeldHook:
+        return self
+
+
+class _Opened(threading.local):
+    """What graphs have opened in this thread: the first module of each node, innermost last."""
+
+    def __init__(self) -> None:
+        self.packs: list[torch.nn.Module] = []
+
+
+_opened = _Opened()
+
+
+def open_hooks(pack: HeldHook, unpack: HeldHook, *tensors: Any) -> None:
+    """Put a pair of saved-tensor hooks in place; those that use tensors are made with them."""
+    hooks = [module.held[0] for module in (pack, unpack)]
+    if tensors:
+        hooks = [make(tensors) for make in hooks]
+    torch._C._autograd._push_saved_tensors_default_hooks(*hooks)
+    _opened.packs.append(pack)
+
+
+def close_hooks() -> None:
+    """Take back what was opened last."""
+    torch._C._autograd._pop_saved_tensors_default_hooks()
+    _opened.packs.pop()
+
+
+def close_all_hooks(module: torch.fx.GraphModule) -> None:
+    """Close what a graph opened that did not come to its end."""
+    opened = module.graph.find_nodes(op="call_function", target=open_hooks)
+    packs = {getattr(module, node.args[0].target) for node in opened}
+    while _opened.packs and _opened.packs[-1] in packs:
+        close_hooks()
+
+
+torch.fx.node.has_side_effect(open_hooks)
+torch.fx.node.has_side_effect(close_hooks)
 
 
 def calls(function: Callable[[Any], Any]) -> torch.fx.GraphModule:
     """A graph module that calls a saved-tensor hook. The call keeps AOTAutograd's cache away, which
     could not tell one function from another."""
-    if isinstance(function, torch.fx.GraphModule):
-        return function
     graph = torch.fx.Graph()
     argument = graph.placeholder("saved")
     graph.output(graph.call_function(function, (argument,)))
-    module = torch.fx.GraphModule(torch.nn.Module(), graph)
-    module.meta["hook"] = function
-    return module
+    return torch.fx.GraphModule(torch.nn.Module(), graph)
 
 
 class Stretch:

@@ -20,7 +20,7 @@ from framejit.graph.expressions import Tree, evaluate, replaced, symbols_of
 from framejit.graph.fakes import plain_real_keys
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
 from framejit.graph.metadata import describe
-from framejit.graph.nested import OPEN_HOOKS, applied
+from framejit.graph.nested import applied, open_hooks
 from framejit.graph.symbol_nodes import remember_inputs, symbolic_inputs
 from framejit.guards.shapes import ShapePlan
 from framejit.package import tensors
@@ -52,7 +52,7 @@ def encode_graph(module: torch.fx.GraphModule, encoder: Encoder) -> Json:
 
 
 def _encode_target(target: Any, encoder: Encoder) -> Json:
-    if target is OPEN_HOOKS:
+    if target is open_hooks:
         raise Unsaveable("saved-tensor hooks that a graph opens")
     closure = getattr(target, "__closure__", None)
     if isinstance(target, types.FunctionType) and target.__code__ in applied.__code__.co_consts:

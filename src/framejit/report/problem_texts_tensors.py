@@ -212,17 +212,18 @@ f(torch.ones(3, requires_grad=True))
 ---
 Compile the forward pass and differentiate outside, or write `torch.func.grad`, which is captured.
 === FJ0118 Hooks on saved tensors that cannot be opened in a graph
-Hooks that are made in the call itself, are opened inside of others, or are still open where a graph
-ends.
+Hooks that change variables or objects of the call that makes them, or what the same graph looks at,
+and hooks that are still open where a graph ends.
 ---
 @framejit.compile(backend="eager")
 def f(x):
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
-        return x.sin() * 2
+    seen = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: seen.append(t.shape) or t, lambda t: t):
+        return x.sin() * 2, seen
 
 f(torch.ones(3, requires_grad=True))
 ---
-Define the hooks at the top of the file, or put the `with` block around the call.
+Let the hooks only compute what they return, or put the `with` block around the call.
 === FJ0119 A form of autograd.Function that is not captured
 The Function is applied with keyword arguments, defines `vjp`-like extras, or uses tensors that are
 not arguments.

@@ -16,14 +16,12 @@ import torch.utils.hooks
 from torch.optim.optimizer import _get_value
 
 from framejit.exc import GraphBreak
-from framejit.graph.nested import CLOSE_HOOKS, OPEN_HOOKS, Stretch, applied, calls, checkpointed
+from framejit.graph.nested import Stretch, applied, checkpointed
 from framejit.values import polyfills
 from framejit.values.base import Value
 from framejit.values.builtin_functions import call_polyfill
 from framejit.values.classes import ClassValue, class_value
 from framejit.values.constants import ConstantValue
-from framejit.values.functions import FunctionValue
-from framejit.values.keys import real_object
 from framejit.values.nesting import Nested, rebuild, trial
 from framejit.values.sequences import TupleValue
 from framejit.values.space import NAMED_LOOKASIDES, Result, Space, lookaside
@@ -162,39 +160,6 @@ for _function in (
     torch.utils.hooks.BackwardHook.setup_output_hook,
 ):  # fmt: skip
     lookaside(_function)(_run_by_python(_function.__qualname__))
-
-
-@lookaside(OPEN_HOOKS)
-def _open_hooks(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    """Functions that exist outside can be called by a graph, and become part of it (see
-    `backends.saved_hooks`). Without gradients nothing is saved."""
-    reals = []
-    for hook in (arg.realize() for arg in args):
-        real = hook.function if isinstance(hook, FunctionValue) else real_object(hook)
-        if real is None or hook.source is None or getattr(real, "__closure__", None):
-            raise GraphBreak("FJ0118", "a saved-tensor hook is a function made for this call")
-        space.guard(hook.source, "ID_MATCH", real)
-        reals.append(real)
-    if (
-        space.effects.hooks is not None or space.transforms
-        or torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
-    ):  # fmt: skip
-        raise GraphBreak("FJ0118", "saved-tensor hooks are opened inside of others")
-    space.effects.hooks = space.step, torch.is_grad_enabled()
-    if torch.is_grad_enabled():
-        modules = [space.builder.add_module("hook", calls(real)) for real in reals]
-        space.builder.call_effect(OPEN_HOOKS, tuple(modules), {})
-    return ConstantValue(None)
-
-
-@lookaside(CLOSE_HOOKS)
-def _close_hooks(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    if space.effects.hooks is None:
-        raise GraphBreak("FJ0118", "saved-tensor hooks end that began before")
-    if space.effects.hooks[1]:
-        space.builder.call_effect(CLOSE_HOOKS, (), {})
-    space.effects.hooks = None
-    return ConstantValue(None)
 
 
 @lookaside(_get_value)

@@ -15,6 +15,7 @@ import torch
 
 if TYPE_CHECKING:
     from framejit.values.base import Value
+    from framejit.values.saved_tensors import SavedTensorHooks
 
 
 class GlobalChange(NamedTuple):
@@ -37,9 +38,9 @@ class Effects:
         self.state: dict[tuple[Any, tuple[Any, ...]], Any] = {}
         #: How much deeper autocast is nested than at the start.
         self.nesting = 0
-        #: The step in which saved-tensor hooks were opened that are not closed yet, and whether the
-        #: graph opens them, too.
-        self.hooks: tuple[int, bool] | None = None
+        #: Saved-tensor hooks that the program has opened, and those of them that are still open.
+        self.hooks: list[SavedTensorHooks] = []
+        self.open_hooks: list[SavedTensorHooks] = []
         #: Truth values that depend on data and are taken for granted; checked behind the graph.
         self.expected: dict[Value, bool] = {}
 

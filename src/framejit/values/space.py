@@ -306,6 +306,11 @@ class Space:
 
         return constant_value(self, obj)
 
+    def has_read(self, names: Iterable[tuple[int, str]]) -> bool:
+        """Has one of these globals (by the id of their dict) been read, and may be bound anew?"""
+        found = [self._globals[name].realize() for name in names if name in self._globals]
+        return any(value.is_constant or value.is_symbolic for value in found)
+
     # -- globals -----------------------------------------------------------------------------------
 
     def load_global(self, namespace: dict[str, Any], name: str) -> Value:

@@ -1,0 +1,232 @@
+"""Saved-tensor hooks that captured code opens: ``with saved_tensors_hooks(pack, unpack)``.
+
+In: hooks as values: existing callables, or functions, methods and partials that the program makes.
+Out: nodes that open and close the hooks for real (`backends.saved_hooks` makes them part of the
+graphs where they only compute). Hooks are callables of the entry, made once: so what they hold must
+stay as it is while they live, and what they change must not be looked at in the same capture.
+Next room: graph.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from framejit.bytecode.decode import decode
+from framejit.bytecode.liveness import may_assign
+from framejit.exc import GraphBreak
+from framejit.graph.nested import HeldHook, close_hooks, open_hooks
+from framejit.values.base import Value
+from framejit.values.classes import ClassValue
+from framejit.values.constants import ConstantValue
+from framejit.values.functions import CellValue, FunctionValue, MethodValue
+from framejit.values.inline_policy import is_library
+from framejit.values.keys import real_object
+from framejit.values.sequences import TupleValue
+from framejit.values.space import Result, Space, lookaside
+from framejit.values.stdlib_functions import PartialValue
+from framejit.values.tensors import TensorValue
+
+#: Makes an object of the program with these tensors in the places that need one.
+Maker = Callable[[Sequence[Any]], Any]
+
+
+class SavedTensorHooks(NamedTuple):
+    """A pair that the program has opened."""
+
+    #: The step in which it did so.
+    step: int
+    #: Does the graph open them? Without gradients nothing is saved.
+    recorded: bool
+    makers: tuple[Maker, ...]
+    #: The tensors that they use.
+    tensors: list[TensorValue]
+    #: The cells that the program made and what they held.
+    cells: list[tuple[CellValue, Value | None]]
+
+
+@lookaside(torch._C._autograd._push_saved_tensors_default_hooks)
+def _open(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if space.transforms:
+        raise GraphBreak("FJ0118", "saved-tensor hooks are opened inside of a transform")
+    tensors: list[TensorValue] = []
+    cells: list[tuple[CellValue, Value | None]] = []
+    makers = tuple([_maker(space, hook, tensors, cells) for hook in args])
+    hooks = SavedTensorHooks(space.step, torch.is_grad_enabled(), makers, tensors, cells)
+    space.effects.hooks.append(hooks)
+    space.effects.open_hooks.append(hooks)
+    if hooks.recorded:
+        builder = space.builder
+        made = makers if tensors else [make(()) for make in makers]
+        modules = [builder.add_module("hook", HeldHook(hook)) for hook in made]
+        nodes = [tensor.proxy(space) for tensor in tensors]
+        builder.call_effect(open_hooks, (*modules, *nodes), {})
+    return ConstantValue(None)
+
+
+@lookaside(torch._C._autograd._pop_saved_tensors_default_hooks)
+def _close(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if not space.effects.open_hooks:
+        raise GraphBreak("FJ0118", "saved-tensor hooks end that began before")
+    if space.effects.open_hooks.pop().recorded:
+        space.builder.call_effect(close_hooks, (), {})
+    return ConstantValue(None)
+
+
+def _maker(
+    space: Space, value: Value, tensors: list[TensorValue],
+    cells: list[tuple[CellValue, Value | None]],
+) -> Maker:  # fmt: skip
+    """How to make the object that a value stands for. Existing ones are known by identity."""
+    value = value.realize()
+
+    def part(inner: Value) -> Maker:
+        return _maker(space, inner, tensors, cells)
+
+    if value.is_constant:
+        constant = value.as_python()
+        return lambda given: constant
+    if isinstance(value, TensorValue):
+        if value not in tensors:
+            tensors.append(value)
+        index = tensors.index(value)
+        return lambda given: given[index]
+    real = value.function if isinstance(value, FunctionValue) else real_object(value)
+    if real is not None and (value.source is not None or isinstance(value, ClassValue)):
+        space.guard(value.source, "ID_MATCH", real)
+        return lambda given: real
+    if isinstance(value, MethodValue):
+        parts = part(value.function), part(value.receiver)
+        return lambda given: types.MethodType(*[make(given) for make in parts])
+    if isinstance(value, PartialValue) and not value.attributes:
+        function, arguments = part(value.function), [part(arg) for arg in value.args]
+        keywords = {name: part(arg) for name, arg in value.kwargs.items()}
+        return lambda given: functools.partial(
+            function(given), *[make(given) for make in arguments],
+            **{name: make(given) for name, make in keywords.items()},
+        )  # fmt: skip
+    if type(value) is TupleValue and value.python_type() is tuple:
+        items = [part(item) for item in value.items]
+        return lambda given: tuple([make(given) for make in items])
+    if isinstance(value, FunctionValue) and not _assigns_free(value.code):
+        if value.attributes.keys() <= {"__annotations__"}:
+            return _function_maker(space, value, part, cells)
+    raise GraphBreak(
+        "FJ0118", f"a saved-tensor hook uses a {value.describe()} that was made for this call"
+    )
+
+
+def _function_maker(
+    space: Space, value: FunctionValue, part: Callable[[Value], Maker],
+    cells: list[tuple[CellValue, Value | None]],
+) -> Maker:  # fmt: skip
+    code, namespace = value.code, value.globals
+    closure: list[Maker | None] = []
+    for cell in value.cells(space):
+        cells.append((cell, cell.contents))
+        if cell.contents is value:
+            raise GraphBreak("FJ0118", "a saved-tensor hook calls itself")
+        closure.append(None if cell.contents is None else part(cell.contents))
+    defaults = [part(default) for default in value.default_values(space)]
+    names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    known = {name: value.keyword_default(space, name) for name in names}
+    keywords = {name: part(default) for name, default in known.items() if default is not None}
+
+    def make(given: Sequence[Any]) -> Any:
+        held = [types.CellType() if c is None else types.CellType(c(given)) for c in closure]
+        function = types.FunctionType(
+            code, namespace, None, tuple([c(given) for c in defaults]), tuple(held)
+        )
+        function.__kwdefaults__ = {name: c(given) for name, c in keywords.items()} or None
+        return function
+
+    return make
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _codes(inner)
+
+
+def _assigns_free(code: types.CodeType) -> bool:
+    """Does it assign to variables of the functions around it?"""
+    return any(may_assign(decode(code), name) for name in code.co_freevars)
+
+
+# -- what the capture must not have done ----------------------------------------------------------
+
+
+def reached(objects: Iterable[Any]) -> tuple[dict[int, Any], set[tuple[int, str]]]:
+    """The mutable objects that calling these can get at (those of torch aside), and the names of
+    globals that it can read or write, by the id of their dict."""
+    found: dict[int, Any] = {}
+    names: set[tuple[int, str]] = set()
+    seen: dict[int, Any] = {}
+    waiting = list(objects)
+    while waiting:
+        obj = waiting.pop()
+        if id(obj) in seen:
+            continue
+        seen[id(obj)] = obj
+        kind = type(obj)
+        if kind is types.FunctionType:
+            if is_library(obj.__module__ or ""):
+                continue
+            for cell in obj.__closure__ or ():
+                found[id(cell)] = cell
+                waiting += [cell.cell_contents] if cell != types.CellType() else []
+            waiting += [*(obj.__defaults__ or ()), *(obj.__kwdefaults__ or {}).values()]
+            for name in {name for code in _codes(obj.__code__) for name in code.co_names}:
+                if name in obj.__globals__:
+                    names.add((id(obj.__globals__), name))
+                    waiting.append(obj.__globals__[name])
+        elif kind is types.MethodType:
+            waiting += [obj.__func__, obj.__self__]
+        elif kind is functools.partial:
+            waiting += [obj.func, *obj.args, *obj.keywords.values()]
+        elif isinstance(obj, type):
+            if not is_library(obj.__module__) and obj.__module__ != "builtins":
+                found[id(obj)] = obj
+        elif isinstance(obj, (list, tuple, dict, set)):
+            found[id(obj)] = obj
+            waiting += obj.values() if isinstance(obj, dict) else obj
+        elif not isinstance(obj, (torch.Tensor, types.ModuleType)) and hasattr(obj, "__dict__"):
+            found[id(obj)] = obj
+            call = inspect.getattr_static(kind, "__call__", None)
+            waiting += [call] if isinstance(call, types.FunctionType) else []
+    return found, names
+
+
+def unsettled(
+    space: Space, left: Container[Value], is_pure: Callable[[Any, Any], bool]
+) -> tuple[int, GraphBreak] | None:
+    """The capture has ended: may the hooks that the program opened be what the entry holds? If not,
+    the step that must not be captured, and why. ``left``: the cells that may be assigned to later.
+    """
+    effects = space.effects
+    for hooks in effects.hooks:
+        pack, unpack = [make([None] * len(hooks.tensors)) for make in hooks.makers]
+        objects, names = reached((pack, unpack))
+        changed = {id(getattr(value, "obj", None)) for value in effects.changed}
+        changed.update(map(id, space.class_writes))
+        looked_at = {id(obj) for obj, _ in space.known_objects()}
+        why = None
+        if hooks in effects.open_hooks:
+            why = "saved-tensor hooks are open where the graph ends"
+        elif any(cell.contents is not held or cell in left for cell, held in hooks.cells):
+            why = "a variable that a saved-tensor hook uses changes later"
+        elif not (objects.keys().isdisjoint(changed) and names.isdisjoint(effects.globals)):
+            why = "what a saved-tensor hook uses is changed in front of the graph"
+        elif not objects.keys().isdisjoint(looked_at) or space.has_read(names):
+            if hooks.tensors or not is_pure(pack, unpack):
+                why = "a saved-tensor hook may change what is looked at beside it"
+        if why is not None:
+            return hooks.step, GraphBreak("FJ0118", why)
+    return None
