@@ -363,12 +363,14 @@ def _attempt(
 
 def _check_hooks(space: Space, outcome: Returned | Broken, made: Container[Any]) -> None:
     """Saved-tensor hooks that the graph opens must stay as they are."""
-    left = {cell for hooks in space.effects.hooks for cell, _ in hooks.cells if cell in made}
+    variables = [variable for hooks in space.effects.hooks for variable in hooks.cells]
+    left = {v.cell for v in variables if v.cell in made}
     for frame in outcome.frames if isinstance(outcome, Broken) else ():
         for slot, value in enumerate(frame.slots):
             name = frame.info.slot_names[slot]
             if value in left and not may_assign(frame.info, name, frame.index):
                 left.remove(value)
+    left.update(v.cell for v in variables if may_assign(decode(v.code), v.name))
 
     def is_pure_pair(pack: Any, unpack: Any) -> bool:
         like = next((t for t in space.builder.inputs if t.is_floating_point()), torch.empty(2))

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from framejit.bytecode.decode import decode
-from framejit.bytecode.liveness import may_assign
 from framejit.exc import GraphBreak
 from framejit.graph.nested import HeldHook, close_hooks, open_hooks
 from framejit.values.base import Value
@@ -36,6 +34,15 @@ from framejit.values.tensors import TensorValue
 Maker = Callable[[Sequence[Any]], Any]
 
 
+class Variable(NamedTuple):
+    """A free variable of a function: its cell, what that held, the function's code, its name."""
+
+    cell: CellValue
+    held: Value | None
+    code: types.CodeType
+    name: str
+
+
 class SavedTensorHooks(NamedTuple):
     """A pair that the program has opened."""
 
@@ -46,8 +53,8 @@ class SavedTensorHooks(NamedTuple):
     makers: tuple[Maker, ...]
     #: The tensors that they use.
     tensors: list[TensorValue]
-    #: The cells that the program made and what they held.
-    cells: list[tuple[CellValue, Value | None]]
+    #: The variables of functions among them.
+    cells: list[Variable]
 
 
 @lookaside(torch._C._autograd._push_saved_tensors_default_hooks)
@@ -55,7 +62,7 @@ def _open(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     if space.transforms:
         raise GraphBreak("FJ0118", "saved-tensor hooks are opened inside of a transform")
     tensors: list[TensorValue] = []
-    cells: list[tuple[CellValue, Value | None]] = []
+    cells: list[Variable] = []
     makers = tuple([_maker(space, hook, tensors, cells) for hook in args])
     hooks = SavedTensorHooks(space.step, torch.is_grad_enabled(), makers, tensors, cells)
     space.effects.hooks.append(hooks)
@@ -79,9 +86,8 @@ def _close(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
 
 
 def _maker(
-    space: Space, value: Value, tensors: list[TensorValue],
-    cells: list[tuple[CellValue, Value | None]],
-) -> Maker:  # fmt: skip
+    space: Space, value: Value, tensors: list[TensorValue], cells: list[Variable]
+) -> Maker:
     """How to make the object that a value stands for. Existing ones are known by identity."""
     value = value.realize()
 
@@ -113,22 +119,20 @@ def _maker(
     if type(value) is TupleValue and value.python_type() is tuple:
         items = [part(item) for item in value.items]
         return lambda given: tuple([make(given) for make in items])
-    if isinstance(value, FunctionValue) and not _assigns_free(value.code):
-        if value.attributes.keys() <= {"__annotations__"}:
-            return _function_maker(space, value, part, cells)
+    if isinstance(value, FunctionValue) and value.attributes.keys() <= {"__annotations__"}:
+        return _function_maker(space, value, part, cells)
     raise GraphBreak(
         "FJ0118", f"a saved-tensor hook uses a {value.describe()} that was made for this call"
     )
 
 
 def _function_maker(
-    space: Space, value: FunctionValue, part: Callable[[Value], Maker],
-    cells: list[tuple[CellValue, Value | None]],
-) -> Maker:  # fmt: skip
+    space: Space, value: FunctionValue, part: Callable[[Value], Maker], cells: list[Variable]
+) -> Maker:
     code, namespace = value.code, value.globals
     closure: list[Maker | None] = []
-    for cell in value.cells(space):
-        cells.append((cell, cell.contents))
+    for cell, name in zip(value.cells(space), code.co_freevars, strict=True):
+        cells.append(Variable(cell, cell.contents, code, name))
         if cell.contents is value:
             raise GraphBreak("FJ0118", "a saved-tensor hook calls itself")
         closure.append(None if cell.contents is None else part(cell.contents))
@@ -153,11 +157,6 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             yield from _codes(inner)
-
-
-def _assigns_free(code: types.CodeType) -> bool:
-    """Does it assign to variables of the functions around it?"""
-    return any(may_assign(decode(code), name) for name in code.co_freevars)
 
 
 # -- what the capture must not have done ----------------------------------------------------------
@@ -208,7 +207,7 @@ def unsettled(
     space: Space, left: Container[Value], is_pure: Callable[[Any, Any], bool]
 ) -> tuple[int, GraphBreak] | None:
     """The capture has ended: may the hooks that the program opened be what the entry holds? If not,
-    the step that must not be captured, and why. ``left``: the cells that may be assigned to later.
+    the step that must not be captured, and why. ``left``: the cells that may be assigned to.
     """
     effects = space.effects
     for hooks in effects.hooks:
@@ -220,7 +219,7 @@ def unsettled(
         why = None
         if hooks in effects.open_hooks:
             why = "saved-tensor hooks are open where the graph ends"
-        elif any(cell.contents is not held or cell in left for cell, held in hooks.cells):
+        elif any(v.cell.contents is not v.held or v.cell in left for v in hooks.cells):
             why = "a variable that a saved-tensor hook uses changes later"
         elif not (objects.keys().isdisjoint(changed) and names.isdisjoint(effects.globals)):
             why = "what a saved-tensor hook uses is changed in front of the graph"
