@@ -177,7 +177,7 @@ class Driver(NamedTuple):
     answer: Callable[..., Any]
     check_break: Callable[[Broken], None]
     #: Makes what is called when a graph raises: with the error, and with every slot where it can
-    #: run again. Its argument: has the graph operations that may raise?
+    #: run again. Its argument: may the graph or a text raise?
     deoptimise: Callable[[bool], Callable[..., Any]]
     #: May truth values that depend on data be taken for granted?
     may_expect: bool
@@ -336,7 +336,7 @@ def _attempt(
     captures += out.symbols.values()
     first = (target.line, target.line, 0, 0)
     last = _position(frame, outcome)
-    deoptimise = driver.deoptimise(builder.may_raise())
+    deoptimise = driver.deoptimise(builder.may_raise() or bool(out.computations))
     first_effect = builder.first_effect()
     # What was only drawn can be drawn again (`Recovery.random`), small inputs are put back.
     kept = graph_call is not None and bool(graph_call.saved)

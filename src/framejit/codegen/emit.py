@@ -8,11 +8,12 @@ Next: codegen.effects, codegen.function.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import itertools
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from framejit.codegen.runtime import HELPERS
@@ -50,6 +51,7 @@ from framejit.values.space import LazyValue, Space
 from framejit.values.stdlib_functions import CachedFunctionValue, PartialValue
 from framejit.values.symbolic import SymbolicValue
 from framejit.values.tensors import TensorValue
+from framejit.values.text import TextValue
 from framejit.values.torch_library import WeakReferenceValue
 
 _LITERALS = (type(None), bool, int, float, str, bytes, type(Ellipsis))
@@ -78,6 +80,8 @@ class Emitter:
         self.space = space
         self.slot_names = slot_names
         self.statements: list[ast.stmt] = []
+        #: What is computed of numbers and texts in front of them, when nothing is changed yet.
+        self.computations: list[ast.stmt] = []
         self.namespace: dict[str, Any] = {}
         #: Graph results that the function needs, in order: value -> name.
         self.outputs: dict[TensorValue, str] = {}
@@ -164,9 +168,18 @@ class Emitter:
         """Evaluate for the effect."""
         self.statements.append(ast.Expr(expression))
 
+    @contextlib.contextmanager
+    def first(self) -> Iterator[None]:
+        """Statements go in front of all others, which may use what they make."""
+        outer, self.statements = self.statements, self.computations
+        try:
+            yield
+        finally:
+            self.statements = outer
+
     def assign(self, label: str, expression: ast.expr) -> ast.Name:
         """Keep a result under a fresh name."""
-        text = f"{label} {len(self.made) + len(self.statements)}"
+        text = f"{label} {len(self.made) + len(self.statements) + len(self.computations)}"
         self.statements.append(ast.Assign([ast.Name(text, ast.Store())], expression))
         return name(text)
 
@@ -261,8 +274,32 @@ def computed(out: Emitter, tree: Tree, truth: bool = False) -> ast.expr:
 def _carried(out: Emitter, value: CarriedSum) -> ast.expr:
     if value.value is not None:
         return out.value(value.value)
-    total = ast.BinOp(out.value(value.base), ast.Add(), ast.Constant(value.step))
-    return out.keep(value, "sum", total)
+    with out.first():
+        total = ast.BinOp(out.value(value.base), ast.Add(), ast.Constant(value.step))
+        return out.keep(value, "sum", total)
+
+
+@emits(TextValue)
+def _text(out: Emitter, value: TextValue) -> ast.expr:
+    if not value.is_open:
+        return ast.Constant(value.now)
+    template, arguments = "", []
+    with out.first():
+        for part in value.parts:
+            if isinstance(part, str):
+                template += part.replace("{", "{{").replace("}", "}}")
+                continue
+            argument, form, spec = out.value(part.value), part.form, part.spec
+            if form == "%":
+                one = ast.Tuple([argument], ast.Load())
+                argument, form, spec = ast.BinOp(ast.Constant(spec), ast.Mod(), one), None, ""
+            arguments.append(argument)
+            if "{" in spec or "}" in spec:
+                arguments.append(ast.Constant(spec))
+                spec = "{}"
+            template += "{" + (f"!{form}" if form else "") + (f":{spec}" if spec else "") + "}"
+        form_text = ast.Attribute(ast.Constant(template), "format", ast.Load())
+        return out.keep(value, "text", call(form_text, *arguments))
 
 
 @emits(OpaqueValue, CompiledFunctionValue)
@@ -574,7 +611,7 @@ def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
         key: v
         for key, v in value.attributes.items()
         if v is not None and key not in ("args", "__traceback__", "value", "exceptions")
-        and not (v.is_constant and (v.as_python() is None or v.as_python() is False))
+        and not (type(v) is ConstantValue and (v.value is None or v.value is False))
     }  # fmt: skip
 
     def fill() -> None:

@@ -114,7 +114,7 @@ class Draft:
                 body.append(ast.Assign([target], result))
             else:
                 body.append(ast.Expr(result))
-        body += self.checks
+        body += [*out.computations, *self.checks]
         if body:
             if recovery is not None:
                 body = [ast.Try(body, _handlers(out, recovery), [], [])]
@@ -162,7 +162,7 @@ class Draft:
         found = [positions.get(i.id) if isinstance(i, ast.Name) else None for i in inputs]
         used = {
             node.id
-            for statement in (*self.out.statements, self.exit)
+            for statement in (*self.out.computations, *self.out.statements, self.exit)
             for node in ast.walk(statement)
             if isinstance(node, ast.Name)
         }

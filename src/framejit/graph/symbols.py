@@ -205,7 +205,7 @@ class Symbols:
         if not self.are_inputs(tree) or len(self.derived) >= _MOST_DERIVED:
             return None
         try:
-            value = evaluate(tree, self._now(tree))
+            value = self.now(tree)
         except (ArithmeticError, ValueError):
             return None
         if abs(value) >= _FAR if type(value) is int else value == 0 or not math.isfinite(value):
@@ -276,7 +276,7 @@ class Symbols:
 
     def decide(self, tree: Tree) -> bool:
         """Whether a condition holds now, in Python's own arithmetic; assumed from then on."""
-        answer = bool(evaluate(tree, self._now(tree)))
+        answer = bool(self.now(tree))
         self._require(tree if answer else ("not", tree))
         return answer
 
@@ -285,7 +285,7 @@ class Symbols:
 
     def assume_value(self, tree: Tree) -> float:
         """What a float is now, assumed to stay that."""
-        value = float(evaluate(tree, self._now(tree)))
+        value = float(self.now(tree))
         self._require(("eq", tree, ("float", value)) if value == value else ("ne", tree, tree))
         if value == 0:  # the sign counts as well
             for name in symbols_of(replaced(tree, self.derived)):
@@ -293,8 +293,9 @@ class Symbols:
                 self._require(("eq", ("load", name), (type(number).__name__, number)))
         return value
 
-    def _now(self, tree: Tree) -> dict[str, Any]:
-        return {name: self.value(name) for name in symbols_of(tree)}
+    def now(self, tree: Tree) -> Any:
+        """What a computation gives at capture, in Python's own arithmetic."""
+        return evaluate(tree, {name: self.value(name) for name in symbols_of(tree)})
 
     def poll(self) -> None:
         """Remember the user's line for the guards that came since the last call."""

@@ -13,11 +13,12 @@ from framejit.exc import GraphBreak
 from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.registry import opcode
 from framejit.values.base import NULL, CallRequest, Value
-from framejit.values.constants import ConstantValue, constant_value, format_value
+from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import CellValue, FunctionValue
 from framejit.values.mappings import DictValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue
+from framejit.values.text import format_value, joined
 
 # -- variables -------------------------------------------------------------------------------------
 
@@ -341,8 +342,7 @@ def build_const_key_map(vm: Any, frame: Frame, instruction: Instruction) -> None
 
 @opcode("BUILD_STRING")
 def build_string(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    parts = [p.realize().as_python() for p in _take(frame, instruction.arg)]
-    frame.stack.append(ConstantValue("".join(parts)))
+    frame.stack.append(joined(_take(frame, instruction.arg)))
 
 
 @opcode("FORMAT_VALUE")

@@ -172,7 +172,7 @@ def _tensor_on(space: Space, array: ArrayValue) -> TensorValue:
 
 def is_none(value: Value) -> bool:
     value = value.realize()
-    return value.is_constant and value.as_python() is None
+    return value.is_none
 
 
 def _convert(function: Any) -> None:

@@ -34,6 +34,11 @@ class Value:
     #: True for numbers that vary (`SymbolicValue`).
     is_symbolic = False
 
+    #: True for ``None``.
+    is_none = False
+    #: True while nobody has asked for the content, though the class is known.
+    is_open = False
+
     def realize(self) -> Value:
         """The value itself; lazy values find out what they are (and guard it)."""
         return self

@@ -13,7 +13,6 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.values.base import Value
 from framejit.values.builtin_functions import builtin
-from framejit.values.constants import format_value
 from framejit.values.deques import DequeValue
 from framejit.values.folding import fold, fold_if_constant
 from framejit.values.iterators import (
@@ -30,6 +29,7 @@ from framejit.values.operators import is_user_class
 from framejit.values.sequences import ListValue, SequenceValue, SliceValue, TupleValue
 from framejit.values.sets import copy_as
 from framejit.values.space import LOOKASIDES, Result, Space, lookaside
+from framejit.values.text import format_value
 
 # -- containers ------------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ def _reversed(space: Space, value: Value) -> Result:
 
 def _is_none(value: Value) -> bool:
     value = value.realize()
-    return value.is_constant and value.as_python() is None
+    return value.is_none
 
 
 # -- numbers and text ------------------------------------------------------------------------------

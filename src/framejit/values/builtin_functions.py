@@ -21,7 +21,6 @@ import torch
 from framejit.exc import FrameSeen, GraphBreak
 from framejit.values import polyfills
 from framejit.values.base import Raised, Value
-from framejit.values.constants import format_value
 from framejit.values.folding import NotConstantError, fold, fold_if_constant, python_of
 from framejit.values.functions import function_value
 from framejit.values.generators import GeneratorValue
@@ -38,6 +37,7 @@ from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import LOOKASIDES, NAMED_LOOKASIDES, Result, Space, lookaside
 from framejit.values.tensors import TensorValue, has_flag
+from framejit.values.text import format_value
 
 Handler = Callable[..., Any]
 _MANY = 1 << 30
@@ -232,7 +232,7 @@ def _fits_protocol(space: Space, value: Value, cls: type, wanted: type, function
             return answer
         if callable(getattr(wanted, name, None)):  # a method set to None is none
             member = space.getattr_now(value, name).realize()
-            if member.is_constant and member.as_python() is None:
+            if member.is_none:
                 return answer
     return True
 
@@ -480,7 +480,7 @@ def _is_none(value: Value | None) -> bool:
     if value is None:
         return True
     value = value.realize()
-    return value.is_constant and value.as_python() is None
+    return value.is_none
 
 
 def _any_order(space: Space, value: Value) -> list[Value]:

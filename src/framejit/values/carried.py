@@ -24,6 +24,10 @@ class CarriedSum(Value):
         self.value: Value | None = None
         self.source = None
 
+    @property
+    def is_open(self) -> bool:  # type: ignore[override]
+        return self.value is None
+
     def realize(self) -> Value:
         if self.value is None:
             step = ConstantValue(self.step)

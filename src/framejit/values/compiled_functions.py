@@ -45,7 +45,7 @@ class CompiledFunctionValue(Value):
             return self.call(space, args, kwargs)
         if name == "__get__" and args and not kwargs:
             bound = args[0].realize()
-            unbound = bound.is_constant and bound.as_python() is None
+            unbound = bound.is_none
             return self if unbound else MethodValue(self, bound)
         return space.generic_getattr(self, name)
 

@@ -51,6 +51,10 @@ class ConstantValue(Value):
         self.value = value
         self.source = source
 
+    @property
+    def is_none(self) -> bool:  # type: ignore[override]
+        return self.value is None
+
     def python_type(self) -> type:
         return type(self.value)
 
@@ -83,10 +87,13 @@ class ConstantValue(Value):
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Result:
         """A C-level method of an immutable type: folded when the arguments are constants."""
-        if type(self.value) is str and name in ("join", "format", "format_map"):
-            args = [_plain_items(space, a) for a in args] if name == "join" else args
+        if name in ("join", "format") and type(self.value) is str:
+            from framejit.values.text import format_template, join  # room-internal cycle
+
             if name == "format":
-                return _format(space, self.value, args, kwargs)
+                return format_template(space, self.value, args, kwargs)
+            if len(args) == 1 and not kwargs:
+                return join(space, self.value, args[0])
         if type(self.value) is torch.device and name in ("__enter__", "__exit__"):
             from framejit.values.torch_functions import device_block  # room-internal cycle
 
@@ -259,7 +266,7 @@ def constant_value(space: Space, obj: Any) -> Value:
 
             return SliceValue(*(constant_value(space, p) for p in (obj.start, obj.stop, obj.step)))
         if kind is decimal.Decimal:
-            _guard_decimal_context(space)
+            guard_decimal_context(space)
         return ConstantValue(obj)
     if kind is tuple or kind is torch.Size:
         from framejit.values.sequences import TupleValue  # room-internal cycle
@@ -295,7 +302,8 @@ def decimal_context() -> tuple[Any, ...]:
     return now.prec, now.rounding, now.Emin, now.Emax, now.capitals, now.clamp, traps
 
 
-def _guard_decimal_context(space: Space) -> None:
+def guard_decimal_context(space: Space) -> None:
+    """The results of decimal arithmetic are used."""
     asked = space.const_source(decimal_context, "decimal context").child("call", operator.call)
     space.guard(asked, "EQUALS_MATCH", decimal_context())
 
@@ -317,79 +325,6 @@ def fold(
     except Exception as error:
         return space.raise_real(error)
     return constant_value(space, result)
-
-
-def _plain_items(space: Space, value: Value) -> Value:
-    value = value.realize()
-    if value.is_constant:
-        return value
-    from framejit.values.sequences import TupleValue  # room-internal cycle
-
-    return TupleValue([item.realize() for item in space.items(value)])
-
-
-class _Rendered:
-    """Stands in ``str.format`` for a value whose text is computed symbolically; every attribute
-    that is read of it is the value's."""
-
-    __slots__ = ("_held",)
-
-    def __init__(self, space: Space, value: Value) -> None:
-        object.__setattr__(self, "_held", (space, value))
-
-    def __format__(self, spec: str) -> str:
-        space, value = _HELD(self)
-        return str(format_value(space, value, None, spec).as_python())
-
-    def __str__(self) -> str:
-        space, value = _HELD(self)
-        return str(format_value(space, value, "s", "").as_python())
-
-    def __repr__(self) -> str:
-        space, value = _HELD(self)
-        return str(format_value(space, value, "r", "").as_python())
-
-    def __getattribute__(self, name: str) -> Any:
-        space, value = _HELD(self)
-        return _Rendered(space, space.getattr_now(value, name))
-
-    def __getitem__(self, key: Any) -> Any:
-        space, value = _HELD(self)
-        return _Rendered(space, space.now(space.getitem(value, space.constant(key))))
-
-
-_HELD = _Rendered.__dict__["_held"].__get__
-
-
-def _format(space: Space, text: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    try:
-        result = text.format(
-            *[_Rendered(space, a) for a in args],
-            **{k: _Rendered(space, v) for k, v in kwargs.items()},
-        )
-    except (ValueError, IndexError, KeyError) as error:
-        return space.raise_real(error)
-    return ConstantValue(result)
-
-
-def format_value(space: Space, value: Value, conversion: str | None, spec: str) -> Value:
-    """What an f-string field gives: ``conversion`` is None, "s", "r" or "a"."""
-    value = value.realize()
-    if value.is_constant or value.is_symbolic:
-        obj = value.as_python()
-        if type(obj) is decimal.Decimal:
-            _guard_decimal_context(space)
-        try:
-            if conversion is not None:
-                convert: Any = {"s": str, "r": repr, "a": ascii}[conversion]
-                obj = convert(obj)
-            return ConstantValue(format(obj, spec))
-        except Exception as error:
-            return space.raise_real(error)
-    from framejit.values.text import render  # room-internal cycle
-
-    text = render(space, value, conversion, spec)
-    return text
 
 
 def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: str) -> Result:

@@ -267,7 +267,7 @@ class FunctionValue(Value):
         if self.defaults is None:
             return []
         value = self.defaults.realize()
-        if value.is_constant and value.as_python() is None:
+        if value.is_none:
             return []
         return space.items(value)
 
@@ -282,7 +282,7 @@ class FunctionValue(Value):
             return None
         value = self.kwdefaults.realize()
         key = ConstantValue(name)
-        if (value.is_constant and value.as_python() is None) or not space.contains(value, key):
+        if value.is_none or not space.contains(value, key):
             return None
         return space.now(space.getitem(value, key))
 
@@ -306,7 +306,7 @@ class FunctionValue(Value):
         if name != "__get__" or kwargs or not 1 <= len(args) <= 2:
             raise GraphBreak("FJ0133", f"calling {name}() of a {self.describe()}")
         receiver = args[0].realize()
-        if receiver.is_constant and receiver.as_python() is None:
+        if receiver.is_none:
             return self
         return MethodValue(self, receiver)
 

@@ -104,9 +104,7 @@ class GeneratorValue(Value):
         if value is None:
             returned = self.returned
             self.returned = None
-            is_none = returned is None or (
-                returned.realize().is_constant and returned.realize().as_python() is None
-            )
+            is_none = returned is None or returned.realize().is_none
             from framejit.values.exceptions import new_exception
 
             raise Raised(
@@ -149,7 +147,7 @@ def _exception(space: Space, args: list[Value]) -> Value:
         given = args[1].realize() if len(args) > 1 else ConstantValue(None)
         if issubclass(given.python_type(), BaseException):
             return given
-        none = given.is_constant and given.as_python() is None
+        none = given.is_none
         return space.call_now(value, [] if none else [given])
     if not issubclass(value.python_type(), BaseException):
         raise GraphBreak("FJ0158", "generator.throw() of something that is not an exception")

@@ -577,7 +577,7 @@ def make_slice(space: Space, iterator: Value, bounds: list[Value]) -> IsliceIter
     numbers: list[int | None] = []
     for bound in bounds:
         bound = bound.realize()
-        if bound.is_constant and bound.as_python() is None:
+        if bound.is_none:
             numbers.append(None)
         else:
             numbers.append(index_of(space, bound))

@@ -55,7 +55,7 @@ def _repeat(space: Space, object: Value, times: Value | None = None) -> Value:
 @builtin(itertools.filterfalse, 2)
 def _filterfalse(space: Space, function: Value, iterable: Value) -> Value:
     known = function.realize()
-    nothing = known.is_constant and known.as_python() is None
+    nothing = known.is_none
     return FilterIterator(None if nothing else function, space.iter(iterable), keep=False)
 
 
@@ -83,7 +83,7 @@ def _combinatoric(function: Any, low: int) -> None:
         pool = space.items(iterable)
         arguments: list[Value] = [TupleValue(pool)]
         bounds = []
-        if r is not None and not (r.realize().is_constant and r.realize().as_python() is None):
+        if r is not None and not r.realize().is_none:
             bounds.append(index_of(space, r))
             arguments.append(space.constant(bounds[0]))
         try:

@@ -505,7 +505,7 @@ class DictValue(ContainerValue):
     @method(1)
     def do___missing__(self, space: Space, key: Value) -> Value:
         factory = self.factory(space).realize()
-        if self.cls is not defaultdict or (factory.is_constant and factory.as_python() is None):
+        if self.cls is not defaultdict or factory.is_none:
             return self._missing(space, key)
         value = space.call_now(factory, [])
         self.store(space, key_of(space, key), key, value)

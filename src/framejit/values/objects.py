@@ -519,9 +519,9 @@ def object_method(
     if name == "__str__":
         return space.call(space.special_method(value, "__repr__") or NULL, [], {})
     if name == "__format__":
-        from framejit.values.constants import format_value
+        from framejit.values.text import format_object
 
-        return format_value(space, value, "s", str(rest[0].realize().as_python()))
+        return format_object(space, value, str(rest[0].realize().as_python()))
     raise GraphBreak("FJ0133", f"object.{name} of a {value.describe()}")
 
 

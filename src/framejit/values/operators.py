@@ -66,15 +66,8 @@ def binary(
     if type(left) is TensorValue or type(right) is TensorValue:
         left, right = _beside_tensor(space, left, names[0]), _beside_tensor(space, right, "")
         if _plain_operand(left) and _plain_operand(right):
-            if type(left) is ConstantValue and type(left.value) is str and op == "%":
-                pass  # string formatting
-            else:
-                function = (INPLACE if inplace and type(left) is TensorValue else BINARY)[op]
-                return tensor_operator(space, function, left, right)
-    if op == "%" and left.python_type() is str:
-        from framejit.values.text import percent_format  # room-internal cycle
-
-        return percent_format(space, left, right)
+            function = (INPLACE if inplace and type(left) is TensorValue else BINARY)[op]
+            return tensor_operator(space, function, left, right)
     if inplace:
         result = _attempt(space, left, names[2], op, right, False, True)
         if result is not None:

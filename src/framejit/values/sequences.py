@@ -18,7 +18,6 @@ import torch
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Raised, Value
-from framejit.values.carried import CarriedSum
 from framejit.values.keys import key_of
 from framejit.values.methods import (
     ContainerValue,
@@ -89,7 +88,7 @@ def to_slice(space: Space, value: SliceValue) -> slice:
     bounds: list[int | None] = []
     for part in value.parts():
         part = part.realize()
-        if part.is_constant and part.as_python() is None:
+        if part.is_none:
             bounds.append(None)
         else:
             bounds.append(
@@ -460,7 +459,7 @@ class TupleValue(SequenceValue):
     @property
     def is_constant(self) -> bool:  # type: ignore[override]
         for item in self.items:
-            if type(item) is CarriedSum and item.value is None:
+            if item.is_open:
                 return False
             if type(item) is LazyValue and item.value is None:
                 if not _plain(item.obj):

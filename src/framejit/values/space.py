@@ -552,11 +552,16 @@ class Space:
         """``left op right`` (``op`` as in the source text, without the ``=`` of in-place forms)."""
         from framejit.values.carried import carried_sum  # room-internal cycle
         from framejit.values.operators import binary  # room-internal cycle
+        from framejit.values.text import text_operator  # room-internal cycle
 
         if op in ("+", "-"):
             carried = carried_sum(self, op, left, right)
             if carried is not None:
                 return carried
+        if op in ("+", "%"):
+            text = text_operator(self, op, left, right)
+            if text is not None:
+                return text
         return binary(self, op, left.realize(), right.realize(), inplace, _REFLECTED[op])
 
     def unary(self, op: str, value: Value) -> Result:

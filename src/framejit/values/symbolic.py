@@ -60,14 +60,19 @@ class SymbolicValue(Value):
     def as_python(self) -> Any:
         """The number as it is now; assumed to stay that."""
         if type(self.sym) is torch.SymFloat:
-            tree = self._float_tree()
+            tree = self._known_tree()
             value = tree and symbols_behind(self.sym).assume_value(tree)
             if value is not None:
                 return value
         return _decided(lambda: self.python_type()(self.sym))
 
-    def _float_tree(self) -> Tree | None:
-        """The computation of a float, for decisions as IEEE arithmetic makes them."""
+    def now(self) -> Any:
+        """The number at capture; None if it depends on data."""
+        tree = self._known_tree()
+        return None if tree is None else symbols_behind(self.sym).now(tree)
+
+    def _known_tree(self) -> Tree | None:
+        """The computation, for decisions as IEEE arithmetic makes them; None: it is of data."""
         symbols = symbols_behind(self.sym)
         try:
             tree = self.exact or symbols.tree(self.sym)
@@ -81,7 +86,7 @@ class SymbolicValue(Value):
 
     def truth(self, space: Space) -> bool:
         if type(self.sym) is torch.SymFloat:
-            tree = self._float_tree()
+            tree = self._known_tree()
             if tree is not None:
                 return symbols_behind(self.sym).decide(("ne", tree, ("float", 0.0)))
         answer = bool(_decided(lambda: bool(self.sym)))
@@ -308,6 +313,8 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
     finally:
         space.builder.symbols.poll()
     exact = None
+    if type(result) is torch.SymInt and result.node.has_hint() and abs(result.node.hint) >= 1 << 62:
+        return None  # guards are checked with machine numbers
     if isinstance(result, SYMBOLIC_TYPES):
         traced = any(isinstance(o, SymbolicValue) and o.exact is not None for o in operands)
         if floats or traced or isinstance(result, torch.SymFloat):

@@ -197,7 +197,7 @@ class TensorValue(Value):
         value = value.realize()
         if name != "grad" or self.source is None or self.cls is not type(self.obj):
             raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a tensor")
-        if not (value.is_constant and value.as_python() is None):
+        if not value.is_none:
             # Autograd adds to a gradient in place: only what is checked again may be assigned.
             raise GraphBreak("FJ0112", "assigning a tensor to the gradient of another")
         self.assigned_grad = value

@@ -49,7 +49,7 @@ def _check_with(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Va
     if condition.as_python():
         return ConstantValue(None)
     message = named["message"].realize()
-    if message.is_constant and message.as_python() is None:
+    if message.is_none:
         text: Value = ConstantValue(
             "Expected cond to be True, but got False. (Could this error "
             "message be improved? If so, please report an enhancement request "
