@@ -94,8 +94,11 @@ class SymbolicValue(Value):
         return answer
 
     def getattr(self, space: Space, name: str) -> Result:
-        if name in ("real", "numerator"):
+        kind = self.python_type()
+        if kind is not bool and (name == "real" or (name == "numerator" and kind is int)):
             return self
+        if kind is not bool and (name == "imag" or (name == "denominator" and kind is int)):
+            return ConstantValue(kind(name != "imag"))
         return self.fixed().getattr(space, name)
 
     def call_method(
@@ -292,6 +295,9 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
         if tree is None:
             return None
         return ConstantValue(space.builder.symbols.decide(_TESTS[function](tree)))
+    if function is round and isinstance(numbers[0], (int, torch.SymInt)):
+        whole = len(numbers) == 1 or (type(numbers[1]) is int and numbers[1] >= 0)
+        return operands[0] if whole else None
     if function in _ONLY_DERIVED:
         return _only_derived(space, function, operands)
     if floats and function in (operator.floordiv, operator.mod):
@@ -336,8 +342,6 @@ def _only_derived(space: Space, function: Any, operands: list[Value]) -> Value |
     symbols = space.builder.symbols
     tree = _tree(space, operands[0])
     low, high = [("float", bound) for bound in _ONLY_DERIVED[function]]
-    if function is round and operands[0].python_type() is not float:
-        return None
     if not symbols.are_inputs(tree):
         return None
     if not symbols.decide(("and", ("ge", tree, low), ("le", tree, high))):
