@@ -65,16 +65,16 @@ def run(program, *calls, backend="eager", make=None):
 WHOLE = range(2, 9)
 PROGRAMS = {
     "f_string": lambda x, n: (x + 1, f"step {n}"),
-    "specs": lambda x, n: (x + 1, f"{n:03d}|{n:>8}|{n:,}|{n:x}|{n!r:>5}|{n!a}|{n:.3f}|" + format(n, "{<6")),
+    "specs": lambda x, n: (x + 1, f"{n:03d}|{n:>8}|{n:,}|{n:x}|{n!r:>5}|{n!a}|{n:.3f}|" + format(n, "{<6")),  # noqa: E501
     "braces": lambda x, n: (x + 1, f"{{{n}}} {{}}", "{{}} {}".format(n), "%% %d {}" % n),
     "str": lambda x, n: (x + 1, str(n), repr(n), format(n), format(n, "05d"), ascii(n)),
     "percent": lambda x, n: (x + 1, "%d" % n, "%5.2f|%-4s|%r|%x" % (n, n, n, n), "%(a)03d %(b)s" % {"a": n, "b": "q"}),  # noqa: E501
     "format": lambda x, n: (x + 1, "{}".format(n), "{0:>4} {1} {0!r:>5}".format(n, "q"), "{k:{w}}".format(k=n, w=6)),  # noqa: E501
     "sums": lambda x, n: (x + 1, "a" + str(n) + "b" + f"{n + 1}", str(n - 1) + ""),
     "joins": lambda x, n: (x + 1, ", ".join([str(n), "q", f"{n}"]), "".join(str(n) for _ in range(3)), "-".join((str(n),))),  # noqa: E501
-    "containers": lambda x, n: (x + 1, f"{[n, 'a']} {(n,)} {(n, 1)} { {'k': n} } {()}", str([str(n)])),
+    "containers": lambda x, n: (x + 1, f"{[n, 'a']} {(n,)} {(n, 1)} { {'k': n} } {()}", str([str(n)])),  # noqa: E501
     "objects": lambda x, n: (x + 1, f"{Named(n)} {Named(n):4d} {Named(n)!s:>9} {Named(n)!r}", "%s|%6s" % (Named(n), Named(n)), "{:d} {!s:>8} {.n}".format(Named(n), Named(n), Named(n))),  # noqa: E501
-    "nested": lambda x, n: (x + 1, f"{f'{n}!':>10}|{f'{n}'!r}", "%10s" % f"{n}", "{:^9}".format(str(n))),
+    "nested": lambda x, n: (x + 1, f"{f'{n}!':>10}|{f'{n}'!r}", "%10s" % f"{n}", "{:^9}".format(str(n))),  # noqa: E501
     "truth": lambda x, n: (x + 1 if f"step {n}" else x, "yes" if "" + str(n) + "!" else "no"),
     "sizes": lambda x, n: (lambda y: (y, f"{y.shape} {y.shape[0]} {y.numel()} {tuple(y.shape)}"))(x.repeat(n)),  # noqa: E501
     "errors": lambda x, n: (x + 1, str(ValueError(f"bad {n}")), repr(KeyError(n)), str(OSError)),
@@ -182,7 +182,7 @@ CONTENT = {
     "key": lambda x, n: x * {"k2": 2.0, "k3": 3.0}.get(f"k{n}", 9.0),
     "length": lambda x, n: x + len(f"{n * n}"),
     "index": lambda x, n: (x, f"a{n}"[1], f"a{n}"[:2], f"n{n}"[::-1]),
-    "methods": lambda x, n: (x, f"a{n}".upper(), str(n).zfill(4), f"{n}".isdigit(), f"{n},1".split(",")),
+    "methods": lambda x, n: (x, f"a{n}".upper(), str(n).zfill(4), f"{n}".isdigit(), f"{n},1".split(",")),  # noqa: E501
     "attribute": lambda x, n: (x, getattr(types.SimpleNamespace(a2=1, a3=2), f"a{n}", None)),
     "converted": lambda x, n: x * int(str(n)) + float(f"{n}.5"),
     "member": lambda x, n: (x, "1" in f"{n}", f"{n}" in "123", f"{n}" in ["3"], {f"{n}"}),
@@ -216,14 +216,14 @@ def test_what_is_known_is_still_known_behind_the_text():
 FAILING = {
     "unknown_code": lambda x, n: (x, f"{n:q}"),
     "of_text": lambda x, n: (x, f"{n!r:d}"),
-    "percent": lambda x, n: (x, "%d %d" % (n,)),
+    "percent": lambda x, n: (x, "%d %d" % (n,)),  # noqa: F507
     "percent_text": lambda x, n: (x, "%d" % str(n)),
-    "too_many": lambda x, n: (x, "a" % n),
+    "too_many": lambda x, n: (x, "a" % n),  # noqa: F507
     "sum": lambda x, n: (x, "a" + n),
     "sum_of_texts": lambda x, n: (x, f"{n}" + n),
     "join": lambda x, n: (x, ",".join([str(n), n])),
-    "index": lambda x, n: (x, "{1}".format(n)),
-    "key": lambda x, n: (x, "%(a)s" % {"b": n}),
+    "index": lambda x, n: (x, "{1}".format(n)),  # noqa: F523, F524
+    "key": lambda x, n: (x, "%(a)s" % {"b": n}),  # noqa: F504, F505
     "object": lambda x, n: (x, f"{Loud([], n):>4}"),
     "list": lambda x, n: (x, f"{[n]:>4}"),
     "character": lambda x, n: (x, "%c" % (n << 30)),
