@@ -23,7 +23,6 @@ from framejit.interpreter.registry import HANDLERS, Handler
 from framejit.report import events
 from framejit.values.base import CallRequest, Raised, Value
 from framejit.values.exceptions import ExceptionValue, note_read
-from framejit.values.methods import raised_is
 from framejit.values.objects import ObjectValue
 from framejit.values.space import Result, Space
 
@@ -197,7 +196,7 @@ class Interpreter:
         try:
             result = self.run(frame)
         except Raised as error:
-            if request.missing is not None and raised_is(error, AttributeError):
+            if request.missing is not None and error.is_a(AttributeError):
                 instead = self._ask_getattr(request.missing)
                 if instead is not None:
                     return self.space.now(instead)
@@ -478,7 +477,7 @@ class Interpreter:
             self.raise_steps[value] = self.space.step
             if (
                 self.level == 0 and self.space.changes == changes
-                and not self._handler_waits(raised_is(error, AttributeError))
+                and not self._handler_waits(error.is_a(AttributeError))
             ):  # fmt: skip
                 self._broken(LeavingError(value), changes)
             self._set_context(value)
@@ -547,7 +546,7 @@ class Interpreter:
                 self.roots.left.setdefault(value, []).append(frame)
             missing, step, reads = frame.missing, frame.missing_step, frame.reads
             frame = frame.parent
-            if missing is not None and raised_is(error, AttributeError):
+            if missing is not None and error.is_a(AttributeError):
                 self.frame = frame
                 try:
                     instead = self._ask_getattr(missing)

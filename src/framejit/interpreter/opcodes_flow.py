@@ -74,20 +74,15 @@ def pop_jump_if_false(vm: Any, frame: Frame, instruction: Instruction) -> None:
         frame.pc = instruction.target
 
 
-def _is_none(value: Value) -> bool:
-    value = value.realize()
-    return type(value) is ConstantValue and value.value is None
-
-
 @opcode("POP_JUMP_IF_NONE")
 def pop_jump_if_none(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    if _is_none(frame.stack.pop()):
+    if frame.stack.pop().is_none():
         frame.pc = instruction.target
 
 
 @opcode("POP_JUMP_IF_NOT_NONE")
 def pop_jump_if_not_none(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    if not _is_none(frame.stack.pop()):
+    if not frame.stack.pop().is_none():
         frame.pc = instruction.target
 
 
@@ -213,7 +208,7 @@ def raise_varargs(vm: Any, frame: Frame, instruction: Instruction) -> None:
     cause = frame.stack.pop() if instruction.arg == 2 else None
     value = _instance(vm, frame.stack.pop())
     if cause is not None:
-        cause = cause if _is_none(cause) else _instance(vm, cause, "exception causes")
+        cause = cause if cause.is_none() else _instance(vm, cause, "exception causes")
         vm.space.setattr(value, "__cause__", cause)
     vm.raise_steps.pop(value, None)
     raise Raised(value)
@@ -258,7 +253,7 @@ def check_exc_match(vm: Any, frame: Frame, instruction: Instruction) -> None:
 @opcode("LOAD_ASSERTION_ERROR")
 def load_assertion_error(vm: Any, frame: Frame, instruction: Instruction) -> None:
     space = vm.space
-    frame.stack.append(space.load(space.class_source(AssertionError), AssertionError))
+    frame.stack.append(space.class_value(AssertionError))
 
 
 unsupported(
@@ -288,7 +283,7 @@ def with_except_start(vm: Any, frame: Frame, instruction: Instruction) -> None:
     space, stack = vm.space, frame.stack
     value = stack[-1].realize()
     leave = stack[-4]
-    cls = space.load(space.class_source(value.python_type()), value.python_type())
+    cls = space.class_value(value.python_type())
     traceback = space.getattr_now(value, "__traceback__")
     deliver(vm, frame, space.call(leave, [cls, value, traceback], {}))
 
@@ -321,7 +316,7 @@ def send(vm: Any, frame: Frame, instruction: Instruction) -> None:
     if isinstance(receiver, GeneratorValue):
         value = receiver.resume(vm.space, sent, None)
         returned = receiver.returned or NONE
-    elif _is_none(sent):
+    elif sent.is_none():
         value = vm.space.next(receiver)
         returned = NONE
     else:

@@ -28,7 +28,13 @@ from framejit.values.constants import ConstantValue
 from framejit.values.functions import BoundBuiltin
 from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
-from framejit.values.space import _COMPARISONS, _REFLECTED, _UNARY, Result, Space
+from framejit.values.space import (
+    BINARY_METHODS,
+    COMPARE_METHODS,
+    UNARY_METHODS,
+    Result,
+    Space,
+)
 from framejit.values.symbolic import SYMBOLIC_TYPES, SymbolicValue
 from framejit.values.tensors import _VIEW_ATTRIBUTES, TensorValue, graph_call, graph_call_method
 
@@ -63,7 +69,7 @@ class ArrayValue(Value):
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "__class__":
-            return space.load(space.class_source(self.cls), self.cls)
+            return space.class_value(self.cls)
         attribute = getattr(self.cls, name, None)
         if attribute is None:
             return space.generic_getattr(self, name)
@@ -513,11 +519,11 @@ _SINGLE = ("float32", "complex64")
 # -- the recording ---------------------------------------------------------------------------------
 
 _DUNDERS: dict[str, tuple[Any, bool]] = {
-    **{names[0]: (BINARY[op], False) for op, names in _REFLECTED.items()},
-    **{names[1]: (BINARY[op], True) for op, names in _REFLECTED.items()},
-    **{names[2]: (INPLACE[op], False) for op, names in _REFLECTED.items()},
-    **{names[0]: (COMPARE[op], False) for op, names in _COMPARISONS.items()},
-    **{name: (UNARY[op], False) for op, name in _UNARY.items()},
+    **{names[0]: (BINARY[op], False) for op, names in BINARY_METHODS.items()},
+    **{names[1]: (BINARY[op], True) for op, names in BINARY_METHODS.items()},
+    **{names[2]: (INPLACE[op], False) for op, names in BINARY_METHODS.items()},
+    **{names[0]: (COMPARE[op], False) for op, names in COMPARE_METHODS.items()},
+    **{name: (UNARY[op], False) for op, name in UNARY_METHODS.items()},
 }
 
 

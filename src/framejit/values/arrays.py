@@ -170,11 +170,6 @@ def _tensor_on(space: Space, array: ArrayValue) -> TensorValue:
     return _same_memory(space, array.tensor)
 
 
-def is_none(value: Value) -> bool:
-    value = value.realize()
-    return value.is_none
-
-
 def _convert(function: Any) -> None:
     before = LOOKASIDES[function]
 
@@ -186,7 +181,7 @@ def _convert(function: Any) -> None:
             raise GraphBreak("FJ0121", f"torch.{function.__name__}() of an array")
         copied = function is torch.tensor or array.is_scalar
         made = clone(space, array.tensor) if copied else _tensor_on(space, array)
-        wanted = {k: v for k, v in kwargs.items() if not is_none(v)}
+        wanted = {k: v for k, v in kwargs.items() if not v.is_none()}
         return made.call_method(space, "to", [], wanted) if wanted else made
 
     LOOKASIDES[function] = handler

@@ -20,7 +20,7 @@ from framejit.graph.nested import Stretch, applied, checkpointed
 from framejit.values import polyfills
 from framejit.values.base import Value
 from framejit.values.builtin_functions import call_polyfill
-from framejit.values.classes import ClassValue, class_value
+from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue
 from framejit.values.nesting import Nested, rebuild, trial
 from framejit.values.sequences import TupleValue
@@ -41,7 +41,7 @@ def _apply(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     if getattr(cls, "vjp", None) is not torch.autograd.Function.vjp:
         raise GraphBreak("FJ0119", f"{cls.__qualname__} has a vjp of its own")
     what = f"{cls.__qualname__}.forward()"
-    context = space.call_now(class_value(space, polyfills.FunctionContext), list(operands))
+    context = space.call_now(space.class_value(polyfills.FunctionContext), list(operands))
     forward = _PolyfillCall(polyfills.function_forward)
     result, stretch = trial(space, forward, [owner, context, *operands], what)
     answers = [result] if isinstance(result.realize(), TensorValue) else space.items(result)

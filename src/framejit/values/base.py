@@ -1,8 +1,8 @@
 """What every value of the symbolic execution is: the base class and the control-flow signals.
 
 In: nothing. Out: `Value` (one subclass per kind of value), `Raised` (the program raised an
-exception
-while it was executed symbolically), `CallRequest` (the interpreter shall push a frame) and `NULL`.
+exception while it was executed symbolically), `CallRequest` (the interpreter shall push a frame)
+and `NULL`.
 The operations on values are methods of `space.Space`, written down as a table in
 `space.OPERATIONS`. Next room: interpreter.
 """
@@ -34,8 +34,6 @@ class Value:
     #: True for numbers that vary (`SymbolicValue`).
     is_symbolic = False
 
-    #: True for ``None``.
-    is_none = False
     #: True while nobody has asked for the content, though the class is known.
     is_open = False
 
@@ -46,6 +44,11 @@ class Value:
     def python_type(self) -> type:
         """The exact class of the object this value stands for."""
         raise NotImplementedError(type(self).__name__)
+
+    def is_none(self) -> bool:
+        """Is it known to be None?"""
+        value = self.realize()
+        return value.is_constant and not value.is_open and value.as_python() is None
 
     def as_python(self) -> Any:
         """The Python object, if it consists of constants only; else GraphBreak."""
@@ -100,7 +103,10 @@ class Value:
         raise GraphBreak("FJ0155", f"len() of a {self.describe()}")
 
     def truth(self, space: Space) -> bool:
-        raise GraphBreak("FJ0155", f"the truth value of a {self.describe()}")
+        cls = self.python_type()
+        if space.class_attribute(cls, "__bool__") or space.class_attribute(cls, "__len__"):
+            raise GraphBreak("FJ0155", f"the truth value of a {self.describe()}")
+        return True
 
     def expect(self, space: Space, truth: bool) -> bool:
         """Take it that the truth value, which depends on data, is this one? It is checked behind
@@ -133,6 +139,10 @@ class Raised(Exception):
     def __init__(self, value: Value) -> None:
         super().__init__(value)
         self.value = value
+
+    def is_a(self, *classes: type[BaseException]) -> bool:
+        """Is it an exception of one of these classes?"""
+        return issubclass(self.value.python_type(), classes)
 
 
 class Unmaterialisable(Exception):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import types
 from collections import OrderedDict, defaultdict, deque
-from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.values.base import Value
@@ -90,7 +89,7 @@ def _proxy(space: Space, mapping: Value) -> Value:
 @builtin(deque, 0, 2, "iterable", "maxlen")
 def _deque(space: Space, iterable: Value | None = None, maxlen: Value | None = None) -> Value:
     limit = None
-    if maxlen is not None and not _is_none(maxlen):
+    if maxlen is not None and not maxlen.is_none():
         limit = index_of(space, maxlen, "an integer is required")
         if limit < 0:
             space.raise_error(ValueError, "maxlen must be non-negative")
@@ -110,10 +109,7 @@ def _slice(space: Space, *bounds: Value) -> Value:
 
 @builtin(range, 1, 3)
 def _range(space: Space, *bounds: Value) -> Value:
-    try:
-        return space.constant(range(*[index_of(space, bound) for bound in bounds]))
-    except ValueError as error:
-        return space.raise_real(error)
+    return space.constant(space.run_real(range, *[index_of(space, bound) for bound in bounds]))
 
 
 def class_method(
@@ -151,7 +147,7 @@ def _map(space: Space, function: Value, *iterables: Value) -> Value:
 
 @builtin(filter, 2)
 def _filter(space: Space, function: Value, iterable: Value) -> Value:
-    return FilterIterator(None if _is_none(function) else function, space.iter(iterable))
+    return FilterIterator(None if function.is_none() else function, space.iter(iterable))
 
 
 @builtin(reversed, 1)
@@ -179,11 +175,6 @@ def _reversed(space: Space, value: Value) -> Result:
     return ReversedIterator(TupleValue(items))
 
 
-def _is_none(value: Value) -> bool:
-    value = value.realize()
-    return value.is_none
-
-
 # -- numbers and text ------------------------------------------------------------------------------
 
 
@@ -207,10 +198,7 @@ def _convert(cls: type, specials: tuple[str, ...]) -> None:
                     return space.call(method, [], {})
             kind = value.python_type()
             if is_user_class(kind) and not issubclass(kind, (int, float, complex, str, bytes)):
-                try:
-                    cls(type(kind.__name__, (), {})())  # CPython's own complaint
-                except TypeError as error:
-                    return space.raise_real(error)
+                space.run_real(cls, type(kind.__name__, (), {})())  # CPython's own complaint
         return fold(space, cls, args, kwargs)
 
     LOOKASIDES[cls] = make
@@ -236,18 +224,3 @@ def _str(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
 @lookaside(bytes)
 def _bytes(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     return fold(space, bytes, args, kwargs)
-
-
-def unpack_keywords(space: Space, value: Value) -> dict[str, Value]:
-    """The entries of a mapping passed as ``**value``."""
-    plain = container_of(value.realize(), DictValue)
-    made = plain
-    if made is None:
-        made = DictValue({})
-        made.do_update(space, value, kwargs={})
-    out: dict[str, Any] = {}
-    for key in made.keys_in_order(space):
-        if not isinstance(key, str):
-            space.raise_error(TypeError, "keywords must be strings")
-        out[key] = made.entry(space, key, "values")
-    return out

@@ -26,11 +26,7 @@ from framejit.values.functions import function_value
 from framejit.values.generators import GeneratorValue
 from framejit.values.inline_policy import is_library
 from framejit.values.iterators import CallableIterator
-from framejit.values.methods import (
-    count_error,
-    is_tensor,
-    raised_is,
-)
+from framejit.values.methods import count_error, is_tensor
 from framejit.values.objects import ObjectValue
 from framejit.values.operators import is_user_class
 from framejit.values.sequences import ListValue, TupleValue
@@ -140,10 +136,7 @@ def _check_class(space: Space, value: Value, classes: Value, cls: type, function
         return space.constant(False)
     real = classes.as_python() if classes.is_constant else getattr(classes, "obj", None)
     if isinstance(real, types.UnionType):
-        try:
-            return space.constant(issubclass(cls, real))
-        except TypeError as error:
-            return space.raise_real(error)
+        return space.constant(space.run_real(issubclass, cls, real))
     kinds = "a type, a tuple of types, or a union"
     if function == "issubclass":
         kinds = "a class, a tuple of classes, or a union"
@@ -231,8 +224,7 @@ def _fits_protocol(space: Space, value: Value, cls: type, wanted: type, function
         if not space.truth(_hasattr(space, value, space.constant(name))):
             return answer
         if callable(getattr(wanted, name, None)):  # a method set to None is none
-            member = space.getattr_now(value, name).realize()
-            if member.is_none:
+            if space.getattr_now(value, name).is_none():
                 return answer
     return True
 
@@ -248,7 +240,7 @@ def _has_python_hook(wanted: type) -> bool:
 def class_of(space: Space, value: Value) -> Value:
     """``type(value)``."""
     cls = value.python_type()
-    return space.load(space.class_source(cls), cls)
+    return space.class_value(cls)
 
 
 @lookaside(type)
@@ -270,7 +262,7 @@ def _getattr(space: Space, value: Value, name: Value, default: Value | None = No
     try:
         return space.getattr_now(value, text)
     except Raised as signal:
-        if raised_is(signal, AttributeError):
+        if signal.is_a(AttributeError):
             return default
         raise
 
@@ -280,7 +272,7 @@ def _hasattr(space: Space, value: Value, name: Value) -> Value:
     try:
         space.getattr_now(value, name_of(space, name, "hasattr"))
     except Raised as signal:
-        if raised_is(signal, AttributeError):
+        if signal.is_a(AttributeError):
             return space.constant(False)
         raise
     return space.constant(True)
@@ -449,7 +441,7 @@ def _extreme(
             TypeError, f"Cannot specify a default for {name}() with multiple positional arguments"
         )
     iterable = args[0].realize() if len(args) == 1 else TupleValue(list(args))
-    if key is not None and not _is_none(key):
+    if key is not None and not key.is_none():
         otherwise = TupleValue([] if default is None else [default])
         least = space.constant(choose is min)
         return call_polyfill(space, polyfills.extreme_by_key, [least, iterable, key, otherwise])
@@ -470,17 +462,7 @@ def _extreme(
             best = item
     if best is not None:
         return best
-    try:
-        return choose(())
-    except ValueError as error:
-        return space.raise_real(error)
-
-
-def _is_none(value: Value | None) -> bool:
-    if value is None:
-        return True
-    value = value.realize()
-    return value.is_none
+    return space.run_real(choose, ())
 
 
 def _any_order(space: Space, value: Value) -> list[Value]:
@@ -510,13 +492,13 @@ def sort_in_place(
 ) -> Result:
     """``target.sort(key=key, reverse=reverse)``; gives the list itself when it is ``new``."""
     backwards = space.constant(reverse is not None and space.truth(reverse))
-    if key is None or _is_none(key):
+    if key is None or key.is_none():
         key = space.constant(None)
         items, real = list(target.items), _real_keys(target.items)
         if real is not None:
             order = list(range(len(real)))
             try:
-                _sort_by(space, order, real, space.truth(backwards))
+                space.run_real(order.sort, key=real.__getitem__, reverse=space.truth(backwards))
             finally:
                 target.items[:] = [items[i] for i in order]
                 target.changed(space)
@@ -531,13 +513,6 @@ def _real_keys(keys: list[Value]) -> list[Any] | None:
         return [python_of(key) for key in keys]
     except NotConstantError:
         return None
-
-
-def _sort_by(space: Space, order: list[int], real: list[Any], reverse: bool) -> None:
-    try:
-        order.sort(key=real.__getitem__, reverse=reverse)
-    except Exception as error:
-        space.raise_real(error)
 
 
 class _SortKey:
@@ -562,7 +537,7 @@ def _sort_order(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
     real = _real_keys(keys.items)
     try:
         if real is not None:
-            _sort_by(space, order, real, reverse)
+            space.run_real(order.sort, key=real.__getitem__, reverse=reverse)
         else:
             wanted = [_SortKey(space, key) for key in keys.items]
             order.sort(key=wanted.__getitem__, reverse=reverse)
@@ -614,9 +589,8 @@ def _divmod(space: Space, left: Value, right: Value) -> Result:
 
 @builtin(pow, 2, 3, "mod", "exp", "base")
 def _pow(space: Space, base: Value, exp: Value, mod: Value | None = None) -> Result:
-    if _is_none(mod):
+    if mod is None or mod.is_none():
         return space.binary("**", base, exp)
-    assert mod is not None
     return fold(space, pow, [base, exp, mod], {})
 
 
@@ -628,8 +602,3 @@ for _function in (ord, chr, bin, oct, hex):
         return fold(space, function, args, kwargs)
 
     LOOKASIDES[_function] = _folded
-
-
-def reversed_tuple(items: list[Value]) -> TupleValue:
-    """A tuple of the same elements in reverse order."""
-    return TupleValue(items[::-1])

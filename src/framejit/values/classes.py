@@ -96,12 +96,10 @@ class ClassValue(Value):
     def getattr(self, space: Space, name: str) -> Result:
         cls, meta = self.cls, type(self.cls)
         if name == "__class__":
-            return space.load(space.class_source(meta), meta)
+            return space.class_value(meta)
         if name in _TYPE_CONSTANTS:
-            try:
-                known = type.__getattribute__(cls, name)
-            except AttributeError as error:  # __abstractmethods__ of most classes
-                return space.raise_real(error)
+            # Most classes have no __abstractmethods__.
+            known = space.run_real(type.__getattribute__, cls, name)
             if name in _TYPE_FIELDS and is_user_class(cls):
                 return space.load(space.class_source(cls).child("attr", name), known)
             return constant_value(space, known)
@@ -321,11 +319,6 @@ def _wrap_class(space: Space, source: Source, obj: type) -> Value:
 WRAP_RULES.append((lambda cls: issubclass(cls, type), _wrap_class))
 
 
-def class_value(space: Space, cls: type) -> Value:
-    """The value of a class that is already pinned."""
-    return space.load(space.class_source(cls), cls).realize()
-
-
 def instantiate(
     space: Space, value: ClassValue, args: list[Value], kwargs: dict[str, Value]
 ) -> Result:
@@ -340,16 +333,9 @@ def instantiate(
     if cls is object and not args and not kwargs:
         return new_instance(space, cls, args, kwargs)
     if issubclass(cls, torch.Tensor) or not is_user_class(cls):
-        from framejit.values.torch_functions import call_in_graph, is_graph_class
-
-        if is_graph_class(cls):
-            return call_in_graph(space, cls, args, kwargs, None)
         raise GraphBreak("FJ0153", f"making a {cls.__module__}.{cls.__qualname__}")
     if cls.__flags__ & IS_ABSTRACT:
-        try:
-            object.__new__(cls)
-        except TypeError as error:
-            space.raise_real(error)
+        space.run_real(object.__new__, cls)
     found = space.class_attribute(cls, "__new__")
     assert found is not None
     if type(found.raw) is staticmethod or type(found.raw) is types.FunctionType:
@@ -435,13 +421,10 @@ class SuperValue(Value):
     def python_type(self) -> type:
         return super
 
-    def truth(self, space: Space) -> bool:
-        return True
-
     def getattr(self, space: Space, name: str) -> Result:
         receiver = self.receiver
         if name == "__class__":
-            return space.load(space.class_source(super), super)
+            return space.class_value(super)
         on_class = isinstance(receiver, ClassValue) and issubclass(receiver.cls, self.cls)
         start = receiver.cls if on_class else receiver.python_type()  # type: ignore[attr-defined]
         found = space.super_attribute(start, self.cls, name)
@@ -490,19 +473,14 @@ class NewMethodValue(Value):
     def python_type(self) -> type:
         return types.BuiltinMethodType
 
-    def truth(self, space: Space) -> bool:
-        return True
-
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         value = args[0].realize() if args else None
         cls = value.cls if isinstance(value, ClassValue) else None
         if value is None or cls is None or _c_new(cls) is not self.raw:
             if value is not None and cls is None and not value.is_constant:
                 raise GraphBreak("FJ0153", "__new__ of something that is not a class")
-            try:  # it is refused without a look at the other arguments
-                self.raw(*[cls or one.realize().as_python() for one in args[:1]])
-            except TypeError as error:
-                return space.raise_real(error)  # type: ignore[no-any-return]
+            # It is refused without a look at the other arguments.
+            space.run_real(self.raw, *[cls or one.realize().as_python() for one in args[:1]])
             raise GraphBreak("FJ0153", f"{self.raw.__qualname__}() of a {value}")
         if is_user_class(cls):
             return new_instance(space, cls, args[1:], kwargs)

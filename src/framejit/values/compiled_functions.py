@@ -31,9 +31,6 @@ class CompiledFunctionValue(Value):
     def describe(self) -> str:
         return f"compiled {self.function.realize().describe()}"
 
-    def truth(self, space: Space) -> bool:
-        return True
-
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         return space.call(self.function, args, kwargs)
 
@@ -45,8 +42,7 @@ class CompiledFunctionValue(Value):
             return self.call(space, args, kwargs)
         if name == "__get__" and args and not kwargs:
             bound = args[0].realize()
-            unbound = bound.is_none
-            return self if unbound else MethodValue(self, bound)
+            return self if bound.is_none() else MethodValue(self, bound)
         return space.generic_getattr(self, name)
 
     def getattr(self, space: Space, name: str) -> Result:

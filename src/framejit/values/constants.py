@@ -22,7 +22,14 @@ from framejit import native
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
-from framejit.values.space import _COMPARISONS, _REFLECTED, WRAP_RULES, Result, Space, wraps
+from framejit.values.space import (
+    BINARY_METHODS,
+    COMPARE_METHODS,
+    WRAP_RULES,
+    Result,
+    Space,
+    wraps,
+)
 
 #: Types whose instances are immutable through and through: folding any method of theirs is safe.
 PURE_TYPES: set[type] = {
@@ -51,10 +58,6 @@ class ConstantValue(Value):
         self.value = value
         self.source = source
 
-    @property
-    def is_none(self) -> bool:  # type: ignore[override]
-        return self.value is None
-
     def python_type(self) -> type:
         return type(self.value)
 
@@ -70,10 +73,7 @@ class ConstantValue(Value):
             return _enum_getattr(space, self, value, name)
         cls = type(value)
         if cls.__module__ == "typing":
-            try:
-                return constant_value(space, getattr(value, name))
-            except AttributeError as error:
-                return space.raise_real(error)
+            return constant_value(space, space.run_real(getattr, value, name))
         found = space.class_attribute(cls, name)
         if found is None:
             return space.generic_getattr(self, name)
@@ -106,20 +106,11 @@ class ConstantValue(Value):
     def contains(self, space: Space, item: Value) -> Value:
         item = item.realize()
         if not item.is_constant:
-            for element in space.items(self):
-                if space.equal(element, item):
-                    return ConstantValue(True)
-            return ConstantValue(False)
-        try:
-            return ConstantValue(item.as_python() in self.value)
-        except Exception as error:
-            return space.raise_real(error)
+            return ConstantValue(any(space.equal(element, item) for element in space.items(self)))
+        return ConstantValue(space.run_real(operator.contains, self.value, item.as_python()))
 
     def len(self, space: Space) -> Value:
-        try:
-            return ConstantValue(len(self.value))
-        except TypeError as error:
-            return space.raise_real(error)
+        return ConstantValue(space.run_real(len, self.value))
 
     def iter(self, space: Space) -> Value:
         from framejit.values.iterators import iter_constant  # room-internal cycle
@@ -172,22 +163,16 @@ class OpaqueValue(Value):
             space.guard(source, "ABSENT")
         return space.generic_getattr(self, name)
 
-    def truth(self, space: Space) -> bool:
-        cls = type(self.obj)
-        if space.class_attribute(cls, "__bool__") or space.class_attribute(cls, "__len__"):
-            raise GraphBreak("FJ0155", f"the truth value of a {self.describe()}")
-        return True
-
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
     ) -> Value | None:
-        name = _REFLECTED[op][1 if reflected else 2 if inplace else 0]
+        name = BINARY_METHODS[op][1 if reflected else 2 if inplace else 0]
         if space.class_attribute(type(self.obj), name) is None:
             return None
         raise GraphBreak("FJ0155", f"`{op}` on a {self.describe()}")
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
-        found = space.class_attribute(type(self.obj), _COMPARISONS[op][0])
+        found = space.class_attribute(type(self.obj), COMPARE_METHODS[op][0])
         if found is None or found.owner is object:
             return None
         raise GraphBreak("FJ0155", f"`{op}` on a {self.describe()}")
@@ -209,9 +194,6 @@ class PythonModuleValue(Value):
 
     def python_type(self) -> type:
         return type(self.module)
-
-    def truth(self, space: Space) -> bool:
-        return True
 
     def getattr(self, space: Space, name: str) -> Result:
         module = self.module
@@ -320,11 +302,7 @@ def fold(
         except GraphBreak:
             raise GraphBreak("FJ0136", f"{what}() of a {arg.describe()}")
     real_kwargs = {name: value.realize().as_python() for name, value in kwargs.items()}
-    try:
-        result = function(*real_args, **real_kwargs)
-    except Exception as error:
-        return space.raise_real(error)
-    return constant_value(space, result)
+    return constant_value(space, space.run_real(function, *real_args, **real_kwargs))
 
 
 def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: str) -> Result:

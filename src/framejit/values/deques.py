@@ -70,33 +70,30 @@ class DequeValue(ListValue):
         return super().getattr(space, name)
 
     def getitem(self, space: Space, key: Value) -> Value:
-        return self.items[self._position(space, key, "deque index out of range")]
+        return self.items[self._position(space, key)]
 
     def setitem(self, space: Space, key: Value, value: Value) -> None:
-        self.items[self._position(space, key, "deque index out of range")] = value
+        self.items[self._position(space, key)] = value
         self.changed(space)
 
     def delitem(self, space: Space, key: Value) -> None:
-        del self.items[self._position(space, key, "deque index out of range")]
+        del self.items[self._position(space, key)]
         self.changed(space)
 
-    def _position(self, space: Space, key: Value, complaint: str) -> int:
+    def _position(self, space: Space, key: Value) -> int:
         key = key.realize()
         name = key.python_type().__name__
         if type(key) is SliceValue:
             space.raise_error(TypeError, "sequence index must be integer, not 'slice'")
         index = index_of(space, key, f"sequence index must be integer, not {name!r}")
         if not -len(self.items) <= index < len(self.items):
-            space.raise_error(IndexError, complaint)
+            space.raise_error(IndexError, "deque index out of range")
         return index
 
     def iter(self, space: Space) -> Value:
         from framejit.values.iterators import DequeIterator  # room-internal cycle
 
         return DequeIterator(self, space.step)
-
-    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
-        return super().compare_op(space, op, other)
 
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
@@ -139,11 +136,6 @@ class DequeValue(ListValue):
     def do_appendleft(self, space: Space, item: Value) -> None:
         self._items = [item, *self.items][: self.maxlen]
         self.changed(space)
-
-    @method(1)
-    def do_extend(self, space: Space, iterable: Value) -> None:
-        for item in self.added(space, iterable):
-            self.do_append(space, item)
 
     @method(1)
     def do_extendleft(self, space: Space, iterable: Value) -> None:
@@ -193,9 +185,7 @@ class DequeValue(ListValue):
     def do_copy(self, space: Space) -> Value:
         return self._fresh(list(self.items))
 
-    @method()
-    def do___copy__(self, space: Space) -> Value:
-        return self._fresh(list(self.items))
+    do___copy__ = do_copy
 
 
 @wraps(deque)

@@ -55,7 +55,7 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
     if kind is classmethod:
         return MethodValue(
             space.load(source.child("attr", "__func__"), raw.__func__),
-            space.load(space.class_source(cls), cls),
+            space.class_value(cls),
         )
     if kind in _C_METHODS:
         if raw.__name__ != name:  # under another name: `__getattr__ = dict.__getitem__`
@@ -65,7 +65,7 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
 
             return ObjectMethodValue(value, name)
         if kind is types.ClassMethodDescriptorType:
-            return BoundBuiltin(space.load(space.class_source(cls), cls), name)
+            return BoundBuiltin(space.class_value(cls), name)
         return BoundBuiltin(value, name)
     if kind in _C_DATA:
         if name == "__dict__":
@@ -73,7 +73,7 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
 
             return instance_dict(space, value)
         if name == "__class__":
-            return space.load(space.class_source(cls), cls)
+            return space.class_value(cls)
         return _c_data(space, value, name)
     if kind is functools.cached_property:
         return _cached_property(space, found, value, name)
@@ -92,7 +92,7 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
     method = space.special_method(descriptor.realize(), "__get__")
     if method is None:
         raise GraphBreak("FJ0151", f"the descriptor {name!r} of {cls.__qualname__}")
-    return space.call(method, [value, space.load(space.class_source(cls), cls)], {})
+    return space.call(method, [value, space.class_value(cls)], {})
 
 
 def _hashable(obj: Any) -> bool:

@@ -16,10 +16,10 @@ from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.objects import ObjectValue, guard_class
 from framejit.values.space import WRAP_RULES, Result, Space
 
-#: C-level attributes and what they are on a new exception.
 #: Classes that keep more than their arguments.
 STATEFUL = (OSError, SyntaxError, UnicodeError, UnicodeDecodeError, UnicodeEncodeError,
             UnicodeTranslateError, BaseExceptionGroup)  # fmt: skip
+#: C-level attributes that are None on a new exception.
 _STATE = ("__cause__", "__context__", "__traceback__")
 
 
@@ -125,9 +125,6 @@ class TracebackValue(Value):
     def python_type(self) -> type:
         return types.TracebackType
 
-    def truth(self, space: Space) -> bool:
-        return True
-
 
 def new_exception(space: Space, cls: type[BaseException], args: list[Value]) -> ExceptionValue:
     """An instance straight from ``BaseException.__new__``, without ``__init__``."""
@@ -190,10 +187,7 @@ def _stateful(space: Space, cls: type[BaseException], args: list[Value]) -> Valu
             real.append([_sample(space, item) for item in members])
     else:
         real = [arg.realize().as_python() for arg in args]
-    try:
-        model = cls(*real)
-    except (TypeError, ValueError) as error:
-        return space.raise_real(error)
+    model = space.run_real(cls, *real)
     made = new_exception(space, type(model), args[: len(model.args)])
     made.given, made.model = args, model
     if issubclass(cls, BaseExceptionGroup):
@@ -223,10 +217,6 @@ def matches(space: Space, value: Value, classes: Value) -> bool:
 
     classes = classes.realize()
     if isinstance(classes, ClassValue):
-        if type(classes.cls) is not type and space.class_attribute(
-            type(classes.cls), "__subclasscheck__"
-        ):
-            pass  # CPython's except clause never asks it
         if not issubclass(classes.cls, BaseException):
             space.raise_error(
                 TypeError,

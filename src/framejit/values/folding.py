@@ -67,11 +67,7 @@ def fold_if_constant(
         real_kwargs = {name: python_of(value) for name, value in kwargs.items()}
     except NotConstantError:
         return None
-    try:
-        result = function(*real_args, **real_kwargs)
-    except Exception as error:
-        return space.raise_real(error)
-    return from_python(space, result)
+    return from_python(space, space.run_real(function, *real_args, **real_kwargs))
 
 
 def fold(space: Space, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:

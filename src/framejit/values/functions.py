@@ -17,7 +17,7 @@ from framejit import directives
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import inline_policy
-from framejit.values.base import CallRequest, Raised, Value
+from framejit.values.base import CallRequest, Value
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.space import (
     CODE_LOOKASIDES,
@@ -115,9 +115,6 @@ class FunctionValue(Value):
 
     def describe(self) -> str:
         return f"function {self.name}"
-
-    def truth(self, space: Space) -> bool:
-        return True
 
     # -- calling -----------------------------------------------------------------------------------
 
@@ -267,7 +264,7 @@ class FunctionValue(Value):
         if self.defaults is None:
             return []
         value = self.defaults.realize()
-        if value.is_none:
+        if value.is_none():
             return []
         return space.items(value)
 
@@ -282,7 +279,7 @@ class FunctionValue(Value):
             return None
         value = self.kwdefaults.realize()
         key = ConstantValue(name)
-        if value.is_none or not space.contains(value, key):
+        if value.is_none() or not space.contains(value, key):
             return None
         return space.now(space.getitem(value, key))
 
@@ -306,7 +303,7 @@ class FunctionValue(Value):
         if name != "__get__" or kwargs or not 1 <= len(args) <= 2:
             raise GraphBreak("FJ0133", f"calling {name}() of a {self.describe()}")
         receiver = args[0].realize()
-        if receiver.is_none:
+        if receiver.is_none():
             return self
         return MethodValue(self, receiver)
 
@@ -438,9 +435,6 @@ class MethodValue(Value):
     def describe(self) -> str:
         return f"method of {self.receiver.describe()}"
 
-    def truth(self, space: Space) -> bool:
-        return True
-
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         return self.function.realize().call(space, [self.receiver, *args], kwargs)
 
@@ -492,9 +486,6 @@ class BoundBuiltin(Value):
     def describe(self) -> str:
         return f"method {self.receiver.python_type().__name__}.{self.name}"
 
-    def truth(self, space: Space) -> bool:
-        return True
-
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         return call_builtin_method(space, self.receiver, self.name, args, kwargs)
 
@@ -534,19 +525,13 @@ class BuiltinValue(Value):
         name = getattr(self.function, "__qualname__", repr(self.function))
         return f"C function {module + '.' if module not in ('', 'builtins') else ''}{name}"
 
-    def truth(self, space: Space) -> bool:
-        return True
-
     def getattr(self, space: Space, name: str) -> Result:
         if name in ("__name__", "__qualname__", "__module__", "__doc__"):
             return constant_value(space, getattr(self.function, name, None))
         if name == "__call__":
             return self
         if isinstance(self.function, (OpOverload, OpOverloadPacket)):
-            try:
-                return constant_value(space, getattr(self.function, name))
-            except AttributeError as error:
-                return space.raise_real(error)
+            return constant_value(space, space.run_real(getattr, self.function, name))
         return space.generic_getattr(self, name)
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
@@ -598,8 +583,3 @@ def _wrap_builtin(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source, "TYPE_MATCH", type(obj))
     space.guard(source.child("attr", "__name__"), "EQUALS_MATCH", obj.__name__)
     return BoundBuiltin(space.load(source.child("attr", "__self__"), receiver), obj.__name__)
-
-
-def catch(space: Space, error: Raised, *classes: type[BaseException]) -> bool:
-    """Did the program raise one of these?"""
-    return issubclass(error.value.python_type(), classes)

@@ -36,9 +36,6 @@ class GeneratorValue(Value):
     def python_type(self) -> type:
         return types.GeneratorType
 
-    def truth(self, space: Space) -> bool:
-        return True
-
     def iter(self, space: Space) -> Value:
         return self
 
@@ -62,7 +59,7 @@ class GeneratorValue(Value):
             value = space.resume_generator(self, sent, thrown)
         except Raised as error:
             self.finished = True
-            if issubclass(error.value.python_type(), StopIteration):
+            if error.is_a(StopIteration):
                 self._stopped(space, error.value)
             raise
         if value is None:
@@ -95,8 +92,7 @@ class GeneratorValue(Value):
             raise GraphBreak("FJ0158", f"generator.{name}()")
         sent = args[0] if name == "send" else ConstantValue(None)
         if not self.started and not self.finished and thrown is None:
-            plain = sent.realize()
-            if not plain.is_constant or plain.as_python() is not None:
+            if not sent.is_none():
                 space.raise_error(
                     TypeError, "can't send non-None value to a just-started generator"
                 )
@@ -104,12 +100,8 @@ class GeneratorValue(Value):
         if value is None:
             returned = self.returned
             self.returned = None
-            is_none = returned is None or returned.realize().is_none
-            from framejit.values.exceptions import new_exception
-
-            raise Raised(
-                new_exception(space, StopIteration, [] if is_none else [returned])  # type: ignore[list-item]
-            )
+            is_none = returned is None or returned.is_none()
+            return space.raise_error(StopIteration, *([] if is_none else [returned]))
         return value
 
     def _close(self, space: Space) -> Value:
@@ -123,7 +115,7 @@ class GeneratorValue(Value):
                 space, ConstantValue(None), new_exception(space, GeneratorExit, [])
             )
         except Raised as error:
-            if issubclass(error.value.python_type(), (GeneratorExit, StopIteration)):
+            if error.is_a(GeneratorExit, StopIteration):
                 return ConstantValue(None)
             raise
         if value is not None:
@@ -147,8 +139,7 @@ def _exception(space: Space, args: list[Value]) -> Value:
         given = args[1].realize() if len(args) > 1 else ConstantValue(None)
         if issubclass(given.python_type(), BaseException):
             return given
-        none = given.is_none
-        return space.call_now(value, [] if none else [given])
+        return space.call_now(value, [] if given.is_none() else [given])
     if not issubclass(value.python_type(), BaseException):
         raise GraphBreak("FJ0158", "generator.throw() of something that is not an exception")
     return value

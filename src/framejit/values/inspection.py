@@ -50,10 +50,7 @@ def _signature(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Res
         if not isinstance(method, MethodValue):
             raise GraphBreak("FJ0162", f"the signature of a {value.describe()}")
         value, skip_first = method.function.realize(), True
-    try:
-        signature = inspect.signature(_described(space, value))
-    except (TypeError, ValueError) as error:
-        return space.raise_real(error)
+    signature = space.run_real(inspect.signature, _described(space, value))
     if skip_first:
         signature = signature.replace(parameters=list(signature.parameters.values())[1:])
     return space.constant(signature)

@@ -39,9 +39,6 @@ class IteratorValue(Value):
     def iter(self, space: Space) -> Value:
         return self
 
-    def truth(self, space: Space) -> bool:
-        return True
-
     def call_method(
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Result:
@@ -574,17 +571,8 @@ class TeeIterator(IteratorValue):
 
 def make_slice(space: Space, iterator: Value, bounds: list[Value]) -> IsliceIterator:
     """``itertools.islice(iterator, *bounds)``."""
-    numbers: list[int | None] = []
-    for bound in bounds:
-        bound = bound.realize()
-        if bound.is_none:
-            numbers.append(None)
-        else:
-            numbers.append(index_of(space, bound))
-    try:  # its checks and messages are CPython's own
-        itertools.islice((), *numbers)
-    except ValueError as error:
-        space.raise_real(error)
+    numbers = [None if bound.is_none() else index_of(space, bound) for bound in bounds]
+    space.run_real(itertools.islice, (), *numbers)  # the checks and messages are CPython's own
     if len(numbers) == 1:
         return IsliceIterator(iterator, 0, numbers[0], 1)
     start, stop, step = (*numbers, None)[:3]

@@ -54,9 +54,8 @@ def _repeat(space: Space, object: Value, times: Value | None = None) -> Value:
 
 @builtin(itertools.filterfalse, 2)
 def _filterfalse(space: Space, function: Value, iterable: Value) -> Value:
-    known = function.realize()
-    nothing = known.is_none
-    return FilterIterator(None if nothing else function, space.iter(iterable), keep=False)
+    verdict = None if function.is_none() else function
+    return FilterIterator(verdict, space.iter(iterable), keep=False)
 
 
 @builtin(itertools.tee, 1, 2)
@@ -83,13 +82,10 @@ def _combinatoric(function: Any, low: int) -> None:
         pool = space.items(iterable)
         arguments: list[Value] = [TupleValue(pool)]
         bounds = []
-        if r is not None and not r.realize().is_none:
+        if r is not None and not r.is_none():
             bounds.append(index_of(space, r))
             arguments.append(space.constant(bounds[0]))
-        try:
-            native = function(pool, *bounds)
-        except ValueError as error:
-            return space.raise_real(error)
+        native = space.run_real(function, pool, *bounds)
         return CombinationIterator(function, arguments, {}, native)
 
 
@@ -100,7 +96,7 @@ _combinatoric(itertools.combinations_with_replacement, 1)
 
 def _polyfilled(function: Any, replacement: type) -> None:
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        cls = space.load(space.class_source(replacement), replacement)
+        cls = space.class_value(replacement)
         return space.call(cls, args, kwargs)
 
     LOOKASIDES[function] = handler

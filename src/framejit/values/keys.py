@@ -84,14 +84,10 @@ class UserKey:
         return f"<key of {self.target.describe()}>"
 
 
-class IdentityKey:
+class IdentityKey(ObjectKey):
     """The key of ``id(target)``: equal to other identities, never to a number (`separate`)."""
 
-    __slots__ = ("target", "value")
-
-    def __init__(self, target: Any, value: Value | None = None) -> None:
-        self.target = target
-        self.value = value
+    __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
         return type(other) is IdentityKey and other.target is self.target
@@ -203,10 +199,7 @@ def key_of(space: Space, value: Value) -> Any:
     value = value.realize()
     if value.is_constant or value.is_symbolic:
         key = value.as_python()
-        try:
-            hash(key)
-        except TypeError as error:
-            space.raise_real(error)
+        space.run_real(hash, key)
         return key
     hash_key = getattr(value, "hash_key", None)  # tuples, frozensets: made of keys
     if hash_key is not None:

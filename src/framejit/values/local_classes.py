@@ -65,9 +65,6 @@ class DescriptorValue(Value):
         """The parameters of its class."""
         return _FIELDS[self.kind]
 
-    def truth(self, space: Space) -> bool:
-        return True
-
     def getattr(self, space: Space, name: str) -> Result:
         if name in self.parts:
             return self.parts[name]
@@ -191,7 +188,7 @@ def _build_class(space: Space, args: list[Value], kwargs: dict[str, Value]) -> R
     if any(getattr(base, "obj", None) is typing.NamedTuple for base in bases):
         if kwargs or len(bases) > 1:
             raise GraphBreak("FJ0154", "a named tuple with other bases")
-        bases = [space.load(space.class_source(_NAMED_TUPLE), _NAMED_TUPLE).realize()]
+        bases = [space.class_value(_NAMED_TUPLE).realize()]
         real_bases: tuple[type, ...] = (_NAMED_TUPLE,)
         meta: Any = typing.NamedTupleMeta  # type: ignore[attr-defined]
     else:
@@ -316,21 +313,15 @@ def _namedtuple(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
     real = [arg.realize().as_python() for arg in args]
     named = {name: arg.realize().as_python() for name, arg in kwargs.items()}
     make: Any = collections.namedtuple
-    try:
-        template = make(*real, **named)
-    except (TypeError, ValueError) as error:
-        return space.raise_real(error)
+    template = space.run_real(make, *real, **named)
     return _new_class(space, template, Making(make, args, kwargs))
 
 
 @lookaside(dataclasses.field)
 def _field(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """A real field: only the class that it is for looks into it."""
-    try:
-        made = dataclasses.field(**{name: _real(value) for name, value in kwargs.items()})
-    except (TypeError, ValueError) as error:
-        return space.raise_real(error)
-    return space.constant(made)
+    real = {name: _real(value) for name, value in kwargs.items()}
+    return space.constant(space.run_real(dataclasses.field, **real))
 
 
 def _real(value: Value) -> Any:
@@ -360,10 +351,7 @@ def _process_class(space: Space, args: list[Value], kwargs: dict[str, Value]) ->
         default = written.get(name)
         if default is not None and before.get(name) is not _real(default):
             raise GraphBreak("FJ0154", f"the default of the field {name!r} is not a constant")
-    try:
-        dataclasses._process_class(template, **options)  # type: ignore[attr-defined]
-    except (TypeError, ValueError) as error:
-        return space.raise_real(error)
+    space.run_real(dataclasses._process_class, template, **options)  # type: ignore[attr-defined]
     for name in [n for n in written if vars(template).get(n, cls) is not before.get(n, cls)]:
         del written[name]
     space.forget_class(template)

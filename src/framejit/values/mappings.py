@@ -276,10 +276,7 @@ class DictValue(ContainerValue):
         self.remove(space, made)
 
     def _missing(self, space: Space, key: Value) -> Value:
-        from framejit.values.base import Raised
-        from framejit.values.exceptions import new_exception  # room-internal cycle
-
-        raise Raised(new_exception(space, KeyError, [key]))
+        return space.raise_error(KeyError, key)
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "default_factory" and self.cls is defaultdict:
@@ -390,16 +387,13 @@ class DictValue(ContainerValue):
     def do_popitem(self, space: Space, last: Value | None = None) -> Value:
         keys = self.keys_in_order(space)
         if not keys:
-            message = "popitem(): dictionary is empty"
-            space.raise_error(KeyError, "dictionary is empty" if self._ordered() else message)
+            prefix = "" if self.cls is OrderedDict else "popitem(): "
+            space.raise_error(KeyError, f"{prefix}dictionary is empty")
         key = keys[-1 if last is None or space.truth(last) else 0]
         pair = self.lookup(space, key)
         assert pair is not None
         self.remove(space, key)
         return TupleValue(list(pair))
-
-    def _ordered(self) -> bool:
-        return self.cls is OrderedDict
 
     @method(1, 2, "last")
     def do_move_to_end(self, space: Space, key: Value, last: Value | None = None) -> None:
@@ -482,9 +476,7 @@ class DictValue(ContainerValue):
     def do_copy(self, space: Space) -> Value:
         return self.fresh_copy(space)
 
-    @method()
-    def do___copy__(self, space: Space) -> Value:
-        return self.fresh_copy(space)
+    do___copy__ = do_copy
 
     @method()
     def do_keys(self, space: Space) -> Value:
@@ -505,7 +497,7 @@ class DictValue(ContainerValue):
     @method(1)
     def do___missing__(self, space: Space, key: Value) -> Value:
         factory = self.factory(space).realize()
-        if self.cls is not defaultdict or factory.is_none:
+        if self.cls is not defaultdict or factory.is_none():
             return self._missing(space, key)
         value = space.call_now(factory, [])
         self.store(space, key_of(space, key), key, value)

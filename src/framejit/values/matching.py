@@ -67,7 +67,7 @@ def match_class(
         try:
             found.append(space.getattr_now(subject, name))
         except Raised as error:
-            if issubclass(error.value.python_type(), AttributeError):
+            if error.is_a(AttributeError):
                 return None
             raise
     return found

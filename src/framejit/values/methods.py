@@ -10,29 +10,23 @@ Next: sequences, mappings, sets.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 
 from framejit.exc import GraphBreak
-from framejit.values.base import CallRequest, Raised, Value
+from framejit.values.base import Value
+from framejit.values.space import BINARY_METHODS, COMPARE_METHODS, Result, Space
 
-if TYPE_CHECKING:
-    from framejit.values.space import Space
-
-Result = Value | CallRequest
 Container = TypeVar("Container", bound=Value)
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 #: special method -> (operator, reflected, in place)
-_BINARY_METHODS: dict[str, tuple[str, bool, bool]] = {}
-for _op, _name in {"+": "add", "*": "mul", "|": "or", "&": "and", "^": "xor", "-": "sub"}.items():
-    _BINARY_METHODS[f"__{_name}__"] = (_op, False, False)
-    _BINARY_METHODS[f"__r{_name}__"] = (_op, True, False)
-    _BINARY_METHODS[f"__i{_name}__"] = (_op, False, True)
-_COMPARE_METHODS = {
-    "__eq__": "==", "__ne__": "!=", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">=",
+_BINARY = {
+    name: (op, position == 1, position == 2)
+    for op, names in BINARY_METHODS.items() for position, name in enumerate(names)
 }  # fmt: skip
+_COMPARE = {names[0]: op for op, names in COMPARE_METHODS.items()}
 
 
 class Method(NamedTuple):
@@ -106,12 +100,12 @@ class ContainerValue(Value):
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Result:
         """``x.__add__(y)`` and the like, written out or reached through ``super()``."""
-        if name in _BINARY_METHODS and len(args) == 1:
-            op, reflected, inplace = _BINARY_METHODS[name]
+        if name in _BINARY and len(args) == 1:
+            op, reflected, inplace = _BINARY[name]
             result = self.binary_op(space, op, args[0].realize(), reflected, inplace)
             return space.constant(NotImplemented) if result is None else result
-        if name in _COMPARE_METHODS and len(args) == 1:
-            answer = self.compare_op(space, _COMPARE_METHODS[name], args[0].realize())
+        if name in _COMPARE and len(args) == 1:
+            answer = self.compare_op(space, _COMPARE[name], args[0].realize())
             return space.constant(NotImplemented) if answer is None else answer
         if name == "__len__" and not args:
             return self.len(space)
@@ -168,11 +162,6 @@ def container_of(value: Value, kind: type[Container]) -> Container | None:
 def is_tensor(value: Value) -> bool:
     """Whether ``value`` stands for a tensor."""
     return issubclass(value.python_type(), torch.Tensor)
-
-
-def raised_is(signal: Raised, *classes: type[BaseException]) -> bool:
-    """Whether the program raised an exception of one of these classes."""
-    return issubclass(signal.value.python_type(), classes)
 
 
 def index_of(space: Space, value: Value, complaint: str = "") -> int:

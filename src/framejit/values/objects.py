@@ -25,14 +25,27 @@ from framejit.values.constants import ConstantValue
 from framejit.values.descriptors import is_data_descriptor, property_lacks
 from framejit.values.functions import MethodValue
 from framejit.values.keys import key_of_object
-from framejit.values.methods import raised_is
-from framejit.values.space import LOOKASIDES, WRAP_RULES, Result, Space
+from framejit.values.space import (
+    BINARY_METHODS,
+    COMPARE_METHODS,
+    LOOKASIDES,
+    WRAP_RULES,
+    Result,
+    Space,
+)
 
 _MISSING = object()
-_OPERATOR_METHODS = frozenset(
-    f"__{prefix}{name}__" for prefix in ("", "r")
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor",
-                 "lshift", "rshift", "matmul", "divmod", "eq", "ne", "lt", "le", "gt", "ge")
+_COMPARE_METHODS = frozenset(names[0] for names in COMPARE_METHODS.values())
+#: What answers NotImplemented for an operand of another kind.
+_OPERATOR_METHODS = _COMPARE_METHODS.union(
+    ("__divmod__", "__rdivmod__"), *[names[:2] for names in BINARY_METHODS.values()]
+)
+
+
+#: Methods of containers that take the content of an operand that is one, too.
+_TAKE_CONTENT = _COMPARE_METHODS.union(
+    ("__add__", "__or__", "__ior__", "__and__", "__sub__", "extend", "update", "union",
+     "intersection", "difference")
 )  # fmt: skip
 
 
@@ -74,7 +87,7 @@ class ObjectValue(Value):
                 result = self.find_attribute(space, name)
         except Raised as signal:
             instead = None
-            if raised_is(signal, AttributeError):
+            if signal.is_a(AttributeError):
                 instead = self.missing_attribute(space, name)
             if instead is None:
                 raise
@@ -170,7 +183,7 @@ class ObjectValue(Value):
                     return
             if name in ("__class__", "__dict__"):
                 raise GraphBreak("FJ0152", f"assigning {name} of a {self.describe()}")
-        elif not _has_dict(cls):
+        elif cls.__dictoffset__ == 0:
             about = "has no attribute" if found is None else "attribute"
             end = "" if found is None else " is read-only"
             space.raise_error(
@@ -245,11 +258,8 @@ class ObjectValue(Value):
 
     # -- operations through special methods --------------------------------------------------------
 
-    def _special(self, space: Space, name: str) -> Value | None:
-        return space.special_method(self, name)
-
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        method = self._special(space, "__call__")
+        method = space.special_method(self, "__call__")
         if method is None:
             return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not callable")
         return space.call(method, args, kwargs)
@@ -264,23 +274,18 @@ class ObjectValue(Value):
             return self._scalar_method(space, name, args, kwargs)
         if name == "__init__":
             return self._container_init(space, args, kwargs)
-        before = self.container.mutated if hasattr(self.container, "mutated") else False
         changes = space.changes
         if name == "__getitem__" and space.class_attribute(self.cls, "__missing__"):
             key = args[0]
             if not space.truth(self.container.contains(space, key)):
-                missing = self._special(space, "__missing__")
+                missing = space.special_method(self, "__missing__")
                 if missing is not None:
                     return space.call(missing, [key], {})
-        args = [getattr(a.realize(), "container", None) or a for a in args] if name in (
-            "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__add__", "extend",
-            "update",
-            "__or__", "__ior__", "__and__", "__sub__", "union", "intersection", "difference",
-        ) else args  # fmt: skip
+        if name in _TAKE_CONTENT:
+            args = [getattr(arg.realize(), "container", None) or arg for arg in args]
         result = self.container.call_method(space, name, args, kwargs)
         if space.changes != changes and getattr(self.container, "mutated", False):
             self.note(space)
-        del before
         if result is self.container:
             return self
         return result
@@ -335,21 +340,18 @@ class ObjectValue(Value):
         return super().getitem(space, key)
 
     def contains(self, space: Space, item: Value) -> Value:
-        method = self._special(space, "__contains__")
+        method = space.special_method(self, "__contains__")
         if method is not None:
             return ConstantValue(space.truth(space.call_now(method, [item])))
-        if self._special(space, "__iter__") is None and self._special(space, "__getitem__") is None:
+        if all(space.special_method(self, m) is None for m in ("__iter__", "__getitem__")):
             space.raise_error(TypeError, f"argument of type {self.cls.__name__!r} is not iterable")
-        for element in space.items(self):
-            if space.equal(element, item):
-                return ConstantValue(True)
-        return ConstantValue(False)
+        return ConstantValue(any(space.equal(element, item) for element in space.items(self)))
 
     def iter(self, space: Space) -> Value:
-        method = self._special(space, "__iter__")
+        method = space.special_method(self, "__iter__")
         if method is not None:
             return space.call_now(method, [])
-        if self._special(space, "__getitem__") is None:
+        if space.special_method(self, "__getitem__") is None:
             return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not iterable")
         from framejit.values.functions import function_value
         from framejit.values.polyfills import iter_by_index
@@ -365,20 +367,18 @@ class ObjectValue(Value):
         return None
 
     def next(self, space: Space) -> Value | None:
-        from framejit.values.base import Raised
-
-        method = self._special(space, "__next__")
+        method = space.special_method(self, "__next__")
         if method is None:
             return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not an iterator")
         try:
             return space.call_now(method, [])
         except Raised as error:
-            if issubclass(error.value.python_type(), StopIteration):
+            if error.is_a(StopIteration):
                 return None
             raise
 
     def len(self, space: Space) -> Value:
-        method = self._special(space, "__len__")
+        method = space.special_method(self, "__len__")
         if method is None:
             return space.raise_error(
                 TypeError, f"object of type {self.cls.__name__!r} has no len()"
@@ -394,7 +394,7 @@ class ObjectValue(Value):
         return ConstantValue(length)
 
     def truth(self, space: Space) -> bool:
-        method = self._special(space, "__bool__")
+        method = space.special_method(self, "__bool__")
         if method is not None:
             answer = space.call_now(method, [])
             if answer.python_type() is not bool:
@@ -439,10 +439,6 @@ def instance_namespace(obj: Any) -> dict[str, Any] | None:
     return namespace if type(namespace) is dict else None
 
 
-def _has_dict(cls: type) -> bool:
-    return cls.__dictoffset__ != 0
-
-
 def instance_dict(space: Space, value: Value) -> Value:
     """``obj.__dict__`` as a mapping value."""
     if isinstance(value, ObjectValue):
@@ -471,9 +467,6 @@ class ObjectMethodValue(Value):
 
     def python_type(self) -> type:
         return types.MethodWrapperType
-
-    def truth(self, space: Space) -> bool:
-        return True
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         return object_method(space, self.name, [self.receiver, *args], kwargs)

@@ -15,24 +15,9 @@ from framejit.values import polyfills
 from framejit.values.base import Value
 from framejit.values.builtin_functions import builtin, call_polyfill
 from framejit.values.methods import Result, index_of
-from framejit.values.operators import is_user_class
+from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY, is_user_class
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Space, lookaside, wraps
-
-_BINARY = {
-    "+": (operator.add, operator.iadd), "-": (operator.sub, operator.isub),
-    "*": (operator.mul, operator.imul), "/": (operator.truediv, operator.itruediv),
-    "//": (operator.floordiv, operator.ifloordiv), "%": (operator.mod, operator.imod),
-    "**": (operator.pow, operator.ipow), "@": (operator.matmul, operator.imatmul),
-    "&": (operator.and_, operator.iand), "|": (operator.or_, operator.ior),
-    "^": (operator.xor, operator.ixor), "<<": (operator.lshift, operator.ilshift),
-    ">>": (operator.rshift, operator.irshift),
-}  # fmt: skip
-_COMPARE = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-    "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
-_UNARY = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
 
 
 def _register_binary(op: str, function: Any, inplace: bool) -> None:
@@ -53,13 +38,13 @@ def _register_unary(op: str, function: Any) -> None:
         return space.unary(op, value)
 
 
-for _op, (_plain, _inplace) in _BINARY.items():
-    _register_binary(_op, _plain, False)
-    _register_binary(_op, _inplace, True)
-for _op, _compare in _COMPARE.items():
-    _register_compare(_op, _compare)
-for _op, _unary in _UNARY.items():
-    _register_unary(_op, _unary)
+for _op in BINARY:
+    _register_binary(_op, BINARY[_op], False)
+    _register_binary(_op, INPLACE[_op], True)
+for _op in COMPARE:
+    _register_compare(_op, COMPARE[_op])
+for _op in UNARY:
+    _register_unary(_op, UNARY[_op])
 _register_unary("~", operator.inv)
 _register_binary("+", operator.concat, False)
 _register_binary("+", operator.iconcat, True)
@@ -161,9 +146,6 @@ class GetterValue(Value):
 
     def python_type(self) -> type:
         return self.kind
-
-    def truth(self, space: Space) -> bool:
-        return True
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         if len(args) != 1 or kwargs:

@@ -18,45 +18,39 @@ import torch
 
 from framejit.values.base import NULL, CallRequest, Value
 from framejit.values.constants import ConstantValue, constant_value
-from framejit.values.space import LazyValue, Result, Space
+from framejit.values.space import (
+    BINARY_METHODS,
+    COMPARE_METHODS,
+    UNARY_METHODS,
+    LazyValue,
+    Result,
+    Space,
+)
 from framejit.values.symbolic import compute, plain
 from framejit.values.tensors import TensorValue, tensor_operator
 
+#: The functions of `operator` by the text of the operator.
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "@": operator.matmul,
-    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
-    ">>": operator.rshift,
-}  # fmt: skip
+    op: getattr(operator, names[0]) for op, names in BINARY_METHODS.items()
+}
 INPLACE: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.iadd, "-": operator.isub, "*": operator.imul, "/": operator.itruediv,
-    "//": operator.ifloordiv, "%": operator.imod, "**": operator.ipow, "@": operator.imatmul,
-    "&": operator.iand, "|": operator.ior, "^": operator.ixor, "<<": operator.ilshift,
-    ">>": operator.irshift,
-}  # fmt: skip
+    op: getattr(operator, names[2]) for op, names in BINARY_METHODS.items()
+}
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
-    ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+    op: getattr(operator, names[0]) for op, names in COMPARE_METHODS.items()
+}
 UNARY: dict[str, Callable[[Any], Any]] = {
-    "-": operator.neg, "+": operator.pos, "~": operator.invert,
-}  # fmt: skip
+    op: getattr(operator, name) for op, name in UNARY_METHODS.items()
+}
 
 
 def binary(
     space: Space, op: str, left: Value, right: Value, inplace: bool, names: tuple[str, str, str]
 ) -> Result:
     """``left op right``; ``names`` are the plain, reflected and in-place special methods."""
-    if type(left) is ConstantValue and type(right) is ConstantValue:
-        try:
-            return constant_value(space, BINARY[op](left.value, right.value))
-        except Exception as error:
-            return space.raise_real(error)
     if left.is_constant and right.is_constant:
-        try:
-            return constant_value(space, BINARY[op](left.as_python(), right.as_python()))
-        except Exception as error:
-            return space.raise_real(error)
+        answer = space.run_real(BINARY[op], left.as_python(), right.as_python())
+        return constant_value(space, answer)
     if left.is_symbolic or right.is_symbolic:
         known = compute(space, BINARY[op], [left, right])
         if known is not None:
@@ -131,10 +125,7 @@ def _attempt(
         function = getattr(value.as_python(), name, None)
         if function is None:
             return None
-        try:
-            result = function(other.as_python())
-        except Exception as error:
-            return space.raise_real(error)
+        result = space.run_real(function, other.as_python())
         return None if result is NotImplemented else constant_value(space, result)
     if not is_user_class(value.python_type()) or type(value) is TensorValue:
         method = getattr(value, "binary_op", None)
@@ -187,10 +178,7 @@ _user_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary
 def unary(space: Space, op: str, value: Value, name: str) -> Result:
     """``-x``, ``+x``, ``~x``."""
     if value.is_constant:
-        try:
-            return constant_value(space, UNARY[op](value.as_python()))
-        except Exception as error:
-            return space.raise_real(error)
+        return constant_value(space, space.run_real(UNARY[op], value.as_python()))
     if type(value) is TensorValue:
         return tensor_operator(space, UNARY[op], value)
     if value.is_symbolic:
@@ -210,12 +198,10 @@ def unary(space: Space, op: str, value: Value, name: str) -> Result:
 def compare(space: Space, op: str, left: Value, right: Value, names: tuple[str, str]) -> Result:
     """Rich comparison; ``names`` are the method and its mirror image."""
     if left.is_constant and right.is_constant:
-        try:
-            return constant_value(space, COMPARE[op](left.as_python(), right.as_python()))
-        except Exception as error:
-            return space.raise_real(error)
+        answer = space.run_real(COMPARE[op], left.as_python(), right.as_python())
+        return constant_value(space, answer)
     if left.is_symbolic or right.is_symbolic:
-        if op in ("==", "!=") and (_is_none(left) or _is_none(right)):
+        if op in ("==", "!=") and (left.is_none() or right.is_none()):
             return ConstantValue(op == "!=")
         known = compute(space, COMPARE[op], [left, right])
         if known is not None:
@@ -225,11 +211,11 @@ def compare(space: Space, op: str, left: Value, right: Value, names: tuple[str, 
     if type(left) is TensorValue or type(right) is TensorValue:
         left, right = _beside_tensor(space, left, names[0]), _beside_tensor(space, right, "")
         if _plain_operand(left) and _plain_operand(right):
-            if op in ("==", "!=") and (_is_none(left) or _is_none(right)):
+            if op in ("==", "!=") and (left.is_none() or right.is_none()):
                 return ConstantValue(op == "!=")
             return tensor_operator(space, COMPARE[op], left, right)
     left_type, right_type = left.python_type(), right.python_type()
-    order = [(left, names[0], right, op), (right, names[1], left, _MIRROR[op])]
+    order = [(left, names[0], right, op), (right, names[1], left, MIRROR[op])]
     if right_type is not left_type and issubclass(right_type, left_type):
         order.reverse()
     for value, name, other, direction in order:
@@ -245,11 +231,8 @@ def compare(space: Space, op: str, left: Value, right: Value, names: tuple[str, 
     )
 
 
-_MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
-
-
-def _is_none(value: Value) -> bool:
-    return type(value) is ConstantValue and value.value is None
+#: The operator that means the same with the operands exchanged.
+MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 
 
 def _attempt_compare(
@@ -336,6 +319,4 @@ def identical(space: Space, left: Value, right: Value) -> bool:
 
 def _real(value: Value) -> Any:
     return getattr(value, "obj", None)
-
-
 

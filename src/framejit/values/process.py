@@ -17,7 +17,6 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
 from framejit.values.builtin_functions import builtin
-from framejit.values.classes import class_value
 from framejit.values.constants import ConstantValue
 from framejit.values.keys import IdentityKey, hash_known_here, tell_apart
 from framejit.values.operators import identical
@@ -97,10 +96,7 @@ def _hash(space: Space, value: Value) -> Result:
     if value.is_constant:
         obj = value.as_python()
         hash_known_here(space, obj)
-        try:
-            return space.constant(hash(obj))
-        except TypeError as error:
-            return space.raise_real(error)
+        return space.constant(space.run_real(hash, obj))
     found = space.class_attribute(cls, "__hash__")
     if found is not None and found.owner is not object:
         return space.call_special(value, "__hash__", [], "is not hashable")
@@ -127,7 +123,7 @@ def _exc_info(space: Space) -> Value:
         return TupleValue([ConstantValue(None)] * 3)
     error = error.realize()
     trace = space.getattr_now(error, "__traceback__")
-    return TupleValue([class_value(space, error.python_type()), error, trace])
+    return TupleValue([space.class_value(error.python_type()), error, trace])
 
 
 @builtin(sys.exception, 0)
@@ -175,9 +171,6 @@ class ContextVarValue(Value):
 
     def python_type(self) -> type:
         return contextvars.ContextVar
-
-    def truth(self, space: Space) -> bool:
-        return True
 
     def current(self, space: Space, read: Callable[[Any], Any]) -> Value | None:
         """The value now; None when there is none."""
@@ -231,9 +224,6 @@ class ContextTokenValue(Value):
 
     def python_type(self) -> type:
         return contextvars.Token
-
-    def truth(self, space: Space) -> bool:
-        return True
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "var":

@@ -25,7 +25,6 @@ from framejit.values.methods import (
     container_of,
     index_of,
     method,
-    raised_is,
 )
 from framejit.values.space import WRAP_RULES, LazyValue, Space, wraps
 from framejit.values.symbolic import fix_length, wrap_length
@@ -59,9 +58,6 @@ class SliceValue(ContainerValue):
     def as_python(self) -> slice:
         return slice(*[part.realize().as_python() for part in self.parts()])
 
-    def truth(self, space: Space) -> bool:
-        return True
-
     def getattr(self, space: Space, name: str) -> Result:
         if name in ("start", "stop", "step"):
             part = getattr(self, name)
@@ -77,27 +73,15 @@ class SliceValue(ContainerValue):
     @method(1)
     def do_indices(self, space: Space, length: Value) -> Value:
         bounds = to_slice(space, self)
-        try:
-            return space.constant(bounds.indices(index_of(space, length)))
-        except ValueError as error:
-            return space.raise_real(error)
+        return space.constant(space.run_real(bounds.indices, index_of(space, length)))
 
 
 def to_slice(space: Space, value: SliceValue) -> slice:
     """A real slice whose bounds are ints or None."""
-    bounds: list[int | None] = []
-    for part in value.parts():
-        part = part.realize()
-        if part.is_none:
-            bounds.append(None)
-        else:
-            bounds.append(
-                index_of(
-                    space,
-                    part,
-                    "slice indices must be integers or None or have an __index__ method",
-                )
-            )
+    complaint = "slice indices must be integers or None or have an __index__ method"
+    bounds = [
+        None if part.is_none() else index_of(space, part, complaint) for part in value.parts()
+    ]
     return slice(*bounds)
 
 
@@ -139,13 +123,19 @@ class SequenceValue(ContainerValue):
             )
 
     def _index(self, space: Space, key: Value) -> int:
-        name = "tuple" if isinstance(self, TupleValue) else "list"
         if key.is_constant:
             index = key.as_python()
             if type(index) is int:
                 return index
-        complaint = f"{name} indices must be integers or slices, not {key.python_type().__name__}"
-        return index_of(space, key, complaint)
+        kind = key.python_type().__name__
+        return index_of(
+            space, key, f"{self._name} indices must be integers or slices, not {kind}"
+        )
+
+    @property
+    def _name(self) -> str:
+        """What CPython's messages call it."""
+        return "tuple" if isinstance(self, TupleValue) else "list"
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         plain = container_of(other, type(self))
@@ -155,6 +145,18 @@ class SequenceValue(ContainerValue):
         if isinstance(self, ListValue) and op in ("==", "!=") and lengths[0] != lengths[1]:
             return space.constant(op == "!=")  # tuples look at their elements first
         return compare_items(space, op, self.items, plain.items)
+
+    def concatenated(
+        self, space: Space, other: Value, kind: type[SequenceValue]
+    ) -> list[Value] | None:
+        """The elements of ``self + other``; None when ``other`` may answer itself."""
+        plain = container_of(other, kind)
+        if plain is None:
+            if other.is_constant or isinstance(other, ContainerValue):
+                name, own = other.python_type().__name__, self._name
+                space.raise_error(TypeError, f'can only concatenate {own} (not "{name}") to {own}')
+            return None
+        return self.items + plain.items
 
     def repeat(self, space: Space, other: Value) -> list[Value] | None:
         """The elements of ``self * other``; None when ``other`` is not a number of times."""
@@ -279,20 +281,14 @@ class ListValue(SequenceValue):
         return super().getitem(space, key)
 
     def pick(self, space: Space, index: slice) -> Value:
-        try:
-            return ListValue(self.items[index])
-        except ValueError as error:
-            return space.raise_real(error)
+        return ListValue(space.run_real(operator.getitem, self.items, index))
 
     def setitem(self, space: Space, key: Value, value: Value) -> None:
         key = key.realize()
         if type(key) is SliceValue:
             bounds = to_slice(space, key)
             new = self._iterable(space, value, bounds)
-            try:
-                self.items[bounds] = new
-            except ValueError as error:
-                space.raise_real(error)
+            space.run_real(operator.setitem, self.items, bounds, new)
         else:
             index = self._index(space, key)
             try:
@@ -305,7 +301,7 @@ class ListValue(SequenceValue):
         try:
             return space.items(value)
         except Raised as signal:
-            if raised_is(signal, TypeError) and not hasattr(value.python_type(), "__iter__"):
+            if signal.is_a(TypeError) and not hasattr(value.python_type(), "__iter__"):
                 message = "can only assign an iterable"
                 if bounds.step not in (None, 1):
                     message = "must assign iterable to extended slice"
@@ -315,11 +311,7 @@ class ListValue(SequenceValue):
     def delitem(self, space: Space, key: Value) -> None:
         key = key.realize()
         if type(key) is SliceValue:
-            bounds = to_slice(space, key)
-            try:
-                del self.items[bounds]
-            except ValueError as error:
-                space.raise_real(error)
+            space.run_real(operator.delitem, self.items, to_slice(space, key))
         else:
             index = self._index(space, key)
             try:
@@ -335,17 +327,8 @@ class ListValue(SequenceValue):
             if inplace:
                 self.do_extend(space, other)
                 return self
-            plain = container_of(other, ListValue)
-            if reflected:
-                return None
-            if plain is None:
-                if other.is_constant or isinstance(other, ContainerValue):
-                    name = other.python_type().__name__
-                    space.raise_error(
-                        TypeError, f'can only concatenate list (not "{name}") to list'
-                    )
-                return None
-            return ListValue(self.items + plain.items)
+            joined = None if reflected else self.concatenated(space, other, ListValue)
+            return None if joined is None else ListValue(joined)
         if op == "*":
             repeated = self.repeat(space, other)
             if repeated is None:
@@ -494,10 +477,7 @@ class TupleValue(SequenceValue):
         return super().getattr(space, name)
 
     def pick(self, space: Space, index: slice) -> Value:
-        try:
-            picked = self.items[index]
-        except ValueError as error:
-            return space.raise_real(error)
+        picked = space.run_real(operator.getitem, self.items, index)
         if self.cls is tuple and len(picked) == len(self.items) and index.step in (None, 1):
             return self
         return TupleValue(picked, None, torch.Size if self.cls is torch.Size else tuple)
@@ -506,20 +486,12 @@ class TupleValue(SequenceValue):
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
     ) -> Result | None:
         kind = torch.Size if self.cls is torch.Size else tuple
-        if op == "+":
+        if op == "+" and reflected:  # only torch.Size has __radd__
             plain = container_of(other, TupleValue)
-            if plain is None:
-                if reflected:
-                    return None
-                if other.is_constant or isinstance(other, ContainerValue):
-                    name = other.python_type().__name__
-                    space.raise_error(
-                        TypeError, f'can only concatenate tuple (not "{name}") to tuple'
-                    )
-                return None
-            if reflected:  # only torch.Size has __radd__
-                return TupleValue(plain.items + self.items, None, kind)
-            return TupleValue(self.items + plain.items, None, kind)
+            return None if plain is None else TupleValue(plain.items + self.items, None, kind)
+        if op == "+":
+            joined = self.concatenated(space, other, TupleValue)
+            return None if joined is None else TupleValue(joined, None, kind)
         if op == "*":
             repeated = self.repeat(space, other)
             return None if repeated is None else TupleValue(repeated, None, kind)
@@ -581,7 +553,7 @@ def existing_list(space: Space, source: Source, obj: list[Any]) -> ListValue:
     return value
 
 
-@wraps(tuple)
+@wraps(tuple, torch.Size)
 def wrap_tuple(space: Space, source: Source, obj: tuple[Any, ...]) -> Value:
     """An existing tuple: class and length are guarded."""
     space.guard(source, "TYPE_MATCH", type(obj))
@@ -597,13 +569,6 @@ def existing_tuple(
         space.load(source.child("index", i), item) for i, item in enumerate(tuple.__iter__(obj))
     ]
     return TupleValue(values, source, cls, obj)
-
-
-@wraps(torch.Size)
-def wrap_size(space: Space, source: Source, obj: torch.Size) -> Value:
-    """An existing torch.Size: its numbers may vary one by one."""
-    space.guard(source, "TYPE_MATCH", torch.Size)
-    return existing_tuple(space, source, obj, torch.Size)
 
 
 WRAP_RULES.insert(0, (is_struct_sequence, wrap_tuple))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.base import Raised, Value
+from framejit.values.base import Value
 from framejit.values.iterators import SetIterator
 from framejit.values.keys import (
     ObjectKey,
@@ -281,9 +281,7 @@ class SetValue(ContainerValue):
     def do_remove(self, space: Space, item: Value) -> None:
         key = self.key(space, item)
         if key not in self.keys(space):
-            from framejit.values.exceptions import new_exception  # room-internal cycle
-
-            raise Raised(new_exception(space, KeyError, [item]))
+            space.raise_error(KeyError, item)
         self.do_discard(space, item)
 
     @method()

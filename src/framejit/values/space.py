@@ -48,7 +48,8 @@ OPERATIONS: dict[str, tuple[int, str]] = {
     "call": (3, "Result; raises what the callee raises"),
 }
 
-_REFLECTED = {
+#: The special methods of each operator: plain, reflected, in place.
+BINARY_METHODS = {
     "+": ("__add__", "__radd__", "__iadd__"),
     "-": ("__sub__", "__rsub__", "__isub__"),
     "*": ("__mul__", "__rmul__", "__imul__"),
@@ -63,7 +64,8 @@ _REFLECTED = {
     "<<": ("__lshift__", "__rlshift__", "__ilshift__"),
     ">>": ("__rshift__", "__rrshift__", "__irshift__"),
 }
-_COMPARISONS = {
+#: The method of each comparison, and the one of its mirror image.
+COMPARE_METHODS = {
     "<": ("__lt__", "__gt__"),
     ">": ("__gt__", "__lt__"),
     "<=": ("__le__", "__ge__"),
@@ -71,7 +73,7 @@ _COMPARISONS = {
     "==": ("__eq__", "__eq__"),
     "!=": ("__ne__", "__ne__"),
 }
-_UNARY = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}
+UNARY_METHODS = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}
 
 #: exact type -> maker(space, source, obj); filled by the modules of this room (`wraps`).
 WRAPPERS: dict[type, Callable[[Space, Source, Any], Value]] = {}
@@ -234,6 +236,10 @@ class Space:
             return local
         return self.const_source(cls, f"class {cls.__module__}.{cls.__qualname__}")
 
+    def class_value(self, cls: type) -> Value:
+        """The value of such a class."""
+        return self.load(self.class_source(cls), cls)
+
     def guard(self, source: Source | None, kind: str, payload: Any = None) -> None:
         """Note an assumption about ``source`` together with the user's line."""
         if source is not None:
@@ -268,6 +274,7 @@ class Space:
         while step is not None and step not in roots:
             step = step.base
         return step is not None
+
     def wrap(self, source: Source, obj: Any) -> Value:
         """The value that stands for ``obj``; its kind is guarded. One object, one value."""
         known = self._known.get(id(obj))
@@ -346,10 +353,12 @@ class Space:
     # -- raising into the program ------------------------------------------------------------------
 
     def raise_error(self, cls: type[BaseException], *args: Any, name: str | None = None) -> Any:
-        """Raise an exception in the captured program; ``name`` is what a NameError is about."""
+        """Raise an exception in the captured program, made of values or of constants; ``name`` is
+        what a NameError is about."""
         from framejit.values.exceptions import new_exception  # room-internal cycle
 
-        error = new_exception(self, cls, [self.constant(a) for a in args])
+        given = [arg if isinstance(arg, Value) else self.constant(arg) for arg in args]
+        error = new_exception(self, cls, given)
         if name is not None:
             error.attributes["name"] = self.constant(name)
         raise Raised(error)
@@ -366,6 +375,14 @@ class Space:
         if isinstance(error, (NameError, ImportError)):
             made.attributes["name"] = self.constant(error.name)
         raise Raised(made)
+
+    def run_real(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What a function without effects answers for real objects, run now; an exception of its is
+        raised in the captured program."""
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            return self.raise_real(error)
 
     def now(self, result: Result) -> Value:
         """Run a pending frame at once (its value is needed in the middle of an operation)."""
@@ -471,7 +488,7 @@ class Space:
         if found is not None:
             return self.bind_class_attribute(found, value, cls, name)
         if name == "__class__":
-            return self.load(self.class_source(cls), cls)
+            return self.class_value(cls)
         return self.raise_error(
             AttributeError, f"{cls.__name__!r} object has no attribute {name!r}"
         )
@@ -562,17 +579,17 @@ class Space:
             text = text_operator(self, op, left, right)
             if text is not None:
                 return text
-        return binary(self, op, left.realize(), right.realize(), inplace, _REFLECTED[op])
+        return binary(self, op, left.realize(), right.realize(), inplace, BINARY_METHODS[op])
 
     def unary(self, op: str, value: Value) -> Result:
         from framejit.values.operators import unary  # room-internal cycle
 
-        return unary(self, op, value.realize(), _UNARY[op])
+        return unary(self, op, value.realize(), UNARY_METHODS[op])
 
     def compare(self, op: str, left: Value, right: Value) -> Result:
         from framejit.values.operators import compare  # room-internal cycle
 
-        return compare(self, op, left.realize(), right.realize(), _COMPARISONS[op])
+        return compare(self, op, left.realize(), right.realize(), COMPARE_METHODS[op])
 
     def is_(self, left: Value, right: Value) -> bool:
         from framejit.values.operators import identical  # room-internal cycle

@@ -22,7 +22,6 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import polyfills
 from framejit.values.base import Value
-from framejit.values.builtin_classes import unpack_keywords
 from framejit.values.builtin_functions import builtin, call_polyfill
 from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue
@@ -65,9 +64,6 @@ class PartialValue(Value):
 
     def python_type(self) -> type:
         return functools.partial
-
-    def truth(self, space: Space) -> bool:
-        return True
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         return space.call(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
@@ -213,9 +209,6 @@ class CachedFunctionValue(Value):
 
     def python_type(self) -> type:
         return functools._lru_cache_wrapper
-
-    def truth(self, space: Space) -> bool:
-        return True
 
     def wrapped(self, space: Space) -> Value:
         """The function below the cache."""
@@ -593,9 +586,3 @@ def _deep_dict(space: Space, value: DictValue, memo: dict[Value, Value]) -> Valu
         copied = _deep(space, pair[0].realize(), memo)
         made.store(space, key, copied, _deep(space, pair[1].realize(), memo))
     return made
-
-
-def spread(space: Space, positional: Value, keywords: Value | None) -> Any:
-    """The arguments of ``f(*positional, **keywords)``: a list and a dict."""
-    named = {} if keywords is None else unpack_keywords(space, keywords)
-    return space.items(positional), named

@@ -26,7 +26,7 @@ from framejit.values.base import Raised, Value
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import BoundBuiltin
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
-from framejit.values.space import Result, Space, wraps
+from framejit.values.space import BINARY_METHODS, Result, Space, wraps
 from framejit.values.symbolic import wrap_sizes
 
 #: Methods and attributes whose answer follows from the metadata alone.
@@ -165,7 +165,7 @@ class TensorValue(Value):
         if name in ("grad_fn", "_version", "_base", "output_nr", "_backward_hooks", "retains_grad"):
             raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
         if name == "__class__":
-            return space.load(space.class_source(self.cls), self.cls)
+            return space.class_value(self.cls)
         if self.obj is not None and self.source is not None and name in self.obj.__dict__:
             source = self.source.child("dict").child("item", name)
             return space.load(source, self.obj.__dict__[name])
@@ -197,7 +197,7 @@ class TensorValue(Value):
         value = value.realize()
         if name != "grad" or self.source is None or self.cls is not type(self.obj):
             raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a tensor")
-        if not value.is_none:
+        if not value.is_none():
             # Autograd adds to a gradient in place: only what is checked again may be assigned.
             raise GraphBreak("FJ0112", "assigning a tensor to the gradient of another")
         self.assigned_grad = value
@@ -362,10 +362,6 @@ def _type_name(space: Space, value: TensorValue) -> Value:
 
 
 @wraps(torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
-def _wrap_tensor(space: Space, source: Source, obj: torch.Tensor) -> Value:
-    return wrap_tensor(space, source, obj)
-
-
 def wrap_tensor(space: Space, source: Source, obj: torch.Tensor) -> Value:
     """An existing tensor; everything the graph may depend on is guarded."""
     if obj.layout is not torch.strided or obj.is_quantized or obj.is_nested:
@@ -483,11 +479,7 @@ def graph_call_method(
     return from_fx(space, node, example)
 
 
-_INPLACE_OPERATORS = frozenset(
-    [operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv,
-     operator.imod, operator.ipow, operator.iand, operator.ior, operator.ixor, operator.ilshift,
-     operator.irshift]
-)  # fmt: skip
+_INPLACE_OPERATORS = frozenset(getattr(operator, names[2]) for names in BINARY_METHODS.values())
 
 
 def tensor_operator(space: Space, function: Any, *operands: Value) -> Value:

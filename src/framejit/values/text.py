@@ -48,7 +48,6 @@ class TextValue(ConstantValue):
     (``now``), with all that means for guards: then it is a constant like any other."""
 
     __slots__ = ("is_open", "now", "parts")
-    is_none = False
 
     def __init__(self, parts: list[str | Field], now: str) -> None:
         self.parts = parts
@@ -184,10 +183,7 @@ def format_value(space: Space, value: Value, conversion: str | None, spec: str) 
         obj = value.as_python()
         if type(obj) is decimal.Decimal:
             guard_decimal_context(space)
-        try:
-            return ConstantValue(Field(value, conversion, spec).text(obj))
-        except Exception as error:
-            return space.raise_real(error)
+        return ConstantValue(space.run_real(Field(value, conversion, spec).text, obj))
     if conversion is None:
         cls = value.python_type()
         found = space.class_attribute(cls, "__format__")
@@ -344,10 +340,7 @@ def _percent_field(space: Space, value: Value, directive: re.Match[str]) -> Valu
         return made
     value = value.realize()
     if _is_known(value):
-        try:
-            return ConstantValue(Field(value, "%", text).text(value.as_python()))
-        except Exception as error:
-            return space.raise_real(error)
+        return ConstantValue(space.run_real(Field(value, "%", text).text, value.as_python()))
     if kind not in "sra":
         raise GraphBreak("FJ0160", f"a {value.describe()} is formatted as a number")
     content = format_value(space, value, kind, "")

@@ -21,7 +21,6 @@ from framejit import directives
 from framejit.exc import GraphBreak
 from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.values.base import Value
-from framejit.values.classes import class_value
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import BuiltinValue
 from framejit.values.space import LOOKASIDES, NAMED_LOOKASIDES, WRAPPERS, Result, Space, lookaside
@@ -65,11 +64,6 @@ def _is_graph_function(function: Any) -> bool:
         if function.__module__ == _TENSOR_METHODS_MODULE:
             return getattr(torch.Tensor, function.__name__, None) is function
         return function.__module__ in _GRAPH_MODULES and not function.__name__.startswith("_verify")
-    return False
-
-
-def is_graph_class(cls: type) -> bool:
-    """Classes whose construction is a graph operation."""
     return False
 
 
@@ -131,10 +125,7 @@ def _current(function: Any) -> None:
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
         real = [a.realize().as_python() for a in args]
         named = {k: v.realize().as_python() for k, v in kwargs.items()}
-        try:
-            answer = function(*real, **named)
-        except Exception as error:
-            return space.raise_real(error)  # type: ignore[no-any-return]
+        answer = space.run_real(function, *real, **named)
         changed = any(STATE[setter][0] is function for setter, _ in space.effects.state)
         if function in _NOT_IN_STATE and not changed:
             asked = space.const_source(function, function.__name__).child("call", operator.call)
@@ -259,7 +250,7 @@ NAMED_LOOKASIDES["torch._library.custom_ops", "CustomOpDef.__call__"] = _custom_
 @lookaside(torch.autograd.profiler.record_function)
 def _record_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     # What is recorded is no part of the program's results; the compiled graph records itself.
-    return space.call(class_value(space, contextlib.nullcontext), [], {})
+    return space.call(space.class_value(contextlib.nullcontext), [], {})
 
 
 # -- changes of global state -----------------------------------------------------------------------

@@ -49,7 +49,7 @@ def _check_with(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Va
     if condition.as_python():
         return ConstantValue(None)
     message = named["message"].realize()
-    if message.is_none:
+    if message.is_none():
         text: Value = ConstantValue(
             "Expected cond to be True, but got False. (Could this error "
             "message be improved? If so, please report an enhancement request "
@@ -117,9 +117,6 @@ class WeakReferenceValue(Value):
 
     def python_type(self) -> type:
         return weakref.ReferenceType
-
-    def truth(self, space: Space) -> bool:
-        return True
 
     def hash_key(self, space: Space) -> Any:
         """Its key in dicts and sets."""

@@ -404,9 +404,6 @@ class PullBackValue(Value):
     def describe(self) -> str:
         return "function that torch.func.vjp() answers"
 
-    def truth(self, space: Space) -> bool:
-        return True
-
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         if len(args) != 1 or kwargs:
             raise GraphBreak("FJ0123", "what torch.func.vjp() answers, called with options")
