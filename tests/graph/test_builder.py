@@ -214,11 +214,11 @@ def test_an_unused_item_of_a_tuple():
     assert torch.equal(gm(*inputs)[0], inputs[0].max(0).values)
 
 
-def test_constants_and_nested_arguments():
+def test_nested_arguments():
     builder = GraphBuilder()
-    constant, _ = builder.add_constant("table", torch.arange(4.0))
-    other, _ = builder.add_constant("table", torch.arange(3))
     x, _ = builder.add_input("x", torch.randn(4))
+    constant, _ = builder.add_input("constant", torch.arange(4.0))
+    other, _ = builder.add_input("other", torch.arange(3))
     stacked, _ = builder.call_function(torch.stack, ([x, constant],), {"dim": 0})
     i, _ = builder.call_function(operator.getitem, (stacked, (slice(None), other)), {})
     y, example = builder.call_method(
@@ -226,52 +226,9 @@ def test_constants_and_nested_arguments():
     )
     builder.outputs([y])
     gm, inputs = builder.finish()
-    assert builder.op_count == 3 and example.dtype is torch.float64
-    x = inputs[0]
-    assert torch.equal(gm(x)[0], torch.stack([x, torch.arange(4.0)])[:, torch.arange(3)].double())
-    assert len(dict(gm.named_buffers())) == 2
-    assert gm.graph.find_nodes(op="get_attr")[0].meta["example_value"].shape == (4,)
-
-
-# -- rollback
-
-
-def test_truncate_forgets_what_came_after_the_mark():
-    builder = readme_graph()
-    mark = builder.mark()
-    c, _ = builder.add_input("c", torch.ones(1))
-    d, _ = builder.add_constant("d", torch.ones(1))
-    builder.call_function(operator.add, (c, d), {})
-    assert builder.op_count == 6
-    builder.truncate(mark)
-    assert builder.op_count == 5 and len(builder.inputs) == 2
-    gm, inputs = builder.finish()
-    assert names(gm) == ["a", "b", "abs_1", "add", "truediv", "sum_1", "lt", "output"]
-    gm(*inputs)
-
-
-def test_truncate_undoes_mutations_of_what_is_known():
-    builder = GraphBuilder()
-    w, _ = builder.add_input("w", torch.ones(6, requires_grad=True))
-    x, x_example = builder.add_input("x", torch.ones(4, 6))
-    y, y_example = builder.call_method("clone", (x,), {})
-    row, row_example = builder.call_function(operator.getitem, (y, 0), {})
-    builder.call_method("t_", (y,), {})
-    with torch.no_grad():
-        z, z_example = builder.call_method("clone", (w,), {})
-    mark = builder.mark()
-    builder.call_method("mul_", (row, w), {})
-    builder.call_method("t_", (y,), {})
-    builder.call_method("unsqueeze_", (x, 0), {})
-    assert row_example.requires_grad and y_example.requires_grad
-    assert y_example.shape == (4, 6) and x_example.ndim == 3
-    builder.truncate(mark)
-    assert not row_example.requires_grad and not y_example.requires_grad
-    assert y_example.shape == (6, 4) and x_example.shape == (4, 6)
-    assert not z_example.requires_grad
-    # What is related stays related.
-    builder.call_method("mul_", (row, w), {})
-    assert y_example.requires_grad and not x_example.requires_grad
+    assert builder.op_count == 3 and example.meta.dtype is torch.float64
+    x, constant, other = inputs
+    assert torch.equal(gm(*inputs)[0], torch.stack([x, constant])[:, other].double())
 
 
 # -- the lazy module

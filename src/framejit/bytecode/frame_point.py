@@ -71,10 +71,6 @@ class FramePoint:
         """The number of parameters of a resume function: every slot, then the stack values."""
         return len(self.info.slot_names) + len(self.stack_positions)
 
-    def is_bound(self, slot: int) -> bool:
-        """Whether ``slot`` holds something: a value, or a (maybe empty) cell."""
-        return slot in self.bound or slot in self.info.cell_slots
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FramePoint):
             return NotImplemented

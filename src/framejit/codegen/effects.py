@@ -15,6 +15,7 @@ import torch
 from framejit.codegen.emit import (
     Emitter,
     call,
+    set_attributes,
     write_attributes,
     write_class,
     write_container,
@@ -110,9 +111,7 @@ def _write_cell(out: Emitter, value: CellValue) -> None:
 
 
 def _write_function(out: Emitter, value: FunctionValue) -> None:
-    setter, target = out.constant(setattr), out.value(value)
-    for key, v in value.attributes.items():
-        out.statement(call(setter, target, ast.Constant(key), out.value(v)))
+    set_attributes(out, out.value(value), value.attributes)
 
 
 def _write_context(out: Emitter, value: ContextVarValue) -> None:
@@ -134,13 +133,12 @@ def _write_iterator(out: Emitter, value: StartedIterator) -> None:
 
 def _write_gradient(out: Emitter, value: TensorValue) -> None:
     assert value.assigned_grad is not None
-    content = out.value(value.assigned_grad)
-    out.statement(call(out.constant(setattr), out.value(value), ast.Constant("grad"), content))
+    set_attributes(out, out.value(value), {"grad": value.assigned_grad})
 
 
 def _write_cache_hit(out: Emitter, value: CacheHit) -> None:
-    keywords = [ast.keyword(key, out.value(v)) for key, v in value.kwargs.items()]
-    out.statement(ast.Call(out.value(value.function), out.values(value.args), keywords))
+    arguments, keywords = out.values(value.args), out.keywords(value.kwargs)
+    out.statement(ast.Call(out.value(value.function), arguments, keywords))
 
 
 _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {

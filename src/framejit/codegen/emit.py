@@ -45,9 +45,11 @@ from framejit.values.objects import (
     PropertyValue,
     solid_base,
 )
+from framejit.values.process import ContextVarValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import LazyValue, Space
+from framejit.values.started_iterators import StartedIterator
 from framejit.values.stdlib_functions import CachedFunctionValue, PartialValue
 from framejit.values.symbolic import SymbolicValue
 from framejit.values.tensors import TensorValue
@@ -205,6 +207,10 @@ class Emitter:
         """The expressions for several values."""
         return [self.value(v) for v in values]
 
+    def keywords(self, values: dict[str, Value]) -> list[ast.keyword]:
+        """The keyword arguments of a call."""
+        return [ast.keyword(key, self.value(value)) for key, value in values.items()]
+
     def keep(self, value: Value, label: str, expression: ast.expr) -> ast.expr:
         """Make the object of ``value`` once; the answer is its name."""
         made = self.made[value] = self.assign(label, expression)
@@ -243,6 +249,19 @@ def emits(*kinds: type) -> Callable[[Any], Any]:
     def register(function: Any) -> Any:
         for kind in kinds:
             EMITTERS[kind] = function
+        return function
+
+    return register
+
+
+def builds(*kinds: type) -> Callable[[Any], Any]:
+    """The same for values that are built only when they are new: existing ones are loaded."""
+
+    def register(function: Any) -> Any:
+        def emitter(out: Emitter, value: Any) -> ast.expr:
+            return function(out, value) if value.source is None else out.load(value.source)
+
+        emits(*kinds)(emitter)
         return function
 
     return register
@@ -302,15 +321,13 @@ def _text(out: Emitter, value: TextValue) -> ast.expr:
         return out.keep(value, "text", call(form_text, *arguments))
 
 
-@emits(OpaqueValue, CompiledFunctionValue)
+@emits(OpaqueValue, CompiledFunctionValue, StartedIterator, ContextVarValue)
 def _sourced(out: Emitter, value: Any) -> ast.expr:
     return out.load(value.source)
 
 
-@emits(WeakReferenceValue)
+@builds(WeakReferenceValue)
 def _weak_reference(out: Emitter, value: WeakReferenceValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     assert value.target is not None
     reference = call(out.constant(weakref.ref), out.value(value.target))
     return out.keep(value, "weak reference", reference)
@@ -325,7 +342,7 @@ def _class(out: Emitter, value: ClassValue) -> ast.expr:
     if making.names is not None:
         cell = {} if making.cell is None else {"__classcell__": making.cell}
         arguments.append(attribute_display(out, {**making.names, **cell}))
-    keywords = [ast.keyword(key, out.value(v)) for key, v in making.kwargs.items()]
+    keywords = out.keywords(making.kwargs)
     made = out.keep(
         value, "class", ast.Call(out.constant(making.function), arguments, keywords)
     )
@@ -371,26 +388,19 @@ def _null(out: Emitter, value: Value) -> ast.expr:
     raise Unmaterialisable(-1, "NULL is not a value")
 
 
-@emits(TensorValue)
+@builds(TensorValue)
 def _tensor(out: Emitter, value: TensorValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     known = out.outputs.get(value)
     if known is None:
-        for other, label in out.outputs.items():
-            if other.node is value.node:
-                known = label
-                break
-        else:
-            known = f"{value.node.name}"
-            out.outputs[value] = known
+        same = (label for other, label in out.outputs.items() if other.node is value.node)
+        known = next(same, None)
+    if known is None:
+        known = out.outputs[value] = value.node.name
     return name(known)
 
 
-@emits(TupleValue)
+@builds(TupleValue)
 def _tuple(out: Emitter, value: TupleValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     display = ast.Tuple(out.values(value.items), ast.Load())
     if value.cls is not tuple:
         return out.keep(value, "tuple", call(out.cls(value.cls), display))
@@ -399,20 +409,16 @@ def _tuple(out: Emitter, value: TupleValue) -> ast.expr:
     return out.keep(value, "tuple", display)
 
 
-@emits(ListValue)
+@builds(ListValue)
 def _list(out: Emitter, value: ListValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     return out.build(
         value, "list", ast.List([], ast.Load()),
         lambda: ast.List(out.values(value.items), ast.Load()), "assign_list",
     )  # fmt: skip
 
 
-@emits(DequeValue)
+@builds(DequeValue)
 def _deque(out: Emitter, value: DequeValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     maxlen = out.constant(value.maxlen)
     factory = out.constant(value.python_type())
     return out.build(
@@ -464,10 +470,8 @@ def _dict_view(out: Emitter, value: DictViewValue) -> ast.expr:
     return out.keep(value, "view", call_of_base(out, value.mapping, value.what))
 
 
-@emits(SetValue)
+@builds(SetValue)
 def _set(out: Emitter, value: SetValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     items = ast.List(out.values(value.items), ast.Load())
     return out.keep(value, "set", call(out.constant(value.cls), items))
 
@@ -477,10 +481,8 @@ def _slice(out: Emitter, value: SliceValue) -> ast.expr:
     return call(out.constant(slice), *out.values([value.start, value.stop, value.step]))
 
 
-@emits(ObjectValue)
+@builds(ObjectValue)
 def _object(out: Emitter, value: ObjectValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     base: type = object
     content: list[ast.expr] = []
     if value.container is not None:
@@ -589,15 +591,11 @@ def written_display(out: Emitter, container: DictValue) -> ast.expr:
 
 def _key(out: Emitter, key: Any) -> ast.expr:
     target = getattr(key, "target", key)
-    if isinstance(target, Value):
-        return out.value(target)
-    return out.constant(target)
+    return out.value(target) if isinstance(target, Value) else out.constant(target)
 
 
-@emits(ExceptionValue)
+@builds(ExceptionValue)
 def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     given = value.args(out.space) if value.given is None else value.given
     args = ast.Tuple(out.values(given), ast.Load())
     made = out.keep(
@@ -614,13 +612,8 @@ def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
         and not (type(v) is ConstantValue and (v.value is None or v.value is False))
     }  # fmt: skip
 
-    def fill() -> None:
-        setter = out.constant(setattr)
-        for key, v in attributes.items():
-            out.statement(call(setter, made, ast.Constant(key), out.value(v)))
-
     if attributes:
-        out.later(fill)
+        out.later(lambda: set_attributes(out, made, attributes))
     return made
 
 
@@ -629,10 +622,8 @@ def _traceback(out: Emitter, value: TracebackValue) -> ast.expr:
     return ast.Attribute(out.value(value.exception), "__traceback__", ast.Load())
 
 
-@emits(CellValue)
+@builds(CellValue)
 def _cell(out: Emitter, value: CellValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     made = out.keep(value, "cell", call(out.helper("new_cell")))
     contents = value.contents
     if contents is not None:
@@ -640,10 +631,8 @@ def _cell(out: Emitter, value: CellValue) -> ast.expr:
     return made
 
 
-@emits(FunctionValue)
+@builds(FunctionValue)
 def _function(out: Emitter, value: FunctionValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     none = ast.Constant(None)
     closure: ast.expr = none
     if value.closure:
@@ -658,19 +647,18 @@ def _function(out: Emitter, value: FunctionValue) -> ast.expr:
         ),
     )  # fmt: skip
     if value.attributes:
-        def fill() -> None:
-            setter = out.constant(setattr)
-            for key, v in value.attributes.items():
-                out.statement(call(setter, made, ast.Constant(key), out.value(v)))
-
-        out.later(fill)
+        out.later(lambda: set_attributes(out, made, value.attributes))
     return made
 
 
-@emits(MethodValue)
+def set_attributes(out: Emitter, target: ast.expr, attributes: dict[str, Value]) -> None:
+    """Assign attributes as the program would."""
+    for key, v in attributes.items():
+        out.statement(call(out.constant(setattr), target, ast.Constant(key), out.value(v)))
+
+
+@builds(MethodValue)
 def _method(out: Emitter, value: MethodValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     return out.keep(
         value, "method",
         call(out.helper("method"), out.value(value.function), out.value(value.receiver)),
@@ -711,30 +699,19 @@ def _cached_function(out: Emitter, value: CachedFunctionValue) -> ast.expr:
         return out.load(value.source)
     if value.known:
         raise Unmaterialisable(value.step, "a functools.lru_cache that holds something")
-    keywords = [ast.keyword(key, out.value(v)) for key, v in value.options.items()]
-    decorate = ast.Call(out.constant(functools.lru_cache), [], keywords)
+    decorate = ast.Call(out.constant(functools.lru_cache), [], out.keywords(value.options))
     made = out.keep(value, "cached", call(decorate, out.value(value.function)))
-    for key, v in value.attributes.items():
-        out.statement(call(out.constant(setattr), made, ast.Constant(key), out.value(v)))
+    set_attributes(out, made, value.attributes)
     return made
 
 
-@emits(PartialValue)
+@builds(PartialValue)
 def _partial(out: Emitter, value: PartialValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
-    keywords = [ast.keyword(key, out.value(v)) for key, v in value.kwargs.items()]
+    keywords = out.keywords(value.kwargs)
     arguments = [out.value(value.function), *out.values(value.args)]
     made = out.keep(
         value, "partial", ast.Call(out.constant(functools.partial), arguments, keywords)
     )
-    attributes = {k: v for k, v in value.attributes.items() if v is not None}
-
-    def fill() -> None:
-        setter = out.constant(setattr)
-        for key, v in attributes.items():
-            out.statement(call(setter, made, ast.Constant(key), out.value(v)))
-
-    if attributes:
-        out.later(fill)
+    if value.attributes:
+        out.later(lambda: set_attributes(out, made, value.attributes))
     return made

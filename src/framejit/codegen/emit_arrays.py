@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from framejit.codegen.emit import EMITTERS, Emitter, call, emits
+from framejit.codegen.emit import EMITTERS, Emitter, builds, call
 from framejit.values.array_calls import ArrayValue
 from framejit.values.arrays import DTypeValue, NumpyFunctionValue
 from framejit.values.constants import ConstantValue
@@ -18,9 +18,7 @@ EMITTERS[DTypeValue] = EMITTERS[ConstantValue]
 EMITTERS[NumpyFunctionValue] = EMITTERS[BuiltinValue]
 
 
-@emits(ArrayValue)
+@builds(ArrayValue)
 def _array(out: Emitter, value: ArrayValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     helper = out.helper("scalar" if value.is_scalar else "array")
     return out.keep(value, "array", call(helper, out.value(value.tensor)))

@@ -1,8 +1,8 @@
 """Iterators and small callables to expressions: how each one is built at the point it has reached.
 
 In: iterator values. Out: AST expressions, registered with `codegen.emit`. Iterators that share
-state
-(`itertools.tee`, a sub-iterator of two others) are built once and shared. Next: codegen.function.
+state (`itertools.tee`, a sub-iterator of two others) are built once and shared.
+Next: codegen.function.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ import ast
 import itertools
 from typing import Any
 
-from framejit.codegen.emit import Emitter, call, call_of_base, emits
+from framejit.codegen.emit import Emitter, builds, call, call_of_base, emits
 from framejit.values import iterators
 from framejit.values.base import Unmaterialisable, Value
 from framejit.values.mappings import InstanceDictValue
 from framejit.values.operator_functions import GetterValue
-from framejit.values.started_iterators import StartedIterator
-
-
-def _number(value: int) -> ast.expr:
-    return ast.Constant(value)
 
 
 def _iter(out: Emitter, iterable: ast.expr) -> ast.expr:
     return call(out.constant(iter), iterable)
 
 
-@emits(StartedIterator)
-def _started(out: Emitter, value: StartedIterator) -> ast.expr:
-    return out.load(value.source)
+def _ended(out: Emitter) -> ast.expr:
+    """An iterator without elements."""
+    return _iter(out, ast.List([], ast.Load()))
+
+
+def _advanced(out: Emitter, iterator: ast.expr, count: int) -> ast.expr:
+    """An iterator of which so many elements were taken."""
+    return call(out.helper("advance"), iterator, ast.Constant(count)) if count else iterator
 
 
 @emits(iterators.SequenceIterator)
@@ -38,7 +38,7 @@ def _sequence_iterator(out: Emitter, value: iterators.SequenceIterator) -> ast.e
         return out.keep(value, "iterator", _iter(out, call(out.constant(value.kind))))
     made = call_of_base(out, value.sequence, "__iter__")
     if value.index:
-        made = call(out.helper("iterator_at"), made, _number(value.index))
+        made = call(out.helper("iterator_at"), made, ast.Constant(value.index))
     return out.keep(value, "iterator", made)
 
 
@@ -48,14 +48,13 @@ def _reversed_iterator(out: Emitter, value: iterators.ReversedIterator) -> ast.e
         empty = call(out.constant(reversed), ast.List([], ast.Load()))
         return out.keep(value, "iterator", empty)
     made = call_of_base(out, value.sequence, "__reversed__")
-    return out.keep(value, "iterator", call(out.helper("iterator_at"), made, _number(value.index)))
+    made = call(out.helper("iterator_at"), made, ast.Constant(value.index))
+    return out.keep(value, "iterator", made)
 
 
 @emits(iterators.ConstantIterator, iterators.RangeIterator)
 def _constant_iterator(out: Emitter, value: iterators.ConstantIterator) -> ast.expr:
-    made = _iter(out, out.value(value.value))
-    if value.index:
-        made = call(out.helper("advance"), made, _number(value.index))
+    made = _advanced(out, _iter(out, out.value(value.value)), value.index)
     return out.keep(value, "iterator", made)
 
 
@@ -80,32 +79,27 @@ def _dict_iterator(out: Emitter, value: iterators.DictIterator) -> ast.expr:
             out.flush()  # the object must have its attributes before they are iterated over
             if value in out.made:
                 return out.made[value]
-    made = call(out.constant(reversed if value.reverse else iter), view)
-    if value.index and value.dict is not None:
-        made = call(out.helper("advance"), made, _number(value.index))
+    made: ast.expr = call(out.constant(reversed if value.reverse else iter), view)
+    if value.dict is not None:
+        made = _advanced(out, made, value.index)
     return out.keep(value, "iterator", made)
 
 
 @emits(iterators.SetIterator)
 def _set_iterator(out: Emitter, value: iterators.SetIterator) -> ast.expr:
-    if value.set is not None:
-        _prepare(out, value, value.set, len(value.set.keys(out.space)) == value.size)
-        made = call_of_base(out, value.set, "__iter__")
-    else:
-        made = _iter(out, ast.List([], ast.Load()))
-    if value.index and value.set is not None:
-        made = call(out.helper("advance"), made, _number(value.index))
+    if value.set is None:
+        return out.keep(value, "iterator", _ended(out))
+    _prepare(out, value, value.set, len(value.set.keys(out.space)) == value.size)
+    made = _advanced(out, call_of_base(out, value.set, "__iter__"), value.index)
     return out.keep(value, "iterator", made)
 
 
 @emits(iterators.DequeIterator)
 def _deque_iterator(out: Emitter, value: iterators.DequeIterator) -> ast.expr:
     if value.sequence is None:
-        return out.keep(value, "iterator", _iter(out, ast.List([], ast.Load())))
+        return out.keep(value, "iterator", _ended(out))
     _prepare(out, value, value.sequence, value.sequence.version == value.version)
-    made = call_of_base(out, value.sequence, "__iter__")
-    if value.index:
-        made = call(out.helper("advance"), made, _number(value.index))
+    made = _advanced(out, call_of_base(out, value.sequence, "__iter__"), value.index)
     return out.keep(value, "iterator", made)
 
 
@@ -119,7 +113,7 @@ def _zip(out: Emitter, value: iterators.ZipIterator) -> ast.expr:
 
 @emits(iterators.EnumerateIterator)
 def _enumerate(out: Emitter, value: iterators.EnumerateIterator) -> ast.expr:
-    made = call(out.constant(enumerate), out.value(value.iterator), _number(value.count))
+    made = call(out.constant(enumerate), out.value(value.iterator), ast.Constant(value.count))
     return out.keep(value, "enumerate", made)
 
 
@@ -139,7 +133,7 @@ def _filter(out: Emitter, value: iterators.FilterIterator) -> ast.expr:
 @emits(iterators.CallableIterator)
 def _callable_iterator(out: Emitter, value: iterators.CallableIterator) -> ast.expr:
     if value.function is None:
-        return out.keep(value, "iterator", _iter(out, ast.List([], ast.Load())))
+        return out.keep(value, "iterator", _ended(out))
     made = call(out.constant(iter), out.value(value.function), out.value(value.sentinel))
     return out.keep(value, "iterator", made)
 
@@ -159,14 +153,13 @@ def _chain(out: Emitter, value: iterators.ChainIterator) -> ast.expr:
 def _islice(out: Emitter, value: iterators.IsliceIterator) -> ast.expr:
     islice = out.constant(itertools.islice)
     if value.iterator is None:
-        return out.keep(value, "islice", call(islice, ast.Tuple([], ast.Load()), _number(0)))
+        return out.keep(value, "islice", call(islice, ast.Tuple([], ast.Load()), ast.Constant(0)))
     stop = None if value.stop is None else max(value.stop - value.position, 0)
     start = value.following - value.position
     if stop is not None:
         start = min(start, stop)
-    made = call(
-        islice, out.value(value.iterator), _number(start), ast.Constant(stop), _number(value.step)
-    )
+    bounds = [ast.Constant(bound) for bound in (start, stop, value.step)]
+    made = call(islice, out.value(value.iterator), *bounds)
     return out.keep(value, "islice", made)
 
 
@@ -178,18 +171,16 @@ def _count(out: Emitter, value: iterators.CountIterator) -> ast.expr:
 
 @emits(iterators.RepeatIterator)
 def _repeat(out: Emitter, value: iterators.RepeatIterator) -> ast.expr:
-    times = [] if value.times is None else [_number(value.times)]
+    times = [] if value.times is None else [ast.Constant(value.times)]
     made = call(out.constant(itertools.repeat), out.value(value.value), *times)
     return out.keep(value, "repeat", made)
 
 
 @emits(iterators.CombinationIterator)
 def _combination(out: Emitter, value: iterators.CombinationIterator) -> ast.expr:
-    keywords = [ast.keyword(key, out.value(v)) for key, v in value.keywords.items()]
-    made: ast.expr = ast.Call(out.constant(value.function), out.values(value.arguments), keywords)
-    if value.index:
-        made = call(out.helper("advance"), made, _number(value.index))
-    return out.keep(value, "combination", made)
+    arguments, keywords = out.values(value.arguments), out.keywords(value.keywords)
+    made = ast.Call(out.constant(value.function), arguments, keywords)
+    return out.keep(value, "combination", _advanced(out, made, value.index))
 
 
 @emits(iterators.TeeIterator)
@@ -200,19 +191,14 @@ def _tee(out: Emitter, value: iterators.TeeIterator) -> ast.expr:
             out.constant(itertools.chain),
             ast.Tuple(out.values(value.buffer), ast.Load()), out.value(value.iterator),
         )  # fmt: skip
-        pair = call(out.constant(itertools.tee), buffered, _number(1))
-        shared = out.assign("tee", ast.Subscript(pair, _number(0), ast.Load()))
+        pair = call(out.constant(itertools.tee), buffered, ast.Constant(1))
+        shared = out.assign("tee", ast.Subscript(pair, ast.Constant(0), ast.Load()))
         out.shared[id(value.buffer)] = shared
     copy = call(ast.Attribute(shared, "__copy__", ast.Load()))
-    if value.index:
-        copy = call(out.helper("advance"), copy, _number(value.index))
-    return out.keep(value, "tee", copy)
+    return out.keep(value, "tee", _advanced(out, copy, value.index))
 
 
-@emits(GetterValue)
+@builds(GetterValue)
 def _getter(out: Emitter, value: GetterValue) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
-    keywords = [ast.keyword(key, out.value(v)) for key, v in value.kwargs.items()]
-    made = ast.Call(out.constant(value.kind), out.values(value.args), keywords)
-    return out.keep(value, "getter", made)
+    arguments, keywords = out.values(value.args), out.keywords(value.kwargs)
+    return out.keep(value, "getter", ast.Call(out.constant(value.kind), arguments, keywords))

@@ -9,7 +9,7 @@ import ast
 
 from framejit.codegen.emit import Emitter, call, emits
 from framejit.values.base import Unmaterialisable
-from framejit.values.process import ContextTokenValue, ContextVarValue, IdentityValue
+from framejit.values.process import ContextTokenValue, IdentityValue
 
 
 @emits(IdentityValue)
@@ -18,11 +18,6 @@ def _identity(out: Emitter, value: IdentityValue) -> ast.expr:
     if value.target is None:
         return call(function)
     return out.keep(value, "id", call(function, out.value(value.target)))
-
-
-@emits(ContextVarValue)
-def _context_variable(out: Emitter, value: ContextVarValue) -> ast.expr:
-    return out.load(value.source)
 
 
 @emits(ContextTokenValue)

@@ -165,13 +165,6 @@ def iterator_at(iterator: Any, state: int) -> Any:
     return iterator
 
 
-def exhausted(iterator: Any) -> Any:
-    """An iterator of this kind at its end."""
-    for _ in iterator:
-        pass
-    return iterator
-
-
 def answer(thunk: Callable[[], Any], result: Any) -> Any:
     """Run ``thunk`` and answer ``result`` (a constructor's new object)."""
     thunk()
@@ -213,7 +206,7 @@ HELPERS: dict[str, Any] = {
     for name in (
         "new_cell", "set_cell", "empty_cell", "assign_list", "assign_dict", "assign_set",
         "assign_deque", "write_globals", "new_function", "new_exception", "advance", "iterator_at",
-        "exhausted", "answer", "started_generator", "random_state", "restore_random", "expect",
+        "answer", "started_generator", "random_state", "restore_random", "expect",
         "array", "scalar",
     )
 } | {

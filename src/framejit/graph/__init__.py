@@ -5,7 +5,7 @@ tensors to call it with. Nothing is computed; metadata comes from a cache or fro
 Next room: backends.
 """
 
-from .builder import GraphBuilder, Mark
+from .builder import GraphBuilder
 from .errors import PropagationError
 from .global_state import GlobalState
 from .lazy import LazyGraphModule
@@ -18,7 +18,6 @@ __all__ = [
     "GlobalState",
     "GraphBuilder",
     "LazyGraphModule",
-    "Mark",
     "PropagationError",
     "TensorMeta",
     "clear_cache",

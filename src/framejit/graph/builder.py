@@ -2,7 +2,7 @@
 
 In: targets with arguments in which tensors are nodes. Out: per operation a node and its `Example`
 (what is known of the result); at the end an `fx.GraphModule` and the real input tensors. A call
-that fails leaves no node behind; `mark` and `truncate` take back what was recorded.
+that fails leaves no node behind.
 Next room: backends.
 """
 
@@ -12,7 +12,7 @@ import enum
 import operator
 import types
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.fx
@@ -20,13 +20,12 @@ import torch.fx
 from ..exc import GraphBreak
 from . import global_state
 from .expressions import Tree
-from .fakes import FakeWorld, isolated
-from .global_state import GlobalState
+from .fakes import FakeWorld
 from .lazy import CapturedGraph, LazyGraphModule
 from .metadata import Example
 from .names import placeholder_name
 from .node_meta import NodeMeta
-from .propagation import assign, invoke, like, lower, propagate, refresh
+from .propagation import invoke, like, lower, propagate
 from .symbol_nodes import SymbolNodes, free_symbols, remember_inputs
 from .undo import LIMIT, can_be_saved
 
@@ -38,14 +37,6 @@ _CONSTANTS = (
     + (torch.layout, torch.memory_format, torch.qscheme, enum.Enum, range, torch.SymInt)
     + (torch.SymFloat, torch.SymBool, torch._ops.OpOverload, torch._ops.HigherOrderOperator)
 )
-
-
-class Mark(NamedTuple):
-    """A point in the recording that `GraphBuilder.truncate` goes back to."""
-
-    nodes: int
-    inputs: int
-    attributes: int
 
 
 class GraphBuilder:
@@ -71,11 +62,10 @@ class GraphBuilder:
         self._world = FakeWorld()
         self._placeholders: list[_Node] = []
         self._attributes: dict[str, Any] = {}
-        self._constants: list[tuple[_Node, torch.Tensor]] = []
         self._nodes: list[_Node] = []  # all but placeholders
         self._examples: dict[_Node, Any] = {}
         self._symbol_nodes = SymbolNodes(self.graph, self._examples, self._create_symbolic)
-        self._states: dict[_Node, GlobalState] = {}
+        self._operations: set[_Node] = set()  # of the program
         self._effects: set[_Node] = set()
         self._random: set[_Node] = set()
         self._raising: set[_Node] = set()
@@ -103,8 +93,8 @@ class GraphBuilder:
 
     @property
     def op_count(self) -> int:
-        """How many operations were recorded (inputs and constants are none)."""
-        return len(self._nodes) - len(self._constants)
+        """How many operations were recorded (inputs and nested graphs are none)."""
+        return len(self._nodes) - len(self._attributes)
 
     @property
     def draws_random(self) -> bool:
@@ -243,28 +233,17 @@ class GraphBuilder:
     def _create_symbolic(self, target: Any, args: tuple[Any, ...], example: Any) -> _Node:
         return self._create("call_function", target, args, {}, example)
 
-    def add_constant(self, name_hint: str, tensor: torch.Tensor) -> tuple[_Node, Example]:
-        """A tensor that belongs to the graph itself, kept as an attribute of the module."""
-        example = self._world.example_of(tensor)
-        node = self._add_attribute(f"_constant_{placeholder_name(name_hint)}", tensor, example)
-        self._constants.append((node, tensor))
-        return node, example
-
     def add_module(self, name_hint: str, module: torch.nn.Module) -> _Node:
         """A nested graph, for higher-order operators that take one as an argument."""
-        node = self._add_attribute(placeholder_name(name_hint), module, module)
-        self._constants.append((node, torch.empty(0, device="meta")))
-        return node
-
-    def _add_attribute(self, name: str, value: Any, example: Any) -> _Node:
-        unique, number = name, 0
+        name = unique = placeholder_name(name_hint)
+        number = 0
         while unique in self._attributes:
             number += 1
             unique = f"{name}_{number}"
-        self._attributes[unique] = value
+        self._attributes[unique] = module
         node = self.graph.create_node("get_attr", unique, (), {})
         self._nodes.append(node)
-        self._examples[node] = example
+        self._examples[node] = module
         return node
 
     def call_function(
@@ -296,13 +275,13 @@ class GraphBuilder:
     def imagine(self, target: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """The example of ``target(*args)``, which is not recorded."""
         known = tuple([self._lookup(arg) for arg in args])
-        return self._propagate(target, known, {}, global_state.current())[0]
+        return self._propagate(target, known, {})[0]
 
-    def _propagate(self, target: Any, *rest: Any) -> tuple[Any, Any]:
+    def _propagate(self, target: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """What an operation answers and does; raising, it leaves the transforms it enters."""
         depth = global_state.transform_depth()
         try:
-            return propagate(self._world, target, *rest)
+            return propagate(self._world, target, args, kwargs, global_state.current())
         except Exception as error:
             global_state.let_go(error)
             raise
@@ -325,8 +304,7 @@ class GraphBuilder:
     ) -> tuple[_Node, Any]:
         known_args = tuple([self._lookup(arg) for arg in args])
         known_kwargs = {key: self._lookup(value) for key, value in kwargs.items()}
-        state = global_state.current()
-        example, effects = self._propagate(target, known_args, known_kwargs, state)
+        example, effects = self._propagate(target, known_args, known_kwargs)
         if self._world.symbols_if_any is not None:
             self._world.symbols.poll()
         written = self._mutations
@@ -339,7 +317,7 @@ class GraphBuilder:
             if self._tried and self._savable_writes([*written.values(), writes]) is None:
                 raise GraphBreak("FJ0116", "a write to an input follows what may raise in a try")
         node = self._create(op, target, args, kwargs, example)
-        self._states[node] = state
+        self._operations.add(node)
         if effects.raises:
             self._raising.add(node)
         if tried:
@@ -387,56 +365,6 @@ class GraphBuilder:
         self._nodes.append(node)
         self._examples[node] = example
         return node
-
-    # -- going back
-
-    def mark(self) -> Mark:
-        return Mark(len(self._nodes), len(self._placeholders), len(self._attributes))
-
-    def truncate(self, mark: Mark) -> None:
-        """Erase what was recorded after ``mark``; what it mutated is as it was before."""
-        erased = self._nodes[mark.nodes :]
-        mutated = any(node in self._mutations for node in erased)
-        for node in reversed(self._placeholders[mark.inputs :] + erased):
-            self.graph.erase_node(node)
-            self._examples.pop(node, None)
-            self._states.pop(node, None)
-            self._effects.discard(node)
-            self._random.discard(node)
-            self._raising.discard(node)
-            self._tried.discard(node)
-            self._mutations.pop(node, None)
-        del self._nodes[mark.nodes :]
-        del self._placeholders[mark.inputs :]
-        del self.inputs[mark.inputs :]
-        for name in list(self._attributes)[mark.attributes :]:
-            del self._attributes[name]
-        alive = set(self._nodes)
-        self._constants = [pair for pair in self._constants if pair[0] in alive]
-        if mutated:
-            self._propagate_again()
-
-    def _propagate_again(self) -> None:
-        """Make all fakes anew: an erased operation had changed some of them in place."""
-        self._world.reset()
-        for node in self.graph.nodes:
-            for example in examples_in(self._examples.get(node)):
-                example._fake = None
-                example.meta = example.born
-        roots = [*zip(self._placeholders, self.inputs, strict=True), *self._constants]
-        for node, tensor in roots:
-            if isinstance(self._examples[node], Example):
-                self._world.attach(self._examples[node], tensor)
-        for node in self._nodes:
-            if node not in self._states:
-                continue  # a constant, an effect, or an item of another node's result
-            args = lower(tuple(self._lookup(arg) for arg in node.args))
-            kwargs = lower({key: self._lookup(value) for key, value in node.kwargs.items()})
-            with isolated(), self._states[node].applied(), self._world.running():
-                raw = invoke(node.target, args, kwargs)
-            assign(self._examples[node], raw)
-        for node in self.graph.nodes:
-            refresh([e for e in examples_in(self._examples.get(node)) if e._fake is not None])
 
     # -- finishing
 
@@ -517,10 +445,10 @@ class GraphBuilder:
         self.used_symbols = self._symbol_nodes.settle(symbols, needed)
 
     def _remove_unused(self) -> None:
-        """Erase what no operation of the program made (attributes, inputs, items of results,
+        """Erase what no operation of the program made (nested graphs, inputs, items of results,
         arithmetic with sizes) and what was set aside, where nothing uses it."""
         for node in reversed(self._nodes):
-            recorded = node in self._states or node in self._effects
+            recorded = node in self._operations or node in self._effects
             if not node.users and (node in self._aside or not recorded):
                 self.graph.erase_node(node)
         self.used_inputs = []
@@ -543,7 +471,7 @@ class GraphBuilder:
         if is_input and example.meta is not example.born:
             # Mutated in place by the graph; a caller passes it as it was before.
             example = Example(self._world, example.born)
-        if node.op != "get_attr" or isinstance(example, Example):
+        if node.op != "get_attr":
             pending["example_value"] = _Reader(self._world, example)
         node.meta = meta
 

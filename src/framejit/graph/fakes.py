@@ -76,11 +76,6 @@ class FakeWorld:
     def symbols_if_any(self) -> Symbols | None:
         return self._symbols
 
-    def reset(self) -> None:
-        """Forget every fake tensor made so far (the graph was rolled back over a mutation)."""
-        self._mode = None
-        self._inputs.clear()
-
     def forget_inputs(self) -> None:
         """Let go of the user's tensors; no more inputs will be added."""
         self._inputs.clear()
@@ -95,12 +90,7 @@ class FakeWorld:
         known = self._inputs.get(id(tensor))
         if known is not None:
             return known[1]
-        python_type = type(tensor)
-        if python_type is not torch.Tensor and python_type is not _Parameter:
-            _check_type(tensor, python_type)
-        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-            raise GraphBreak("FJ0115", "the tensor is being transformed by torch.func")
-        example = Example(self, describe(tensor, python_type, plain_real_keys(tensor.device)))
+        example = Example(self, _describe_real(tensor))
         self.attach(example, tensor)
         return example
 
@@ -108,12 +98,7 @@ class FakeWorld:
         self, tensor: torch.Tensor, shape: tuple[Any, ...], stride: tuple[Any, ...]
     ) -> Example:
         """The example of a real tensor some of whose sizes are symbols."""
-        python_type = type(tensor)
-        if python_type is not torch.Tensor and python_type is not _Parameter:
-            _check_type(tensor, python_type)
-        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-            raise GraphBreak("FJ0115", "the tensor is being transformed by torch.func")
-        known = describe(tensor, python_type, plain_real_keys(tensor.device))
+        known = _describe_real(tensor)
         if not known.is_plain:
             raise GraphBreak("FJ0114", "the sizes of an unusual tensor cannot vary")
         example = Example(self, known.resized(shape, stride))
@@ -253,6 +238,16 @@ def isolated() -> Any:
     """No modes, no torch functions, no autocast: as if no user code were active."""
     with _disable_current_modes(), torch._C.DisableTorchFunction():
         yield
+
+
+def _describe_real(tensor: torch.Tensor) -> TensorMeta:
+    """The metadata of a tensor of the user's. GraphBreak if it has no fake twin."""
+    python_type = type(tensor)
+    if python_type is not torch.Tensor and python_type is not _Parameter:
+        _check_type(tensor, python_type)
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        raise GraphBreak("FJ0115", "the tensor is being transformed by torch.func")
+    return describe(tensor, python_type, plain_real_keys(tensor.device))
 
 
 def _check_type(tensor: torch.Tensor, python_type: type) -> None:

@@ -40,14 +40,14 @@ def reached_inputs(builder: GraphBuilder) -> Reached | None:
         for written in builder._mutations.get(node, ()):
             for member in written.group or (written,):
                 changed = owner.get(id(member))
-                if changed is not None and member.requires_grad:
+                if changed is not None and member.meta.requires_grad:
                     reach.setdefault(changed, set()).update(found)
     found_all = [frozenset(reach.get(node, nothing)) for node in builder._outputs]
     return found_all if len({inputs for inputs in found_all if inputs}) > 1 else None
 
 
 def _differentiable(builder: GraphBuilder, node: torch.fx.Node) -> bool:
-    return any(example.requires_grad for example in examples_in(builder._examples[node]))
+    return any(example.meta.requires_grad for example in examples_in(builder._examples[node]))
 
 
 def exact_gradients(compiled: Callable[..., Any], reached: Reached) -> Callable[..., Any]:

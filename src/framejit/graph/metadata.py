@@ -155,7 +155,7 @@ class Example:
 
     Its identity is the identity of the tensor in the user's program: ``y = x.add_(1)`` gives the
     example of ``x`` again. ``meta`` is replaced when an in-place operation changes the tensor,
-    also through another view of the same memory. The usual facts can be read directly.
+    also through another view of the same memory.
     """
 
     __slots__ = ("_fake", "born", "cacheable", "depth", "group", "meta", "recipe", "world")
@@ -176,46 +176,6 @@ class Example:
         """The fake tensor; made on first use, then always the same object."""
         fake = self._fake
         return self.world.materialize(self) if fake is None else fake
-
-    @property
-    def shape(self) -> torch.Size:
-        return torch.Size(self.meta.shape)
-
-    @property
-    def ndim(self) -> int:
-        return len(self.meta.shape)
-
-    @property
-    def stride(self) -> tuple[int, ...]:
-        return self.meta.stride
-
-    @property
-    def storage_offset(self) -> int:
-        return self.meta.storage_offset
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.meta.dtype
-
-    @property
-    def device(self) -> torch.device:
-        return self.meta.device
-
-    @property
-    def layout(self) -> torch.layout:
-        return self.meta.layout
-
-    @property
-    def requires_grad(self) -> bool:
-        return self.meta.requires_grad
-
-    @property
-    def is_leaf(self) -> bool:
-        return self.meta.is_leaf
-
-    @property
-    def python_type(self) -> type:
-        return self.meta.python_type
 
     def __repr__(self) -> str:
         return f"<Example {self.meta!r}>"

@@ -85,7 +85,16 @@ def raises_on_data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return False
 
 
-class Observer(TorchDispatchMode):
+class Unwrapped:
+    """A dispatch mode without the wrapper that torch would add, which imports and enters
+    torch._dynamo."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
+class Observer(Unwrapped, TorchDispatchMode):
     """Notes which memory is written, whether random numbers are drawn, and what may raise."""
 
     supports_higher_order_operators = True
@@ -95,10 +104,6 @@ class Observer(TorchDispatchMode):
         self.random = False
         self.raises = False
         self.written: set[int] = set()
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # the wrapper that torch would add imports and enters torch._dynamo
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None

@@ -42,9 +42,6 @@ class Effects(NamedTuple):
     raises: bool = False
 
 
-_PURE = Effects((), False)
-
-
 class _Same(NamedTuple):
     """In a template: the n-th tensor argument itself."""
 
@@ -136,34 +133,28 @@ def propagate(
     for name, value in kwargs.items():
         parts.append(name)
         known = _collect(value, parts, tensors) and known
-    if not (known and state.cacheable and _is_library_function(target)):
-        CacheStatistics.bypasses += 1
-        outcome, result = _run(world, target, args, kwargs, tensors, state)
-        return result, outcome.effects
-    if len(tensors) > 1:
-        _add_alias_pattern(tensors, parts)
-    key = tuple(parts)
-    try:
-        found = _cache.get(key)
-    except TypeError:
-        CacheStatistics.bypasses += 1
-        outcome, result = _run(world, target, args, kwargs, tensors, state)
-        return result, outcome.effects
-    if found is None:
-        CacheStatistics.misses += 1
-        outcome, result = _run(world, target, args, kwargs, tensors, state)
-        if len(_cache) >= MAX_ENTRIES:
-            _cache.clear()
-        _cache[key] = outcome
-        return result, outcome.effects
-    if found.single is not None:
-        CacheStatistics.hits += 1
-        return Example(world, found.single), found.effects
-    if found.replay:
-        CacheStatistics.bypasses += 1
+    found, key = None, None
+    if known and state.cacheable and _is_library_function(target):
+        if len(tensors) > 1:
+            _add_alias_pattern(tensors, parts)
+        key = tuple(parts)
+        try:
+            found = _cache.get(key)
+        except TypeError:  # something in it has no hash
+            key = None
+    if found is None or found.replay:
         outcome, result = _run(world, target, args, kwargs, tensors, state, found)
+        if key is None or found is not None:
+            CacheStatistics.bypasses += 1
+        else:
+            CacheStatistics.misses += 1
+            if len(_cache) >= MAX_ENTRIES:
+                _cache.clear()
+            _cache[key] = outcome
         return result, outcome.effects
     CacheStatistics.hits += 1
+    if found.single is not None:
+        return Example(world, found.single), found.effects
     if not found.aliases:
         return _instantiate(world, found.template, tensors, None), found.effects
     call = Call(world, target, args, kwargs, state)

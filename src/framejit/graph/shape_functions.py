@@ -19,6 +19,8 @@ import torch
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .observer import Unwrapped
+
 _ops = torch.ops.aten
 _Key = torch._C.DispatchKey
 _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
@@ -74,17 +76,13 @@ def shape_function(func: Any) -> _Function:
     raise Unknown
 
 
-class _Inside(TorchDispatchMode):
+class _Inside(Unwrapped, TorchDispatchMode):
     """Answers what a C++ kernel calls."""
 
     def __init__(self, structured: str = "") -> None:
         super().__init__()
         self.structured = structured
         self.left_out = False
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # the wrapper that torch would add imports and enters torch._dynamo
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -22,6 +22,7 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .observer import Unwrapped
 from .shape_functions import Unknown, is_direct, shape_function
 
 _ops = torch.ops.aten
@@ -48,7 +49,7 @@ class _Kind(NamedTuple):
     makes: bool
 
 
-class StaticMode(FakeTensorMode):
+class StaticMode(Unwrapped, FakeTensorMode):
     """As ``FakeTensorMode(allow_non_fake_inputs=False)``, which it becomes when it must."""
 
     #: They look for the rule of a mode by its exact class.
@@ -72,10 +73,6 @@ class StaticMode(FakeTensorMode):
         self.nt_tensor_id_counter = self.nt_tensor_id_initial_count = tensor_id
         if settings.fake_tensor_propagate_real_tensors:
             self.cache_enabled  # noqa: B018 - a whole one, see __getattr__
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # the wrapper that torch would add imports and enters torch._dynamo
 
     @property
     def whole(self) -> bool:

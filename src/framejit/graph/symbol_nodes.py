@@ -69,7 +69,7 @@ class SymbolNodes:
         if kind == "load":
             return self.result(tree[1]) or self.placeholder(tree[1], symbols.example(tree[1]))
         node = self._computed.get(tree)
-        if node is None or node not in self.examples:  # the recording went back over it
+        if node is None:
             operands = tuple(self.argument(operand, symbols) for operand in tree[1:])
             target = OPERATIONS[kind].record
             known = [self.examples[o] if isinstance(o, _Node) else o for o in operands]

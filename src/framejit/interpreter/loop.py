@@ -1,16 +1,15 @@
 """The loop: executes instructions symbolically, pushes and pops frames, unwinds exceptions.
 
 In: a root frame. Out: `Returned` or `Broken`. A `GraphBreak` becomes `Broken` at the very
-instruction
-when that instruction has left no trace; otherwise, and when a value cannot be built for real, the
-capture starts again with that step marked (`Restart`). Next room: codegen.
+instruction when that instruction has left no trace; otherwise, and when a value cannot be built for
+real, the capture starts again with that step marked (`Restart`). Next room: codegen.
 """
 
 from __future__ import annotations
 
 import linecache
 from collections.abc import Container
-from typing import Any
+from typing import Any, NamedTuple
 
 from framejit import config
 from framejit.bytecode.decode import decode
@@ -33,13 +32,10 @@ _DROPS_NOTHING = frozenset(
 )  # fmt: skip
 
 
-class Returned:
-    """The root frame returned ``value``."""
+class Returned(NamedTuple):
+    """A frame returned ``value``; as the outcome of a capture, the root frame."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
+    value: Value
 
 
 class Broken:
@@ -76,20 +72,10 @@ class LeavingError(GraphBreak):
         super().__init__("FJ0109", f"{name} is raised and leaves the compiled function")
 
 
-class Yielded:
+class Yielded(NamedTuple):
     """A generator frame is suspended with this value."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-
-class _Return:
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
+    value: Value
 
 
 class Interpreter:
@@ -142,8 +128,8 @@ class Interpreter:
             raise Restart(step, LeavingError(error.value))
         except BreakHere as broken:
             return broken.outcome
-        assert isinstance(result, _Return)
-        return Returned(result.value)
+        assert isinstance(result, Returned)
+        return result
 
     def make_frame(
         self, code: Any, slots: list[Value | None], namespace: dict[str, Any], parent: Frame | None
@@ -168,31 +154,28 @@ class Interpreter:
 
     def push(self, request: CallRequest) -> None:
         """Inline a call: the current frame waits for its result on top of its stack."""
-        self.depth += 1
-        if self.depth > config.inline_depth_limit:
-            self.depth -= 1
-            raise GraphBreak("FJ0139", "calls are nested too deeply to be inlined")
-        function = request.function
-        frame = self.make_frame(function.code, request.slots, function.globals, self.frame)
+        frame = self._frame_of(request)
         frame.result = request.result
         if request.operator:
             frame.operator_step = self.root_step
         frame.missing, frame.missing_step = request.missing, self.root_step
         frame.reads = request.reads
-        self.space.changes += 1
         self.frame = frame
+
+    def _frame_of(self, request: CallRequest) -> Frame:
+        """The frame of a call, one level deeper."""
+        if self.depth >= config.inline_depth_limit:
+            raise GraphBreak("FJ0139", "calls are nested too deeply to be inlined")
+        self.depth += 1
+        self.space.changes += 1
+        function = request.function
+        return self.make_frame(function.code, request.slots, function.globals, self.frame)
 
     def run_request(self, request: CallRequest) -> Value:
         """Run a call in the middle of an operation (a break in it breaks the operation)."""
-        function = request.function
-        self.depth += 1
-        if self.depth > config.inline_depth_limit:
-            self.depth -= 1
-            raise GraphBreak("FJ0139", "calls are nested too deeply to be inlined")
-        frame = self.make_frame(function.code, request.slots, function.globals, self.frame)
+        frame = self._frame_of(request)
         frame.names = request.names
         self.level += 1
-        self.space.changes += 1
         try:
             result = self.run(frame)
         except Raised as error:
@@ -206,7 +189,7 @@ class Interpreter:
         finally:
             self.level -= 1
             self.depth -= 1
-        assert isinstance(result, _Return)
+        assert isinstance(result, Returned)
         if request.operator:
             frame.operator_step = self.root_step
         return self._answer(frame, result.value, request.result)
@@ -347,12 +330,7 @@ class Interpreter:
             first[0].drop(self.space)
 
     def _running(self) -> list[Any]:
-        running, frame = [], self.frame
-        while frame is not None:
-            if frame.generator is not None:
-                running.append(frame.generator)
-            frame = frame.parent  # type: ignore[assignment]
-        return running
+        return [frame.generator for frame in self.frame.chain() if frame.generator is not None]
 
     def stack_trace(self) -> Any:
         """For graph nodes: the user's call chain, rendered when somebody reads it."""
@@ -426,7 +404,7 @@ class Interpreter:
 
     def _leaving(self, result: Any) -> None:
         """The base frame is left: its variables are dropped."""
-        if not isinstance(result, _Return):
+        if not isinstance(result, Returned):
             return
         if self.base.parent is None:  # objects go when the generated function returns
             for value in [v for v in self.suspended if isinstance(v, ObjectValue)]:
@@ -484,23 +462,19 @@ class Interpreter:
         self.unwind(error)
 
     def _handler_waits(self, of_attribute: bool) -> bool:
-        frame: Frame | None = self.frame
-        while frame is not None:
-            if frame.info.handlers[frame.index] is not None or (of_attribute and frame.missing):
-                return True
-            frame = frame.parent
-        return False
+        return any(
+            frame.info.handlers[frame.index] is not None or (of_attribute and frame.missing)
+            for frame in self.frame.chain()
+        )
 
     def in_try(self) -> bool:
         """Is the user's own code inside a ``try``?"""
-        frame: Frame | None = self.frame
-        while frame is not None:
+        for frame in self.frame.chain():
             handler = frame.info.handlers[frame.index]
             if handler is not None and not str(frame.globals.get("__name__")).startswith("torch."):
                 behind = frame.info.instructions[handler.target + 1]
                 if behind.op != "WITH_EXCEPT_START":
                     return True
-            frame = frame.parent
         return False
 
     def _set_context(self, value: Value) -> None:
@@ -568,7 +542,7 @@ class Interpreter:
         self.handled = frame.entry_handled
         frame.left = True
         if frame is self.base:
-            return _Return(value)
+            return Returned(value)
         assert frame.parent is not None
         self.depth -= 1
         self.frame = frame.parent

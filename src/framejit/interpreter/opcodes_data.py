@@ -1,5 +1,4 @@
-"""Opcodes that move and build values: variables, constants, attributes, items, containers,
-operators.
+"""Opcodes that move and build values: variables, attributes, items, containers, operators.
 
 In: a frame and an instruction. Out: the frame's new stack and slots. Next room: values.
 """
@@ -11,7 +10,7 @@ from typing import Any
 from framejit.bytecode.model import Instruction
 from framejit.exc import GraphBreak
 from framejit.interpreter.frame import NONE, Frame
-from framejit.interpreter.registry import opcode
+from framejit.interpreter.registry import Handler, opcode
 from framejit.values.base import NULL, CallRequest, Value
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import CellValue, FunctionValue
@@ -43,7 +42,7 @@ def store_fast(vm: Any, frame: Frame, instruction: Instruction) -> None:
 @opcode("DELETE_FAST")
 def delete_fast(vm: Any, frame: Frame, instruction: Instruction) -> None:
     if frame.slots[instruction.arg] is None:
-        load_fast(vm, frame, instruction)
+        load_fast(vm, frame, instruction)  # which raises
     frame.slots[instruction.arg] = None
 
 
@@ -278,19 +277,13 @@ def unary_not(vm: Any, frame: Frame, instruction: Instruction) -> None:
     frame.stack.append(ConstantValue(not vm.space.truth(frame.stack.pop())))
 
 
-@opcode("UNARY_NEGATIVE")
-def unary_negative(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    deliver(vm, frame, vm.space.unary("-", frame.stack.pop()))
+def _unary(operator: str) -> Handler:
+    return lambda vm, frame, _: deliver(vm, frame, vm.space.unary(operator, frame.stack.pop()))
 
 
-@opcode("UNARY_POSITIVE")
-def unary_positive(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    deliver(vm, frame, vm.space.unary("+", frame.stack.pop()))
-
-
-@opcode("UNARY_INVERT")
-def unary_invert(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    deliver(vm, frame, vm.space.unary("~", frame.stack.pop()))
+opcode("UNARY_NEGATIVE")(_unary("-"))
+opcode("UNARY_POSITIVE")(_unary("+"))
+opcode("UNARY_INVERT")(_unary("~"))
 
 
 # -- building containers ---------------------------------------------------------------------------
@@ -325,19 +318,20 @@ def build_set(vm: Any, frame: Frame, instruction: Instruction) -> None:
 @opcode("BUILD_MAP")
 def build_map(vm: Any, frame: Frame, instruction: Instruction) -> None:
     parts = _take(frame, 2 * instruction.arg)
+    frame.stack.append(_new_dict(vm, parts[::2], parts[1::2]))
+
+
+def _new_dict(vm: Any, keys: list[Value], values: list[Value]) -> DictValue:
     made = DictValue({})
-    for key, value in zip(parts[::2], parts[1::2], strict=True):
+    for key, value in zip(keys, values, strict=True):
         made.setitem(vm.space, key, value)
-    frame.stack.append(made)
+    return made
 
 
 @opcode("BUILD_CONST_KEY_MAP")
 def build_const_key_map(vm: Any, frame: Frame, instruction: Instruction) -> None:
     keys = vm.space.items(frame.stack.pop())
-    made = DictValue({})
-    for key, value in zip(keys, _take(frame, instruction.arg), strict=True):
-        made.setitem(vm.space, key, value)
-    frame.stack.append(made)
+    frame.stack.append(_new_dict(vm, keys, _take(frame, instruction.arg)))
 
 
 @opcode("BUILD_STRING")
@@ -363,16 +357,19 @@ def list_to_tuple(vm: Any, frame: Frame, instruction: Instruction) -> None:
     frame.stack.append(TupleValue(list(vm.space.items(frame.stack.pop()))))
 
 
+def _build_up(vm: Any, target: Value, method: str, item: Value) -> None:
+    target = target.realize()
+    if not hasattr(target, "call_method"):
+        raise GraphBreak("FJ0137", f"building up a {target.describe()}")
+    vm.space.now(target.call_method(vm.space, method, [item], {}))
+    vm.space.changes += 1
+
+
 def _in_place(method: str, handler_name: str) -> None:
+    @opcode(handler_name)
     def handler(vm: Any, frame: Frame, instruction: Instruction) -> None:
         item = frame.stack.pop()
-        target = frame.stack[-instruction.arg].realize()
-        if not hasattr(target, "call_method"):
-            raise GraphBreak("FJ0137", f"building up a {target.describe()}")
-        vm.space.now(target.call_method(vm.space, method, [item], {}))
-        vm.space.changes += 1
-
-    opcode(handler_name)(handler)
+        _build_up(vm, frame.stack[-instruction.arg], method, item)
 
 
 _in_place("append", "LIST_APPEND")
@@ -392,12 +389,8 @@ def list_extend(vm: Any, frame: Frame, instruction: Instruction) -> None:
     if _never_iterable(source):
         kind = source.python_type().__name__
         vm.space.raise_error(TypeError, f"Value after * must be an iterable, not {kind}")
-    items = vm.space.items(source)
-    target = frame.stack[-instruction.arg].realize()
-    if not hasattr(target, "call_method"):
-        raise GraphBreak("FJ0137", f"building up a {target.describe()}")
-    vm.space.now(target.call_method(vm.space, "extend", [TupleValue(items)], {}))
-    vm.space.changes += 1
+    items = TupleValue(vm.space.items(source))
+    _build_up(vm, frame.stack[-instruction.arg], "extend", items)
 
 
 @opcode("MAP_ADD")
@@ -487,8 +480,5 @@ def make_function(vm: Any, frame: Frame, instruction: Instruction) -> None:
     )
     if annotations is not None:
         items = vm.space.items(annotations)
-        table = DictValue({})
-        for key, value in zip(items[::2], items[1::2], strict=True):
-            table.setitem(vm.space, key, value)
-        made.attributes["__annotations__"] = table
+        made.attributes["__annotations__"] = _new_dict(vm, items[::2], items[1::2])
     frame.stack.append(made)

@@ -60,7 +60,7 @@ class PartialValue(Value):
         self.source = source
         self.obj = obj
         #: What the program stored in the instance's ``__dict__`` (functools.update_wrapper does).
-        self.attributes: dict[str, Value | None] = {}
+        self.attributes: dict[str, Value] = {}
 
     def python_type(self) -> type:
         return functools.partial

@@ -128,8 +128,8 @@ class TensorValue(Value):
         return self.node
 
     def metadata(self) -> Any:
-        """An object with shape, dtype, device, requires_grad: the real tensor's or the fake's."""
-        return self.obj if self.example is None else self.example
+        """An object with shape, dtype, device, requires_grad: the real tensor or what is known."""
+        return self.obj if self.example is None else self.example.meta
 
     def fake(self, space: Space) -> torch.Tensor:
         """A fake tensor with exactly this metadata."""
@@ -409,14 +409,14 @@ def to_fx(space: Space, value: Value) -> Any:
 
 def from_fx(space: Space, node: Any, example: Any) -> Value:
     """The value of a graph node's result."""
-    if is_tensor_example(example):
+    if isinstance(example, Example):
         if example.meta.symbolic:
             space.builder.symbols_in_sizes(node, example)
         return TensorValue(node, example)
     if isinstance(example, (tuple, list)) and type(example) is not torch.Size:
         items: list[Value] = []
         for i, part in enumerate(example):
-            if is_tensor_example(part) or isinstance(part, (tuple, list)):
+            if isinstance(part, (Example, tuple, list)):
                 items.append(from_fx(space, *space.builder.unpack(node, example, i)))
             else:
                 items.append(constant_value(space, part))
@@ -434,11 +434,6 @@ def from_fx(space: Space, node: Any, example: Any) -> Value:
             number = space.builder.record(torch.sym_ite, (node, 1, 0), torch.sym_ite(example, 1, 0))
             space.builder.symbol_is(str(symbol), number)
     return constant_value(space, example)
-
-
-def is_tensor_example(example: Any) -> bool:
-    """Tensor metadata in either of the builder's forms."""
-    return isinstance(example, (Example, torch.Tensor))
 
 
 def graph_call(
