@@ -95,7 +95,7 @@ def compile(
         raise TypeError("key is the secret of a package: give package= as well [FJ0210]")
 
     def compiled(model: Any) -> Any:
-        made = _compile(_required(model), settings)
+        made = compile_callable(_required(model), settings)
         inner = compiled_function_of(made)
         if package is not None and inner is not None:
             from framejit.package import package_file  # not needed by programs without packages
@@ -108,10 +108,6 @@ def compile(
     if model is None:
         return lambda model: _required(model) if disable else compiled(model)
     return model if disable else compiled(model)
-
-
-def _compile(model: Any, settings: Settings) -> Any:
-    return compile_callable(model, settings)
 
 
 def _required(model: Any) -> Any:
@@ -149,7 +145,8 @@ class optimize(Region):
         self.disable = checked_flag(disable, "disable")
 
     def __call__(self, model: F) -> F:
-        return _required(model) if self.disable else _compile(_required(model), self.settings)
+        model = _required(model)
+        return model if self.disable else compile_callable(model, self.settings)
 
     def start(self) -> Restore:
         if self.disable or not supported():

@@ -1,8 +1,8 @@
 """One capture: from the slots of a call to a generated function, its guards and its graph.
 
 In: a `Target` (which code, from which instruction on) and the real slots of a call. Out: a
-`Capture`
-with the entry for the native dispatch. Captures that must start again (`Restart`) do so here.
+`Capture` with the entry for the native dispatch. Captures that must start again (`Restart`) do so
+here.
 Next room: compiler.
 """
 
@@ -121,6 +121,11 @@ class Target(NamedTuple):
         if self.point is None:
             return self.code.co_firstlineno
         return decode(self.code).instructions[self.point.index].line
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What every event says of it: name, file and line."""
+        return {"name": self.name, "filename": self.code.co_filename, "line": self.line}
 
 
 class GraphCall(NamedTuple):

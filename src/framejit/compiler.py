@@ -170,26 +170,26 @@ class CompiledFrame(native.CompiledFunction):
             profile.start(self.profile_key, self.policy.seen, told)
 
     def recode(self, function: types.FunctionType) -> None:
-        """It stands for other code than before; the entries are gone already."""
+        """It stands for other code than before."""
         label = self.target.label
         self.target = Target(function.__code__, function.__globals__, None, label=label)
         self.forget()
+        self.drop_entries()
+        self.consider()
+
+    def drop_entries(self) -> None:
+        """Forget what is compiled."""
+        self.clear_entries()
         self.plans.clear()
         self.origins.clear()
-        self.consider()
 
     def left(self, identifier: str, reason: str) -> None:
         """A call runs as plain Python: whoever follows what happens wants to know."""
         if events.followed():
-            place = self.target.code.co_filename, self.target.line
+            shown = self.target.shown
             if self.skipped is not None:
-                place = self.skipped.filename, self.skipped.line
-            events.emit(
-                events.CallSkipped(
-                    name=self.target.name, filename=place[0], line=place[1], reason=reason,
-                    identifier=identifier,
-                )
-            )  # fmt: skip
+                shown |= {"filename": self.skipped.filename, "line": self.skipped.line}
+            events.emit(events.CallSkipped(**shown, reason=reason, identifier=identifier))
 
     def failures(self, slots: tuple[Any, ...]) -> list[Any]:
         """Why the entries do not fit a call; last: the one that fits best."""
@@ -202,21 +202,19 @@ class CompiledFrame(native.CompiledFunction):
 
     def described(self, entry: native.Entry) -> events.EntryAdded:
         """An entry for reports."""
-        target, origin = self.target, self.origins.get(id(entry))
+        origin = self.origins.get(id(entry))
         operations = 0 if origin is None else origin.operations
         return events.EntryAdded(
-            name=target.name, filename=target.code.co_filename, line=target.line,
-            operations=operations, detail=_detail(self, id(entry)),
-        )  # fmt: skip
+            **self.target.shown, operations=operations, detail=_detail(self, id(entry))
+        )
 
     def skip(self, identifier: str, reason: str, place: tuple[str, int] | None = None) -> None:
         """Run as plain Python from now on. ``place``: the user's, if it is not the code's."""
         self.run_only = True
-        filename, line = place or (self.target.code.co_filename, self.target.line)
-        self.skipped = events.FrameSkipped(
-            name=self.target.name, filename=filename, line=line, reason=reason,
-            identifier=identifier,
-        )  # fmt: skip
+        shown = self.target.shown
+        if place is not None:
+            shown |= {"filename": place[0], "line": place[1]}
+        self.skipped = events.FrameSkipped(**shown, reason=reason, identifier=identifier)
         events.emit(self.skipped)
 
 
@@ -267,9 +265,7 @@ class Compiler:
     def reset(self) -> None:
         """Forget everything that was compiled."""
         for frame in [*self._frames, *self._continuations.values()]:
-            frame.clear_entries()
-            frame.plans.clear()
-            frame.origins.clear()
+            frame.drop_entries()
             frame.joined.clear()
             frame.forget()
             frame.consider()
@@ -440,17 +436,11 @@ class Compiler:
             if isinstance(error, Unexpected):
                 compiled.refuted += 1
                 if compiled.refuted == REFUTED_LIMIT:  # errors of the program are usual here
-                    compiled.clear_entries()
-                    compiled.plans.clear()
-                    compiled.origins.clear()
+                    compiled.drop_entries()
             elif isinstance(error, FramejitError) or _under_hooks():
                 raise error  # hooks are the user's code and may have raised it
-            events.emit(
-                events.Deoptimised(
-                    name=target.name, filename=target.code.co_filename, line=target.line,
-                    reason=f"{type(error).__name__}: {error}",
-                )
-            )  # fmt: skip
+            reason = f"{type(error).__name__}: {error}"
+            events.emit(events.Deoptimised(**target.shown, reason=reason))
             if compiled.plain is None:
                 compiled.plain = self._fallback(target)
             if expected or isinstance(error, Unexpected):
@@ -461,12 +451,7 @@ class Compiler:
             result = thunk()
             target, name = compiled.target, self.backend_name
             reason = f"what it compiled raised {type(error).__name__}: {error}"
-            events.emit(
-                events.BackendFailed(
-                    name=target.name, filename=target.code.co_filename, line=target.line,
-                    backend=name, reason=reason,
-                )
-            )  # fmt: skip
+            events.emit(events.BackendFailed(**target.shown, backend=name, reason=reason))
             messages.warn_backend(name, target.name, target.code.co_filename, target.line, reason)
             return result
 
@@ -514,7 +499,6 @@ class Compiler:
             compiled.left("FJ0306", "a builtin function is replaced, say by mock.patch")
             return None
         target = compiled.target
-        filename, line = target.code.co_filename, target.line
         if self.fullgraph and target.point is not None and self._goes_on is not None:
             raise self._goes_on  # the operation was expected to raise the user's own error
         entries = compiled.entries
@@ -524,23 +508,22 @@ class Compiler:
             if len(entries) >= config.recompile_limit:
                 reason = reasons[-1] if reasons else ""
                 compiled.skipped = events.RecompileLimit(
-                    name=target.name, filename=filename, line=line,
-                    limit=config.recompile_limit, reason=reason,
-                )  # fmt: skip
+                    **target.shown, limit=config.recompile_limit, reason=reason
+                )
                 compiled.run_only = True
                 events.emit(compiled.skipped)
                 messages.warn_recompile_limit(
-                    target.name, filename, line, config.recompile_limit, reason
-                )
+                    target.name, target.code.co_filename, target.line, config.recompile_limit,
+                    reason,
+                )  # fmt: skip
                 return None
             events.emit(
                 events.Recompile(
-                    name=target.name, filename=filename, line=line, reasons=reasons,
+                    **target.shown, reasons=reasons, count=len(entries),
                     identifiers=tuple([failure.identifier for failure in failures]),
-                    count=len(entries),
                 )
             )  # fmt: skip
-        events.emit(events.CaptureStart(name=target.name, filename=filename, line=line))
+        events.emit(events.CaptureStart(**target.shown))
         started = time.perf_counter()
         compiled.remember()
         met: list[events.GraphBreak] = []
@@ -613,21 +596,16 @@ class Compiler:
         ) -> Callable[..., Any]:
             started = time.perf_counter()
             operations = sum(n.op.startswith("call") for n in module.graph.nodes)
-            place: dict[str, Any] = {
-                "name": target.name, "filename": target.code.co_filename, "line": target.line,
-            }  # fmt: skip
-            events.emit(
-                events.BackendStart(backend=self.backend_name, operations=operations, **place)
-            )
+            known = {**target.shown, "backend": self.backend_name, "operations": operations}
+            events.emit(events.BackendStart(**known))
             compiled = compile_graph(
                 self.backend, self.backend_name, module, examples, **self.options
             )
             events.emit(
                 events.GraphCompiled(
-                    backend=self.backend_name, inputs=len(examples), operations=operations,
-                    seconds=time.perf_counter() - started, **place,
+                    inputs=len(examples), seconds=time.perf_counter() - started, **known
                 )
-            )  # fmt: skip
+            )
             return compiled
 
         return run_backend
@@ -636,29 +614,23 @@ class Compiler:
         self, target: Target, outcome: str, started: float, steps: int, backend: float = 0.0
     ) -> events.CaptureEnd:
         return events.CaptureEnd(
-            name=target.name, filename=target.code.co_filename, line=target.line, outcome=outcome,
-            seconds=time.perf_counter() - started, steps=steps, backend_seconds=backend,
+            **target.shown, outcome=outcome, seconds=time.perf_counter() - started, steps=steps,
+            backend_seconds=backend,
         )  # fmt: skip
 
     def _internal_error(
         self, compiled: CompiledFrame, error: Exception, started: float
     ) -> None:
         """A bug of ours: the frame runs as plain Python, and says so once (D11)."""
-        target = compiled.target
+        target, reason = compiled.target, f"{type(error).__name__}: {error}"
         events.emit(self._end(target, "failed", started, 0))
-        events.emit(
-            events.InternalFailure(
-                name=target.name, filename=target.code.co_filename, line=target.line,
-                reason=f"{type(error).__name__}: {error}",
-            )
-        )  # fmt: skip
+        events.emit(events.InternalFailure(**target.shown, reason=reason))
         if config.raise_internal_errors:
             raise InternalError(
-                f"while capturing {target.name} ({target.code.co_filename}:{target.line}): "
-                f"{type(error).__name__}: {error}"
+                f"while capturing {target.name} ({target.code.co_filename}:{target.line}): {reason}"
             ) from error
         messages.warn_internal_error(error, target.name, target.code.co_filename, target.line)
-        compiled.skip("FJ0206", f"internal error: {type(error).__name__}: {error}")
+        compiled.skip("FJ0206", f"internal error: {reason}")
 
 
 def _detail(compiled: CompiledFrame, key: int) -> Callable[[], events.EntryDetail | None]:

@@ -366,10 +366,10 @@ def _run(
     hook: HookContext | None = set_context(None)
     try:
         function(context, *args, **kwargs)
-    except (GraphBreak, ComptimeError) as error:
-        if isinstance(error, ComptimeError):
-            raise _placed(context, error) from error.__cause__
+    except GraphBreak:
         raise
+    except ComptimeError as error:
+        raise _placed(context, error) from error.__cause__
     except Exception as error:
         text = f"a function given to comptime raised {type(error).__name__}: {error}"
         own = error.__traceback__  # this function's
