@@ -33,11 +33,6 @@ def unmark(function: Any) -> None:
     _marks.pop(id(function), None)
 
 
-def is_special(function: Any) -> bool:
-    """Does this very function carry a mark?"""
-    return mark_of(function) is not None
-
-
 def mark_of(function: Any) -> Mark | None:
     """The function's mark, if it has one."""
     found = _marks.get(id(function))

@@ -287,7 +287,8 @@ def test_constants_are_told_apart_by_type():
     builder = GraphBuilder()
     x, _ = builder.add_input("x", torch.arange(3))
     dtypes = [
-        builder.call_function(torch.mul, (x, value), {})[1].meta.dtype for value in (1, True, 1.0, 1j)
+        builder.call_function(torch.mul, (x, value), {})[1].meta.dtype
+        for value in (1, True, 1.0, 1j)
     ]
     assert dtypes == [torch.int64, torch.int64, torch.float32, torch.complex64]
 

@@ -1,12 +1,14 @@
 """What a code object looks like to every other room: plain instructions, no release differences.
 
-In: nothing. Out: `Instruction` (one canonical operation) and `CodeInfo` (a decoded code object with
-its stack depths and handlers). Opcode names are canonical: the same program decodes to the same
-operations on every supported Python release as far as its compiler allows. Next room: interpreter.
+In: nothing. Out: `Instruction` (one canonical operation), `CodeInfo` (a decoded code object with
+its stack depths and handlers) and `code_hash`. Opcode names are canonical: the same program decodes
+to the same operations on every supported Python release as far as its compiler allows.
+Next room: interpreter.
 """
 
 from __future__ import annotations
 
+import hashlib
 import weakref
 from dataclasses import dataclass
 from types import CodeType
@@ -100,3 +102,35 @@ class CodeInfo:
         if code is None:
             raise ReferenceError("the code object of this CodeInfo is gone")
         return code
+
+
+def code_hash(code: CodeType) -> str:
+    """A hash of what the code does: not of its file, its lines or its address."""
+    known = _code_hashes.get(code)
+    if known is None:
+        text = repr(_code_content(code)).encode()
+        known = _code_hashes[code] = hashlib.sha256(text).hexdigest()[:32]
+    return known
+
+
+#: Equal code objects have equal hashes, so the dict may find another one that is equal.
+_code_hashes: weakref.WeakKeyDictionary[CodeType, str] = weakref.WeakKeyDictionary()
+
+
+def _code_content(code: CodeType) -> tuple[Any, ...]:
+    return (
+        code.co_name, code.co_qualname, code.co_argcount, code.co_posonlyargcount,
+        code.co_kwonlyargcount, code.co_flags, code.co_code, code.co_exceptiontable, code.co_names,
+        code.co_varnames, code.co_freevars, code.co_cellvars,
+        tuple([_constant_content(constant) for constant in code.co_consts]),
+    )  # fmt: skip
+
+
+def _constant_content(constant: Any) -> Any:
+    if isinstance(constant, CodeType):
+        return code_hash(constant)
+    if isinstance(constant, tuple):
+        return "tuple", tuple([_constant_content(item) for item in constant])
+    if isinstance(constant, frozenset):
+        return "frozenset", sorted([repr(_constant_content(item)) for item in constant])
+    return type(constant).__name__, repr(constant)

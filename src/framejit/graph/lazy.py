@@ -19,6 +19,8 @@ import torch.fx._lazy_graph_module as fx_lazy
 from torch.fx.graph import PythonCode
 from torch.fx.graph_module import GraphModule
 
+from ..report.printouts import graph_table
+
 
 class _CompileOnAccess:
     """Stands where ``forward`` will be; reading it compiles the code."""
@@ -152,23 +154,9 @@ class CapturedGraph(torch.fx.Graph):
         try:
             import tabulate  # type: ignore[import-untyped]  # noqa: F401  optional dependency
         except ImportError:
-            print(self.tabular())
+            print(graph_table(self))
         else:
             super().print_tabular()
-
-    def tabular(self) -> str:
-        """The nodes as a text table."""
-        rows = [["opcode", "name", "target", "args", "kwargs"]]
-        rows += [
-            [str(cell) for cell in (n.op, n.name, n.target, n.args, n.kwargs)] for n in self.nodes
-        ]
-        widths = [max(len(row[column]) for row in rows) for column in range(5)]
-        rows.insert(1, ["-" * width for width in widths])
-        lines = [
-            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        return "\n".join(lines)
 
     def __deepcopy__(self, memo: Any = None) -> CapturedGraph:
         copied = super().__deepcopy__(memo)

@@ -88,12 +88,6 @@ class Plan:
         self.backend = ""
         self.line: tuple[str, int] | None = None
 
-    @property
-    def guard_count(self) -> int:
-        """How many single checks the plan has."""
-        shapes = 0 if self.shapes is None else len(self.shapes.checks)
-        return sum(map(len, self.checked)) + shapes
-
     def settle(self) -> None:
         """Let go of the user's objects; for when the native tree exists and tracing is over.
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from framejit.bytecode.model import code_hash
 from framejit.exc import PackageError
 
 #: Modules whose members often do not say where they belong.
@@ -134,39 +135,6 @@ def find_operator(spelling: list[str]) -> Any:
 
 
 # -- content ---------------------------------------------------------------------------------------
-
-
-def code_hash(code: types.CodeType) -> str:
-    """A hash of what the code does: not of its file, its lines or its address."""
-    known = _code_hashes.get(code)
-    if known is None:
-        text = repr(_code_content(code)).encode()
-        known = _code_hashes[code] = hashlib.sha256(text).hexdigest()[:32]
-    return known
-
-
-#: Equal code objects have equal hashes, so the dict may find another one that is equal.
-_code_hashes: dict[types.CodeType, str] = {}
-
-
-def _code_content(code: types.CodeType) -> tuple[Any, ...]:
-    return (
-        code.co_name, code.co_qualname, code.co_argcount, code.co_posonlyargcount,
-        code.co_kwonlyargcount, code.co_flags, code.co_code, code.co_exceptiontable, code.co_names,
-        code.co_varnames, code.co_freevars, code.co_cellvars,
-        tuple([_constant_content(constant) for constant in code.co_consts]),
-    )  # fmt: skip
-
-
-def _constant_content(constant: Any) -> Any:
-    if isinstance(constant, types.CodeType):
-        return code_hash(constant)
-    if isinstance(constant, tuple):
-        return "tuple", tuple([_constant_content(item) for item in constant])
-    if isinstance(constant, frozenset):
-        return "frozenset", sorted([repr(_constant_content(item)) for item in constant])
-    return type(constant).__name__, repr(constant)
-
 
 #: Members of a class that differ from process to process, or say nothing about what it does.
 _IGNORED = frozenset(

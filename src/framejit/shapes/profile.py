@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import sys
@@ -22,6 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from framejit import config
+from framejit.bytecode.model import code_hash
 from framejit.exc import FramejitWarning, warn
 from framejit.report.messages import checked_path
 from framejit.shapes.policy import Seen
@@ -106,27 +106,7 @@ def _is_dims(value: Any) -> bool:
 
 def frame_key(code: types.CodeType, module: str, place: str) -> str:
     """The name of a frame in profiles; ``place`` says which continuation it is, if it is one."""
-    return f"{module}:{code.co_qualname}{place} {code_hash(code)}"
-
-
-def code_hash(code: types.CodeType) -> str:
-    """A hash of what code does: not of its file, its lines, or what it closes over."""
-    digest = hashlib.sha256()
-
-    def add(part: types.CodeType) -> None:
-        shape = (part.co_argcount, part.co_kwonlyargcount, part.co_posonlyargcount, part.co_flags)
-        names = (part.co_names, part.co_varnames, part.co_freevars, part.co_cellvars)
-        digest.update(repr((part.co_name, part.co_code, shape, names)).encode())
-        for constant in part.co_consts:
-            if isinstance(constant, types.CodeType):
-                add(constant)
-            elif isinstance(constant, frozenset):  # in hash order
-                digest.update(repr(sorted(map(repr, constant))).encode())
-            else:
-                digest.update(repr(constant).encode())
-
-    add(code)
-    return digest.hexdigest()[:16]
+    return f"{module}:{code.co_qualname}{place} {code_hash(code)[:16]}"
 
 
 def facts_of(seen: Seen) -> Facts:

@@ -11,7 +11,7 @@ from collections import OrderedDict, defaultdict, deque
 
 from framejit.exc import GraphBreak
 from framejit.values.base import Value
-from framejit.values.builtin_functions import builtin
+from framejit.values.builtin_functions import builtin, folds
 from framejit.values.deques import DequeValue
 from framejit.values.folding import fold, fold_if_constant
 from framejit.values.iterators import (
@@ -221,6 +221,4 @@ def _str(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     return fold(space, str, args, kwargs)
 
 
-@lookaside(bytes)
-def _bytes(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    return fold(space, bytes, args, kwargs)
+folds(bytes)

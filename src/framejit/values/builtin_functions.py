@@ -317,6 +317,13 @@ def _format(space: Space, value: Value, spec: Value | None = None) -> Value:
     return format_value(space, value, None, text)
 
 
+def _refusal(why: str) -> Handler:
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        raise GraphBreak("FJ0130", why)
+
+    return handler
+
+
 for _function, _why in {
     print: "print() writes to the outside",
     globals: "globals() gives the module's own dict",
@@ -328,13 +335,7 @@ for _function, _why in {
     exec: "exec() runs code that is not known",
     compile: "compile() makes code",
 }.items():
-
-    def _refuse(
-        space: Space, args: list[Value], kwargs: dict[str, Value], why: str = _why
-    ) -> Result:
-        raise GraphBreak("FJ0130", why)
-
-    LOOKASIDES[_function] = _refuse
+    LOOKASIDES[_function] = _refusal(_why)
 
 
 def _shows_frames(name: str, what: str = "looks at the running frames") -> Handler:
@@ -594,11 +595,10 @@ def _pow(space: Space, base: Value, exp: Value, mod: Value | None = None) -> Res
     return fold(space, pow, [base, exp, mod], {})
 
 
+def folds(function: Any) -> None:
+    """A pure function: it runs now, on constants."""
+    LOOKASIDES[function] = lambda space, args, kwargs: fold(space, function, args, kwargs)
+
+
 for _function in (ord, chr, bin, oct, hex):
-
-    def _folded(
-        space: Space, args: list[Value], kwargs: dict[str, Value], function: Any = _function
-    ) -> Result:
-        return fold(space, function, args, kwargs)
-
-    LOOKASIDES[_function] = _folded
+    folds(_function)

@@ -142,19 +142,19 @@ class DequeValue(ListValue):
         for item in self.added(space, iterable):
             self.do_appendleft(space, item)
 
-    @method()
-    def do_pop(self, space: Space) -> Value:  # type: ignore[override]
+    def _take(self, space: Space, position: int) -> Value:
         if not self.items:
             space.raise_error(IndexError, "pop from an empty deque")
         self.changed(space)
-        return self.items.pop()
+        return self.items.pop(position)
+
+    @method()
+    def do_pop(self, space: Space) -> Value:  # type: ignore[override]
+        return self._take(space, -1)
 
     @method()
     def do_popleft(self, space: Space) -> Value:
-        if not self.items:
-            space.raise_error(IndexError, "pop from an empty deque")
-        self.changed(space)
-        return self.items.pop(0)
+        return self._take(space, 0)
 
     @method(0, 1)
     def do_rotate(self, space: Space, steps: Value | None = None) -> None:

@@ -124,12 +124,13 @@ class FunctionValue(Value):
             handler = LOOKASIDES.get(function)
             if handler is not None:
                 return handler(space, args, kwargs)
-            if directives.is_special(function):
+            mark = directives.mark_of(function)
+            if mark is not None:
                 hidden = function.__dict__.get("_torchdynamo_orig_callable")
                 if hidden is not None and inline_policy.is_uncovered(hidden):
                     original = space.now(self.getattr(space, "_torchdynamo_orig_callable"))
                     return space.call(original, args, kwargs)
-                return directives_call(space, self, function, args, kwargs)
+                return _call_marked(space, self, mark, args, kwargs)
             from framejit.values.torch_functions import call_in_graph, is_graph_function
 
             if is_graph_function(function):
@@ -350,9 +351,8 @@ class FunctionValue(Value):
     def setattr(self, space: Space, name: str, value: Value) -> None:
         if name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__dict__"):
             raise GraphBreak("FJ0152", f"assigning {name} of {self.describe()}")
-        if name in ("__name__", "__qualname__") and self.function is None:
-            if name == "__qualname__":
-                self.name = str(value.realize().as_python())
+        if name == "__qualname__" and self.function is None:
+            self.name = str(value.realize().as_python())
         self.attributes[name] = value
         self.mutated = True
         if self.source is not None:
@@ -362,17 +362,14 @@ class FunctionValue(Value):
 def _nothing() -> None: ...
 
 
-def directives_call(
-    space: Space,
-    value: FunctionValue,
-    function: Any,
-    args: list[Value],
+def _call_marked(
+    space: Space, value: FunctionValue | BuiltinValue, mark: str, args: list[Value],
     kwargs: dict[str, Value],
-) -> Result:
+) -> Result:  # fmt: skip
     """A function that the user marked (``disable``, ``allow_in_graph``, ...)."""
     from framejit.values.torch_functions import call_in_graph
 
-    mark = directives.mark_of(function)
+    function: Any = value.function
     if mark == "allow_in_graph":
         return call_in_graph(space, function, args, kwargs, None)
     if mark == "assume_constant_result":
@@ -383,7 +380,8 @@ def directives_call(
         given = [a.realize() for a in (*args, *kwargs.values())]
         why = f": {given[0].as_python()}" if given and given[0].is_constant else ""
         raise GraphBreak("FJ0135", f"framejit.graph_break() was called{why}")
-    raise GraphBreak("FJ0134", f"{value.name} is marked with framejit.{mark}")
+    shown = value.name if isinstance(value, FunctionValue) else value.describe()
+    raise GraphBreak("FJ0134", f"{shown} is marked with framejit.{mark}")
 
 
 @wraps(types.FunctionType)
@@ -400,10 +398,15 @@ def _wrap_function(space: Space, source: Source, obj: types.FunctionType) -> Val
         space.guard(source, "FUNCTION_MATCH", obj.__code__)
     if own is None and source.accessor not in ("const", "type_attr"):  # pinned by identity
         space.guard(source.child("attr", "__globals__"), "ID_MATCH", obj.__globals__)
+    return _existing(space, source, obj)
+
+
+def _existing(space: Space, source: Source, function: types.FunctionType) -> Value:
     value = FunctionValue(
-        obj.__code__, obj.__globals__, name=obj.__qualname__, function=obj, source=source
-    )
-    return space.remember(obj, value)
+        function.__code__, function.__globals__, name=function.__qualname__, function=function,
+        source=source,
+    )  # fmt: skip
+    return space.remember(function, value)
 
 
 def function_value(space: Space, function: types.FunctionType) -> Value:
@@ -412,11 +415,7 @@ def function_value(space: Space, function: types.FunctionType) -> Value:
     if known is not None:
         return known
     source = space.const_source(function, f"framejit.{function.__name__}")
-    value = FunctionValue(
-        function.__code__, function.__globals__, name=function.__qualname__,
-        function=function, source=source,
-    )  # fmt: skip
-    return space.remember(function, value)
+    return _existing(space, source, function)
 
 
 class MethodValue(Value):
@@ -526,7 +525,7 @@ class BuiltinValue(Value):
         return f"C function {module + '.' if module not in ('', 'builtins') else ''}{name}"
 
     def getattr(self, space: Space, name: str) -> Result:
-        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        if name in _CODE_ATTRIBUTES:
             return constant_value(space, getattr(self.function, name, None))
         if name == "__call__":
             return self
@@ -544,11 +543,9 @@ class BuiltinValue(Value):
             return handler(space, args, kwargs)
         from framejit.values.torch_functions import call_in_graph, is_graph_function
 
-        if directives.is_special(function):
-            mark = directives.mark_of(function)
-            if mark == "allow_in_graph":
-                return call_in_graph(space, function, args, kwargs, None)
-            raise GraphBreak("FJ0134", f"{self.describe()} is marked with framejit.{mark}")
+        mark = directives.mark_of(function)
+        if mark is not None:
+            return _call_marked(space, self, mark, args, kwargs)
         if is_graph_function(function):
             return call_in_graph(space, function, args, kwargs, None)
         owner = getattr(function, "__objclass__", None)

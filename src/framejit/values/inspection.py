@@ -15,7 +15,7 @@ from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue
 from framejit.values.functions import FunctionValue, MethodValue
 from framejit.values.objects import ObjectValue
-from framejit.values.space import Result, Space, lookaside
+from framejit.values.space import Handler, Result, Space, lookaside
 
 
 def _described(space: Space, value: Value) -> Any:
@@ -56,16 +56,10 @@ def _signature(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Res
     return space.constant(signature)
 
 
-@lookaside(inspect.isfunction)
-def _isfunction(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    return ConstantValue(isinstance(args[0].realize(), FunctionValue))
+def _stands_for(kind: type[Value]) -> Handler:
+    return lambda space, args, kwargs: ConstantValue(isinstance(args[0].realize(), kind))
 
 
-@lookaside(inspect.ismethod)
-def _ismethod(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    return ConstantValue(isinstance(args[0].realize(), MethodValue))
-
-
-@lookaside(inspect.isclass)
-def _isclass(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    return ConstantValue(isinstance(args[0].realize(), ClassValue))
+lookaside(inspect.isfunction)(_stands_for(FunctionValue))
+lookaside(inspect.ismethod)(_stands_for(MethodValue))
+lookaside(inspect.isclass)(_stands_for(ClassValue))

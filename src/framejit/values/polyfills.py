@@ -15,20 +15,24 @@ import torch
 _MISSING = object()
 
 
+class _Iterates:
+    """What all iterators have in common."""
+
+    def __iter__(self) -> Any:
+        return self
+
+
 def iter_by_index(sequence: Any) -> Iterator[Any]:
     """``iter(x)`` of an object that has only ``__getitem__``."""
     return IndexIterator(sequence)
 
 
-class IndexIterator:
+class IndexIterator(_Iterates):
     """Asks ``sequence[0]``, ``sequence[1]``, ... until IndexError."""
 
     def __init__(self, sequence: Any) -> None:
         self.sequence = sequence
         self.index = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
 
     def __next__(self) -> Any:
         try:
@@ -135,7 +139,7 @@ def cmp_to_key(mycmp: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
 # -- itertools --------------------------------------------------------------------------------
 
 
-class accumulate:
+class accumulate(_Iterates):
     """``itertools.accumulate``."""
 
     def __init__(self, iterable: Iterable[Any], func: Any = None, *, initial: Any = None) -> None:
@@ -144,9 +148,6 @@ class accumulate:
         self.started = False
         self.initial = initial
         self.total: Any = None
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
 
     def __next__(self) -> Any:
         if not self.started:
@@ -161,15 +162,12 @@ class accumulate:
         return self.total
 
 
-class compress:
+class compress(_Iterates):
     """``itertools.compress``."""
 
     def __init__(self, data: Iterable[Any], selectors: Iterable[Any]) -> None:
         self.data = iter(data)
         self.selectors = iter(selectors)
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
 
     def __next__(self) -> Any:
         while True:
@@ -178,16 +176,13 @@ class compress:
                 return item
 
 
-class cycle:
+class cycle(_Iterates):
     """``itertools.cycle``."""
 
     def __init__(self, iterable: Iterable[Any], /) -> None:
         self.iterator: Any = iter(iterable)
         self.saved: list[Any] = []
         self.index = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
 
     def __next__(self) -> Any:
         if self.iterator is not None:
@@ -203,16 +198,13 @@ class cycle:
         return item
 
 
-class dropwhile:
+class dropwhile(_Iterates):
     """``itertools.dropwhile``."""
 
     def __init__(self, predicate: Callable[[Any], Any], iterable: Iterable[Any], /) -> None:
         self.predicate = predicate
         self.iterator = iter(iterable)
         self.dropping = True
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
 
     def __next__(self) -> Any:
         item = next(self.iterator)
@@ -224,16 +216,13 @@ class dropwhile:
         return item
 
 
-class takewhile:
+class takewhile(_Iterates):
     """``itertools.takewhile``."""
 
     def __init__(self, predicate: Callable[[Any], Any], iterable: Iterable[Any], /) -> None:
         self.predicate = predicate
         self.iterator = iter(iterable)
         self.stopped = False
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
 
     def __next__(self) -> Any:
         if self.stopped:
@@ -245,29 +234,23 @@ class takewhile:
         raise StopIteration
 
 
-class starmap:
+class starmap(_Iterates):
     """``itertools.starmap``."""
 
     def __init__(self, function: Callable[..., Any], iterable: Iterable[Any], /) -> None:
         self.function = function
         self.iterator = iter(iterable)
 
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
     def __next__(self) -> Any:
         return self.function(*next(self.iterator))
 
 
-class pairwise:
+class pairwise(_Iterates):
     """``itertools.pairwise``."""
 
     def __init__(self, iterable: Iterable[Any], /) -> None:
         self.iterator = iter(iterable)
         self.last: Any = _MISSING
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
 
     def __next__(self) -> Any:
         if self.last is _MISSING:
@@ -277,16 +260,13 @@ class pairwise:
         return (previous, self.last)
 
 
-class zip_longest:
+class zip_longest(_Iterates):
     """``itertools.zip_longest``."""
 
     def __init__(self, *iterables: Iterable[Any], fillvalue: Any = None) -> None:
         self.iterators: list[Any] = [iter(iterable) for iterable in iterables]
         self.left = len(self.iterators)
         self.fillvalue = fillvalue
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
 
     def __next__(self) -> Any:
         if not self.left:
@@ -306,7 +286,7 @@ class zip_longest:
         return tuple(out)
 
 
-class groupby:
+class groupby(_Iterates):
     """``itertools.groupby``."""
 
     def __init__(self, iterable: Iterable[Any], key: Any = None) -> None:
@@ -316,9 +296,6 @@ class groupby:
         self.current: Any = _MISSING
         self.value: Any = _MISSING
         self.group: Any = None
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
 
     def advance(self) -> None:
         """Read one more element."""
@@ -337,15 +314,12 @@ class groupby:
         return (self.current, self.group)
 
 
-class grouper:
+class grouper(_Iterates):
     """The iterator over one group of `groupby`."""
 
     def __init__(self, parent: groupby, target: Any) -> None:
         self.parent = parent
         self.target = target
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
 
     def __next__(self) -> Any:
         parent = self.parent

@@ -331,24 +331,24 @@ class SetValue(ContainerValue):
             else:
                 self.apply(space, "|", other)
 
-    @method(0, -1)
-    def do_intersection(self, space: Space, *others: Value) -> Value:
+    def _reduced(self, space: Space, op: str, others: tuple[Value, ...]) -> SetValue:
         result = self if others else self._fresh(space)
         for other in others:
-            result = result.combine(space, "&", other)
+            result = result.combine(space, op, other)
         return result
+
+    @method(0, -1)
+    def do_intersection(self, space: Space, *others: Value) -> Value:
+        return self._reduced(space, "&", others)
+
+    @method(0, -1)
+    def do_difference(self, space: Space, *others: Value) -> Value:
+        return self._reduced(space, "-", others)
 
     @method(0, -1)
     def do_intersection_update(self, space: Space, *others: Value) -> None:
         for other in others:
             self.apply(space, "&", other)
-
-    @method(0, -1)
-    def do_difference(self, space: Space, *others: Value) -> Value:
-        result = self if others else self._fresh(space)
-        for other in others:
-            result = result.combine(space, "-", other)
-        return result
 
     @method(0, -1)
     def do_difference_update(self, space: Space, *others: Value) -> None:

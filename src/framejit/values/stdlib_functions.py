@@ -22,7 +22,7 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import polyfills
 from framejit.values.base import Value
-from framejit.values.builtin_functions import builtin, call_polyfill
+from framejit.values.builtin_functions import builtin, call_polyfill, folds
 from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue
 from framejit.values.deques import DequeValue
@@ -437,16 +437,9 @@ for _name in ("insort_left", "insort_right", "bisect_left", "bisect_right"):
 # -- math ------------------------------------------------------------------------------------------
 
 
-def _register_math(function: Any) -> None:
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        return fold(space, function, args, kwargs)
-
-    LOOKASIDES[function] = handler
-
-
 for _function in vars(math).values():
     if isinstance(_function, types.BuiltinFunctionType):
-        _register_math(_function)
+        folds(_function)
 
 
 @builtin(math.prod, 1, 1, "start")
