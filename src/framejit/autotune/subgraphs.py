@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import torch
 import torch.fx
 
 from framejit.exc import PackageError
+from framejit.files import replacing
 from framejit.package import tensors
 from framejit.package.data import Decoder, Encoder, Home, Json, Unsaveable
 from framejit.package.graphs import decode_graph, encode_graph
@@ -121,8 +121,10 @@ def save(folder: Path, gm: torch.fx.GraphModule, inputs: Sequence[Any], settings
         "inputs": rows, "graph": graph,
         "text": [line for line in str(gm.graph).splitlines() if line],
     }  # fmt: skip
-    _write(path.with_suffix(".safetensors"), tensors.dump(encoder.tensors))
-    _write(path, json.dumps(data, indent=1).encode())  # last: it says that all is there
+    with replacing(path.with_suffix(".safetensors")) as file:
+        file.write(tensors.dump(encoder.tensors))
+    with replacing(path) as file:  # last: it says that all is there
+        file.write(json.dumps(data, indent=1).encode())
     return path
 
 
@@ -141,19 +143,6 @@ def first_line(gm: torch.fx.GraphModule) -> str:
 
 def _symbolic(value: Any) -> bool:
     return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 # -- and back --------------------------------------------------------------------------------------

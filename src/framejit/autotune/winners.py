@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import platform
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from framejit import config
 from framejit.autotune.trial import Candidate, Result
 from framejit.backends import configured_backend, register_backend
 from framejit.exc import FramejitWarning, UnknownBackend, warn
+from framejit.files import replacing
 
 VERSION = 1
 DEFAULT = "inductor"
@@ -80,15 +80,8 @@ def keep(path: str | os.PathLike[str], results: Iterable[Result]) -> None:
     mine = machines.setdefault(machine(), {})
     mine.update({r.subgraph.key: r.winner for r in results if r.winner is not None})
     text = json.dumps({"framejit winners": VERSION, "machines": machines}, indent=1, sort_keys=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    with replacing(target) as file:
+        file.write(f"{text}\n".encode())
 
 
 class AutotunedBackend:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from framejit import config, native
+from framejit.files import replacing
 
 _DEBUGGERS = ("bdb", "pdb", "pydevd", "_pydevd", "debugpy", "pudb", "ipdb")
 
@@ -71,9 +72,8 @@ def _write(code: types.CodeType, text: str) -> str | None:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         if not os.path.exists(path):
-            temporary = f"{path}.{os.getpid()}"
-            Path(temporary).write_text(text, encoding="utf-8")
-            os.replace(temporary, path)
+            with replacing(path) as file:
+                file.write(text.encode())
     except OSError:
         return None
     return path

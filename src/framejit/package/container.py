@@ -19,12 +19,12 @@ import mmap
 import os
 import re
 import struct
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from framejit.exc import PackageError
+from framejit.files import replacing
 
 MAGIC = b"framejit"
 FORMAT = 3
@@ -58,26 +58,14 @@ def write(
         with _regular(target) as file:
             _check_key(file, key)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(header + text)
-            file.write(bytes(-file.tell() % _ALIGNMENT))
-            start = file.tell()
-            for entry, data in zip(listed, parts.values(), strict=True):
-                file.write(bytes(start + entry["offset"] - file.tell()))
-                file.write(data)
-            size = file.tell()
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(OSError):
-            os.chmod(temporary, 0o644 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    return size
+    with replacing(target) as file:
+        file.write(header + text)
+        file.write(bytes(-file.tell() % _ALIGNMENT))
+        start = file.tell()
+        for entry, data in zip(listed, parts.values(), strict=True):
+            file.write(bytes(start + entry["offset"] - file.tell()))
+            file.write(data)
+        return file.tell()
 
 
 def is_foreign(path: str) -> bool:
@@ -113,12 +101,6 @@ def _header(manifest: bytes, signed: int, signature: bytes) -> bytes:
     fields = (MAGIC, FORMAT, signed, len(manifest))
     checksum = hashlib.sha256(_HEADER.pack(*fields, bytes(32), signature) + manifest)
     return _HEADER.pack(*fields, checksum.digest(), signature)
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def _signature(key: bytes, manifest: bytes) -> bytes:

@@ -15,12 +15,12 @@ import weakref
 from typing import Any, NamedTuple
 
 from framejit.exc import PackageError
+from framejit.files import locked
 from framejit.package.container import Reader, is_foreign
 from framejit.package.data import Json
 from framejit.package.files import Path, check_arguments, load, opened, save
 from framejit.package.identity import check_environment, is_made_for
 from framejit.report import messages
-from framejit.shapes.profile import locked
 
 
 class _Place(NamedTuple):

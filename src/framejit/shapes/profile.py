@@ -9,20 +9,18 @@ warning. Next: values.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
 import sys
-import tempfile
 import threading
 import types
-from collections.abc import Iterator
 from typing import Any
 
 from framejit import config
 from framejit.bytecode.model import code_hash
 from framejit.exc import FramejitWarning, warn
+from framejit.files import locked, replacing
 from framejit.report.messages import checked_path
 from framejit.shapes.policy import Seen
 
@@ -222,34 +220,8 @@ def merge_into(path: str, profile: Profile) -> None:
             merged = Profile()
         if not merged.merge(profile) and os.path.exists(path):
             return
-        handle, temporary = tempfile.mkstemp(
-            prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path)
-        )
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(merged.text())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-
-
-@contextlib.contextmanager
-def locked(path: str) -> Iterator[None]:
-    """One writer at a time, among all processes; a lock of a dead process is free."""
-    try:
-        import fcntl  # not on every platform
-    except ImportError:
-        yield
-        return
-    if not os.path.isdir(folder := os.path.dirname(path) or os.curdir):
-        raise FileNotFoundError(errno.ENOENT, f"There is no folder {folder}", path)
-    with open(f"{path}.lock", "a", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        with replacing(path) as file:
+            file.write(merged.text().encode())
 
 
 def _parsed(path: str) -> Profile:
