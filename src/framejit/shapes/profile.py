@@ -18,7 +18,6 @@ import types
 from typing import Any
 
 from framejit import config
-from framejit.bytecode.model import code_hash
 from framejit.exc import FramejitWarning, warn
 from framejit.files import locked, replacing
 from framejit.report.messages import checked_path
@@ -104,6 +103,8 @@ def _is_dims(value: Any) -> bool:
 
 def frame_key(code: types.CodeType, module: str, place: str) -> str:
     """The name of a frame in profiles; ``place`` says which continuation it is, if it is one."""
+    from framejit.bytecode.model import code_hash  # not on a release without bytecode.release
+
     return f"{module}:{code.co_qualname}{place} {code_hash(code)[:16]}"
 
 
