@@ -45,13 +45,13 @@ from framejit.guards.shapes import make_shape_plan
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
 from framejit.interpreter.frame import Frame, HandledValue
 from framejit.interpreter.loop import Broken, Interpreter, Restart, Returned
-from framejit.interpreter.side_run import is_pure, is_pure_round_trip
+from framejit.interpreter.side_run import is_pure, is_pure_hook, is_pure_round_trip
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.ends import end_is_seen
+from framejit.values.hooks import Hooks, unsettled
 from framejit.values.objects import ObjectValue
-from framejit.values.saved_tensors import unsettled
 from framejit.values.space import Space
 from framejit.values.tensors import TensorValue
 
@@ -289,8 +289,7 @@ def _attempt(
             out = Emitter(space, slot_names)
             draft = Draft(out, outcome, _Link(driver.make_break, driver.answer))
             interpreter.check_suspended(out.made)
-            if space.effects.hooks:
-                _check_hooks(space, outcome, out.made)
+            own_roots = _check_hooks(space, outcome, out.made) if space.effects.hooks else []
             for node in draft.output_nodes():
                 if node in builder.inside:
                     reason = "a tensor leaves the transform of torch.func that it was made in"
@@ -335,7 +334,7 @@ def _attempt(
     with no_collection():
         _guard_aliases(space)
         shapes = make_shape_plan(builder.symbols_if_any, list(out.symbols))
-        roots = [*space.slot_roots, *space.const_roots.values(), *hook_roots]
+        roots = [*space.slot_roots, *space.const_roots.values(), *own_roots, *hook_roots]
         plan = build_plan(roots, shapes)
     captures = [out.capture_name(source) for source in plan.captures]
     captures += out.symbols.values()
@@ -366,8 +365,11 @@ def _attempt(
     )  # fmt: skip
 
 
-def _check_hooks(space: Space, outcome: Returned | Broken, made: Container[Any]) -> None:
-    """Saved-tensor hooks that the graph opens must stay as they are."""
+def _check_hooks(
+    space: Space, outcome: Returned | Broken, made: Container[Any]
+) -> list[Source]:
+    """Hooks that the graph puts in place must stay as they are; the sources of what they depend on.
+    """
     variables = [variable for hooks in space.effects.hooks for variable in hooks.cells]
     left = {v.cell for v in variables if v.cell in made}
     for frame in outcome.frames if isinstance(outcome, Broken) else ():
@@ -377,14 +379,21 @@ def _check_hooks(space: Space, outcome: Returned | Broken, made: Container[Any])
                 left.remove(value)
     left.update(v.cell for v in variables if may_assign(decode(v.code), v.name))
 
-    def is_pure_pair(pack: Any, unpack: Any) -> bool:
-        like = next((t for t in space.builder.inputs if t.is_floating_point()), torch.empty(2))
-        modules = as_modules((pack, unpack))
-        return modules is not None or is_pure_round_trip(pack, unpack, like)[0]
+    roots: list[Source] = []
 
-    problem = unsettled(space, left, is_pure_pair)
+    def only_compute(hooks: Hooks, made: list[Any]) -> bool:
+        if hooks.tensor is not None:  # AOTAutograd makes it part of the graph
+            pure, found = is_pure_hook(made[0], hooks.tensor.fake(space))
+            roots.extend(found)
+            return pure
+        like = next((t for t in space.builder.inputs if t.is_floating_point()), torch.empty(2))
+        modules = as_modules((made[0], made[1]))
+        return modules is not None or is_pure_round_trip(made[0], made[1], like)[0]
+
+    problem = unsettled(space, left, only_compute)
     if problem is not None:
         raise Restart(*problem)
+    return roots
 
 
 def _compile_under_hooks(

@@ -106,6 +106,11 @@ class GraphBuilder:
         """Which of `inputs` the graph may write to, directly or through a view."""
         return self._inputs_among(self._mutations.values())
 
+    def is_written(self, node: _Node) -> bool:
+        """Does an operation write to this tensor, or to one that shares its memory?"""
+        written = set().union(*map(_with_aliases, self._mutations.values()))
+        return id(self._examples[node]) in written
+
     def _inputs_among(self, mutations: Iterable[list[Example]]) -> list[int]:
         written = set().union(*map(_with_aliases, mutations))
         return [

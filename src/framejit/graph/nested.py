@@ -65,8 +65,19 @@ def close_all_hooks(module: torch.fx.GraphModule) -> None:
         close_hooks()
 
 
-torch.fx.node.has_side_effect(open_hooks)
-torch.fx.node.has_side_effect(close_hooks)
+def hook_gradient(hook: HeldHook, tensor: torch.Tensor) -> Any:
+    """Register a hook on the gradient of a tensor; AOTAutograd makes it part of backward."""
+    return tensor.register_hook(hook.held[0]) if tensor.requires_grad else None
+
+
+def remove_hook(handle: Any) -> None:
+    """Take back what `hook_gradient` did."""
+    if handle is not None:
+        handle.remove()
+
+
+for _function in (open_hooks, close_hooks, hook_gradient, remove_hook):
+    torch.fx.node.has_side_effect(_function)
 
 
 def calls(function: Callable[[Any], Any]) -> torch.fx.GraphModule:

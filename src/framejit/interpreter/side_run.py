@@ -1,6 +1,6 @@
 """Runs functions of the user on the side, to see whether they are pure.
 
-In: a function with its arguments, or a pair of saved-tensor hooks and the metadata of a tensor.
+In: a function with its arguments, or hooks of autograd and the metadata of a tensor.
 Out: whether the call is a computation and nothing else, and for hooks the sources with the facts
 this relies on.
 Next room: codegen.
@@ -32,7 +32,13 @@ def is_pure_round_trip(pack: Hook, unpack: Hook, like: torch.Tensor) -> tuple[bo
     The facts on the sources hold as long as the answer does.
     """
     with isolated():  # whoever asks may be tracing
-        return _round_trip(pack, unpack, like)
+        return _computes(polyfills.round_trip, (pack, unpack), like)
+
+
+def is_pure_hook(hook: Hook, like: torch.Tensor) -> tuple[bool, list[Source]]:
+    """The same for ``hook(x)``."""
+    with isolated():
+        return _computes(polyfills.call_with_one, (hook,), like)
 
 
 def is_pure(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -44,14 +50,15 @@ def is_pure(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> boo
         return _outcome(space, polyfills.call_with, values) is not None
 
 
-def _round_trip(pack: Hook, unpack: Hook, like: torch.Tensor) -> tuple[bool, list[Source]]:
+def _computes(
+    function: Any, hooks: tuple[Hook, ...], like: torch.Tensor
+) -> tuple[bool, list[Source]]:
     builder = GraphBuilder()
     space = Space(builder)
     sizes, strides = map(_numbers, (like.shape, like.stride()))
     node, example = builder.add_input("saved", like, builder.imagined_example(sizes, strides, like))
-    hooks = [space.load(space.const_source(hook, "saved-tensor hook"), hook)
-             for hook in (pack, unpack)]  # fmt: skip
-    result = _outcome(space, polyfills.round_trip, [*hooks, TensorValue(node, example)])
+    values = [space.load(space.const_source(hook, "a hook"), hook) for hook in hooks]
+    result = _outcome(space, function, [*values, TensorValue(node, example)])
     # A tensor from elsewhere would be frozen into the graph.
     if isinstance(result, TensorValue) and len(builder.inputs) == 1:
         return True, list(space.const_roots.values())

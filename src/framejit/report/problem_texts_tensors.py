@@ -115,8 +115,8 @@ except ValueError:
 ---
 Nothing: the error is the program's own.
 === FJ0111 A tensor's attribute or method cannot be recorded
-Some methods change what a tensor is or call back into Python: `requires_grad_()`,
-`register_hook()`, `backward()`.
+Some methods change what a tensor is or call back into Python: `requires_grad_()`, `backward()`,
+`register_hook()` of a hook with effects.
 ---
 @framejit.compile(backend="eager")
 def f(x):

@@ -15,7 +15,7 @@ import torch
 
 if TYPE_CHECKING:
     from framejit.values.base import Value
-    from framejit.values.saved_tensors import SavedTensorHooks
+    from framejit.values.hooks import Hooks
 
 
 class GlobalChange(NamedTuple):
@@ -38,9 +38,9 @@ class Effects:
         self.state: dict[tuple[Any, tuple[Any, ...]], Any] = {}
         #: How much deeper autocast is nested than at the start.
         self.nesting = 0
-        #: Saved-tensor hooks that the program has opened, and those of them that are still open.
-        self.hooks: list[SavedTensorHooks] = []
-        self.open_hooks: list[SavedTensorHooks] = []
+        #: Hooks of autograd that the program has put in place, and those that are still open.
+        self.hooks: list[Hooks] = []
+        self.open_hooks: list[Hooks] = []
         #: Truth values that depend on data and are taken for granted; checked behind the graph.
         self.expected: dict[Value, bool] = {}
 

@@ -551,6 +551,11 @@ def call_with(function: Any, args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
+def call_with_one(function: Any, argument: Any) -> Any:
+    """A call with one argument."""
+    return function(argument)
+
+
 def round_trip(pack: Any, unpack: Any, saved: Any) -> Any:
     """What becomes of a tensor that is saved for backward under hooks."""
     return unpack(pack(saved))

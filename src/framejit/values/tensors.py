@@ -86,7 +86,7 @@ class TensorValue(Value):
     """A tensor. ``node`` is its graph node (None for an existing tensor not yet used);
     ``example`` its metadata; ``obj`` the existing tensor."""
 
-    __slots__ = ("assigned_grad", "cls", "example", "node", "obj")
+    __slots__ = ("assigned_grad", "cls", "example", "node", "obj", "step")
 
     def __init__(
         self, node: Any, example: Any, cls: type = torch.Tensor, obj: Any = None,
@@ -97,6 +97,8 @@ class TensorValue(Value):
         self.cls = cls
         self.obj = obj
         self.source = source
+        #: The step in which the graph made it, if it did.
+        self.step = 0
         #: What the program assigned to ``grad`` of an existing tensor.
         self.assigned_grad: Value | None = None
 
@@ -227,6 +229,10 @@ class TensorValue(Value):
             raise GraphBreak("FJ0160", f"Tensor.{name}()")
         if name == "requires_grad_" and _is_as_wanted(self, args, kwargs):
             return self
+        if name in ("register_hook", "retain_grad") and self.obj is None:
+            from framejit.values.hooks import watch_gradient  # room-internal cycle
+
+            return watch_gradient(space, self, name, args)
         if name in _EAGER_ONLY:
             raise GraphBreak("FJ0111", f"Tensor.{name}()")
         if name == "__len__":
@@ -412,7 +418,9 @@ def from_fx(space: Space, node: Any, example: Any) -> Value:
     if isinstance(example, Example):
         if example.meta.symbolic:
             space.builder.symbols_in_sizes(node, example)
-        return TensorValue(node, example)
+        made = TensorValue(node, example)
+        made.step = space.step
+        return made
     if isinstance(example, (tuple, list)) and type(example) is not torch.Size:
         items: list[Value] = []
         for i, part in enumerate(example):

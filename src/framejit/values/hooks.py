@@ -1,10 +1,10 @@
-"""Saved-tensor hooks that captured code opens: ``with saved_tensors_hooks(pack, unpack)``.
+"""Hooks of autograd that captured code puts in place: on saved tensors, on gradients.
 
 In: hooks as values: existing callables, or functions, methods and partials that the program makes.
-Out: nodes that open and close the hooks for real (`backends.saved_hooks` makes them part of the
-graphs where they only compute). Hooks are callables of the entry, made once: so what they hold must
-stay as it is while they live, and what they change must not be looked at in the same capture.
-Next room: graph.
+Out: nodes that put the hooks in place for real (`backends.saved_hooks` makes those on saved tensors
+part of the graphs where they only compute; those on gradients must, and AOTAutograd traces them).
+Hooks are callables of the entry, made once: so what they hold must stay as it is while they live,
+and what they change must not be looked at in the same capture. Next room: graph.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from framejit.exc import GraphBreak
-from framejit.graph.nested import HeldHook, close_hooks, open_hooks
-from framejit.values.base import Value
+from framejit.graph.nested import HeldHook, close_hooks, hook_gradient, open_hooks, remove_hook
+from framejit.values.base import Unmaterialisable, Value
 from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue
-from framejit.values.functions import CellValue, FunctionValue, MethodValue
+from framejit.values.functions import BoundBuiltin, CellValue, FunctionValue, MethodValue
 from framejit.values.inline_policy import is_library
 from framejit.values.keys import real_object
 from framejit.values.sequences import TupleValue
@@ -43,18 +44,20 @@ class Variable(NamedTuple):
     name: str
 
 
-class SavedTensorHooks(NamedTuple):
-    """A pair that the program has opened."""
+class Hooks(NamedTuple):
+    """Hooks that the program has put in place together."""
 
     #: The step in which it did so.
     step: int
-    #: Does the graph open them? Without gradients nothing is saved.
+    #: Does the graph do so? Without gradients nothing is saved.
     recorded: bool
     makers: tuple[Maker, ...]
     #: The tensors that they use.
     tensors: list[TensorValue]
     #: The variables of functions among them.
     cells: list[Variable]
+    #: The tensor whose gradient they are called with; None: a pair for saved tensors.
+    tensor: TensorValue | None = None
 
 
 @lookaside(torch._C._autograd._push_saved_tensors_default_hooks)
@@ -64,7 +67,7 @@ def _open(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     tensors: list[TensorValue] = []
     cells: list[Variable] = []
     makers = tuple([_maker(space, hook, tensors, cells) for hook in args])
-    hooks = SavedTensorHooks(space.step, torch.is_grad_enabled(), makers, tensors, cells)
+    hooks = Hooks(space.step, torch.is_grad_enabled(), makers, tensors, cells)
     space.effects.hooks.append(hooks)
     space.effects.open_hooks.append(hooks)
     if hooks.recorded:
@@ -83,6 +86,59 @@ def _close(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     if space.effects.open_hooks.pop().recorded:
         space.builder.call_effect(close_hooks, (), {})
     return ConstantValue(None)
+
+
+class HandleValue(Value):
+    """What ``register_hook`` of a new tensor answers; it can only be used in the same graph."""
+
+    __slots__ = ("node", "step")
+
+    def __init__(self, node: Any, step: int) -> None:
+        self.node, self.step, self.source = node, step, None
+
+    def python_type(self) -> type:
+        return RemovableHandle
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name != "remove":
+            raise GraphBreak("FJ0117", f"attribute {name!r} of the handle of a gradient hook")
+        return BoundBuiltin(self, name)
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        space.builder.call_effect(remove_hook, (self.node,), {})
+        space.changes += 1
+        return ConstantValue(None)
+
+
+def watch_gradient(space: Space, tensor: TensorValue, method: str, args: list[Value]) -> Value:
+    """``tensor.register_hook(hook)`` or ``tensor.retain_grad()`` of what the graph has made.
+
+    Python does it where the graph cannot. A result that the graph itself has used would get a part
+    of its gradient only: then the graph ends right behind it.
+    """
+    why = f"Tensor.{method}() of a tensor that was used before"
+    used = bool(tensor.step and tensor.node.users)
+    step = tensor.step + 1 if used else space.step
+    tensors: list[TensorValue] = []
+    cells: list[Variable] = []
+    try:
+        if method == "retain_grad" or len(args) != 1 or space.transforms:
+            raise GraphBreak("FJ0111", f"Tensor.{method}()")
+        makers = (_maker(space, args[0], tensors, cells),)
+        if tensors or not tensor.metadata().requires_grad:
+            raise GraphBreak("FJ0111", "Tensor.register_hook() where the graph cannot do it")
+    except GraphBreak as broken:
+        if used:
+            raise Unmaterialisable(step, why) from broken
+        raise
+    space.effects.hooks.append(Hooks(step, True, makers, tensors, cells, tensor))
+    builder = space.builder
+    module = builder.add_module("hook", HeldHook(makers[0](())))
+    node = builder.call_effect(hook_gradient, (module, tensor.proxy(space)), {})
+    space.changes += 1
+    return HandleValue(node, space.step)
 
 
 def _maker(
@@ -122,7 +178,7 @@ def _maker(
     if isinstance(value, FunctionValue) and value.attributes.keys() <= {"__annotations__"}:
         return _function_maker(space, value, part, cells)
     raise GraphBreak(
-        "FJ0118", f"a saved-tensor hook uses a {value.describe()} that was made for this call"
+        "FJ0118", f"a hook of autograd uses a {value.describe()} that was made for this call"
     )
 
 
@@ -134,7 +190,7 @@ def _function_maker(
     for cell, name in zip(value.cells(space), code.co_freevars, strict=True):
         cells.append(Variable(cell, cell.contents, code, name))
         if cell.contents is value:
-            raise GraphBreak("FJ0118", "a saved-tensor hook calls itself")
+            raise GraphBreak("FJ0118", "a hook of autograd calls itself")
         closure.append(None if cell.contents is None else part(cell.contents))
     defaults = [part(default) for default in value.default_values(space)]
     names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -204,15 +260,15 @@ def reached(objects: Iterable[Any]) -> tuple[dict[int, Any], set[tuple[int, str]
 
 
 def unsettled(
-    space: Space, left: Container[Value], is_pure: Callable[[Any, Any], bool]
+    space: Space, left: Container[Value], is_pure: Callable[[Hooks, list[Any]], bool]
 ) -> tuple[int, GraphBreak] | None:
-    """The capture has ended: may the hooks that the program opened be what the entry holds? If not,
-    the step that must not be captured, and why. ``left``: the cells that may be assigned to.
-    """
+    """The capture has ended: may the hooks that the program put in place be what the entry holds?
+    If not, the step that must not be captured, and why. ``left``: the cells that may be assigned
+    to."""
     effects = space.effects
     for hooks in effects.hooks:
-        pack, unpack = [make([None] * len(hooks.tensors)) for make in hooks.makers]
-        objects, names = reached((pack, unpack))
+        made = [make([None] * len(hooks.tensors)) for make in hooks.makers]
+        objects, names = reached(made)
         changed = {id(getattr(value, "obj", None)) for value in effects.changed}
         changed.update(map(id, space.class_writes))
         looked_at = {id(obj) for obj, _ in space.known_objects()}
@@ -220,12 +276,16 @@ def unsettled(
         if hooks in effects.open_hooks:
             why = "saved-tensor hooks are open where the graph ends"
         elif any(v.cell.contents is not v.held or v.cell in left for v in hooks.cells):
-            why = "a variable that a saved-tensor hook uses changes later"
+            why = "a variable that a hook of autograd uses changes later"
         elif not (objects.keys().isdisjoint(changed) and names.isdisjoint(effects.globals)):
-            why = "what a saved-tensor hook uses is changed in front of the graph"
+            why = "what a hook of autograd uses is changed in front of the graph"
+        elif hooks.tensor is not None:
+            if not is_pure(hooks, made) or space.builder.is_written(hooks.tensor.node):
+                why = "Tensor.register_hook() of a hook that does more than compute"
         elif not objects.keys().isdisjoint(looked_at) or space.has_read(names):
-            if hooks.tensors or not is_pure(pack, unpack):
+            if hooks.tensors or not is_pure(hooks, made):
                 why = "a saved-tensor hook may change what is looked at beside it"
         if why is not None:
-            return hooks.step, GraphBreak("FJ0118", why)
+            return hooks.step, GraphBreak("FJ0118" if hooks.tensor is None else "FJ0111", why)
     return None
+
