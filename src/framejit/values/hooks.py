@@ -286,6 +286,7 @@ def unsettled(
             if hooks.tensors or not is_pure(hooks, made):
                 why = "a saved-tensor hook may change what is looked at beside it"
         if why is not None:
-            return hooks.step, GraphBreak("FJ0118" if hooks.tensor is None else "FJ0111", why)
+            gradient = hooks.tensor is not None
+            return hooks.step, GraphBreak("FJ0111", why) if gradient else GraphBreak("FJ0118", why)
     return None
 
