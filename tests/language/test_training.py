@@ -107,6 +107,26 @@ def test_gradients_stay_none_where_eager_computes_none():
     same(program, (1, 1, 1))
 
 
+def test_gradients_of_one_of_two_results_when_sizes_vary():
+    """The sizes come first among the arguments of the graph."""
+
+    def program(compile):
+        @compile
+        def f(a, b, c):
+            return a * b, (b * c).sin()
+
+        out = []
+        for size, index in ((3, 0), (4, 1), (5, 0), (6, None)):
+            leaves = [torch.arange(float(size)).requires_grad_() for _ in range(3)]
+            results = f(*leaves)
+            chosen = results if index is None else results[index : index + 1]
+            sum(t.sum() for t in chosen).backward()
+            out.append([leaf.grad for leaf in leaves])
+        return out
+
+    same(program, (2, 2, 2))
+
+
 def test_gradients_through_an_input_written_to():
     def program(compile):
         model = net()

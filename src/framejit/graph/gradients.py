@@ -19,16 +19,16 @@ _COMPILED_NODE = "CompiledFunctionBackward"  # what AOTAutograd calls its node
 _MAX_VIEWS = 4  # how many nodes of views AOTAutograd puts behind its own
 
 
-#: Per output of a graph: the positions of the inputs that its gradient reaches.
+#: Per output of a graph: the positions among its arguments that its gradient reaches.
 Reached = Sequence[frozenset[int]]
 
 
 def reached_inputs(builder: GraphBuilder) -> Reached | None:
-    """What each output's gradient reaches (positions in ``used_inputs``); None when all that have
-    a gradient reach the same."""
+    """What each output's gradient reaches; None when all that have a gradient reach the same."""
     if len(builder._outputs) < 2:
         return None
-    position = {builder._placeholders[index]: i for i, index in enumerate(builder.used_inputs)}
+    inputs = [builder._placeholders[index] for index in builder.used_inputs]
+    position = {node: i for i, node in enumerate(inputs, len(builder.used_symbols))}
     owner = {id(e): node for node, value in builder._examples.items() for e in examples_in(value)}
     reach: dict[torch.fx.Node, set[int]] = {}
     for node, number in position.items():
@@ -43,7 +43,7 @@ def reached_inputs(builder: GraphBuilder) -> Reached | None:
                 if changed is not None and member.meta.requires_grad:
                     reach.setdefault(changed, set()).update(found)
     found_all = [frozenset(reach.get(node, nothing)) for node in builder._outputs]
-    return found_all if len({inputs for inputs in found_all if inputs}) > 1 else None
+    return found_all if len({found for found in found_all if found}) > 1 else None
 
 
 def _differentiable(builder: GraphBuilder, node: torch.fx.Node) -> bool:
@@ -91,7 +91,7 @@ class _Mask:
 
     def __init__(self, outputs: dict[int, frozenset[int]], inputs: list[int]) -> None:
         self.outputs = outputs
-        self.inputs = inputs  # which of the graph's inputs are tensors
+        self.inputs = inputs  # which of the graph's arguments are tensors
 
     def __call__(self, gradients: tuple[Any, ...], given: tuple[Any, ...]) -> Any:
         needed: set[int] = set()
