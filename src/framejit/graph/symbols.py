@@ -208,8 +208,8 @@ class Symbols:
             value = self.now(tree)
         except (ArithmeticError, ValueError):
             return None
-        if abs(value) >= _FAR if type(value) is int else value == 0 or not math.isfinite(value):
-            return None  # sympy's zero has no sign
+        if abs(value) >= _FAR if type(value) is int else not math.isfinite(value):
+            return None
         tree = replaced(tree, self.derived)
         if steps(tree) > _MOST_STEPS:
             return None
@@ -295,6 +295,7 @@ class Symbols:
 
     def now(self, tree: Tree) -> Any:
         """What a computation gives at capture, in Python's own arithmetic."""
+        tree = replaced(tree, self.derived)  # sympy's zero has no sign
         return evaluate(tree, {name: self.value(name) for name in symbols_of(tree)})
 
     def poll(self) -> None:

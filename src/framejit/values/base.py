@@ -47,7 +47,7 @@ class Value:
 
     def is_none(self) -> bool:
         """Is it known to be None?"""
-        value = self.realize()
+        value = self if self.is_open else self.realize()
         return value.is_constant and not value.is_open and value.as_python() is None
 
     def as_python(self) -> Any:

@@ -253,6 +253,11 @@ class TensorValue(Value):
             from framejit.values.builtin_functions import call_polyfill
 
             return call_polyfill(space, getattr(polyfills, name), [self, *args], kwargs)
+        if name == "new_tensor" and len(args) == 1 and self.cls is torch.Tensor:
+            known = self.metadata()
+            own = {"dtype": ConstantValue(known.dtype), "device": ConstantValue(known.device)}
+            given = {k: v for k, v in kwargs.items() if not v.is_none()}
+            return space.call_now(space.constant(torch.tensor), args, {**own, **given})
         if name in ("new_tensor", "new"):
             raise GraphBreak("FJ0111", f"Tensor.{name}()")
         result = graph_call_method(space, name, [self, *args], kwargs)
@@ -444,12 +449,20 @@ def from_fx(space: Space, node: Any, example: Any) -> Value:
     return constant_value(space, example)
 
 
+def _named(space: Space, kwargs: dict[str, Value]) -> dict[str, Any]:
+    """Keyword arguments of a node."""
+    named = {name: to_fx(space, value) for name, value in kwargs.items()}
+    if named.get("requires_grad"):  # compilers lose that a tensor made in a graph does
+        raise GraphBreak("FJ0111", "a new tensor with requires_grad=True")
+    return named
+
+
 def graph_call(
     space: Space, target: Any, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """Add a ``call_function`` node."""
     fx_args = tuple(to_fx(space, a) for a in args)
-    fx_kwargs = {name: to_fx(space, v) for name, v in kwargs.items()}
+    fx_kwargs = _named(space, kwargs)
     if config.capture_dynamic_output_shape_ops:
         _ = space.builder.symbols  # sizes may become some
     changed = (set_default_devices, ()) in space.effects.state
@@ -474,7 +487,7 @@ def graph_call_method(
 ) -> Value:
     """Add a ``call_method`` node; ``args[0]`` is the receiver."""
     fx_args = tuple(to_fx(space, a) for a in args)
-    fx_kwargs = {key: to_fx(space, v) for key, v in kwargs.items()}
+    fx_kwargs = _named(space, kwargs)
     if config.capture_dynamic_output_shape_ops:
         _ = space.builder.symbols  # sizes may become some
     node, example = space.builder.call_method(name, fx_args, fx_kwargs)

@@ -23,7 +23,9 @@ from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.values.base import Value
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import BuiltinValue
+from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.space import LOOKASIDES, NAMED_LOOKASIDES, WRAPPERS, Result, Space, lookaside
+from framejit.values.symbolic import SymbolicValue, plain
 from framejit.values.tensors import TensorValue, graph_call
 
 _GRAPH_MODULES = frozenset({"torch.functional", "torch.nn.functional", "torch._lowrank"})
@@ -219,9 +221,78 @@ def _make_tensor(space: Space, args: list[Value], kwargs: dict[str, Value]) -> R
     data = args[0].realize() if args else None
     if isinstance(data, TensorValue) or data is None:
         raise GraphBreak("FJ0121", "torch.tensor() of a tensor")
-    if not _constant_data(space, data):
+    if _constant_data(space, data):
+        return graph_call(space, torch.tensor, args, kwargs)
+    numbers, shape = _numbers(space, data)
+    wanted = {name: value for name, value in kwargs.items() if not value.is_none()}
+    plain_options = not args[1:] and wanted.keys() <= {"dtype", "device"}
+    if not 0 < len(numbers) <= _MOST_NUMBERS or not plain_options:
         raise GraphBreak("FJ0121", "torch.tensor() of data that is not constant")
-    return graph_call(space, torch.tensor, args, kwargs)
+    kinds = {number.python_type() for number in numbers}
+    dtype = torch.get_default_dtype() if float in kinds else torch.int64
+    wanted = {"dtype": ConstantValue(dtype if kinds != {bool} else torch.bool), **wanted}
+    scalar = TupleValue([])
+    made = [
+        _filled(space, scalar, number, wanted)
+        or graph_call(space, torch.scalar_tensor, [number], wanted)
+        for number in numbers
+    ]
+    if not shape:
+        return made[0]
+    row = graph_call(space, torch.stack, [ListValue(made)], {})
+    return graph_call(space, torch.reshape, [row, space.constant(shape)], {}) if shape[1:] else row
+
+
+def _filled(
+    space: Space, size: Value, number: Value, options: dict[str, Value]
+) -> Value | None:
+    """A tensor of a float that varies; None for other numbers. Compilers build in what a factory
+    function is given, and take the factor of a product as an input."""
+    if not isinstance(number, SymbolicValue) or number.python_type() is not float:
+        return None
+    if number.now() is None or not _dtype(options).is_floating_point:
+        return None
+    ones = graph_call(space, torch.ones, [size], options)
+    return graph_call(space, operator.mul, [ones, number], {})
+
+
+@lookaside(torch.full)
+def _full(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    named = {**dict(zip(("size", "fill_value"), args, strict=False)), **kwargs}
+    options = {k: v for k, v in named.items() if k in ("dtype", "device") and not v.is_none()}
+    if len(args) <= 2 and named.keys() - {"dtype", "device"} == {"size", "fill_value"}:
+        number = named["fill_value"].realize()
+        made = _filled(space, named["size"], number, options)
+        if made is not None:  # torch.full refuses what the dtype cannot hold
+            most = torch.finfo(_dtype(options)).max
+            bounds = (("<=", most), (">=", -most))
+            tests = (space.compare(op, number, ConstantValue(bound)) for op, bound in bounds)
+            if all(space.truth(space.now(test)) for test in tests):
+                return made
+    return graph_call(space, torch.full, args, kwargs)
+
+
+def _dtype(options: dict[str, Value]) -> torch.dtype:
+    known = options.get("dtype")
+    return torch.get_default_dtype() if known is None else known.realize().as_python()
+
+
+#: A tensor of more numbers than this, some of which vary, is made by Python.
+_MOST_NUMBERS = 64
+
+
+def _numbers(space: Space, value: Value) -> tuple[list[Value], tuple[int, ...]]:
+    """The numbers in nested lists and their shape; none if something else is in them."""
+    value = value.realize()
+    kind = value.python_type()
+    if kind in (bool, int, float):
+        return [plain(value) if kind is bool else value], ()
+    items = value.items_now(space) if kind in (list, tuple, torch.Size) else None
+    parts = [_numbers(space, item) for item in items or ()]
+    if not all(numbers and shape == parts[0][1] for numbers, shape in parts):
+        return [], ()
+    numbers = [number for part, _ in parts for number in part]
+    return numbers, (len(parts), *(parts[0][1] if parts else ()))
 
 
 def _constant_data(space: Space, value: Value) -> bool:
