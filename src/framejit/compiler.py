@@ -145,7 +145,13 @@ class CompiledFrame(native.CompiledFunction):
             return
         mark = directives.mark_of(function)
         if decode(function.__code__).is_generator:
-            self.skip("FJ0301", "generators and coroutines run as plain Python")
+            reason = "generators and coroutines run as plain Python"
+            if self.compiler.fullgraph:
+                raise messages.graph_break_error(
+                    "FJ0301", reason, "", self.target.code.co_filename, self.target.line,
+                    self.target.name, [],
+                )  # fmt: skip
+            self.skip("FJ0301", reason)
         elif is_machinery(function):
             self.skip("FJ0303", "it was made by torch.compile, which compiles what is inside")
             self.context = None

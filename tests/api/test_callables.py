@@ -6,6 +6,7 @@ import inspect
 import operator
 import pickle
 import sys
+import types
 
 import pytest
 import torch
@@ -361,3 +362,20 @@ def test_reset_forgets_entries(backend):
     framejit.reset()
     compiled(X), compiled(X)
     assert len(backend.graphs) == 2
+
+
+def _yields(x):
+    yield x + 1
+
+
+async def _waits(x):
+    return x + 1
+
+
+@pytest.mark.parametrize("function", [_yields, _waits])
+def test_a_generator_is_no_whole_graph(function):
+    with pytest.raises(framejit.exc.Unsupported, match=f"(?s)FJ0301.*in {function.__name__}"):
+        framejit.compile(function, backend="eager", fullgraph=True)
+    made = framejit.compile(function, backend="eager")(X)
+    assert type(made) in (types.GeneratorType, types.CoroutineType)
+    made.close()

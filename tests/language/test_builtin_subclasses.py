@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 import pytest
 import torch
 
@@ -196,6 +198,34 @@ def p019_dict_subclass_existing(x):
 
 
 #: (program, graphs, operations captured)
+class NamedSet(set):
+    pass
+
+
+class NamedDeque(collections.deque):
+    pass
+
+
+class NamedDict(collections.OrderedDict):
+    pass
+
+
+class NamedDefaults(collections.defaultdict):
+    pass
+
+
+EXISTING = NamedSet([1]), NamedDeque([1], 4), NamedDict(a=1), NamedDefaults(None, {1: 2})
+
+
+def p020_texts_of_containers(x):
+    class Frozen(frozenset):
+        pass
+
+    made = NamedSet(), NamedSet([2]), NamedDeque([3]), NamedDict(b=2), Frozen([4]), Frozen()
+    one, two = EXISTING[:2]
+    return x + 1, [repr(v) for v in (*EXISTING, *made)], str(one), set.__repr__(one), f"{two}"
+
+
 PROGRAMS = [
     (p001_sub_str, 1, 1), (p002_sub_str_exist, 1, 1), (p003_sub_int, 1, 2),
     (p004_sub_int_exist, 1, 2), (p005_sub_float, 1, 2), (p006_sub_tuple, 1, 1),
@@ -204,7 +234,7 @@ PROGRAMS = [
     (p013_torch_takes_an_int_subclass, 1, 6), (p014_dispatch_on_a_str_subclass, 1, 1),
     (p015_sorting_and_sums_of_int_subclasses, 1, 1), (p016_str_subclass_with_state, 1, 1),
     (p017_int_subclass_changes, 1, 1), (p018_list_of_a_subclass_is_not_rebuilt, 1, 1),
-    (p019_dict_subclass_existing, 1, 1),
+    (p019_dict_subclass_existing, 1, 1), (p020_texts_of_containers, 1, 1),
 ]  # fmt: skip
 
 

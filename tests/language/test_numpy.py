@@ -226,6 +226,19 @@ def test_arrays_may_lie_in_each_others_memory(backend):
             np.testing.assert_array_equal(np.asarray(one), np.asarray(two))
 
 
+def test_whose_memory_an_array_uses():
+    existing = np.arange(6.0)
+
+    def f(x):
+        own = np.arange(6.0)
+        part = own[1:3]
+        return x + 1, part.base is own, np.zeros(2).base is None, existing[:2].base is existing
+
+    compiled = framejit.compile(f, backend="eager")
+    for _ in range(2):
+        assert compiled(torch.ones(2))[1:] == f(torch.ones(2))[1:] == (True, True, True)
+
+
 def test_what_is_guarded_of_an_array():
     backend = CountingBackend()
     compiled = framejit.compile(lambda a: a * 2 + 1, backend=backend)

@@ -5,6 +5,8 @@ Elements are looked at ahead, so what follows a break in a loop is one graph up 
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 
@@ -228,3 +230,77 @@ def test_reasons_name_the_elements():
     compiled(X, iter([]))
     (reason,) = framejit.counters["recompile_reasons"]
     assert "upcoming[0:1](local 'it')[0] PRESENT: it was there, now it is gone" in reason
+
+
+def _raises_at_two(v):
+    if v == 2:
+        raise ValueError(v)
+    return v
+
+
+#: Iterators that call functions or count: what is taken is taken from what is behind them.
+COMPOSED = [
+    lambda: map(lambda v: v * 10, [1, 2, 3, 4]),
+    lambda: map(lambda a, b: a * b, [1, 2, 3, 4], iter((3, 4, 5, 6))),
+    lambda: map(_raises_at_two, [1, 3, 4, 5, 2]),
+    lambda: filter(None, [0, 1, 2, 0, 3, 4]),
+    lambda: filter(lambda v: v % 2, [0, 1, 3, 5, 6, 7]),
+    lambda: itertools.islice([1, 2, 3, 4, 5, 6], 1, 6),
+]
+
+
+def _take_some(x, iterator):
+    first, second = next(iterator), next(iterator, None)
+    return x * first + second, iterator, [next(iterator)]
+
+
+def _loop(x, iterator):
+    for v in iterator:
+        x = x + v
+        framejit.graph_break()
+    return x, list(iterator)
+
+
+@pytest.mark.parametrize("make", COMPOSED)
+def test_iterators_made_of_others(make):
+    def outcome(function):
+        iterator = make()
+        y, same, more = function(X, iterator)
+        rest = []
+        try:
+            rest += iterator
+        except ValueError as error:
+            rest.append(str(error))
+        return y, same is iterator, more, rest
+
+    backend = CountingBackend()
+    compiled = framejit.api.compile(_take_some, backend=backend, fullgraph=True)
+    for _ in range(3):
+        (y, *rest), (expected, *others) = outcome(compiled), outcome(_take_some)
+        assert torch.equal(y, expected) and rest == others
+    assert (len(backend.graphs), backend.ops) == (1, 2)
+
+
+@pytest.mark.parametrize("make", [COMPOSED[0], COMPOSED[1], COMPOSED[3], COMPOSED[5]])
+def test_loops_over_iterators_made_of_others(make):
+    backend = CountingBackend()
+    compiled = framejit.api.compile(_loop, backend=backend)
+    for _ in range(2):
+        (y, rest), (expected, others) = compiled(X, make()), _loop(X, make())
+        assert torch.equal(y, expected) and rest == others == []
+    assert sum(framejit.counters["graph_break"].values()) <= 5 and backend.ops <= 6
+
+
+def test_a_map_and_what_it_takes_from():
+    def f(x, iterator, mapped):
+        a, b, c = next(mapped), next(iterator), next(mapped, None)
+        return x * a + b, c, list(iterator), list(mapped)
+
+    def outcome(function):
+        iterator = iter([1, 2, 3, 4, 5])
+        return function(X, iterator, map(lambda v: v * 10, iterator))
+
+    compiled = framejit.api.compile(f, backend="eager", fullgraph=True)
+    for _ in range(2):
+        (y, *rest), (expected, *others) = outcome(compiled), outcome(f)
+        assert torch.equal(y, expected) and rest == others

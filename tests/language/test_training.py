@@ -1,5 +1,6 @@
 """Training: what runs backwards inside and around compiled code, and what optimizers do."""
 
+import collections
 import contextlib
 import functools
 import io
@@ -274,6 +275,65 @@ def test_whole_gradients_of_tensors_that_were_used_before(method, backend):
             found.append((w.grad, y.grad if method == "retain_grad" else seen[0]))
         torch.testing.assert_close(*found)
     assert sum(framejit.counters["graph_break"].values()) == 2
+
+
+@pytest.mark.parametrize("backend", ["counting", "aot_eager"])
+def test_module_hooks_that_are_registered_and_removed_in_the_call(backend):
+    """The numbers of handles differ from call to call: nothing is captured anew."""
+
+    def make():
+        torch.manual_seed(0)
+        model = net()
+
+        def f(x):
+            seen = []
+            one = model.one.register_forward_hook(lambda m, given, out: out * 2)
+            two = model.one.register_forward_pre_hook(lambda m, given: (given[0] + 1,))
+            three = model.two.register_forward_hook(lambda m, given, out: seen.append(out))
+            y = model(x)
+            one.remove()
+            z = model(x)
+            two.remove()
+            with three:
+                seen.append(model(x))
+            return y, z, seen, len(model.one._forward_hooks), len(model.two._forward_hooks)
+
+        return f
+
+    counting = CountingBackend()
+    eager = make()
+    compiled = framejit.compile(
+        make(), backend=counting if backend == "counting" else backend, fullgraph=True
+    )
+    for _ in range(3):
+        Comparison().compare(eager(data()), compiled(data()), "result")
+        torch.utils.hooks.RemovableHandle(collections.OrderedDict())
+    assert not framejit.counters["recompiles"]
+    if backend == "counting":
+        assert (len(counting.graphs), counting.ops) == (1, 15)
+
+
+def test_handles_that_are_kept():
+    def make():
+        model = net()
+
+        def f(x):
+            handle = model.one.register_forward_hook(lambda m, given, out: out * 2)
+            return model(x), handle
+
+        return f, model
+
+    function, model = make()
+    compiled = framejit.compile(function, backend="eager", fullgraph=True)
+    numbers = []
+    for _ in range(3):
+        _, handle = compiled(data())
+        assert list(model.one._forward_hooks) == [handle.id]
+        assert torch.utils.hooks.RemovableHandle.next_id == handle.id + 1
+        numbers.append(handle.id)
+        handle.remove()
+        assert not model.one._forward_hooks
+    assert numbers[0] < numbers[1] < numbers[2] and not framejit.counters["recompiles"]
 
 
 def test_full_backward_hooks():

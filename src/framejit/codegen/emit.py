@@ -21,7 +21,7 @@ from framejit.graph.expressions import OPERATIONS, Tree
 from framejit.interpreter.frame import HandledValue
 from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
-from framejit.values.carried import CarriedSum
+from framejit.values.carried import CarriedSum, NewNumber
 from framejit.values.classes import ClassValue, NewMethodValue, SuperValue
 from framejit.values.compiled_functions import CompiledFunctionValue
 from framejit.values.constants import ConstantValue, OpaqueValue, PythonModuleValue
@@ -289,9 +289,9 @@ def computed(out: Emitter, tree: Tree, truth: bool = False) -> ast.expr:
     return call(out.constant(OPERATIONS[kind].compute, kind), *operands)
 
 
-@emits(CarriedSum)
-def _carried(out: Emitter, value: CarriedSum) -> ast.expr:
-    if value.value is not None:
+@emits(CarriedSum, NewNumber)
+def _carried(out: Emitter, value: CarriedSum | NewNumber) -> ast.expr:
+    if type(value) is CarriedSum and value.value is not None:
         return out.value(value.value)
     with out.first():
         total = ast.BinOp(out.value(value.base), ast.Add(), ast.Constant(value.step))

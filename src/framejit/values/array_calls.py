@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from framejit.exc import GraphBreak
 from framejit.graph.fakes import isolated
-from framejit.values.base import Raised, Value
+from framejit.values.base import Raised, Unmaterialisable, Value
 from framejit.values.constants import ConstantValue
 from framejit.values.functions import BoundBuiltin
 from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY
@@ -75,6 +75,8 @@ class ArrayValue(Value):
             return space.generic_getattr(self, name)
         if callable(attribute):
             return BoundBuiltin(self, name)
+        if name == "base" and self.obj is None and self.tensor.step:
+            raise Unmaterialisable(self.tensor.step, "whose memory a new array uses")
         return call_numpy(space, operator.attrgetter(name), [self], {})
 
     def call_method(

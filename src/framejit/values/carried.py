@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from framejit.values.base import Value
 from framejit.values.constants import ConstantValue
+from framejit.values.keys import ObjectKey
 from framejit.values.space import LazyValue, Space
 
 
@@ -39,6 +40,24 @@ class CarriedSum(Value):
 
     def __repr__(self) -> str:
         return f"<{self.base.source.name} + {self.step}>"
+
+
+class NewNumber(Value):
+    """An integer that is in no container yet, such as the next number of a counter."""
+
+    __slots__ = ("base", "step")
+
+    def __init__(self, base: LazyValue, step: int) -> None:
+        self.base = base
+        self.step = step
+        self.source = None
+
+    def python_type(self) -> type:
+        return int
+
+    def hash_key(self, space: Space) -> ObjectKey:
+        """Equal to itself only."""
+        return ObjectKey(self)
 
 
 _LITERALS = (int, float, str, bytes)

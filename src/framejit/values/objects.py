@@ -47,6 +47,8 @@ _TAKE_CONTENT = _COMPARE_METHODS.union(
     ("__add__", "__or__", "__ior__", "__and__", "__sub__", "extend", "update", "union",
      "intersection", "difference")
 )  # fmt: skip
+#: Containers whose texts begin with the name of the class, with some exceptions for their own.
+_NAMED_IN_TEXTS = (set, frozenset, deque, OrderedDict, defaultdict)
 
 
 class ObjectValue(Value):
@@ -288,6 +290,10 @@ class ObjectValue(Value):
             self.note(space)
         if result is self.container:
             return self
+        if name in ("__repr__", "__str__") and issubclass(self.cls, _NAMED_IN_TEXTS):
+            text = result.realize().as_python()  # type: ignore[union-attr]
+            content = f"({text})" if text.startswith("{") else text[text.index("(") :]
+            return ConstantValue(self.cls.__name__ + content)
         return result
 
     def _scalar_method(

@@ -7,6 +7,7 @@ Everything here also runs as plain Python, with the semantics of the original.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -559,6 +560,17 @@ def call_with_one(function: Any, argument: Any) -> Any:
 def round_trip(pack: Any, unpack: Any, saved: Any) -> Any:
     """What becomes of a tensor that is saved for backward under hooks."""
     return unpack(pack(saved))
+
+
+def new_handle(self: Any, hooks_dict: Any, number: Any, extra_dict: Any = None) -> None:
+    """``RemovableHandle.__init__`` with the number of the handle."""
+    self.hooks_dict_ref = weakref.ref(hooks_dict)
+    self.id = number
+    self.extra_dict_ref = ()
+    if isinstance(extra_dict, dict):
+        self.extra_dict_ref = (weakref.ref(extra_dict),)
+    elif isinstance(extra_dict, list):
+        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra_dict)
 
 
 # -- torch.func ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Iterators that exist already: over sequences and dicts, ``zip`` and ``enumerate`` of them.
+"""Iterators that exist already: over sequences and dicts, ``zip``, ``map``, ... of them.
 
 In: the program's iterators (arguments, the loops that a continuation stands in). Out: their next
 elements. Nothing is taken from the real iterator while capturing or checking guards: elements are
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
-from framejit.values.iterators import IteratorValue
+from framejit.values.iterators import FilterIterator, IteratorValue, MapIterator
 from framejit.values.space import Space, wraps
 
 #: Iterators with a copy at the same place; those over something that may change, and the others.
@@ -31,11 +31,11 @@ _OVER_FIXED: tuple[type, ...] = (
     type(iter(())), type(iter(range(0))), type(iter(range(1 << 70))), type(iter("")),
     type(iter("\u00e4")), type(iter(b"")), type(reversed(())),
 )  # fmt: skip
-_COMPOSED: tuple[type, ...] = (zip, enumerate)
+_COMPOSED: tuple[type, ...] = (zip, enumerate, itertools.islice)
 
 
 def _parts(iterator: Any) -> tuple[Any, ...]:
-    """The iterators that a zip or enumerate takes from."""
+    """The iterators that a zip, enumerate or islice takes from."""
     arguments = iterator.__reduce__()[1]
     return tuple(arguments) if type(iterator) is zip else (arguments[0],)
 
@@ -47,10 +47,13 @@ def twin(iterator: Any, known: dict[int, Any] | None = None) -> Iterator[Any]:
     if made is None:
         kind = type(iterator)
         if kind in _COMPOSED:
-            made, arguments, *strict = iterator.__reduce__()
+            made, arguments, *state = iterator.__reduce__()
             parts = [twin(part, known) for part in _parts(iterator)]
             if kind is zip:
-                made = zip(*parts, strict=bool(strict and strict[0]))
+                made = zip(*parts, strict=bool(state and state[0]))
+            elif kind is itertools.islice:
+                made = itertools.islice(parts[0], *arguments[1:])
+                made.__setstate__(state[0])  # type: ignore[attr-defined]  # how many were taken
             else:
                 made = enumerate(parts[0], arguments[1])
         elif kind in _OVER_MUTABLE or kind in _OVER_FIXED:
@@ -211,4 +214,36 @@ def _wrap_iterator(space: Space, source: Source, obj: Any) -> Value:
     except (TypeError, RuntimeError):  # it has no copy, or its dict has changed its size
         return wrap_opaque(space, source, obj)
     space.guard(source, "TYPE_MATCH", type(obj))
+    return space.remember(obj, made)
+
+
+class Argument(NamedTuple):
+    """What a map or filter was made of: its function, then iterators."""
+
+    number: int
+
+    def __repr__(self) -> str:
+        return f"argument {self.number} of "
+
+    def __call__(self, iterator: Any) -> Any:
+        arguments = iterator.__reduce__()[1]
+        return arguments[self.number] if self.number < len(arguments) else None
+
+
+@wraps(map, filter)
+def _wrap_calling(space: Space, source: Source, obj: Any) -> Value:
+    """It has no state of its own: what is taken, is taken from its iterators."""
+    space.guard(source, "TYPE_MATCH", type(obj))
+    arguments = obj.__reduce__()[1]
+    function, *parts = [
+        space.load(source.child("call", Argument(i)), argument)
+        for i, argument in enumerate(arguments)
+    ]
+    if type(obj) is map:
+        space.guard(source.child("call", Argument(len(arguments))), "EQUALS_MATCH", None)
+        made: Value = MapIterator(function, parts)
+    else:
+        keeps_true = function.realize().is_constant and arguments[0] is None
+        made = FilterIterator(None if keeps_true else function, parts[0])
+    made.source = source
     return space.remember(obj, made)

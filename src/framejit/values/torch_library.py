@@ -11,10 +11,14 @@ import weakref
 from typing import Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
+from framejit.values import polyfills
 from framejit.values.base import Value
+from framejit.values.builtin_functions import call_polyfill
+from framejit.values.carried import NewNumber, carried_sum
 from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.keys import ReferenceKey, key_of
@@ -23,6 +27,28 @@ from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.space import Result, Space, lookaside, wraps
 from framejit.values.symbolic import SymbolicValue, check
 from framejit.values.tensors import TensorValue
+
+# -- handles of hooks --------------------------------------------------------------------------
+
+
+@lookaside(RemovableHandle.__init__)
+def _new_handle(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """Nobody looks at the number of a handle, which is new in the dict of hooks; so calls that
+    register hooks and remove them are all alike."""
+    counter = space.class_value(RemovableHandle).realize()
+    written = space.class_writes.get(RemovableHandle, {}).get("next_id")
+    if written is None:
+        source = space.class_source(RemovableHandle).child("type_attr", "next_id")
+        written = space.load(source, RemovableHandle.next_id)
+    following = carried_sum(space, "+", written, ConstantValue(1))
+    if following is None:
+        raise GraphBreak("FJ0117", "the number of a handle of hooks was looked at")
+    space.write_class_attribute(RemovableHandle, "next_id", following)
+    space.effects.note(counter)
+    named = dict(zip(("self", "hooks_dict"), args, strict=False)) | kwargs
+    named["number"] = NewNumber(following.base, following.step - 1)
+    return call_polyfill(space, polyfills.new_handle, [], named)
+
 
 # -- annotations and checks -------------------------------------------------------------------
 
