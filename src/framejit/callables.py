@@ -244,11 +244,10 @@ def compiled_function_of(compiled: Any) -> CompiledCallable | None:
     for which nothing is compiled."""
     while not isinstance(compiled, CompiledCallable):
         if isinstance(compiled, torch.nn.Module):
-            call: Any = type(compiled).__call__
-            compiled = getattr(call, "__func__", None)
+            compiled = type(compiled).__call__
         elif isinstance(compiled, types.MethodType):
             compiled = compiled.__func__
-        elif type(compiled) is functools.partial:
+        elif isinstance(compiled, functools.partial):
             compiled = compiled.func
         else:
             return None

@@ -7,16 +7,14 @@ Next room: api.
 from __future__ import annotations
 
 import contextlib
-import functools
 import resource
 import threading
-import types
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
 
-from framejit.callables import CompiledFrame, compile_callable
+from framejit.callables import CompiledFrame, compile_callable, compiled_function_of
 from framejit.guards.plan import Guard
 from framejit.native import set_dispatch_enabled
 from framejit.report import events
@@ -54,7 +52,7 @@ def guards(compiled: Any) -> GuardList:
     ``print(framejit.guards(f))`` shows one guard a line: ``local 'x' TENSOR_MATCH Tensor float32[4]
     on cpu  # model.py:12: y = x + 1``. Raises TypeError for anything else.
     """
-    frame = compiled_frame(compiled)
+    frame = compiled_function_of(compiled)
     if frame is None:
         raise TypeError(
             "guards() needs what framejit.compile returned, not "
@@ -71,16 +69,6 @@ def guards(compiled: Any) -> GuardList:
     return found
 
 
-def compiled_frame(compiled: Any) -> CompiledFrame | None:
-    """The compiled function behind a compiled function, method, partial, callable or module."""
-    if isinstance(compiled, torch.nn.Module):
-        compiled = type(compiled).__call__
-    while isinstance(compiled, (types.MethodType, functools.partial)):
-        inner: Any = compiled
-        compiled = inner.__func__ if isinstance(inner, types.MethodType) else inner.func
-    return compiled if isinstance(compiled, CompiledFrame) else None
-
-
 class Explainer:
     """What `explain` returns: call it as the function itself; the answer says what happened.
 
@@ -93,7 +81,7 @@ class Explainer:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
         explanation, before = Explanation(), _memory()
-        frame = compiled_frame(self.compiled)
+        frame = compiled_function_of(self.compiled)
         frames = [] if frame is None else frame.compiler.frames()
         hits = [(one, entry, entry.hits) for one in frames for entry in one.entries]
         with following(explanation, everywhere=False), _asked(frames):
@@ -130,11 +118,7 @@ def _why_nothing(frame: CompiledFrame) -> events.Event:
     reason = "the call ended before its frame began"
     if not enabled:
         reason = "nothing compiled is used inside framejit.disable()"
-    target = frame.target
-    return events.CallSkipped(
-        name=target.name, filename=target.code.co_filename, line=target.line, reason=reason,
-        identifier="FJ0306",
-    )  # fmt: skip
+    return events.CallSkipped(**frame.target.shown, reason=reason, identifier="FJ0306")
 
 
 @contextlib.contextmanager
@@ -178,7 +162,7 @@ def explain(
     )
     if isinstance(model, Explainer):
         return model
-    return Explainer(model if compiled_frame(model) else compile_callable(model, settings))
+    return Explainer(model if compiled_function_of(model) else compile_callable(model, settings))
 
 
 def report() -> Explanation:

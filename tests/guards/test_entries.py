@@ -18,7 +18,7 @@ def backend():
 
 
 def entries_of(compiled):
-    return framejit.inspection.compiled_frame(compiled).entries
+    return framejit.callables.compiled_function_of(compiled).entries
 
 
 class Net(nn.Module):

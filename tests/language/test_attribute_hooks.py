@@ -61,13 +61,7 @@ class Missing:
         raise AttributeError("descriptor")
 
 
-class Hooked:
-    described = Missing()
-
-    @property
-    def raises(self):
-        raise AttributeError("inner")
-
+class Reading:
     @property
     def reads(self):
         return self.absent
@@ -76,6 +70,14 @@ class Hooked:
     def printed(self):
         print("in printed")
         return self.absent + 1
+
+
+class Hooked(Reading):
+    described = Missing()
+
+    @property
+    def raises(self):
+        raise AttributeError("inner")
 
     def __getattr__(self, name):
         return x * len(name)
@@ -102,15 +104,8 @@ class Noted:
         return name + "!"
 
 
-class Net(nn.Module):
-    @property
-    def reads(self):
-        return self.absent
-
-    @property
-    def printed(self):
-        print("in printed")
-        return self.absent
+class Net(Reading, nn.Module):
+    pass
 
 
 class Wrapper(nn.Module):

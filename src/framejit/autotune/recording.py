@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from framejit.backends.compile import preserved_state, watching
+from framejit.backends.compile import first_line, preserved_state, watching
 from framejit.callables import new_compiler, supported
 from framejit.exc import FramejitWarning, warn
 from framejit.graph.fakes import isolated
@@ -45,7 +45,7 @@ class Recording:
             with preserved_state(), isolated(), torch.no_grad():
                 path = subgraphs.save(self.folder, gm, inputs, settings)
         except subgraphs.Unsaveable as problem:
-            line = subgraphs.first_line(gm) or "a graph"
+            line = first_line(gm) or "a graph"
             self.left_out.append(f"{line}: it refers to {problem}")
         else:
             if path not in self.saved:

@@ -18,13 +18,14 @@ from typing import Any
 import torch
 import torch.fx
 
+from framejit.backends.compile import first_line
 from framejit.exc import PackageError
 from framejit.files import replacing
 from framejit.package import tensors
 from framejit.package.data import Decoder, Encoder, Home, Json, Unsaveable
 from framejit.package.graphs import decode_graph, encode_graph
 
-__all__ = ["Subgraph", "Unsaveable", "current_settings", "first_line", "graph_key", "load", "save"]
+__all__ = ["Subgraph", "Unsaveable", "current_settings", "graph_key", "load", "save"]
 
 VERSION = 1
 
@@ -126,19 +127,6 @@ def save(folder: Path, gm: torch.fx.GraphModule, inputs: Sequence[Any], settings
     with replacing(path) as file:  # last: it says that all is there
         file.write(json.dumps(data, indent=1).encode())
     return path
-
-
-def first_line(gm: torch.fx.GraphModule) -> str:
-    """The line of the graph's first operation: the innermost one that is not PyTorch's own."""
-    files: list[str] = []
-    for node in gm.graph.nodes:
-        if node.op.startswith("call_"):
-            trace = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
-            files = [line for line in trace if line.startswith("File ")]
-            break
-    torch_files = f'File "{os.path.dirname(torch.__file__)}'
-    own = [line for line in files if not line.startswith(torch_files)]
-    return (own or files or [""])[-1]
 
 
 def _symbolic(value: Any) -> bool:

@@ -8,6 +8,7 @@ other global settings are afterwards as they were; whatever the backend raises b
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import threading
 import traceback
@@ -131,7 +132,7 @@ def _describe(name: str, gm: torch.fx.GraphModule, error: Exception) -> str:
     lines += [f"  {line[:_WIDTH]}" for line in text[:3] or ["(no message)"]]
     if len(text) > 3:
         lines.append(f"  ... {len(text) - 3} more lines in the exception below")
-    place = _first_line(gm)
+    place = first_line(gm)
     if place:
         lines.insert(1, f"  the graph begins at {place}")
     frames = traceback.extract_tb(error.__traceback__)
@@ -141,11 +142,14 @@ def _describe(name: str, gm: torch.fx.GraphModule, error: Exception) -> str:
     return "\n".join(lines)
 
 
-def _first_line(gm: torch.fx.GraphModule) -> str:
-    """The user's line of the graph's first operation."""
+def first_line(gm: torch.fx.GraphModule) -> str:
+    """The line of the graph's first operation: the innermost one that is not PyTorch's own."""
+    files: list[str] = []
     for node in gm.graph.nodes:
         if node.op.startswith("call_"):
             trace = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
             files = [line for line in trace if line.startswith("File ")]
-            return files[-1] if files else ""
-    return ""
+            break
+    torch_files = f'File "{os.path.dirname(torch.__file__)}'
+    own = [line for line in files if not line.startswith(torch_files)]
+    return (own or files or [""])[-1]

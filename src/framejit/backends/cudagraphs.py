@@ -17,7 +17,7 @@ import torch.fx
 from torch._ops import OpOverload
 
 from ..exc import warn
-from .aot import aot_autograd
+from .aot import aot_autograd, run_as_is
 from .memory import Memory, nodes_in, tensors_of
 from .registry import register_backend
 from .segments import Segment, assemble, cut
@@ -236,10 +236,7 @@ def compiler_for(platform: Platform) -> Callable[..., Any]:
     """A compiler for AOTAutograd's graphs that records with ``platform``."""
 
     def with_graphs(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        from functorch.compile import make_boxed_func  # slow optional dependency
-
-        boxed: Callable[..., Any] = make_boxed_func(_with_segments(gm, platform).forward)
-        return boxed
+        return run_as_is(_with_segments(gm, platform), example_inputs)
 
     return with_graphs
 

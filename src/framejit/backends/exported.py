@@ -14,12 +14,15 @@ import torch
 import torch.fx
 
 from .memory import Memory
+from .optional import require
 from .torchscript import is_fixed, needs_gradients
 
 
 def exported(gm: torch.fx.GraphModule, inputs: Sequence[Any], backend: str) -> Any:
-    """The program, or None if the graph must run as it is. Raises ValueError where gradients are
-    needed: running such a graph as it is would not be what was asked for."""
+    """The program, or None if the graph must run as it is. Raises UnknownBackend if the backend's
+    package is missing, ValueError where gradients are needed: running such a graph as it is would
+    not be what was asked for."""
+    require(backend)
     if needs_gradients(inputs):
         raise ValueError(f"{backend} computes no gradients: call it under torch.no_grad()")
     if not is_fixed(gm, inputs):

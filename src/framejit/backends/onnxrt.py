@@ -17,19 +17,17 @@ import torch
 import torch.fx
 
 from .exported import exported
-from .optional import require
 from .registry import register_backend
 
 
 @register_backend
 def onnxrt(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
     """ONNX Runtime's CPU provider. Raises ValueError where gradients are needed."""
-    require("onnxrt")
-    import onnxruntime  # optional dependency
-
     program = exported(gm, example_inputs, "onnxrt")
     if program is None:
         return gm.forward
+    import onnxruntime  # optional dependency
+
     model = _model(program)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3

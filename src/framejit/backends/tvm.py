@@ -13,14 +13,12 @@ import torch
 import torch.fx
 
 from .exported import exported
-from .optional import require
 from .registry import register_backend
 
 
 @register_backend
 def tvm(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
     """Apache TVM, untuned. Raises ValueError where gradients are needed."""
-    require("tvm")
     program = exported(gm, example_inputs, "tvm")
     if program is None:
         return gm.forward

@@ -15,19 +15,13 @@ from typing import Any
 
 from framejit.bytecode import exception_table
 from framejit.bytecode.analysis import analyse
-from framejit.bytecode.model import CodeInfo, Handler, Instruction
+from framejit.bytecode.model import SUSPENDS, CodeInfo, Handler, Instruction
 from framejit.bytecode.release import tables
 
 OPCODES: frozenset[str] = tables.OPCODES
 """Every canonical opcode that `decode` can produce on this Python release."""
 
 _PROLOGUE = frozenset({"COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR"})
-_GENERATOR_FLAGS = (
-    inspect.CO_GENERATOR
-    | inspect.CO_COROUTINE
-    | inspect.CO_ASYNC_GENERATOR
-    | inspect.CO_ITERABLE_COROUTINE
-)
 
 # Keyed by identity: code objects that compare equal may still differ in what we derive from them.
 _cache: dict[int, CodeInfo] = {}
@@ -75,7 +69,7 @@ def _decode(code: CodeType, code_ref: weakref.ref[CodeType]) -> CodeInfo:
         handlers=handlers,
         depth=depth,
         exc_slots=exc_slots,
-        is_generator=bool(flags & _GENERATOR_FLAGS),
+        is_generator=bool(flags & SUSPENDS),
         jump_targets=frozenset(i.target for i in instructions if i.target >= 0),
         body_start=body_start,
         exception_entries=entries,

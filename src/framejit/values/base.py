@@ -118,6 +118,11 @@ class Value:
         return None
 
 
+def is_heap_class(cls: type) -> bool:
+    """Can its attributes be replaced? Those of classes that are built into CPython cannot."""
+    return bool(cls.__flags__ & 0x200)  # Py_TPFLAGS_HEAPTYPE
+
+
 class NullValue(Value):
     """The NULL that CPython's calling convention puts on the stack."""
 

@@ -15,7 +15,7 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.base import CallRequest, Value
+from framejit.values.base import CallRequest, Value, is_heap_class
 from framejit.values.constants import PURE_TYPES, ConstantValue, constant_value, fold
 from framejit.values.descriptors import bind, is_data_descriptor
 from framejit.values.ends import has_own_end
@@ -167,7 +167,7 @@ class ClassValue(Value):
     def _write(self, space: Space, name: str, value: Value | None) -> None:
         """``type.__setattr__`` and, without a value, ``type.__delattr__``."""
         cls = self.cls
-        if not cls.__flags__ & 0x200:  # Py_TPFLAGS_HEAPTYPE
+        if not is_heap_class(cls):
             space.raise_error(
                 TypeError, f"cannot set {name!r} attribute of immutable type {cls.__name__!r}"
             )

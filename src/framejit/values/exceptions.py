@@ -11,7 +11,7 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.base import Value
+from framejit.values.base import Value, is_heap_class
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.objects import ObjectValue, guard_class
 from framejit.values.space import WRAP_RULES, Result, Space
@@ -201,7 +201,7 @@ def _sample(space: Space, value: Any) -> BaseException:
     """A real exception with the same text."""
     if value.model is not None:
         return value.model  # type: ignore[no-any-return]
-    if not value.cls.__flags__ & 0x200 and value.source is None:
+    if not is_heap_class(value.cls) and value.source is None:
         return value.cls(*[arg.realize().as_python() for arg in value.args(space)])  # type: ignore[no-any-return]
     raise GraphBreak("FJ0145", f"an exception group with a {value.describe()}")
 

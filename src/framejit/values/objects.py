@@ -20,7 +20,7 @@ from framejit import native
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import operators
-from framejit.values.base import NULL, CallRequest, Raised, Value
+from framejit.values.base import NULL, CallRequest, Raised, Value, is_heap_class
 from framejit.values.constants import ConstantValue
 from framejit.values.descriptors import is_data_descriptor, property_lacks
 from framejit.values.functions import MethodValue
@@ -319,7 +319,7 @@ class ObjectValue(Value):
         """Its key in dicts and sets."""
         if type(self.container) is ConstantValue:
             own = [space.class_attribute(self.cls, name) for name in ("__hash__", "__eq__")]
-            if all(found is not None and not found.owner.__flags__ & 0x200 for found in own):
+            if all(found is not None and not is_heap_class(found.owner) for found in own):
                 return self.container.value
         return key_of_object(space, self)
 

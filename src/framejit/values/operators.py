@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from framejit.values.base import NULL, CallRequest, Value
+from framejit.values.base import NULL, CallRequest, Value, is_heap_class
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.space import (
     BINARY_METHODS,
@@ -164,7 +164,7 @@ def is_user_class(cls: type) -> bool:
     """A class made by a ``class`` statement (its special methods are found by lookup)."""
     known = _user_classes.get(cls)
     if known is None:
-        known = bool(cls.__flags__ & 0x200)  # Py_TPFLAGS_HEAPTYPE
+        known = is_heap_class(cls)
         if known:  # C types may live on the heap too; theirs bring a C-level __new__ along
             new = type.__getattribute__(cls, "__dict__").get("__new__")
             known = type(new) is not types.BuiltinFunctionType

@@ -18,7 +18,7 @@ from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
-from framejit.values.base import CallRequest, Raised, Value
+from framejit.values.base import CallRequest, Raised, Value, is_heap_class
 from framejit.values.effects import Effects
 from framejit.values.inline_policy import is_library
 
@@ -423,10 +423,10 @@ class Space:
         for owner in mro:
             namespace = type.__getattribute__(owner, "__dict__")
             if name in namespace:
-                if cls.__flags__ & 0x200:  # Py_TPFLAGS_HEAPTYPE: can be patched
+                if is_heap_class(cls):
                     self._guard_class_attribute(owner, source, namespace[name])
                 return ClassAttribute(namespace[name], source, owner)
-        if cls.__flags__ & 0x200:
+        if is_heap_class(cls):
             self.guard(source, "ABSENT")
         return None
 
@@ -443,10 +443,10 @@ class Space:
         namespace = type.__getattribute__(owner, "__dict__")
         source = self.class_source(owner).child("dict").child("item", name)
         if name not in namespace:
-            if owner.__flags__ & 0x200:
+            if is_heap_class(owner):
                 self.guard(source, "ABSENT")
             return None
-        if owner.__flags__ & 0x200:
+        if is_heap_class(owner):
             # The same object without the detour of the class's __dict__ (a new proxy per read).
             source = self.class_source(owner).child("type_attr", name)
             self._guard_class_attribute(owner, source, namespace[name])

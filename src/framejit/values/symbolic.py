@@ -148,9 +148,7 @@ def symbolic_value(space: Space, number: Any, exact: Tree | None = None) -> Valu
 
 def wrap_number(space: Space, source: Source, obj: int | float) -> Value | None:
     """An existing number, if it varies; its class is guarded."""
-    root = source
-    while root.base is not None:
-        root = root.base
+    root = source.root
     if root.accessor == "const" and root.label.startswith("const "):
         return None  # such labels are not unique
     argument = root.accessor == "slot" and _is_plain_argument(source)
@@ -309,12 +307,10 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
     if floats and any(isinstance(n, float) and not math.isfinite(n) for n in numbers):
         return None
     try:
-        result = function(*numbers)
-    except Exception as error:
-        if type(error).__name__ == "GuardOnDataDependentSymNode":
-            raise GraphBreak(
-                "FJ0104", "a number that depends on the data of a tensor is looked at", _HINT
-            )
+        result = _decided(lambda: function(*numbers))
+    except GraphBreak:
+        raise
+    except Exception:
         return None  # no symbolic form
     finally:
         space.builder.symbols.poll()

@@ -449,22 +449,23 @@ def from_fx(space: Space, node: Any, example: Any) -> Value:
     return constant_value(space, example)
 
 
-def _named(space: Space, kwargs: dict[str, Value]) -> dict[str, Any]:
-    """Keyword arguments of a node."""
+def _operands(
+    space: Space, args: list[Value], kwargs: dict[str, Value]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    positional = tuple([to_fx(space, arg) for arg in args])
     named = {name: to_fx(space, value) for name, value in kwargs.items()}
     if named.get("requires_grad"):  # compilers lose that a tensor made in a graph does
         raise GraphBreak("FJ0111", "a new tensor with requires_grad=True")
-    return named
+    if config.capture_dynamic_output_shape_ops:
+        _ = space.builder.symbols  # sizes may become some
+    return positional, named
 
 
 def graph_call(
     space: Space, target: Any, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """Add a ``call_function`` node."""
-    fx_args = tuple(to_fx(space, a) for a in args)
-    fx_kwargs = _named(space, kwargs)
-    if config.capture_dynamic_output_shape_ops:
-        _ = space.builder.symbols  # sizes may become some
+    fx_args, fx_kwargs = _operands(space, args, kwargs)
     changed = (set_default_devices, ()) in space.effects.state
     if (
         (changed or torch._C._len_torch_function_stack())
@@ -486,11 +487,7 @@ def graph_call_method(
     space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """Add a ``call_method`` node; ``args[0]`` is the receiver."""
-    fx_args = tuple(to_fx(space, a) for a in args)
-    fx_kwargs = _named(space, kwargs)
-    if config.capture_dynamic_output_shape_ops:
-        _ = space.builder.symbols  # sizes may become some
-    node, example = space.builder.call_method(name, fx_args, fx_kwargs)
+    node, example = space.builder.call_method(name, *_operands(space, args, kwargs))
     space.changes += 1
     return from_fx(space, node, example)
 

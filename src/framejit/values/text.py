@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from framejit.exc import GraphBreak
-from framejit.values.base import Value
+from framejit.values.base import Value, is_heap_class
 from framejit.values.carried import CarriedSum, with_known_class
 from framejit.values.constants import ConstantValue, guard_decimal_context
 from framejit.values.exceptions import STATEFUL
@@ -187,7 +187,7 @@ def format_value(space: Space, value: Value, conversion: str | None, spec: str) 
     if conversion is None:
         cls = value.python_type()
         found = space.class_attribute(cls, "__format__")
-        if found is not None and found.owner is not object and cls.__flags__ & 0x200:
+        if found is not None and found.owner is not object and is_heap_class(cls):
             method = space.special_method(value, "__format__")
             assert method is not None
             return space.call_now(method, [ConstantValue(spec)])
@@ -234,7 +234,7 @@ def text_of(space: Space, value: Value, method: str) -> Value:
                 return ConstantValue(repr(value.model))  # type: ignore[attr-defined]
         if found is not None and found.owner is BaseException:
             return _listed(space, value.args(space), (f"{cls.__name__}(", ")"))  # type: ignore[attr-defined]
-    if cls.__flags__ & 0x200:
+    if is_heap_class(cls):
         found = space.class_attribute(cls, method)
         if found is not None and found.owner is object and method == "__str__":
             return text_of(space, value, "__repr__")

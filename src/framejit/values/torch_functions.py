@@ -387,20 +387,17 @@ def _set_default_device(space: Space, args: list[Value], kwargs: dict[str, Value
     raise GraphBreak("FJ0124", "torch.set_default_device() changes what comes behind it")
 
 
-@lookaside(torch.autocast_increment_nesting)
-def _enter_nesting(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    space.effects.nesting += 1
-    space.changes += 1
-    space.builder.call_effect(torch.autocast_increment_nesting, (), {})
-    return ConstantValue(torch.autocast_increment_nesting())
+def _nest(function: Callable[[], int], step: int) -> None:
+    @lookaside(function)
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        space.effects.nesting += step
+        space.changes += 1
+        space.builder.call_effect(function, (), {})
+        return ConstantValue(function())
 
 
-@lookaside(torch.autocast_decrement_nesting)
-def _leave_nesting(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    space.effects.nesting -= 1
-    space.changes += 1
-    space.builder.call_effect(torch.autocast_decrement_nesting, (), {})
-    return ConstantValue(torch.autocast_decrement_nesting())
+_nest(torch.autocast_increment_nesting, 1)
+_nest(torch.autocast_decrement_nesting, -1)
 
 
 @lookaside(torch.clear_autocast_cache)
