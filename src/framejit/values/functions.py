@@ -250,10 +250,7 @@ class FunctionValue(Value):
         function.__kwdefaults__ = {
             name: None for name in names if self.keyword_default(space, name) is not None
         }
-        try:
-            function(*[None] * len(args), **dict.fromkeys(kwargs))
-        except TypeError as error:
-            space.raise_real(error)
+        space.run_real(function, *[None] * len(args), **dict.fromkeys(kwargs))
         raise GraphBreak("FJ0137", f"the arguments of {self.name}() do not fit")
 
     def default_values(self, space: Space) -> list[Value]:

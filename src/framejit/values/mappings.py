@@ -42,7 +42,7 @@ class DictValue(ContainerValue):
     ``items`` in order; else apply ``written`` in order (None: delete the key)."""
 
     __slots__ = (
-        "blind", "cls", "complete", "default_factory", "delta", "mutated", "obj", "pairs",
+        "blind", "cls", "complete", "default_factory", "delta", "obj", "pairs",
         "removed", "rewritten", "space", "version", "written",
     )  # fmt: skip
 
@@ -183,13 +183,6 @@ class DictValue(ContainerValue):
         del self.pairs[key]
         self.version += 1
         self.changed(space)
-
-    def changed(self, space: Space) -> None:
-        """The dict has been changed."""
-        space.changes += 1
-        if self.source is not None:
-            self.mutated = True
-            space.effects.note(self)
 
     def replace(self, space: Space, pairs: dict[Any, Pair]) -> None:
         """Take over a new content, whatever was there."""

@@ -56,7 +56,9 @@ def method(low: int = 0, high: int | None = None, *keywords: str) -> Callable[[H
 class ContainerValue(Value):
     """A value of a builtin type with C-level methods, given as ``do_NAME`` handlers."""
 
-    __slots__ = ()
+    __slots__ = ("mutated",)
+    #: For those that can be changed and exist already: is the real one to be changed?
+    mutated: bool
     methods: ClassVar[dict[str, Method]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -67,6 +69,13 @@ class ContainerValue(Value):
             if isinstance(entry, Method):
                 table[name.removeprefix("do_")] = entry
         cls.methods = table
+
+    def changed(self, space: Space) -> None:
+        """The content has been changed."""
+        space.changes += 1
+        if self.source is not None:
+            self.mutated = True
+            space.effects.note(self)
 
     def sample(self) -> Any:
         """An empty real object of this type, to get CPython's complaints from."""
@@ -144,10 +153,7 @@ def count_error(
     space: Space, find: Callable[[], Any], args: list[Value], kwargs: dict[str, Value]
 ) -> None:
     """The arguments do not fit: raise what CPython says to as many of them."""
-    try:
-        find()(*[None] * len(args), **dict.fromkeys(kwargs))
-    except TypeError as error:
-        space.raise_real(error)
+    space.run_real(find(), *[None] * len(args), **dict.fromkeys(kwargs))
     raise GraphBreak("FJ0137", "arguments in a form that framejit does not know for this method")
 
 

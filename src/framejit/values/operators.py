@@ -45,9 +45,10 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 
 
 def binary(
-    space: Space, op: str, left: Value, right: Value, inplace: bool, names: tuple[str, str, str]
+    space: Space, op: str, left: Value, right: Value, inplace: bool
 ) -> Result:
-    """``left op right``; ``names`` are the plain, reflected and in-place special methods."""
+    """``left op right``."""
+    plain_name, reflected_name, inplace_name = BINARY_METHODS[op]
     if left.is_constant and right.is_constant:
         answer = space.run_real(BINARY[op], left.as_python(), right.as_python())
         return constant_value(space, answer)
@@ -56,31 +57,31 @@ def binary(
         if known is not None:
             return known
         if type(left) is not TensorValue and type(right) is not TensorValue:
-            return binary(space, op, plain(left), plain(right), inplace, names)
+            return binary(space, op, plain(left), plain(right), inplace)
     if type(left) is TensorValue or type(right) is TensorValue:
-        left, right = _beside_tensor(space, left, names[0]), _beside_tensor(space, right, "")
+        left, right = _beside_tensor(space, left, plain_name), _beside_tensor(space, right, "")
         if _plain_operand(left) and _plain_operand(right):
             function = (INPLACE if inplace and type(left) is TensorValue else BINARY)[op]
             return tensor_operator(space, function, left, right)
     if inplace:
-        result = _attempt(space, left, names[2], op, right, False, True)
+        result = _attempt(space, left, inplace_name, op, right, False, True)
         if result is not None:
             return result
     left_type, right_type = left.python_type(), right.python_type()
     reflected_first = (
         right_type is not left_type
         and issubclass(right_type, left_type)
-        and _overrides(space, right_type, left_type, names[1])
+        and _overrides(space, right_type, left_type, reflected_name)
     )
     if reflected_first:
-        result = _attempt(space, right, names[1], op, left, True, False)
+        result = _attempt(space, right, reflected_name, op, left, True, False)
         if result is not None:
             return result
-    result = _attempt(space, left, names[0], op, right, False, False)
+    result = _attempt(space, left, plain_name, op, right, False, False)
     if result is not None:
         return result
     if not reflected_first and right_type is not left_type:
-        result = _attempt(space, right, names[1], op, left, True, False)
+        result = _attempt(space, right, reflected_name, op, left, True, False)
         if result is not None:
             return result
     if op == "+" and left_type in (str, list, tuple):
@@ -175,7 +176,7 @@ def is_user_class(cls: type) -> bool:
 _user_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
 
-def unary(space: Space, op: str, value: Value, name: str) -> Result:
+def unary(space: Space, op: str, value: Value) -> Result:
     """``-x``, ``+x``, ``~x``."""
     if value.is_constant:
         return constant_value(space, space.run_real(UNARY[op], value.as_python()))
@@ -187,16 +188,17 @@ def unary(space: Space, op: str, value: Value, name: str) -> Result:
             known = value
         elif op == "~" and known is not None:
             known = compute(space, operator.sub, [known, ConstantValue(1)])
-        return known or unary(space, op, plain(value), name)
-    method = space.special_method(value, name)
+        return known or unary(space, op, plain(value))
+    method = space.special_method(value, UNARY_METHODS[op])
     if method is None:
         cls = value.python_type().__name__
         return space.raise_error(TypeError, f"bad operand type for unary {op}: {cls!r}")
     return space.call(method, [], {})
 
 
-def compare(space: Space, op: str, left: Value, right: Value, names: tuple[str, str]) -> Result:
-    """Rich comparison; ``names`` are the method and its mirror image."""
+def compare(space: Space, op: str, left: Value, right: Value) -> Result:
+    """Rich comparison."""
+    own_name, mirrored_name = COMPARE_METHODS[op]
     if left.is_constant and right.is_constant:
         answer = space.run_real(COMPARE[op], left.as_python(), right.as_python())
         return constant_value(space, answer)
@@ -207,15 +209,15 @@ def compare(space: Space, op: str, left: Value, right: Value, names: tuple[str, 
         if known is not None:
             return known
         if type(left) is not TensorValue and type(right) is not TensorValue:
-            return compare(space, op, plain(left), plain(right), names)
+            return compare(space, op, plain(left), plain(right))
     if type(left) is TensorValue or type(right) is TensorValue:
-        left, right = _beside_tensor(space, left, names[0]), _beside_tensor(space, right, "")
+        left, right = _beside_tensor(space, left, own_name), _beside_tensor(space, right, "")
         if _plain_operand(left) and _plain_operand(right):
             if op in ("==", "!=") and (left.is_none() or right.is_none()):
                 return ConstantValue(op == "!=")
             return tensor_operator(space, COMPARE[op], left, right)
     left_type, right_type = left.python_type(), right.python_type()
-    order = [(left, names[0], right, op), (right, names[1], left, MIRROR[op])]
+    order = [(left, own_name, right, op), (right, mirrored_name, left, MIRROR[op])]
     if right_type is not left_type and issubclass(right_type, left_type):
         order.reverse()
     for value, name, other, direction in order:

@@ -200,7 +200,7 @@ class ListValue(SequenceValue):
     ``loaded`` is False while the existing elements are unknown; then ``tail`` is all that changed.
     """
 
-    __slots__ = ("_items", "mutated", "obj", "space", "tail")
+    __slots__ = ("_items", "obj", "space", "tail")
 
     def __init__(
         self, items: list[Value] | None, source: Source | None = None, obj: list[Any] | None = None
@@ -244,13 +244,6 @@ class ListValue(SequenceValue):
             assert self.space is not None
             items = self.load_items(self.space)
         return items
-
-    def changed(self, space: Space) -> None:
-        """The elements have been changed."""
-        space.changes += 1
-        if self.source is not None:
-            self.mutated = True
-            space.effects.note(self)
 
     def truth(self, space: Space) -> bool:
         if self._items is not None:

@@ -41,7 +41,7 @@ class SetValue(ContainerValue):
     existing set, ``log`` holds the method calls that changed it, to be replayed in order.
     """
 
-    __slots__ = ("_keys", "cls", "log", "mutated", "obj", "ordered", "space", "values")
+    __slots__ = ("_keys", "cls", "log", "obj", "ordered", "space", "values")
 
     def __init__(
         self,
@@ -140,14 +140,12 @@ class SetValue(ContainerValue):
                 )
         return [self.values[key] for key in keys]
 
-    def changed(self, space: Space, method: str, *args: Value) -> None:
+    def changed_by(self, space: Space, method: str, *args: Value) -> None:
         """The set has been changed by calling ``method`` with ``args``."""
-        space.changes += 1
+        self.changed(space)
         if self.source is not None:
             self.log.append((method, list(args)))
-            self.mutated = True
             self.ordered = False
-            space.effects.note(self)
 
     @property
     def restored(self) -> bool:
@@ -259,7 +257,7 @@ class SetValue(ContainerValue):
             keys.symmetric_difference_update(operand.keys)
         self._adopt(self.values, operand.values)
         name = "update" if op == "|" else f"{_OPERATIONS[op]}_update"
-        self.changed(space, name, others)
+        self.changed_by(space, name, others)
 
     # -- methods -----------------------------------------------------------------------------------
 
@@ -268,14 +266,14 @@ class SetValue(ContainerValue):
         key = self.key(space, item)
         self.keys(space).add(key)
         self.values.setdefault(key, item)
-        self.changed(space, "add", item)
+        self.changed_by(space, "add", item)
 
     @method(1)
     def do_discard(self, space: Space, item: Value) -> None:
         key = self.key(space, item)
         self.keys(space).discard(key)
         self.values.pop(key, None)
-        self.changed(space, "discard", item)
+        self.changed_by(space, "discard", item)
 
     @method(1)
     def do_remove(self, space: Space, item: Value) -> None:
@@ -294,13 +292,13 @@ class SetValue(ContainerValue):
         self.elements_in_order(space)
         key = keys.pop()
         value = self.values.pop(key)
-        self.changed(space, "pop")
+        self.changed_by(space, "pop")
         return value
 
     @method()
     def do_clear(self, space: Space) -> None:
         self._keys, self.values, self.ordered = set(), {}, True
-        self.changed(space, "clear")
+        self.changed_by(space, "clear")
 
     @method()
     def do_copy(self, space: Space) -> Value:

@@ -579,17 +579,17 @@ class Space:
             text = text_operator(self, op, left, right)
             if text is not None:
                 return text
-        return binary(self, op, left.realize(), right.realize(), inplace, BINARY_METHODS[op])
+        return binary(self, op, left.realize(), right.realize(), inplace)
 
     def unary(self, op: str, value: Value) -> Result:
         from framejit.values.operators import unary  # room-internal cycle
 
-        return unary(self, op, value.realize(), UNARY_METHODS[op])
+        return unary(self, op, value.realize())
 
     def compare(self, op: str, left: Value, right: Value) -> Result:
         from framejit.values.operators import compare  # room-internal cycle
 
-        return compare(self, op, left.realize(), right.realize(), COMPARE_METHODS[op])
+        return compare(self, op, left.realize(), right.realize())
 
     def is_(self, left: Value, right: Value) -> bool:
         from framejit.values.operators import identical  # room-internal cycle

@@ -514,9 +514,7 @@ def _copies_plainly(space: Space, value: Value, cls: type) -> bool:
 
 @builtin(copy.deepcopy, 1, 2, "x", "memo")
 def _deepcopy(space: Space, x: Value, memo: Value | None = None) -> Value:
-    if memo is not None and not (
-        memo.realize().is_constant and memo.realize().truth(space) is False
-    ):
+    if memo is not None and not memo.is_none():
         raise GraphBreak("FJ0165", "copy.deepcopy() with a memo")
     return _deep(space, x.realize(), {})
 
