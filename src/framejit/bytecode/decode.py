@@ -70,7 +70,6 @@ def _decode(code: CodeType, code_ref: weakref.ref[CodeType]) -> CodeInfo:
         depth=depth,
         exc_slots=exc_slots,
         is_generator=bool(flags & SUSPENDS),
-        jump_targets=frozenset(i.target for i in instructions if i.target >= 0),
         body_start=body_start,
         exception_entries=entries,
     )

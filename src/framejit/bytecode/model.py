@@ -92,7 +92,6 @@ class CodeInfo:
     depth: list[int]
     exc_slots: list[tuple[int, ...]]
     is_generator: bool
-    jump_targets: frozenset[int]
     body_start: int
     exception_entries: list[Entry]
 

@@ -229,10 +229,9 @@ def text_of(space: Space, value: Value, method: str) -> Value:
         return _enclosed(texts, ("{", "}"))
     if issubclass(cls, BaseException) and method == "__repr__":
         found = space.class_attribute(cls, method)
-        if value.model is not None and found is not None:  # type: ignore[attr-defined]
-            if found.owner is BaseException:
-                return ConstantValue(repr(value.model))  # type: ignore[attr-defined]
         if found is not None and found.owner is BaseException:
+            if value.model is not None:  # type: ignore[attr-defined]
+                return ConstantValue(repr(value.model))  # type: ignore[attr-defined]
             return _listed(space, value.args(space), (f"{cls.__name__}(", ")"))  # type: ignore[attr-defined]
     if is_heap_class(cls):
         found = space.class_attribute(cls, method)
@@ -244,9 +243,8 @@ def text_of(space: Space, value: Value, method: str) -> Value:
             if not _is_string(answer):
                 answer = ConstantValue(str(answer.realize().as_python()))
             return answer
-    if isinstance(value.python_type(), type) and issubclass(cls, BaseException):
-        if method == "__str__":
-            return exception_text(space, value)
+    if issubclass(cls, BaseException) and method == "__str__":
+        return exception_text(space, value)
     if issubclass(cls, type) and hasattr(value, "cls"):
         return ConstantValue(str(value.cls))
     raise GraphBreak("FJ0160", f"the text of a {value.describe()}")
