@@ -15,12 +15,13 @@ from typing import Any
 
 from framejit.bytecode import exception_table
 from framejit.bytecode.analysis import analyse
-from framejit.bytecode.model import SUSPENDS, CodeInfo, Handler, Instruction
+from framejit.bytecode.model import CodeInfo, Handler, Instruction
 from framejit.bytecode.release import tables
 
 OPCODES: frozenset[str] = tables.OPCODES
 """Every canonical opcode that `decode` can produce on this Python release."""
 
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _PROLOGUE = frozenset({"COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR"})
 
 # Keyed by identity: code objects that compare equal may still differ in what we derive from them.
@@ -69,7 +70,7 @@ def _decode(code: CodeType, code_ref: weakref.ref[CodeType]) -> CodeInfo:
         handlers=handlers,
         depth=depth,
         exc_slots=exc_slots,
-        is_generator=bool(flags & SUSPENDS),
+        is_generator=bool(flags & _SUSPENDS),
         body_start=body_start,
         exception_entries=entries,
     )

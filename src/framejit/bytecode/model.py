@@ -9,7 +9,6 @@ Next room: interpreter.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import weakref
 from dataclasses import dataclass
 from types import CodeType
@@ -102,10 +101,6 @@ class CodeInfo:
         if code is None:
             raise ReferenceError("the code object of this CodeInfo is gone")
         return code
-
-
-#: The flags of code whose frames can be suspended.
-SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def code_hash(code: CodeType) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 from torch._ops import OpOverload, OpOverloadPacket
 
 from framejit import directives
-from framejit.bytecode.model import SUSPENDS
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import inline_policy
@@ -30,6 +29,7 @@ from framejit.values.space import (
     wraps,
 )
 
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _CODE_ATTRIBUTES = ("__name__", "__qualname__", "__module__", "__doc__")
 
 
@@ -158,7 +158,7 @@ class FunctionValue(Value):
     def inline(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         """Bind the arguments and ask for a frame, whatever the policy says."""
         slots = self.bind(space, args, kwargs)
-        if self.code.co_flags & SUSPENDS:
+        if self.code.co_flags & _SUSPENDS:
             if self.code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
                 raise GraphBreak("FJ0138", f"calling the coroutine function {self.name}()")
             from framejit.values.generators import GeneratorValue
