@@ -10,10 +10,11 @@ import ast
 
 from framejit.codegen.emit import EMITTERS, Emitter, builds, call
 from framejit.values.array_calls import ArrayValue
-from framejit.values.arrays import DTypeValue, NumpyFunctionValue
-from framejit.values.constants import ConstantValue
+from framejit.values.arrays import DTypeValue, NumpyFunctionValue, ScalarValue
+from framejit.values.constants import ConstantValue, OpaqueValue
 from framejit.values.functions import BuiltinValue
 
+EMITTERS[ScalarValue] = EMITTERS[OpaqueValue]
 EMITTERS[DTypeValue] = EMITTERS[ConstantValue]
 EMITTERS[NumpyFunctionValue] = EMITTERS[BuiltinValue]
 

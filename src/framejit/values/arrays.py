@@ -19,12 +19,14 @@ from framejit.source import Source
 from framejit.values import torch_functions  # noqa: F401 - what it registers is extended here
 from framejit.values.array_calls import ArrayValue, call_numpy, clone
 from framejit.values.base import Value
+from framejit.values.carried import LITERALS
 from framejit.values.classes import ClassValue
 from framejit.values.constants import PURE_TYPES, ConstantValue, fold, wrap_opaque
-from framejit.values.functions import BuiltinValue
+from framejit.values.folding import python_of
+from framejit.values.functions import BoundBuiltin, BuiltinValue
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.space import LOOKASIDES, Handler, Result, Space, lookaside, wraps
-from framejit.values.tensors import TensorValue, graph_call_method, wrap_tensor
+from framejit.values.tensors import TensorValue, graph_call_method, to_fx, wrap_tensor
 
 #: numpy's classes of scalars that torch has dtypes for.
 _SCALARS = tuple(
@@ -33,6 +35,7 @@ _SCALARS = tuple(
                  "float16", "float32", "float64", "complex64", "complex128")
 )  # fmt: skip
 PURE_TYPES.update(_SCALARS)
+LITERALS.update(_SCALARS)
 
 
 def tensor_of(array: Any) -> torch.Tensor:
@@ -57,9 +60,52 @@ def _wrap_array(space: Space, source: Source, obj: Any) -> Value:
 @wraps(*_SCALARS)
 def _wrap_scalar(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source, "TYPE_MATCH", type(obj))
-    content = source.child("call", numpy.generic.tobytes)  # 0.0 is not -0.0, and NaN is NaN
-    space.guard(content, "EQUALS_MATCH", obj.tobytes())
-    return ConstantValue(obj, source)
+    return ScalarValue(space, source, obj)
+
+
+class ScalarValue(ConstantValue):
+    """An existing scalar of numpy. Beside a tensor, and converted, it is the Python number that it
+    holds, which may vary; asked for anything else, it is what it is now, as any constant."""
+
+    __slots__ = ("is_open", "now", "space")
+    source: Source
+
+    def __init__(self, space: Space, source: Source, obj: Any) -> None:
+        self.space, self.source, self.now, self.is_open = space, source, obj, True
+
+    @property
+    def value(self) -> Any:  # type: ignore[override]
+        if self.is_open:
+            self.is_open = False
+            content = self.source.child("call", numpy.generic.tobytes)  # 0.0 is not -0.0
+            self.space.guard(content, "EQUALS_MATCH", self.now.tobytes())
+        return self.now
+
+    def python_type(self) -> type:
+        return type(self.now)
+
+    def as_python(self) -> Any:
+        return self.value
+
+    def number(self) -> Value:
+        """The Python number."""
+        if not self.is_open or self.now.dtype.kind not in "iuf":
+            return ConstantValue(self.value.item())
+        return self.space.load(self.source.child("call", numpy.generic.item), self.now.item())
+
+    def getattr(self, space: Space, name: str) -> Result:
+        return BoundBuiltin(self, name) if name == "item" else super().getattr(space, name)
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        if name == "item" and not args and not kwargs:
+            return self.number()
+        return super().call_method(space, name, args, kwargs)
+
+    def to_fx(self, space: Space) -> Any:
+        """A tensor's operand is a plain number."""
+        return to_fx(space, self.number())
 
 
 class DTypeValue(ConstantValue):
@@ -170,12 +216,30 @@ def _tensor_on(space: Space, array: ArrayValue) -> TensorValue:
     return _same_memory(space, array.tensor)
 
 
+def _as_in_numpy(data: Value, kwargs: dict[str, Value]) -> dict[str, Value]:
+    """The arguments of ``torch.tensor``: scalars of numpy keep their dtype."""
+    given = kwargs.get("dtype")
+    if (given is None or given.is_none()) and _holds_scalar(data):
+        real = data.now if isinstance(data, ScalarValue) else python_of(data)
+        return {**kwargs, "dtype": ConstantValue(torch.tensor(real).dtype)}
+    return kwargs
+
+
+def _holds_scalar(value: Value) -> bool:
+    value = value.realize()
+    if isinstance(value, (ListValue, TupleValue)):
+        return any(map(_holds_scalar, value.items))
+    return value.is_constant and issubclass(value.python_type(), numpy.generic)
+
+
 def _convert(function: Any) -> None:
     before = LOOKASIDES[function]
 
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         array = args[0].realize() if len(args) == 1 else None
         if not isinstance(array, ArrayValue):
+            if array is not None:
+                kwargs = _as_in_numpy(array, kwargs)
             return before(space, args, kwargs)
         if not kwargs.keys() <= {"dtype", "device"}:
             raise GraphBreak("FJ0121", f"torch.{function.__name__}() of an array")

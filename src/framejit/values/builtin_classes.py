@@ -182,6 +182,9 @@ def _convert(cls: type, specials: tuple[str, ...]) -> None:
     """``int``, ``float`` and ``complex``."""
 
     def make(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        number = getattr(args[0].realize(), "number", None) if len(args) == 1 else None
+        if number is not None:  # of a scalar of numpy
+            return LOOKASIDES[cls](space, [number()], kwargs)
         folded = fold_if_constant(space, cls, args, kwargs)
         if folded is not None:
             return folded

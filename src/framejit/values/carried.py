@@ -60,14 +60,15 @@ class NewNumber(Value):
         return ObjectKey(self)
 
 
-_LITERALS = (int, float, str, bytes)
+#: Classes whose instances are numbers or texts, and immutable through and through.
+LITERALS: set[type] = {int, float, str, bytes}
 
 
 def with_known_class(space: Space, value: Value) -> Value:
     """``value`` where only its class matters: a number or text is carried through."""
     if type(value) is CarriedSum:
         return value
-    if type(value) is LazyValue and value.value is None and type(value.obj) in _LITERALS:
+    if type(value) is LazyValue and value.value is None and type(value.obj) in LITERALS:
         space.guard(value.source, "TYPE_MATCH", type(value.obj))
         return value
     return value.realize()

@@ -108,7 +108,7 @@ def _beside_tensor(space: Space, value: Value, name: str) -> Value:
 def _plain_operand(value: Value) -> bool:
     if type(value) is TensorValue or value.is_symbolic:
         return True
-    return value.is_constant and not isinstance(value.as_python(), (str, bytes, tuple))
+    return value.is_constant and not issubclass(value.python_type(), (str, bytes, tuple))
 
 
 def _overrides(space: Space, cls: type, base: type, name: str) -> bool:

@@ -289,6 +289,7 @@ class TensorValue(Value):
             raise GraphBreak("FJ0111", f"Tensor.{name}(): {error}")
 
     def getitem(self, space: Space, key: Value) -> Result:
+        key = getattr(key.realize(), "number", lambda: key)()  # of numpy's scalars
         if key.realize().is_symbolic and key.python_type() is int:  # indexing fixes the number
             return graph_call(space, torch.select, [self, ConstantValue(0), key], {})
         return graph_call(space, operator.getitem, [self, key], {})
@@ -393,6 +394,9 @@ def to_fx(space: Space, value: Value) -> Any:
     value = value.realize()
     if isinstance(value, TensorValue):
         return value.proxy(space)
+    convert = getattr(value, "to_fx", None)
+    if convert is not None:
+        return convert(space)
     if value.is_constant:
         known = value.as_python()
         return known.item() if isinstance(known, numpy.generic) else known
@@ -402,9 +406,6 @@ def to_fx(space: Space, value: Value) -> Any:
         return tuple(to_fx(space, item) for item in value.items)
     if isinstance(value, SliceValue):
         return slice(*(to_fx(space, part) for part in (value.start, value.stop, value.step)))
-    convert = getattr(value, "to_fx", None)
-    if convert is not None:
-        return convert(space)
     container = getattr(value, "container", None)
     if container is not None and (
         container.is_constant or isinstance(container, (ListValue, TupleValue))

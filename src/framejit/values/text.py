@@ -83,7 +83,7 @@ def _open_kind(value: Value) -> type | None:
         return int
     if kind is SymbolicValue:
         return value.python_type()
-    return str if kind is TextValue and value.is_open else None  # type: ignore[attr-defined]
+    return value.python_type() if value.is_open else None
 
 
 def _now(value: Any) -> Any:
@@ -92,7 +92,7 @@ def _now(value: Any) -> Any:
         return None if value.python_type() is bool else value.now()
     if type(value) is CarriedSum:
         return value.base.obj + value.step
-    return value.now if type(value) is TextValue else value.obj
+    return value.obj if type(value) is LazyValue else value.now
 
 
 def _field(value: Value, form: str | None, spec: str) -> Value | None:

@@ -221,6 +221,9 @@ def _make_tensor(space: Space, args: list[Value], kwargs: dict[str, Value]) -> R
     data = args[0].realize() if args else None
     if isinstance(data, TensorValue) or data is None:
         raise GraphBreak("FJ0121", "torch.tensor() of a tensor")
+    if hasattr(data, "number"):  # a scalar of numpy
+        args = [data.number(), *args[1:]]
+        data = args[0].realize()
     if _constant_data(space, data):
         return graph_call(space, torch.tensor, args, kwargs)
     numbers, shape = _numbers(space, data)
