@@ -21,9 +21,10 @@ _ITERATOR_LIMIT = 20
 
 
 class Snapshot:
-    """Takes one snapshot of several roots."""
+    """Takes one snapshot of several roots; ``nodes``: with the names of nodes of autograd."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: bool = True) -> None:
+        self.nodes = nodes
         self.numbers: dict[int, int] = {}
         self.memory: dict[int, int] = {}
         self.alive: list[Any] = []
@@ -87,7 +88,7 @@ class Snapshot:
         """Everything a program can see of a tensor."""
         data = value.detach()
         memory = self.memory.setdefault(data.untyped_storage()._cdata, len(self.memory))
-        node = value.grad_fn.name() if value.grad_fn is not None else None
+        node = value.grad_fn and (value.grad_fn.name() if self.nodes else "some")
         return (
             str(value.dtype), tuple(value.shape), value.stride(), value.storage_offset(), memory,
             value.requires_grad, value.is_leaf, node, repr(data.tolist()),
