@@ -32,15 +32,9 @@ class Graphs:
         return self.backend(gm, inputs)
 
     def saved_bytes(self, index, outputs=1):
-        """What the forward graph keeps for backward beside its inputs."""
+        """What the forward graph keeps for backward."""
         kept = self.forward[index].graph.output_node().args[0][outputs:]
-        inputs = {n.meta["val"].untyped_storage()._cdata
-                  for n in self.forward[index].graph.find_nodes(op="placeholder")}  # fmt: skip
-        return sum(
-            n.meta["val"].numel() * n.meta["val"].element_size()
-            for n in kept
-            if n.meta["val"].untyped_storage()._cdata not in inputs
-        )
+        return sum(n.meta["val"].numel() * n.meta["val"].element_size() for n in kept)
 
 
 def f(x, w):
@@ -85,7 +79,7 @@ if hasattr(torch, "float8_e4m3fn"):
 
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=SLOW)])
 def test_what_is_kept_for_backward_gets_smaller(backend):
-    """In bytes, beside the inputs: what the autograd graph holds between forward and backward."""
+    """In bytes: what the autograd graph holds between forward and backward."""
     compiled = framejit.compile(f, backend=backend)
     kept = {}
     for hooks in (None, *map(casting, LOW)):
@@ -93,12 +87,10 @@ def test_what_is_kept_for_backward_gets_smaller(backend):
         with saved_tensors_hooks(*hooks) if hooks else contextlib.nullcontext():
             y = compiled(x, w)
         saved = {t.untyped_storage()._cdata: t for t in y.grad_fn.saved_tensors}
-        kept[hooks] = sum(
-            t.nbytes for memory, t in saved.items()
-            if memory not in [t.untyped_storage()._cdata for t in (x, w)]
-        )  # fmt: skip
+        kept[hooks] = sum(t.nbytes for t in saved.values())
     full, *packed = kept.values()
-    assert packed == [full * dtype.itemsize // 4 for dtype in LOW] and full == 3 * 64 * 16 * 4
+    assert packed == [full * dtype.itemsize // 4 for dtype in LOW]
+    assert full == (4 * 64 * 16 + 16 * 16) * 4  # three results, x and w
 
 
 def targets(module):
@@ -118,9 +110,32 @@ def test_the_casts_are_in_the_graphs(dtype, modules):
     assert (got - gradient(f)).abs().max() < tolerance * scale
     assert (len(graphs.forward), len(graphs.backward)) == (2, 2)
     casts = targets(graphs.forward[1]).count("aten._to_copy.default")
-    assert casts == targets(graphs.backward[1]).count("aten._to_copy.default") == 3
+    assert casts == targets(graphs.backward[1]).count("aten._to_copy.default") == 5
     assert not any("_to_copy" in target for target in targets(graphs.forward[0]))
     assert graphs.saved_bytes(0) == graphs.saved_bytes(1) * 4 / dtype.itemsize
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=SLOW)])
+def test_inputs_of_the_graph_are_packed(backend, inside):
+    hooks = torch.round, lambda t: t
+
+    def g(x, w):
+        with saved_tensors_hooks(*hooks) if inside else contextlib.nullcontext():
+            return (x @ w).sum()
+
+    compiled = framejit.compile(g, backend=backend)
+    for rows in (1, 2, 3):
+        got, expected = [], []
+        for function, gradients in ((g, expected), (compiled, got)):
+            x = torch.tensor([[0.6, 1.7, 2.2]] * rows)
+            w = torch.full((3, 1), 0.4, requires_grad=True)
+            with contextlib.nullcontext() if inside else saved_tensors_hooks(*hooks):
+                y = function(x, w)
+            y.backward()
+            gradients.append(w.grad)
+        torch.testing.assert_close(got, expected)
+        assert expected[0][0].item() == rows
 
 
 def test_changing_hooks_compiles_once_and_going_back_does_not():
@@ -450,8 +465,8 @@ def test_hooks_opened_under_those_of_the_caller():
     (forward,) = graphs.forward
     kinds = [n.args[0].meta["val"].dtype for n in graphs.backward[0].graph.nodes
              if str(n.target) == "aten._to_copy.default"]  # fmt: skip
-    assert (kinds.count(torch.bfloat16), kinds.count(torch.float16)) == (4, 1)
-    assert targets(forward).count("aten._to_copy.default") == 5
+    assert (kinds.count(torch.bfloat16), kinds.count(torch.float16)) == (4, 3)
+    assert targets(forward).count("aten._to_copy.default") == 7
 
 
 def counting(x, w):

@@ -165,12 +165,15 @@ def tracing_context(
     mode: FakeTensorMode | None, donate: bool = False
 ) -> Iterator[TracingContext]:
     """Compile in this block. What comes out allows ``backward(retain_graph=True)``, as eager does:
-    the backward graph does not reuse the memory of what was saved for it, unless ``donate``."""
+    the backward graph does not reuse the memory of what was saved for it, unless ``donate``.
+    Saved-tensor hooks get all that is saved, inputs of the graph as well."""
     from torch._functorch import config  # slow optional dependency
 
     context = _context(mode)
-    donated = config.patch(donated_buffer=donate)  # type: ignore[attr-defined]
-    with tracing(context), donated, lazy_graph_modules():
+    as_in_eager = config.patch(  # type: ignore[attr-defined]
+        donated_buffer=donate, saved_tensors_hooks_filtering_mode="all"
+    )
+    with tracing(context), as_in_eager, lazy_graph_modules():
         yield context
     metadata = getattr(context, "fw_metadata", None)
     if metadata is not None and metadata.bw_donated_idxs is None:
