@@ -161,3 +161,31 @@ def test_truth_values_with_a_sign_are_ints():
     for n in (4, 5, 6, 9):
         assert repr(compiled(torch.ones(n), n)) == repr(program(torch.ones(n), n))
     assert len(backend.graphs) == 2
+
+
+@pytest.mark.slow
+def test_floats_that_inductor_builds_in():
+    """The condition that they keep their values is no part of what AOTAutograd's cache keeps."""
+
+    def f(x, d):
+        return torch.add(x * d, x, alpha=1 - d)
+
+    compiled = framejit.compile(f, backend="inductor")
+    x = torch.randn(3, 3)
+    for d in (0.9, 0.91, 0.92, 0.93, 0.91):
+        torch.testing.assert_close(compiled(x, d), f(x, d))
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_several_floats_change_and_some_have_to_be_built_in(backend):
+    params = [torch.randn(3, requires_grad=True) for _ in range(2)]
+    twins = [p.detach().clone().requires_grad_() for p in params]
+    options = [torch.optim.AdamW(ps, lr=0.01) for ps in (params, twins)]
+    schedules = [torch.optim.lr_scheduler.OneCycleLR(o, 0.1, 10) for o in options]
+    steps = [framejit.compile(options[0].step, backend=backend), options[1].step]
+    for _ in range(4):
+        for ps, step, schedule in zip((params, twins), steps, schedules, strict=True):
+            sum(p.square().sum() for p in ps).backward()
+            step()
+            schedule.step()
+    torch.testing.assert_close(params, twins)

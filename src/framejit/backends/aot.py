@@ -88,28 +88,40 @@ def with_floats(
     floats = {str(symbol) for symbol in symbols if symbol.is_integer is None}
     if not floats:
         return compile_graph(gm, inputs)
+    from torch._functorch import config
     from torch.fx.passes._tensorify_python_scalars import (  # imports torch._dynamo
         TensorifyScalarRestartAnalysis,
         TensorifyState,
     )
 
-    # AOTAutograd raises once for floats that vary and that the graph does not take.
-    for name in floats - {str(inputs[position].node.expr) for position in positions}:
-        TensorifyState.specialize(name)
+    # AOTAutograd raises for each float that has to be built in and that it has not been told of,
+    # among them those that the graph does not take.
+    symbols = {position: str(inputs[position].node.expr) for position in positions}
+    built_in = floats - set(symbols.values())
+    # Its cache would answer with code for other floats, without their conditions.
+    uncached = config.patch(  # type: ignore[attr-defined]
+        enable_autograd_cache=False, enable_remote_autograd_cache=False
+    )
     try:
-        owned, given = owned_copy(gm), list(inputs)
-        _floats_as_tensors(owned, given, mode, positions)
-        compiled = compile_graph(owned, given)
-    except TensorifyScalarRestartAnalysis:
-        owned, given = owned_copy(gm), list(inputs)
-        placeholders = owned.graph.find_nodes(op="placeholder")
-        for position in positions:
-            replace_input(placeholders[position], float(inputs[position]))
-        _floats_as_tensors(owned, given, mode, positions)
-        compiled = compile_graph(owned, given)  # while AOTAutograd knows which ones it gave up
+        while True:
+            for name in built_in:
+                TensorifyState.specialize(name)
+            owned, given = owned_copy(gm), list(inputs)
+            placeholders = owned.graph.find_nodes(op="placeholder")
+            for position, name in symbols.items():
+                if name in built_in:
+                    replace_input(placeholders[position], float(inputs[position]))
+            _floats_as_tensors(owned, given, mode, positions)
+            try:
+                with uncached:
+                    return with_tensors(compile_graph(owned, given), positions)
+            except TensorifyScalarRestartAnalysis:
+                if built_in == floats:
+                    raise
+                found = {name for name in floats if TensorifyState.should_specialize(name)}
+                built_in = found if found > built_in else floats
     finally:
         TensorifyState.clear()
-    return with_tensors(compiled, positions)
 
 
 def _floats_as_tensors(
