@@ -18,7 +18,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..graph.lazy import LazyGraphModule, lazy_graph_modules
 from ..graph.symbol_nodes import fake_inputs, replace_input
+from .compile import first_line
 from .registry import register_backend
+from .repeatable import prepare_backward
 
 GraphCompiler = Callable[..., Any]  # (gm, fake example inputs) -> a callable
 
@@ -48,6 +50,7 @@ def aot_autograd(
         table = decompositions() if callable(decompositions) else decompositions
         known = fake_inputs(gm, example_inputs)
         mode, inputs = (None, list(example_inputs)) if known is None else known
+        place = first_line(gm)
 
         def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             made: Callable[..., Any] = aot_module_simplified(
@@ -61,6 +64,7 @@ def aot_autograd(
                 keep_inference_input_mutations=keep_inference_input_mutations,
                 ignore_shape_env=mode is None,
             )
+            prepare_backward(made, place)
             return made
 
         with tracing_context(mode):

@@ -20,8 +20,9 @@ from torch._guards import TracingContext
 
 from ..graph.symbol_nodes import fake_inputs
 from .aot import owned_copy, tracing_context, with_floats
+from .compile import first_line
 from .registry import register_backend
-from .repeatable import let_backward_repeat
+from .repeatable import prepare_backward
 from .saved_hooks import active_hooks, as_modules
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
@@ -78,6 +79,7 @@ class InductorBackend:
         # Slow optional dependency, see above.
         from torch._inductor.compile_fx import compile_fx
 
+        place = first_line(gm)
         with tracing_context(fakes, donate=True) as context:
             before = context.fw_metadata  # of the graph of whoever compiles this one
             compiled: Any = compile_fx(
@@ -92,8 +94,7 @@ class InductorBackend:
         metadata = context.fw_metadata
         if metadata is before:  # AOTAutograd had it in its cache
             metadata = None
-        if metadata is None or metadata.bw_donated_idxs:
-            let_backward_repeat(unwrapped)
+        prepare_backward(unwrapped, place)
         with contextlib.suppress(TypeError):  # an object that cannot be referred to weakly
             _metadata[unwrapped] = metadata
         return unwrapped

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from . import inductor_runtime as runtime
-from .compile import preserved_state
+from .compile import first_line, preserved_state
 from .repeatable import Found, UnknownObjects, donated, search
 
 
@@ -40,6 +40,8 @@ def serialize(
         if not found.metadata:
             found.metadata.append(metadata or _cached_metadata(compiled))
         plan, graphs = _plan(found, len(gm.graph.find_nodes(op="placeholder")))
+        if "training" in plan:
+            plan["training"]["place"] = first_line(gm)
         parts: dict[str, bytes] = {}
         for role, graph in graphs.items():
             plan[role] = _graph_parts(graph, role, parts)

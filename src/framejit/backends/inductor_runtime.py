@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-VERSION = 3
+VERSION = 4
 Parts = Mapping[str, Any]
 Boxed = Callable[[list[Any]], Any]
 
@@ -316,7 +316,7 @@ def _training(
             if rows["donated"] and _kept():
                 args = copied(args, rows["donated"])
             if torch.is_grad_enabled() and rows["inputs_require_grad"]:
-                return _once(run_backward, args)
+                return differentiated_once(lambda: run_backward(args), args, rows["place"])
             return tuple(run_backward(args))
 
     def run(*args: Any) -> Any:
@@ -387,19 +387,22 @@ def _check_backward(rows: dict[str, Any]) -> None:
         )
 
 
-def _once(run_backward: Boxed, args: list[Any]) -> Any:
-    """Run a backward whose own gradient may be asked for, which is an error then."""
+def differentiated_once(run: Callable[[], Any], args: list[Any], place: str) -> Any:
+    """The gradients that ``run`` answers for ``args``; to ask for theirs is an error."""
 
-    class CompiledBackward(torch.autograd.Function):
+    class CompiledFunctionBackward(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *unused: Any) -> Any:  # type: ignore[override]
-            return tuple(run_backward(args))
+            return tuple(run())
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
-            raise RuntimeError("compiled code does not support double backward")
+            raise RuntimeError(
+                f"no double backward: the graph that begins at {place} is compiled with its first "
+                "derivative only. Use backend='eager' for it, or framejit.disable() [FJ0215]"
+            )
 
     inputs = list(args)
     if not any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
         inputs.insert(0, torch.empty(0, requires_grad=True))
-    return CompiledBackward.apply(*inputs)  # type: ignore[no-untyped-call]
+    return CompiledFunctionBackward.apply(*inputs)  # type: ignore[no-untyped-call]

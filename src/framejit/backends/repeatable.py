@@ -1,9 +1,10 @@
-"""Backward graphs of Inductor that reuse what was saved for them, and may still run again.
+"""Backward graphs that reuse what was saved for them, and may still run again.
 
-In: the callable that Inductor returned for a graph in training. Its backward graph writes into
-saved tensors that nobody else can see ("donated buffers"), which saves their memory twice over;
-PyTorch then refuses ``backward(retain_graph=True)``. Out: the same callable; where autograd keeps
-what was saved, the backward graph gets copies. Next: `inductor_artifact`, which saves it all.
+In: the callable that AOTAutograd or Inductor returned for a graph in training. Inductor's backward
+graph writes into saved tensors that nobody else can see ("donated buffers"), which spares
+allocations; PyTorch then refuses ``backward(retain_graph=True)``. Out: the same callable; where
+autograd keeps what was saved, the backward graph gets copies; to differentiate twice is an error
+that names the user's line. Next: `inductor_artifact`, which saves it all.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .inductor_runtime import Boxed, copied
+from .inductor_runtime import Boxed, copied, differentiated_once
 
 
 class UnknownObjects(Exception):
@@ -72,15 +73,22 @@ def _run_copied(compiled: Boxed, donated: list[int], args: list[Any]) -> Any:
     return compiled(copied(args, donated))
 
 
-def let_backward_repeat(compiled: Callable[..., Any]) -> bool:
-    """Whether ``backward(retain_graph=True)`` works from now on, as in eager mode."""
+def prepare_backward(compiled: Callable[..., Any], place: str) -> None:
+    """From now on ``backward(retain_graph=True)`` works, as in eager mode, and to differentiate
+    twice is an error that names the ``place`` of the graph."""
     try:
-        backwards = search(compiled).backwards
+        found = search(compiled)
     except UnknownObjects:
-        return False
-    for compiler in backwards:
-        RepeatableBackward(compiler)
-    return bool(backwards)
+        return
+    for compiler in found.backwards:
+        if donated(compiler):
+            RepeatableBackward(compiler)
+
+    def double_backward(ctx: Any, run: Callable[[], Any], args: list[Any]) -> Any:
+        return differentiated_once(run, args, place)
+
+    for function in found.functions:
+        function._double_backward = staticmethod(double_backward)  # type: ignore[attr-defined]
 
 
 # -- finding ---------------------------------------------------------------------------------------

@@ -143,6 +143,19 @@ Pass a callable `f(gm, example_inputs)` and options that the backend knows.
 framejit.guards(torch.nn.Linear(2, 2))
 ---
 Pass the result of `framejit.compile`, not the original.
+=== FJ0215 Double backward through a compiled graph
+A graph that AOTAutograd or Inductor compiled has its first derivative only.
+---
+@framejit.compile(backend="aot_eager")
+def f(x):
+    return (x ** 3).sum()
+
+x = torch.ones(3, requires_grad=True)
+(gradient,) = torch.autograd.grad(f(x), x, create_graph=True)
+gradient.sum().backward()
+---
+Compile the function with `backend="eager"`, or leave it out with `framejit.disable`: then PyTorch
+differentiates as often as is asked for.
 === FJ0301 Generator functions and coroutines
 A function with `yield` or `async` runs as plain Python when it is compiled itself; compiled
 functions that it calls are still compiled.
