@@ -233,7 +233,9 @@ def _gradient_hooks(x, w):
     return (flat * 2).cos().sum() + before.sum(), y
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(
+    "backend", ["eager", "aot_eager", "ts", pytest.param("inductor", marks=pytest.mark.slow)]
+)
 def test_gradient_hooks_made_in_the_call(backend):
     compiled = framejit.compile(_gradient_hooks, backend=backend, fullgraph=True)
     for by in (2.0, 2.0, 5.0, 2.0):

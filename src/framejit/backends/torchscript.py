@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from ..graph.nested import open_hooks
+from ..graph.nested import hook_gradient, open_hooks
 from .registry import register_backend
 
 
@@ -57,7 +57,8 @@ def is_fixed(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> bool:
 
 _SETTERS = frozenset(
     [torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_autocast_dtype,
-     torch.autocast_increment_nesting, torch.autocast_decrement_nesting, open_hooks]
+     torch.autocast_increment_nesting, torch.autocast_decrement_nesting, open_hooks,
+     hook_gradient]
 )  # fmt: skip
 
 
