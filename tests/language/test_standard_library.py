@@ -10,6 +10,7 @@ import inspect
 import logging
 import numbers
 import random
+import re
 import threading
 import time
 import typing
@@ -386,3 +387,36 @@ def test_the_same_draws_as_eager(calls):
     random.seed(11)
     got = [compiled(X) for _ in range(calls)], random.random()
     torch.testing.assert_close(got, expected)
+
+
+_NAME = re.compile(r"layer(\d+)\.(?P<kind>\w+)")
+
+
+def _matches(x, names):
+    """Patterns and known texts: what is found is known."""
+    out = []
+    for name in names:
+        found = _NAME.match(name)
+        if not found:
+            continue
+        number, kind = found.group(1), found.group("kind")
+        out.append(x * int(number) + (1 if kind == "bias" else 0))
+        out.append((found.groups(), found.groupdict(), found.span(), found.start(1)))
+    words = re.split(r"\W+", "a, b;c")
+    return (
+        out, words, _NAME.findall(names[0]), re.sub("a", "b", "banana"),
+        re.search("z", "abc") is None, re.fullmatch(r"\d+", "12") is not None,
+        _NAME.sub(r"\2", names[0]), re.subn("n", "m", "banana"),
+    )  # fmt: skip
+
+
+def test_patterns():
+    check(_matches, X, ["layer1.weight", "other", "layer2.bias"], graphs=1, ops=4, fullgraph=True)
+
+
+def _replaces_by_calling(x):
+    return x + 1, re.sub("a", lambda m: m.group().upper(), "banana")
+
+
+def test_a_replacement_that_is_a_function():
+    check(_replaces_by_calling, X)

@@ -92,7 +92,6 @@ LIMITS = {
     "`warnings`": lambda t: warnings.warn("old", DeprecationWarning) or t + 1,
     "`time`": lambda t: t + 0 * time.time(),
     "`random`": lambda t: t + 0 * random.random(),
-    "`re`": lambda t: t + len(re.findall("a", "banana")),
     "C functions of other packages": lambda t: t + len(zlib.compress(b"a")),
     "`numpy.random`": lambda t: t + numpy.random.default_rng(0).random(),
     "read-only arrays": lambda t: t + float(numpy.broadcast_to(1.0, (3,)).sum()),

@@ -9,6 +9,7 @@ base class's own methods touch. Next room: interpreter.
 from __future__ import annotations
 
 import inspect
+import re
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Collection
@@ -42,6 +43,11 @@ _OPERATOR_METHODS = _COMPARE_METHODS.union(
 )
 
 
+#: What only computes, from known arguments.
+_PURE_METHODS: dict[type, frozenset[str]] = {
+    re.Pattern: frozenset(["findall", "split", "sub", "subn", "match", "search", "fullmatch"]),
+    re.Match: frozenset(["group", "groups", "groupdict", "start", "end", "span", "expand"]),
+}
 #: Methods of containers that take the content of an operand that is one, too.
 _TAKE_CONTENT = _COMPARE_METHODS.union(
     ("__add__", "__or__", "__ior__", "__and__", "__sub__", "extend", "update", "union",
@@ -271,6 +277,13 @@ class ObjectValue(Value):
     ) -> Result:
         """A C-level method of the builtin base class."""
         if self.container is None:
+            source = self.source
+            known = source is not None and (self.cls is re.Pattern or source.accessor == "const")
+            if known and name in _PURE_METHODS.get(self.cls, ()):
+                from framejit.values.folding import fold  # room-internal cycle
+
+                space.guard(source, "ID_MATCH", self.obj)
+                return fold(space, getattr(self.obj, name), args, kwargs)
             raise GraphBreak("FJ0133", f"calling {self.cls.__qualname__}.{name}()")
         if type(self.container) is ConstantValue:
             return self._scalar_method(space, name, args, kwargs)

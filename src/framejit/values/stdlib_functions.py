@@ -13,6 +13,7 @@ import copy
 import functools
 import heapq
 import math
+import re
 import types
 from collections import defaultdict
 from typing import Any, NamedTuple
@@ -35,7 +36,14 @@ from framejit.values.methods import Result
 from framejit.values.objects import ObjectValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue, copy_as
-from framejit.values.space import CODE_LOOKASIDES, LOOKASIDES, Space, lookaside, wraps
+from framejit.values.space import (
+    CODE_LOOKASIDES,
+    LOOKASIDES,
+    Handler,
+    Space,
+    lookaside,
+    wraps,
+)
 from framejit.values.tensors import TensorValue
 
 # -- functools -------------------------------------------------------------------------------------
@@ -577,3 +585,14 @@ def _deep_dict(space: Space, value: DictValue, memo: dict[Value, Value]) -> Valu
         copied = _deep(space, pair[0].realize(), memo)
         made.store(space, key, copied, _deep(space, pair[1].realize(), memo))
     return made
+
+
+# -- re ------------------------------------------------------------------------------------------
+
+
+def _matching(function: Any) -> Handler:
+    return lambda space, args, kwargs: fold(space, function, args, kwargs)
+
+
+for _function in (re.findall, re.split, re.sub, re.subn, re.match, re.search, re.fullmatch):
+    LOOKASIDES[_function] = _matching(_function)
