@@ -39,6 +39,7 @@ from framejit.graph.failures import failing_node, place_of
 from framejit.graph.global_state import leave_transforms, unseen
 from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
 from framejit.graph.nested import close_all_hooks, open_hooks
+from framejit.graph.parts import PARTS, independent_parts
 from framejit.graph.undo import undone
 from framejit.guards.plan import Plan, build_plan
 from framejit.guards.shapes import make_shape_plan
@@ -310,6 +311,7 @@ def _attempt(
     operations = builder.op_count
     if operations:
         module, examples = builder.finish()
+        module.meta[PARTS] = independent_parts(builder, module)
         inputs = [space.graph_inputs[i] for i in builder.used_inputs]
         operations = sum(n.op.startswith("call") for n in module.graph.nodes)
         if operations:
@@ -323,7 +325,8 @@ def _attempt(
             reached = reached_inputs(builder)
             saved = builder.saved_inputs()
             graph_call = GraphCall(graph, module, sources, watch, user_code, reached, saved)
-            graph = callable_graph(graph, module, watch, user_code, reached, saved)
+            in_parts = module.meta[PARTS] is not None
+            graph = callable_graph(graph, module, watch, user_code, reached, saved, in_parts)
             seconds = time.perf_counter() - started
     used = {id(value) for value in inputs}
     for value in space.graph_inputs:
@@ -442,10 +445,10 @@ def _watch(
 
 def callable_graph(
     compiled: Callable[..., Any], recorded: Callable[..., Any], watch: Watch | None, unseen: bool,
-    reached: Reached | None, saved: tuple[int, ...],
+    reached: Reached | None, saved: tuple[int, ...], in_parts: bool,
 ) -> Callable[..., Any]:  # fmt: skip
     """What the generated function calls: the compiled graph, made safe where it has to be."""
-    graph = compiled if reached is None else exact_gradients(compiled, reached)
+    graph = compiled if reached is None else exact_gradients(compiled, reached, in_parts)
     graph = undone(watch_aliases(graph, recorded, watch), saved)
     return _unseen(graph) if unseen else graph
 

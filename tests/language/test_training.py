@@ -96,7 +96,8 @@ def test_gradients_stay_none_where_eager_computes_none():
 
         @compile
         def f(x):
-            return model(x), model.spare(x), model.two(model.spare(x).repeat(1, 2)).detach()
+            shared = model.spare(x)
+            return model(shared), shared.sin(), model.two(shared.repeat(1, 2)).detach()
 
         out = []
         for index in (0, 1, 0):
@@ -114,7 +115,8 @@ def test_gradients_of_one_of_two_results_when_sizes_vary():
     def program(compile):
         @compile
         def f(a, b, c):
-            return a * b, (b * c).sin()
+            shared = b * 2
+            return a * shared, (shared * c).sin()
 
         out = []
         for size, index in ((3, 0), (4, 1), (5, 0), (6, None)):

@@ -104,6 +104,21 @@ def repeated_backward(compiled, x):
     return [torch.autograd.grad(loss, scale, retain_graph=keep)[0] for keep in (True, True, False)]
 
 
+def losses(x, scale):
+    h = (x * scale).exp()
+    return h.sum(), (x * h.detach() * scale).sin().sum()
+
+
+def backward_of_each(compiled, x):
+    found = []
+    for size in (3, 4, 5):
+        scale = torch.full((size,), 0.5, requires_grad=True)
+        for loss in compiled(x[:1] + torch.arange(size), scale):
+            loss.backward()
+            found.append(scale.grad.clone())
+    return found
+
+
 def dataclass_argument(batch):
     return Batch(batch.x * batch.scale, batch.scale + 1)
 
@@ -250,6 +265,7 @@ PROGRAMS = {
     "three_breaks": lambda: (three_breaks, (X,), plain),
     "grad_modes": lambda: (grad_modes, (X,), in_grad_modes),
     "repeated_backward": lambda: (saves, (X,), repeated_backward),
+    "losses": lambda: (losses, (X,), backward_of_each),
     "closure": lambda: (make_closure(), (X,), plain),
     "dataclass": lambda: (dataclass_argument, (Batch(X, 2.0),), plain),
     "local_class": local_case,

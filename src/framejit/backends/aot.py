@@ -14,13 +14,16 @@ from typing import Any
 
 import torch
 from torch._guards import TracingContext, tracing
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from ..graph.gradients import exact_gradients
 from ..graph.lazy import LazyGraphModule, lazy_graph_modules
+from ..graph.parts import PARTS
 from ..graph.symbol_nodes import fake_inputs, replace_input
-from .compile import first_line
+from .compile import first_line, preserved_state
 from .registry import register_backend
 from .repeatable import prepare_backward
+from .segments import Segment, assemble
 
 GraphCompiler = Callable[..., Any]  # (gm, fake example inputs) -> a callable
 
@@ -53,22 +56,22 @@ def aot_autograd(
         place = first_line(gm)
 
         def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-            made: Callable[..., Any] = aot_module_simplified(
-                gm,
-                inputs,
-                fw_compiler=fw_compiler,
-                bw_compiler=bw_compiler or fw_compiler,
-                inference_compiler=inference_compiler or fw_compiler,
-                partition_fn=partition_fn or min_cut_rematerialization_partition,
-                decompositions=table,
-                keep_inference_input_mutations=keep_inference_input_mutations,
-                ignore_shape_env=mode is None,
-            )
-            prepare_backward(made, place)
+            with tracing_context(mode):
+                made: Callable[..., Any] = aot_module_simplified(
+                    gm,
+                    inputs,
+                    fw_compiler=fw_compiler,
+                    bw_compiler=bw_compiler or fw_compiler,
+                    inference_compiler=inference_compiler or fw_compiler,
+                    partition_fn=partition_fn or min_cut_rematerialization_partition,
+                    decompositions=table,
+                    keep_inference_input_mutations=keep_inference_input_mutations,
+                    ignore_shape_env=mode is None,
+                )
+                prepare_backward(made, place)
             return made
 
-        with tracing_context(mode):
-            return with_floats(compile_graph, gm, inputs, mode)
+        return in_parts(lambda g, x: with_floats(compile_graph, g, x, mode), gm, inputs, mode)
 
     backend.__name__ = f"aot_autograd({getattr(fw_compiler, '__name__', 'fw_compiler')})"
     return backend
@@ -79,6 +82,45 @@ def owned_copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(gm.graph, {}))
     return LazyGraphModule(gm, graph)
+
+
+def in_parts(
+    compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any], mode: Any
+) -> Callable[..., Any]:
+    """``compile_graph(gm, inputs)``, or what runs the graph's parts one behind the other (`parts`).
+    AOTAutograd makes a node of autograd's graph for each."""
+    parts = gm.meta.get(PARTS)
+    if parts is None:
+        return compile_graph(gm, inputs)
+    nodes = list(gm.graph.nodes)
+    known = TracingContext.try_get() if mode is None else TracingContext(mode)
+    mode = (known or _context(None)).fake_mode
+    fakes = [_fake(value, mode) for value in inputs]
+    values = dict(zip(gm.graph.find_nodes(op="placeholder"), fakes, strict=True))
+    segments = [Segment(*[[nodes[i] for i in some] for some in part[:3]]) for part in parts]
+    todo = iter(zip(segments, parts, strict=True))
+
+    def wrap(module: torch.fx.GraphModule, _: list[int]) -> Callable[..., Any]:
+        segment, part = next(todo)
+        if not part.compiled:
+            return lambda *arguments: module.forward(*arguments)
+        given = [values[node] for node in segment.inputs]
+        # Each needs a context of its own, which its backward graph meets again.
+        with preserved_state(), tracing(TracingContext(mode)):
+            compiled = compile_graph(module, given)
+        with mode:
+            values.update(zip(segment.outputs, module.forward(*given), strict=True))
+        if part.reached is not None:
+            return exact_gradients(compiled, [frozenset(found) for found in part.reached])
+        return lambda *arguments: compiled(*arguments)  # not every callable can be given a name
+
+    return assemble(gm, segments, None, wrap).forward
+
+
+def _fake(value: Any, mode: FakeTensorMode) -> Any:
+    if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor):
+        return value
+    return mode.from_tensor(value, static_shapes=True)
 
 
 def with_floats(

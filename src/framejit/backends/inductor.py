@@ -19,7 +19,7 @@ import torch.fx
 from torch._guards import TracingContext
 
 from ..graph.symbol_nodes import fake_inputs
-from .aot import owned_copy, tracing_context, with_floats
+from .aot import in_parts, owned_copy, tracing_context, with_floats
 from .compile import first_line
 from .registry import register_backend
 from .repeatable import prepare_backward
@@ -63,15 +63,19 @@ class InductorBackend:
     ) -> Callable[..., Any]:
         if mode is not None or options:
             return InductorBackend(mode, options)(gm, example_inputs)
-        # compile_fx changes the graph it is given; ours is still shown to people afterwards.
-        owned = owned_copy(gm)
-        _mark_static_inputs(owned, example_inputs)
-        hooks = as_modules(active_hooks())
-        if hooks is not None:  # here the key of AOTAutograd's cache looks for them
-            owned.saved_tensors_hooks_pack_0, owned.saved_tensors_hooks_unpack_0 = hooks
         known = fake_inputs(gm, example_inputs)
         fakes, inputs = (None, list(example_inputs)) if known is None else known
-        return with_floats(functools.partial(self._compile, fakes), owned, inputs, fakes)
+
+        def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+            # compile_fx changes the graph it is given; ours is still shown to people afterwards.
+            owned = owned_copy(gm)
+            _mark_static_inputs(owned, inputs)
+            hooks = as_modules(active_hooks())
+            if hooks is not None:  # here the key of AOTAutograd's cache looks for them
+                owned.saved_tensors_hooks_pack_0, owned.saved_tensors_hooks_unpack_0 = hooks
+            return with_floats(functools.partial(self._compile, fakes), owned, inputs, fakes)
+
+        return in_parts(compile_graph, gm, inputs, fakes)
 
     def _compile(
         self, fakes: Any, gm: torch.fx.GraphModule, inputs: Sequence[Any]

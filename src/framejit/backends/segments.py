@@ -2,14 +2,15 @@
 
 In: a graph of ATen operations with fake values, and a rule for what can be replayed. Out: a graph
 that calls the segments; each knows its inputs, its outputs and which inputs it writes to. The
-order of everything that writes stays. Next: cudagraphs.
+order of everything that writes stays. `assemble` also serves the parts that AOTAutograd gets. Next:
+cudagraphs, aot.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.fx
@@ -114,9 +115,10 @@ def _clashes(segment: Segment, memory: Memory) -> list[_Node]:
 
 
 def assemble(
-    gm: torch.fx.GraphModule, pieces: list[Segment | _Node], memory: Memory, wrap: Wrap
+    gm: torch.fx.GraphModule, pieces: Sequence[Segment | _Node], memory: Memory | None, wrap: Wrap
 ) -> torch.fx.GraphModule:
-    """A graph that calls what ``wrap`` makes of each segment."""
+    """A graph that calls what ``wrap`` makes of each segment. With ``memory``, views of a segment's
+    inputs are made again behind it."""
     outer = torch.fx.Graph()
     values: dict[_Node, _Node] = {}
     for node in gm.graph.nodes:
@@ -128,7 +130,9 @@ def assemble(
             values[piece] = outer.node_copy(piece, values.__getitem__)
             continue
         inside = set(piece.nodes)
-        leaving = [n for n in piece.outputs if not _looks_outside(n, inside, memory)]
+        leaving = piece.outputs
+        if memory is not None:
+            leaving = [n for n in leaving if not _looks_outside(n, inside, memory)]
         run = wrap(_inner(gm, piece, leaving), piece.mutated)
         run.__name__ = run.__qualname__ = f"segment_{count}"
         run.__module__ = "framejit.segments"
@@ -137,7 +141,7 @@ def assemble(
         for index, node in enumerate(leaving):
             values[node] = outer.call_function(operator.getitem, (call, index))
         for node in piece.outputs:  # views of the real inputs, not of what was copied in
-            if node not in values:
+            if node not in values and memory is not None:
                 _again(node, inside, memory, outer, values)
     output = gm.graph.output_node()
     outer.output(torch.fx.node.map_arg(output.args[0], values.__getitem__))

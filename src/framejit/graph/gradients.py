@@ -3,18 +3,20 @@
 In: a recorded graph and its compiled form. Out: a callable whose backward leaves gradients out as
 eager mode does. AOTAutograd makes one node of the whole graph and answers zeros for inputs that
 only reach outputs nobody differentiates; an optimizer treats zero and None differently.
-Next: capture.
+Next: parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
+import torch.fx
 
 from .builder import GraphBuilder, examples_in
 
+_Node = torch.fx.Node
 _COMPILED_NODE = "CompiledFunctionBackward"  # what AOTAutograd calls its node
 _MAX_VIEWS = 4  # how many nodes of views AOTAutograd puts behind its own
 
@@ -28,30 +30,49 @@ def reached_inputs(builder: GraphBuilder) -> Reached | None:
     if len(builder._outputs) < 2:
         return None
     inputs = [builder._placeholders[index] for index in builder.used_inputs]
-    position = {node: i for i, node in enumerate(inputs, len(builder.used_symbols))}
-    owner = {id(e): node for node, value in builder._examples.items() for e in examples_in(value)}
-    reach: dict[torch.fx.Node, set[int]] = {}
-    for node, number in position.items():
-        reach[node] = {number} if _differentiable(builder, node) else set()
+    offset = len(builder.used_symbols)
+    return reached_within(builder, inputs, builder._nodes, builder._outputs, offset)
+
+
+def reached_within(
+    builder: GraphBuilder, inputs: Sequence[_Node], nodes: Iterable[_Node],
+    outputs: Sequence[_Node], offset: int = 0,
+) -> Reached | None:  # fmt: skip
+    """The same for some nodes of the graph, with ``offset`` arguments in front of the inputs."""
+    owner = owners(builder)
+    reach: dict[_Node, set[int]] = {}
+    for number, node in enumerate(inputs, offset):
+        reach[node] = {number} if differentiable(builder, node) else set()
     nothing: set[int] = set()
-    for node in builder._nodes:
+    for node in nodes:
         found = set().union(*[reach.get(used, nothing) for used in node.all_input_nodes])
-        reach[node] = found if _differentiable(builder, node) else set()
+        reach[node] = found if differentiable(builder, node) else set()
         for written in builder._mutations.get(node, ()):
             for member in written.group or (written,):
                 changed = owner.get(id(member))
                 if changed is not None and member.meta.requires_grad:
                     reach.setdefault(changed, set()).update(found)
-    found_all = [frozenset(reach.get(node, nothing)) for node in builder._outputs]
+    found_all = [frozenset(reach.get(node, nothing)) for node in outputs]
     return found_all if len({found for found in found_all if found}) > 1 else None
 
 
-def _differentiable(builder: GraphBuilder, node: torch.fx.Node) -> bool:
+def owners(builder: GraphBuilder) -> dict[int, _Node]:
+    """The nodes by the ids of their examples."""
+    return {id(e): node for node, value in builder._examples.items() for e in examples_in(value)}
+
+
+def differentiable(builder: GraphBuilder, node: _Node) -> bool:
+    """Has the node's value a gradient?"""
     return any(example.meta.requires_grad for example in examples_in(builder._examples[node]))
 
 
-def exact_gradients(compiled: Callable[..., Any], reached: Reached) -> Callable[..., Any]:
-    """``compiled``, with None for the gradients that no differentiated output depends on."""
+def exact_gradients(
+    compiled: Callable[..., Any], reached: Reached, in_parts: bool = False
+) -> Callable[..., Any]:
+    """``compiled``, with None for the gradients that no differentiated output depends on.
+
+    ``in_parts``: outputs with nodes of their own come from parts that see to it themselves.
+    """
     wanted = [(i, inputs) for i, inputs in enumerate(reached) if inputs]
 
     def run(*arguments: Any) -> Any:
@@ -60,6 +81,8 @@ def exact_gradients(compiled: Callable[..., Any], reached: Reached) -> Callable[
         owner = None
         for index, inputs in wanted:
             node, number = _compiled_node(results[index])
+            if in_parts and node is not None and owner is not None and node is not owner:
+                return results
             if node is not None and (owner is None or node is owner):
                 owner = node
                 outputs[number] = outputs.get(number, frozenset()) | inputs

@@ -25,6 +25,7 @@ from framejit.compiler import Break, CompiledFrame, Origin
 from framejit.graph.aliasing import Watch
 from framejit.graph.bounds import Assumption
 from framejit.graph.expressions import postfix
+from framejit.graph.parts import PARTS
 from framejit.guards.kinds import KINDS, RELATIONS
 from framejit.guards.plan import Plan, value_at
 from framejit.guards.shapes import ShapePlan
@@ -225,7 +226,7 @@ def _encode_graph_call(
     return {
         "inputs": inputs, "watch": watch, "unseen": call.unseen, "artifact": artifact,
         "reached": call.reached and [sorted(inputs) for inputs in call.reached],
-        "saved": list(call.saved),
+        "saved": list(call.saved), "in_parts": call.module.meta[PARTS] is not None,
         "constants": bool(encoder.tensors), "sizes": encode_sizes(call.module, encoder),
     }  # fmt: skip
 
@@ -381,7 +382,7 @@ class WaitingEntry:
         reached = saved["reached"] and [frozenset(inputs) for inputs in saved["reached"]]
         return callable_graph(
             run, lambda *args: module()(*args), watch, saved["unseen"], reached,
-            tuple(saved["saved"]),
+            tuple(saved["saved"]), saved["in_parts"],
         )  # fmt: skip
 
 

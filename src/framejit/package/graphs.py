@@ -21,6 +21,7 @@ from framejit.graph.fakes import plain_real_keys
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
 from framejit.graph.metadata import describe
 from framejit.graph.nested import applied, open_hooks
+from framejit.graph.parts import PARTS, Part
 from framejit.graph.symbol_nodes import remember_inputs, symbolic_inputs
 from framejit.guards.shapes import ShapePlan
 from framejit.package import tensors
@@ -48,7 +49,8 @@ def encode_graph(module: torch.fx.GraphModule, encoder: Encoder) -> Json:
                 {name: _encode(arg, numbers, encoder) for name, arg in node.kwargs.items()},
             ]
         )  # fmt: skip
-    return {"nodes": rows, "attributes": attributes}
+    parts = module.meta.get(PARTS)
+    return {"nodes": rows, "attributes": attributes, "parts": parts and [list(p) for p in parts]}
 
 
 def _encode_target(target: Any, encoder: Encoder) -> Json:
@@ -100,7 +102,9 @@ def decode_graph(data: Json, decoder: Decoder) -> torch.fx.GraphModule:
         name: decode_graph(value[1], decoder) if value[0] == "graph" else decoder.value(value)
         for name, value in data["attributes"].items()
     }
-    return LazyGraphModule(root, graph, "GraphModule")
+    module = LazyGraphModule(root, graph, "GraphModule")
+    module.meta[PARTS] = data["parts"] and [Part(*part) for part in data["parts"]]
+    return module
 
 
 # -- sizes that vary -------------------------------------------------------------------------------

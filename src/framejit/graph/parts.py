@@ -1,0 +1,199 @@
+"""Cuts a graph into what AOTAutograd has to get one by one.
+
+In: a recorded graph. Out: which operations belong together, in an order in which they can run, or
+nothing, which is usual. AOTAutograd makes one node of autograd's graph of what it compiles:
+``backward()`` of one result would use up that of another with which it shares no operation. And
+there are operations that it cannot take at all. Next: capture, which notes it on the graph, for
+backends that use AOTAutograd.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.fx
+
+from .builder import GraphBuilder, examples_in
+from .gradients import differentiable, owners, reached_within
+from .metadata import Example
+from .nested import open_hooks
+
+_Node = torch.fx.Node
+#: Where a graph's `meta` has its parts.
+PARTS = "parts"
+
+#: Kernels of optimizers that write to lists of tensors, some of them empty: AOTAutograd takes an
+#: empty list for one that it does not know, and two of them have no meta kernel.
+_AS_THEY_ARE = frozenset(
+    [torch._fused_adam_, torch._fused_adamw_, torch._fused_sgd_, torch._fused_adagrad_]
+)
+
+
+class Part(NamedTuple):
+    """A part of a graph: positions of nodes among all of the graph."""
+
+    nodes: list[int]
+    inputs: list[int]
+    outputs: list[int]
+    #: `gradients.Reached`, with lists.
+    reached: list[list[int]] | None
+    #: Is it compiled, or an operation to be run as it is?
+    compiled: bool
+
+
+def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> list[Part] | None:
+    """The parts of a finished graph; None if there is one."""
+    several = len(builder._outputs) > 1
+    as_is = any(node.target in _AS_THEY_ARE for node in builder._effects)
+    if not (several or as_is) or builder._symbol_nodes.data_dependent or builder.inside:
+        return None
+    component = _components(builder) if several else {}
+    if not (component or as_is):
+        return None
+    if module.graph.find_nodes(op="call_function", target=open_hooks):
+        return None
+    nodes = list(module.graph.nodes)
+    #: What every part that needs it makes for itself.
+    copied = {n for n in nodes if n.op == "get_attr"} | {*builder._symbol_nodes._computed.values()}
+    calls = [n for n in nodes if n.op.startswith("call") and n not in copied]
+    found = _in_order(builder, calls, component)
+    if not _separable(builder, found):
+        return None
+    return [_complete(builder, nodes, part, copied) for part in found]
+
+
+def _components(builder: GraphBuilder) -> dict[_Node, _Node]:
+    """One node that stands for all it hangs together with, for those that have a gradient and that
+    a result needs; empty if all hang together."""
+    above: dict[_Node, _Node] = {}
+    owner = owners(builder)
+
+    def top(node: _Node) -> _Node:
+        while above[node] is not node:
+            node = above[node]
+        return node
+
+    leaves = {id(builder._examples[node]) for node in builder._placeholders}
+    for node in builder._nodes:
+        if not differentiable(builder, node):
+            continue
+        group = {id(m) for e in examples_in(builder._examples[node]) for m in e.group or (e,)}
+        joined = [used for used in node.all_input_nodes if used in above]
+        written = builder._mutations.get(node, ())
+        if not leaves.isdisjoint(group) and not joined and not written:
+            continue  # a view of an input: autograd has it as a node of its own
+        above[node] = node
+        for member in {m for one in written for m in one.group or (one,)}:
+            changed = owner.get(id(member))
+            if changed is not None and member.meta.requires_grad:
+                joined.append(changed)
+                above.setdefault(changed, changed)
+        for one in joined:
+            above[top(one)] = top(node)
+    needed = {top(node) for node in builder._outputs if node in above}
+    if len(needed) < 2:
+        return {}
+    return {node: top(node) for node in above if top(node) in needed}
+
+
+def _in_order(
+    builder: GraphBuilder, calls: list[_Node], component: dict[_Node, _Node]
+) -> list[list[_Node]]:
+    """As few parts as possible: an operation may run earlier or later than it does in the program
+    as long as that cannot be told."""
+    before = _dependencies(builder, calls)
+    parts: list[list[_Node]] = []
+    while calls:
+        current: _Node | None = None
+        taken: list[_Node] = []
+        left: dict[_Node, None] = {}
+        full = False
+        for node in calls:
+            own, alone = component.get(node), node.target in _AS_THEY_ARE
+            other = own is not None and current is not None and own is not current
+            if full or other or (alone and taken) or not left.keys().isdisjoint(before[node]):
+                left[node] = None
+                continue
+            current = current or own
+            taken.append(node)
+            full = alone
+        parts.append(taken)
+        calls = list(left)
+    return parts
+
+
+def _dependencies(builder: GraphBuilder, calls: list[_Node]) -> dict[_Node, set[_Node]]:
+    """What has to run before a node: what it uses, draws of random numbers before its own, what
+    set the state that it runs in, what wrote to or (if it writes) read the memory it touches."""
+    before: dict[_Node, set[_Node]] = {}
+    draw: _Node | None = None
+    state: list[_Node] = []  # what set a state last, and what ran in it
+    writer: dict[int, _Node] = {}
+    readers: dict[int, list[_Node]] = {}
+    for node in calls:
+        found = before[node] = set(node.all_input_nodes) | set(state[:1])
+        writes, draws = builder._mutations.get(node, ()), node in builder._random
+        plain = node in builder._operations or node.target is operator.getitem
+        if not (plain and (writes or draws or node not in builder._effects)):
+            found.update(state)
+            state = []
+        state.append(node)
+        if draws:
+            found.update([draw] if draw is not None else ())
+            draw = node
+        written = {_memory(example) for example in writes}
+        values = [builder._examples[used] for used in (*node.all_input_nodes, node)]
+        for memory in written.union(_memory(e) for value in values for e in examples_in(value)):
+            if memory in writer:
+                found.add(writer[memory])
+            if memory in written:
+                found.update(readers.pop(memory, ()))
+                writer[memory] = node
+            else:
+                readers.setdefault(memory, []).append(node)
+    return before
+
+
+def _memory(example: Example) -> int:
+    return id(example.group or example)
+
+
+def _separable(builder: GraphBuilder, parts: list[list[_Node]]) -> bool:
+    """Do the parts pass each other tensors only, and none whose memory others write to?"""
+    number = {node: i for i, part in enumerate(parts) for node in part}
+    writers: dict[int, set[int]] = {}
+    for node, own in number.items():
+        for one in () if node.target in _AS_THEY_ARE else builder._mutations.get(node, ()):
+            writers.setdefault(_memory(one), set()).add(own)
+    for node, own in number.items():
+        if any(number.get(user, own) != own for user in node.users):
+            example = builder._examples[node]
+            if not isinstance(example, Example) or writers.get(_memory(example), {own}) != {own}:
+                return False
+    return True
+
+
+def _complete(
+    builder: GraphBuilder, nodes: list[_Node], part: Sequence[_Node], copied: set[_Node]
+) -> Part:
+    inside = set(part)
+    stack = list(part)
+    while stack:  # what it needs of what is copied
+        for used in stack.pop().all_input_nodes:
+            if used in copied and used not in inside:
+                inside.add(used)
+                stack.append(used)
+    needed = {used for node in inside for used in node.all_input_nodes} - inside
+    symbols = {*builder._symbol_nodes.placeholders.values()}
+    inner = [n for n in nodes if n in inside]
+    inputs = [n for n in nodes if n in needed or n in symbols]
+    outputs = [n for n in part if any(user not in inside for user in n.users)]
+    reached = reached_within(builder, inputs, inner, outputs)
+    position = {node: i for i, node in enumerate(nodes)}
+    numbers, given, made = [[position[n] for n in some] for some in (inner, inputs, outputs)]
+    compiled = not any(node.target in _AS_THEY_ARE for node in part)
+    lists = None if reached is None else [sorted(found) for found in reached]
+    return Part(numbers, given, made, lists, compiled)

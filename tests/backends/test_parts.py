@@ -1,0 +1,263 @@
+"""Graphs that AOTAutograd gets in parts: results with gradients of their own, fused optimizers."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import framejit
+from checking import Comparison, CountingBackend
+from framejit.backends import aot_autograd
+from framejit.backends.aot import run_as_is
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+class Parts(CountingBackend):
+    """Counts captured graphs, and those that AOTAutograd makes: with a backward graph and without.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.forward, self.inference = [], []
+
+        def note(kept):
+            return lambda gm, inputs: kept.append(gm) or run_as_is(gm, inputs)
+
+        self.backend = aot_autograd(note(self.forward), run_as_is, None, None, note(self.inference))
+
+    def __call__(self, gm, inputs):
+        super().__call__(gm, inputs)
+        return self.backend(gm, inputs)
+
+    @property
+    def counts(self):
+        return len(self.graphs), len(self.forward), len(self.inference)
+
+
+def same(program, counts, backend=None):
+    """``program(compile)`` in eager mode and compiled; ``counts``: `Parts.counts`."""
+    torch.manual_seed(0)
+    expected = program(lambda f: f)
+    torch.manual_seed(0)
+    parts = Parts()
+    got = program(lambda f: framejit.compile(f, backend=backend or parts))
+    Comparison().compare(expected, got, "result")
+    if backend is None:
+        assert parts.counts == counts
+        assert not framejit.counters.get("graph_break")
+    return parts
+
+
+def linears(count):
+    torch.manual_seed(0)
+    return torch.nn.ModuleList([torch.nn.Linear(3, 3) for _ in range(count)])
+
+
+def taken(model, *leaves):
+    """All gradients, None included; they start over."""
+    found = [p.grad for p in (*model.parameters(), *leaves)]
+    for p in (*model.parameters(), *leaves):
+        p.grad = None
+    return found
+
+
+def two_losses(compile, sizes=(2, 3, 4, 4)):
+    """Random numbers and writes in both, sizes, a detached tensor from one to the other."""
+    model, seen = linears(3), torch.zeros(2)
+
+    @compile
+    def f(x):
+        h, g = torch.relu(model[0](x)), torch.tanh(model[1](x))
+        seen[0] += 1
+        h = F.dropout(h, 0.5) * 2
+        seen[1] += h.detach().sum()
+        g = model[2](F.dropout(g, 0.5) * h.detach().mean())
+        return h.sum(), g.sum(), g * x.size(0), h.detach(), x.size(0) * 2
+
+    out = []
+    for size in sizes:
+        x = torch.arange(3.0 * size).view(size, 3).requires_grad_()
+        one, two, third, *rest = f(x)
+        one.backward()
+        out.append(taken(model, x))
+        (third.sum() if size == 4 else two).backward()
+        out += [taken(model, x), one, two, third, *rest, seen.clone()]
+    return out
+
+
+def test_two_losses():
+    parts = same(two_losses, (2, 4, 0))
+    drawing = [
+        [node for node in gm.graph.nodes if str(node.target).startswith("aten.native_dropout")]
+        for gm in parts.forward
+    ]
+    assert [len(found) for found in drawing] == [1, 1, 1, 1]
+
+
+def test_two_losses_with_inductor():
+    def program(compile):
+        model = linears(2)
+        f = compile(lambda x: (model[0](x).sin().sum(), model[1](x).cos().sum()))
+        out = []
+        for size in (2, 3, 4):
+            one, two = f(torch.ones(size, 3))
+            one.backward(retain_graph=True)
+            out.append(taken(model))
+            two.backward()
+            one.backward()
+            out.append(taken(model))
+        return [[g if g is None else g.round(decimals=4) for g in found] for found in out]
+
+    same(program, None, "inductor")
+
+
+def test_the_two_steps_of_a_gan():
+    def program(compile):
+        make, judge = linears(2)
+        steps = [torch.optim.SGD(m.parameters(), 0.1) for m in (make, judge)]
+
+        @compile
+        def losses(z, x):
+            fake = make(z)
+            real = F.softplus(-judge(x)).mean() + F.softplus(judge(fake.detach())).mean()
+            return real, F.softplus(-judge(fake)).mean()
+
+        out = []
+        for _ in range(2):
+            second, first = losses(torch.randn(4, 3), torch.randn(4, 3))
+            second.backward()
+            out.append([p.grad.clone() for p in judge.parameters()])
+            assert all(p.grad is None for p in make.parameters())
+            first.backward()
+            for step in steps:
+                step.step()
+                step.zero_grad()
+            out.append([p.detach().clone() for p in (*make.parameters(), *judge.parameters())])
+        return out
+
+    same(program, (1, 2, 0))
+
+
+def test_hooks_accumulation_and_repeated_backward():
+    def program(compile):
+        model, calls = linears(2), []
+        for name, p in model.named_parameters():
+            p.register_hook(lambda g, name=name: calls.append(name) or g * 2)
+        model[0].weight.register_post_accumulate_grad_hook(lambda p: calls.append(p.grad.clone()))
+        f = compile(lambda x: (model[0](x).exp(), model[1](x).exp()))
+        for _ in range(2):
+            one, two = f(torch.ones(2, 3))
+            one.register_hook(lambda g: calls.append(g) or g * 3)
+            one.retain_grad()
+            one.sum().backward(retain_graph=True)
+            one.sum().backward()
+            calls.append(one.grad)
+            two.sum().backward()
+            with pytest.raises(RuntimeError, match="second time"):
+                two.sum().backward()
+        return [c for c in calls if not isinstance(c, str)], taken(model), len(calls)
+
+    same(program, (1, 2, 0))
+
+
+def test_each_part_leaves_out_the_gradients_that_eager_leaves_out():
+    def program(compile):
+        model, out = linears(3), []
+
+        @compile
+        def f(x):
+            shared = model[0](x).exp()
+            return shared, model[1](shared), model[2](x).exp()
+
+        for index in (0, 1, 2, 0):
+            x = torch.ones(2 + index, 3, requires_grad=True)
+            f(x)[index].sum().backward()
+            out.append(taken(model, x))
+        return out
+
+    same(program, (2, 4, 0))
+
+
+def test_autocast_and_no_grad_around_the_cut():
+    def program(compile):
+        model = linears(2)
+
+        @compile
+        def f(x):
+            with torch.autocast("cpu", torch.bfloat16):
+                one = model[0](x).exp()
+                with torch.no_grad():
+                    scale = model[1](x).mean()
+                    x = x * scale.float()
+                two = model[1](x).exp()
+                third = model[0](x)
+            return one, two, third * torch.is_autocast_enabled("cpu"), scale
+
+        one, two, third, scale = f(torch.ones(2, 3))
+        two.float().sum().backward()
+        first = taken(model)
+        one.float().sum().backward()
+        second = taken(model)
+        third.float().sum().backward()
+        return first, second, taken(model), [t.dtype for t in (one, two, third)], scale
+
+    same(program, (1, 3, 0))
+
+
+@pytest.mark.parametrize(
+    "f, parts",
+    [
+        (lambda m, x: (m[0](x).exp(), m[0](x).cos()), 2),  # the same leaves only
+        (lambda m, x: (lambda h: (h.sin(), h.cos()))(m[0](x)), 1),
+        (lambda m, x: (m[0](x).exp(), x.view(-1), x[0], m[1].weight.t()), 1),  # views of inputs
+        (lambda m, x: (lambda v: (v.sin(), v.exp()))(x.view(-1)), 2),
+        (lambda m, x: (m[0](x).exp(), m[1](x).exp().detach()), 1),
+    ],
+)
+def test_what_hangs_together(f, parts):
+    def program(compile):
+        model = linears(2)
+        x = torch.ones(2, 3, requires_grad=True)
+        results = compile(lambda x: f(model, x))(x)
+        sum(t.sum() for t in results if t.requires_grad).backward()
+        return results, taken(model, x)
+
+    same(program, (1, parts, 0))
+
+
+def test_plain_backends_see_one_graph():
+    backend = CountingBackend()
+    torch.manual_seed(0)
+    expected = two_losses(lambda f: f)
+    torch.manual_seed(0)
+    got = two_losses(lambda f: framejit.compile(f, backend=backend))
+    Comparison().compare(expected, got, "result")
+    assert len(backend.graphs) == 2
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: torch.optim.Adam(p, fused=True),
+        lambda p: torch.optim.AdamW(p, amsgrad=True, fused=True),
+        lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, fused=True),
+        lambda p: torch.optim.Adagrad(p, lr_decay=0.1, fused=True),
+    ],
+)
+def test_fused_optimizers(make):
+    """Their kernels run as they are, between what is compiled."""
+
+    def program(compile):
+        (model,) = linears(1)
+        optimizer = make(model.parameters())
+        step, out = compile(optimizer.step), []
+        for size in (2, 3, 4):
+            model(torch.randn(size, 3)).sum().backward()
+            step()
+            optimizer.zero_grad()
+            out.append([p.detach().clone() for p in model.parameters()])
+        return out, optimizer.state_dict()["state"]
+
+    parts = same(program, (2, 0, 4))  # the last sets the grad mode
+    fused = [n for gm in parts.inference for n in gm.graph.nodes if "_fused" in str(n.target)]
+    assert not fused
