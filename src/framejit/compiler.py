@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 import time
 import types
 import weakref
@@ -22,6 +21,7 @@ from torch._C._dynamo.eval_frame import set_eval_frame
 
 from framejit import config, directives, native
 from framejit.backends.compile import compile_graph
+from framejit.backends.exclusive import exclusive
 from framejit.bytecode.continuations import (
     FramePoint,
     build_break,
@@ -105,7 +105,6 @@ class CompiledFrame(native.CompiledFunction):
 
     target: Target
     compiler: Compiler
-    lock: threading.RLock
     plans: dict[int, Any]
     origins: dict[int, Origin]
     hooked: bool
@@ -127,7 +126,6 @@ class CompiledFrame(native.CompiledFunction):
         self.target = target
         self.policy = Policy(compiler.dynamic, Seen())
         self.profile_key = ""
-        self.lock = threading.RLock()
         self.plans = {}
         self.origins = {}
         self.hooked = hooked
@@ -728,7 +726,7 @@ def _miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
     # Called from inside torch.compile: its frame hook must not see the capture's own frames.
     other_hook = set_eval_frame(None)
     try:
-        with compiled.lock:
+        with exclusive():
             function = compiled.function
             if function is not None and not compiled.target.is_start_of(function):
                 compiled.recode(function)

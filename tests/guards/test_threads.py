@@ -1,5 +1,7 @@
 """Many threads call one compiled function: a variant is captured once, every result is right."""
 
+import contextvars
+import os
 import sys
 import threading
 
@@ -8,6 +10,7 @@ import torch
 
 import framejit
 from checking import CountingBackend
+from framejit.backends.exclusive import exclusive
 
 THREADS = 8
 SIZES = (1, 2, 3, 5)
@@ -20,9 +23,9 @@ def program(x, flag):
     return y.sum(0)
 
 
-def run_threads(work):
-    """Run ``work(index)`` in THREADS threads at once; their exceptions are raised here."""
-    errors, barrier = [], threading.Barrier(THREADS)
+def run_threads(work, count=THREADS):
+    """Run ``work(index)`` in ``count`` threads at once; their exceptions are raised here."""
+    errors, barrier = [], threading.Barrier(count)
 
     def body(index):
         barrier.wait()
@@ -31,7 +34,7 @@ def run_threads(work):
         except BaseException as error:  # noqa: BLE001 - raised below
             errors.append(error)
 
-    threads = [threading.Thread(target=body, args=(i,), daemon=True) for i in range(THREADS)]
+    threads = [threading.Thread(target=body, args=(i,), daemon=True) for i in range(count)]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
@@ -126,3 +129,123 @@ def test_compiling_and_clearing_at_once():
 
     with framejit.config.patch(recompile_limit=1000):
         run_threads(work)
+
+
+def make_model(seed):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4))
+
+
+def gradients(model, result):
+    return torch.autograd.grad(result.pow(2).sum(), list(model.parameters()))
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(10, marks=pytest.mark.slow)])
+def test_different_models_are_compiled_by_several_threads(rounds):
+    """AOTAutograd's tracing replaces ``Module.__call__`` for the whole process meanwhile."""
+    inputs = [torch.randn(size, 4) for size in (2, 3, 4, 5)]
+    framejit.compile(torch.sin, backend="aot_eager")(inputs[0])  # imports, in peace
+    for _ in range(rounds):
+        models = [make_model(seed) for seed in range(3)]
+        expected = [[(m(x), gradients(m, m(x))) for x in inputs] for m in models]
+        compiled = [framejit.compile(model, backend="aot_eager") for model in models]
+
+        def work(index, models=models, compiled=compiled, expected=expected):
+            for x, (result, grads) in zip(inputs, expected[index], strict=True):
+                got = compiled[index](x)
+                torch.testing.assert_close(got, result)
+                torch.testing.assert_close(gradients(models[index], got), grads)
+
+        framejit.counters.clear()
+        run_threads(work, len(models))
+        assert framejit.counters["frames"]["ok"] == 2 * len(models)  # each model's second: any size
+
+
+def test_one_model_is_trained_by_several_threads():
+    """Whoever comes first compiles; so it is with the backward graph, which is compiled lazily."""
+    from functorch.compile import make_boxed_func
+
+    model, inputs = make_model(0), [torch.randn(size, 4) for size in (2, 3, 4, 5)]
+    expected = [(model(x), gradients(model, model(x))) for x in inputs]
+    forwards, backwards = [], []
+
+    def recorded(graphs):
+        def compile_graph(gm, examples):
+            graphs.append(gm)
+            return make_boxed_func(gm.forward)
+
+        return compile_graph
+
+    backend = framejit.backends.aot_autograd(recorded(forwards), recorded(backwards))
+    compiled = framejit.compile(model, backend=backend, dynamic=True)
+
+    def work(index):
+        for x, (result, grads) in zip(inputs, expected, strict=True):
+            got = compiled(x)
+            torch.testing.assert_close(got, result)
+            torch.testing.assert_close(gradients(model, got), grads)
+
+    run_threads(work)
+    assert (len(forwards), len(backwards)) == (1, 1)
+
+
+def in_thread(function, *args):
+    """What ``function(*args)`` returns in another thread; it must end."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function(*args)), daemon=True)
+    thread.start()
+    thread.join(timeout=30)
+    assert not thread.is_alive(), "deadlock"
+    return results[0]
+
+
+def test_a_backend_may_run_compiled_code_in_threads_and_compile_in_its_own():
+    x = torch.ones(3)
+    known = framejit.compile(lambda x: x + 1, backend="eager")
+    known(x)
+    fresh = framejit.compile(lambda x: x * 3, backend="eager")
+
+    def backend(gm, examples):
+        assert torch.equal(in_thread(known, x), x + 1)
+        assert torch.equal(fresh(x), x * 3)
+        return gm.forward
+
+    compiled = framejit.compile(lambda x: x.sin(), backend=backend)
+    assert torch.equal(compiled(x), x.sin())
+    assert [len(one.entries) for one in (known, fresh, compiled)] == [1, 1, 1]
+
+
+def test_a_backward_is_compiled_in_another_thread():
+    """Also in a thread of autograd's that the thread which compiles waits for: it has its context.
+    """
+    model, x = make_model(0), torch.randn(2, 4)
+    expected = gradients(model, model(x))
+    first, second = [framejit.compile(model, backend="aot_eager")(x) for _ in range(2)]
+    torch.testing.assert_close(in_thread(gradients, model, first), expected)
+
+    with exclusive():
+        context = contextvars.copy_context()
+        got = in_thread(context.run, gradients, model, second)
+    torch.testing.assert_close(got, expected)
+
+
+def test_a_child_of_a_process_that_compiles_can_compile():
+    inside, done = threading.Event(), threading.Event()
+
+    def backend(gm, examples):
+        inside.set()
+        done.wait(60)
+        return gm.forward
+
+    x = torch.ones(3)
+    slow = framejit.compile(lambda x: x.sin(), backend=backend)
+    thread = threading.Thread(target=slow, args=(x,), daemon=True)
+    thread.start()
+    inside.wait(60)
+    child = os.fork()
+    if child == 0:
+        other = framejit.compile(lambda x: x.cos(), backend="eager")
+        os._exit(0 if torch.equal(other(x), x.cos()) and len(other.entries) == 1 else 1)
+    done.set()
+    thread.join(timeout=30)
+    assert os.waitpid(child, 0)[1] == 0

@@ -21,6 +21,7 @@ import torch.fx
 from ..exc import BackendCompilerFailed, FramejitError, GraphBreak
 from ..graph import global_state
 from . import repro
+from .exclusive import exclusive
 from .registry import CompilerFn, backend_name
 
 #: Longest line that a message quotes.
@@ -45,7 +46,7 @@ def compile_graph(
     for watcher in getattr(_watchers, "active", ()):
         watcher(gm, example_inputs)
     try:
-        with preserved_state(), global_state.unseen():
+        with exclusive(), preserved_state(), global_state.unseen():
             compiled = backend(gm, list(example_inputs))
     except (FramejitError, GraphBreak):
         raise

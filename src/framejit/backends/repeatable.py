@@ -1,4 +1,4 @@
-"""Backward graphs that reuse what was saved for them, and may still run again.
+"""Backward graphs: compiled by one thread at a time, and run again although they reuse memory.
 
 In: the callable that AOTAutograd or Inductor returned for a graph in training. Inductor's backward
 graph writes into saved tensors that nobody else can see ("donated buffers"), which spares
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .exclusive import exclusive
 from .inductor_runtime import Boxed, copied, differentiated_once
 
 
@@ -47,7 +48,8 @@ class RepeatableBackward:
     def __call__(self, *, saved_tensors_use_once: bool) -> Boxed:
         compiled: Boxed | None = self.compiler.compiled_bw
         if compiled is None:
-            compiled = self.compile(saved_tensors_use_once=True)
+            with exclusive():
+                compiled = self.compile(saved_tensors_use_once=True)
             self._let_repeat()
             assert compiled is not None
         if saved_tensors_use_once or not self.donated:
@@ -74,15 +76,15 @@ def _run_copied(compiled: Boxed, donated: list[int], args: list[Any]) -> Any:
 
 
 def prepare_backward(compiled: Callable[..., Any], place: str) -> None:
-    """From now on ``backward(retain_graph=True)`` works, as in eager mode, and to differentiate
-    twice is an error that names the ``place`` of the graph."""
+    """From now on ``backward(retain_graph=True)`` works, as in eager mode; to differentiate twice
+    is an error that names the ``place`` of the graph; and a backward graph that is compiled when it
+    first runs waits until no other thread compiles."""
     try:
         found = search(compiled)
     except UnknownObjects:
         return
     for compiler in found.backwards:
-        if donated(compiler):
-            RepeatableBackward(compiler)
+        RepeatableBackward(compiler)
 
     def double_backward(ctx: Any, run: Callable[[], Any], args: list[Any]) -> Any:
         return differentiated_once(run, args, place)

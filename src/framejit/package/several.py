@@ -14,6 +14,7 @@ import threading
 import weakref
 from typing import Any, NamedTuple
 
+from framejit.backends.exclusive import exclusive
 from framejit.exc import PackageError
 from framejit.files import locked
 from framejit.package.container import Reader, is_foreign
@@ -44,7 +45,6 @@ class PackageFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self.key: bytes | None = None
-        self.lock = threading.RLock()
         #: Compiled objects, each with the number of its entries that the file holds.
         self._members: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         #: What the file holds.
@@ -93,7 +93,7 @@ class PackageFile:
         """Give a compiled object what the file holds for it; of several of one name the first that
         fits, if possible one that nobody has. What does not fit is compiled anew, with a warning.
         """
-        with self.lock:
+        with exclusive():
             self._refresh()
             self._members[root] = 0
             root.file = self
@@ -111,7 +111,7 @@ class PackageFile:
 
     def forget(self, root: Any) -> None:
         """What a compiled object compiles is not written."""
-        with self.lock:
+        with exclusive():
             self._members.pop(root, None)
 
     def _give(
@@ -129,7 +129,7 @@ class PackageFile:
         """Write the file if there is anything that it does not hold; what other processes have put
         there meanwhile stays. Raises PackageError.
         """
-        with self.lock:
+        with exclusive():
             counts = {root: root.compiler.compiled_anew for root in self._members}
             if all(count <= self._members[root] for root, count in counts.items()):
                 return
@@ -191,7 +191,7 @@ def package_file(path: Path, key: bytes | None = None) -> PackageFile:
         found = _files.get(absolute)
         if found is None:
             found = _files[absolute] = PackageFile(absolute)
-    with found.lock:
+    with exclusive():
         found.use_key(key)
     return found
 

@@ -1,0 +1,50 @@
+"""One thread of a process captures and compiles at a time; the others wait, or run what there is.
+
+In: a block. Out: the same, while no other thread is in such a block. Tracing in PyTorch replaces
+``torch.nn.Module.__call__`` and changes other things that all threads share. Next: compile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+
+_lock = threading.RLock()
+#: What the thread that compiles has in its context; autograd's threads run backward graphs in it.
+_holder: object = None
+_mine: ContextVar[object] = ContextVar("framejit compiles", default=None)
+
+
+def _works_for_holder() -> bool:
+    """Is this the thread that compiles, or one of autograd's that it waits for?"""
+    return _holder is not None and _mine.get() is _holder
+
+
+@contextlib.contextmanager
+def exclusive() -> Iterator[None]:
+    """Wait until no other thread is in such a block. It may be entered again inside."""
+    global _holder
+    if _works_for_holder():
+        yield
+        return
+    with _lock:
+        before, _holder = _holder, object()
+        token = _mine.set(_holder)
+        try:
+            yield
+        finally:
+            _holder = before
+            _mine.reset(token)
+
+
+def _after_fork() -> None:
+    """A child has only the thread that forked; one that was compiling then never ends."""
+    global _lock, _holder
+    if not _works_for_holder():
+        _lock, _holder = threading.RLock(), None
+
+
+os.register_at_fork(after_in_child=_after_fork)
