@@ -311,7 +311,8 @@ def _attempt(
     operations = builder.op_count
     if operations:
         module, examples = builder.finish()
-        module.meta[PARTS] = independent_parts(builder, module)
+        twice = isinstance(outcome, Broken) and outcome.twice
+        module.meta[PARTS] = [] if twice else independent_parts(builder, module)
         inputs = [space.graph_inputs[i] for i in builder.used_inputs]
         operations = sum(n.op.startswith("call") for n in module.graph.nodes)
         if operations:

@@ -109,12 +109,20 @@ class GraphBreak(Exception):
     raises = False
     #: Somebody looks at the running frames: they go on as plain Python, with all their variables.
     seen = False
+    #: The graph that ends here is differentiated more than once.
+    twice = False
 
     def __init__(self, identifier: str, reason: str, hint: str = "") -> None:
         super().__init__(reason)
         self.identifier = identifier
         self.reason = reason
         self.hint = hint
+
+
+class DifferentiatedTwice(GraphBreak):
+    """The gradients of what was captured are differentiated again, which AOTAutograd cannot do."""
+
+    twice = True
 
 
 class FrameSeen(GraphBreak):

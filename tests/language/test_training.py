@@ -628,3 +628,49 @@ def test_parts_without_gradients():
         return gradients(model)
 
     same(program, (1, 1, 1))
+
+
+def penalty(x):
+    (g,) = torch.autograd.grad(x.pow(3).sum(), x, create_graph=True)
+    return (g.norm() - 1).pow(2)
+
+
+def twice_inside(x):
+    (g,) = torch.autograd.grad(x.pow(3).sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x)
+    return g.detach(), h
+
+
+def of_a_result(x):
+    y = x.sin()
+    return torch.autograd.grad(y.exp().sum(), y, allow_unused=True)[0], y.detach()
+
+
+def cubes(x):
+    return x.pow(3).sum()
+
+
+@pytest.mark.parametrize(
+    "f, graphs",
+    [
+        (lambda x: torch.autograd.functional.hessian(cubes, x), None),
+        (lambda x: torch.autograd.functional.hvp(cubes, x, torch.ones(3)), None),
+        (lambda x: torch.autograd.functional.vhp(cubes, x, torch.ones(3)), None),
+        (lambda x: torch.autograd.functional.jacobian(lambda t: t.pow(3), x), None),
+        (penalty, 2),
+        (twice_inside, 3),
+        (of_a_result, 3),
+    ],
+)
+def test_differentiated_twice(f, graphs):
+    def run(compile):
+        x = torch.arange(1.0, 4.0, requires_grad=True)
+        result = compile(f)(x)
+        if isinstance(result, torch.Tensor) and result.requires_grad:
+            result.backward()
+        return result, x.grad
+
+    counted = Graphs()
+    Comparison().compare(run(lambda f: f), run(lambda f: framejit.compile(f, backend=counted)), "")
+    assert counted.captured
+    assert graphs is None or len(counted.captured) == graphs

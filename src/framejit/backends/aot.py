@@ -92,6 +92,8 @@ def in_parts(
     parts = gm.meta.get(PARTS)
     if parts is None:
         return compile_graph(gm, inputs)
+    if not parts:
+        return gm.forward
     nodes = list(gm.graph.nodes)
     known = TracingContext.try_get() if mode is None else TracingContext(mode)
     mode = (known or _context(None)).fake_mode

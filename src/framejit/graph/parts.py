@@ -22,7 +22,7 @@ from .metadata import Example
 from .nested import open_hooks
 
 _Node = torch.fx.Node
-#: Where a graph's `meta` has its parts.
+#: Where a graph's `meta` has its parts; none at all: it is run as it is, in eager mode.
 PARTS = "parts"
 
 #: Kernels of optimizers that write to lists of tensors, some of them empty: AOTAutograd takes an

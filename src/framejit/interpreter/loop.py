@@ -41,7 +41,7 @@ class Returned(NamedTuple):
 class Broken:
     """The capture ends before an instruction; ``frames`` go from the root to the innermost."""
 
-    __slots__ = ("frames", "hint", "identifier", "raises", "reason")
+    __slots__ = ("frames", "hint", "identifier", "raises", "reason", "twice")
 
     def __init__(self, frames: list[Frame], cause: GraphBreak) -> None:
         self.frames = frames
@@ -49,6 +49,7 @@ class Broken:
         self.reason = cause.reason
         self.hint = cause.hint
         self.raises = cause.raises
+        self.twice = cause.twice
         for frame in frames:
             frame.seen, frame.raises = cause.seen, cause.raises
 

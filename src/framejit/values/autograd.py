@@ -15,10 +15,10 @@ import torch.utils.checkpoint
 import torch.utils.hooks
 from torch.optim.optimizer import _get_value
 
-from framejit.exc import GraphBreak
+from framejit.exc import DifferentiatedTwice, GraphBreak
 from framejit.graph.nested import Stretch, applied, checkpointed
 from framejit.values import polyfills
-from framejit.values.base import Value
+from framejit.values.base import Unmaterialisable, Value
 from framejit.values.builtin_functions import call_polyfill
 from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue
@@ -155,8 +155,25 @@ def _run_by_python(name: str) -> Any:
     return handler
 
 
+@lookaside(torch.autograd.grad)
+def _grad(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """Python does it. With respect to a tensor that the same graph has made and used there would be
+    no gradient: then the graph ends right behind that tensor."""
+    named = dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args,
+                     strict=False), **kwargs)  # fmt: skip
+    inputs = named.get("inputs", ConstantValue(None)).realize()
+    for value in [inputs] if isinstance(inputs, TensorValue) else space.items(inputs):
+        tensor = value.realize()
+        if isinstance(tensor, TensorValue) and tensor.step and tensor.node.users:
+            why = "torch.autograd.grad() with respect to a tensor that was used before"
+            raise Unmaterialisable(tensor.step + 1, why)
+    twice = space.truth(named.get("create_graph", ConstantValue(False)))
+    kind = DifferentiatedTwice if twice else GraphBreak
+    raise kind("FJ0117", "grad() works on the autograd graph")
+
+
 for _function in (
-    torch.autograd.grad, torch.autograd.backward, torch.utils.hooks.BackwardHook.setup_input_hook,
+    torch.autograd.backward, torch.utils.hooks.BackwardHook.setup_input_hook,
     torch.utils.hooks.BackwardHook.setup_output_hook,
 ):  # fmt: skip
     lookaside(_function)(_run_by_python(_function.__qualname__))
