@@ -33,6 +33,7 @@ except ImportError:  # no tables for this Python release: everything runs eagerl
     Compiler: Any = object  # type: ignore[no-redef]
 else:
     from framejit.compiler import CompiledFrame, Compiler
+    from framejit.values.functions import is_known
 
     _supported = True
 
@@ -74,7 +75,8 @@ def compile_callable(target: Any, settings: Settings) -> Any:
         target = target.function
         cls = type(target)
     if issubclass(cls, types.FunctionType):
-        return compile_function(target, settings)
+        called = _python_function(target) if is_known(target) else target
+        return compile_function(called, settings)
     if issubclass(cls, types.MethodType):
         return _bound(compile_callable(target.__func__, settings), target.__self__)
     if cls is functools.partial:
@@ -255,7 +257,7 @@ def compiled_function_of(compiled: Any) -> CompiledCallable | None:
 
 
 def _python_function(target: Callable[..., Any]) -> types.FunctionType:
-    """A Python function that calls ``target``, which is written in C."""
+    """A Python function that calls ``target``, which is written in C or stands for an operation."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return target(*args, **kwargs)

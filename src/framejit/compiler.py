@@ -150,7 +150,7 @@ class CompiledFrame(native.CompiledFunction):
                     self.target.name, [],
                 )  # fmt: skip
             self.skip("FJ0301", reason)
-        elif is_machinery(function):
+        elif is_machinery(function, asked_for=not self.hooked):
             self.skip("FJ0303", "it was made by torch.compile, which compiles what is inside")
             self.context = None
         elif mark in ("disable", "skip"):

@@ -23,6 +23,12 @@ _SKIP_FRAME = eval_frame._FrameExecStrategy(
 )
 #: Besides the peer's, what prints our own reports.
 _MACHINERY = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch.fx", "framejit.report")
+#: The part of it whose functions compile, or are compiled; the rest is code as any other, once a
+#: user asks for it: a function that ``torch.func.grad`` made is in ``torch._functorch``.
+_COMPILES = (
+    "torch._dynamo", "torch._inductor", "torch._functorch.aot_autograd",
+    "torch._functorch._aot_autograd", "torch.fx", "framejit.report",
+)  # fmt: skip
 #: What runs the top-level code of modules: an import is no part of the program to compile.
 _IMPORTS = "importlib._bootstrap"
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -36,14 +42,15 @@ def keep_out(code: types.CodeType) -> None:
     eval_frame.set_code_exec_strategy(code, _SKIP_ALL)
 
 
-def is_machinery(function: types.FunctionType) -> bool:
+def is_machinery(function: types.FunctionType, asked_for: bool = False) -> bool:
     """Does the function belong to the peer's compiler, or print reports, or import modules, so that
-    nothing it calls concerns us?"""
+    nothing it calls concerns us? ``asked_for``: the user has it compiled by name."""
     name = str(function.__globals__.get("__name__") or "")
     if function.__code__.co_flags & _SUSPENDS:
         return False
     return name == _IMPORTS or any(
-        name == package or name.startswith(package + ".") for package in _MACHINERY
+        name == package or name.startswith(package + ".")
+        for package in (_COMPILES if asked_for else _MACHINERY)
     )
 
 

@@ -156,6 +156,20 @@ def test_a_damaged_file_is_one_error(tmp_path):
     assert autotune.command([str(tmp_path / "graphs")]) == 1
 
 
+def test_damaged_tensors_are_named(tmp_path):
+    subgraph = recorded(tmp_path, lambda x: x + 1, torch.ones(2))
+    path = tmp_path / "graphs" / f"{subgraph.key}.safetensors"
+    path.write_bytes(path.read_bytes()[:20])
+    with pytest.raises(PackageError, match=f"{subgraph.key}.json cannot be used: the constants"):
+        autotune.load(tmp_path / "graphs")
+
+
+@pytest.mark.parametrize("options", [{"winners": 3}, {"default": 3}])
+def test_options_of_the_wrong_type(options):
+    with pytest.raises(ValueError, match=r"it must be (a path|the name).*\[FJ0213\]"):
+        framejit.compile(torch.sin, backend="autotuned", options=options)
+
+
 def test_keys_are_the_same_in_another_process(tmp_path):
     source = (
         "import sys, torch, framejit\n"

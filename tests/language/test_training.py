@@ -467,6 +467,128 @@ def test_autograd_functions():
     same(program, (1, 1, 1))
 
 
+class Once(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.exp()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x.exp() * 2
+
+
+class Keeps(torch.autograd.Function):
+    """Keeps a tensor of its own and a size as attributes, and takes a dict."""
+
+    @staticmethod
+    def forward(ctx, x, options):
+        ctx.y, ctx.shape, ctx.options = x.cos(), x.shape, options
+        return (x * options["scale"]).sum()
+
+    @staticmethod
+    def backward(ctx, g):
+        return (g * ctx.options["scale"] * ctx.y).expand(ctx.shape), None
+
+
+class Forward(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x**2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return x * g * 3
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(
+    ("function", "graphs"),
+    [
+        (lambda x, k: Once.apply(x * k), 2),
+        (lambda x, k: Keeps.apply(x, {"scale": 2.0}), 2),
+        (lambda x, k: Keeps.apply(x, {"scale": k}), 2),
+        (lambda x, k: Forward.apply(x), 2),
+        (lambda x, k: Scale.apply(x, k), 2),
+        (Scale.apply, 2),
+    ],
+    ids=["once", "keeps", "keeps a number", "forward", "a number", "apply itself"],
+)
+def test_forms_of_autograd_functions(function, graphs, backend):
+    """Numbers and sizes vary: the second graph is for all that follow."""
+    made = []
+
+    def counting(gm, examples):
+        made.append(gm)
+        return framejit.backends.lookup_backend(backend)(gm, examples)
+
+    compiled = framejit.compile(function, backend=counting, fullgraph=True)
+    for k, size in ((2, 3), (3, 4), (4, 5), (7, 6)):
+        x = torch.randn(size, requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        result, expected = compiled(x, k), function(y, k)
+        torch.testing.assert_close(result, expected)
+        result.sum().backward()
+        expected.sum().backward()
+        torch.testing.assert_close(x.grad, y.grad)
+    assert len(made) == graphs
+
+
+def test_a_number_from_outside_of_an_autograd_function_is_no_argument():
+    """The function reads it itself when the graph runs, or is traced."""
+    numbers = [2]
+
+    class Reads(Scale):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.k = numbers[0]
+            ctx.save_for_backward(x)
+            return x * numbers[0]
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.k
+
+    compiled = framejit.compile(lambda x: Reads.apply(x), backend="aot_eager")
+    for numbers[0] in (2, 3, 4, 3, 5):
+        x = torch.randn(3, requires_grad=True)
+        result = compiled(x)
+        torch.testing.assert_close(result, x * numbers[0])
+        result.sum().backward()
+        assert x.grad.tolist() == [numbers[0]] * 3
+
+
+def test_an_autograd_function_that_writes_says_so():
+    class Dirty(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    def program(x):
+        return Dirty.apply(x * 1).sum()
+
+    compiled = framejit.compile(program, backend="eager")
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    compiled(x).backward()
+    program(y).backward()
+    assert torch.equal(x.grad, y.grad)
+    with pytest.raises(framejit.exc.Unsupported, match=r"Dirty.forward\(\) writes to a tensor"):
+        framejit.compile(program, backend="eager", fullgraph=True)(x)
+
+
 def test_accumulation_and_retained_graphs():
     def program(compile):
         model = net()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 from torch import nn
@@ -16,6 +18,7 @@ from torch.func import (
     vjp,
     vmap,
 )
+from torch.utils.checkpoint import checkpoint
 
 import framejit.api
 from checking import CountingBackend, check
@@ -318,6 +321,60 @@ def test_a_break_in_what_is_one_node():
     LOG.clear()
     check(lambda x: torch.func.jacfwd(note)(x[0]) + 1, X, graphs=2, ops=2)
     assert len(LOG) == 4
+
+
+def _squares(x):
+    return (x.sin() * x).sum()
+
+
+def _rows(x):
+    y = x * 2
+    y.add_(1)
+    return y.sin()
+
+
+MADE = {  # functions that torch made outside of captured code
+    "grad": (grad(_squares), X[0]),
+    "grad_and_value": (grad_and_value(_squares), X[0]),
+    "grad of argnums": (grad(lambda a, b: (a * b).sum(), argnums=(0, 1)), X[0], X[1]),
+    "vmap": (vmap(_rows), X),
+    "vmap of grad": (vmap(grad(_squares)), X),
+    "jacrev": (jacrev(_rows), X[0]),
+    "jacfwd": (jacfwd(torch.tanh), X[0]),
+    "hessian": (hessian(_squares), X[0]),
+    "functionalize": (torch.func.functionalize(_rows), X),
+    "functional_call": (functools.partial(functional_call, LINEAR), PARAMETERS, X),
+    "checkpoint": (functools.partial(checkpoint, torch.tanh, use_reentrant=False), X),
+    "checkpoint with gradients": (
+        functools.partial(checkpoint, torch.tanh, use_reentrant=False), X.clone().requires_grad_(),
+    ),
+    "record_function": (torch.profiler.record_function("label")(_rows), X),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_torch_made_of_a_function_is_compiled(name):
+    function, *args = MADE[name]
+    check(function, *args, graphs=1, fullgraph=True)
+    backend = CountingBackend()
+    called_inside = framejit.api.compile(lambda *a: function(*a), backend=backend, fullgraph=True)
+    torch.testing.assert_close(called_inside(*args), function(*args))
+    assert len(backend.graphs) == 1
+
+
+def test_functionalize_that_copies_views():
+    made = torch.func.functionalize(lambda x: x.view(-1) + 1, remove="mutations_and_views")
+    check(lambda x: made(x * 2) + 1, X, graphs=2)
+
+
+def test_a_break_under_record_function():
+    @torch.profiler.record_function("label")
+    def function(x):
+        y = x + 1
+        print("between")
+        return y * 2
+
+    check(function, X, graphs=2, ops=2)
 
 
 def test_sizes_that_vary():

@@ -144,7 +144,7 @@ class Subgraph:
         try:
             data = json.loads(path.read_bytes())
             if data["framejit subgraph"] != VERSION:
-                raise PackageError(f"{path} was written by another release of framejit")
+                raise PackageError("it was written by another release of framejit")
             self.key: str = data["key"]
             self.line: str = data["line"]
             self._data = data
@@ -155,6 +155,8 @@ class Subgraph:
             self._grad: bool = data["settings"]["grad"]
             self._autocast = [(d, getattr(torch, t)) for d, t in data["settings"]["autocast"]]
             given = [self._tensors[row[1]] for row in data["inputs"] if row[0] == "tensor"]
+        except PackageError as error:
+            raise PackageError(f"{path} cannot be used: {error}") from error
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise PackageError(f"{path} is no recorded graph: {reason}") from error

@@ -94,7 +94,17 @@ class AutotunedBackend:
     def __init__(self, options: dict[str, Any] | None = None) -> None:
         options = dict(options or {})
         self.path = options.pop("winners", None)
-        self.default = Candidate.parse(options.pop("default", DEFAULT))
+        default = options.pop("default", DEFAULT)
+        for name, value, kinds in (
+            ("winners", self.path, (str, os.PathLike, type(None))), ("default", default, str)
+        ):  # fmt: skip
+            if not isinstance(value, kinds):
+                raise ValueError(
+                    f"the option {name!r} of the backend 'autotuned' is {value!r}, a "
+                    f"{type(value).__name__}: it must be "
+                    + ("a path" if name == "winners" else "the name of a backend") + " [FJ0213]"
+                )
+        self.default = Candidate.parse(default)
         if options:
             raise ValueError(
                 f"the backend 'autotuned' has no option {min(options)!r}; it has 'winners' (a "

@@ -33,9 +33,10 @@ _metadata: weakref.WeakKeyDictionary[Callable[..., Any], Any] = weakref.WeakKeyD
 
 
 class InductorBackend:
-    """Inductor with a mode and options. Equal settings make equal backends.
+    """TorchInductor: generates fused kernels; takes ``mode`` and ``options``.
 
-    Raises ValueError for an unknown mode or option or an option's value of the wrong type.
+    Equal settings make equal backends. Raises ValueError for an unknown mode or option or an
+    option's value of the wrong type.
     """
 
     def __init__(self, mode: str | None = None, options: dict[str, Any] | None = None) -> None:

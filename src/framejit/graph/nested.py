@@ -113,7 +113,8 @@ class Stretch:
             if node in builder._mutations:
                 raise GraphBreak("FJ0122", f"{what} writes to a tensor")
             if not (random if node in builder._random else state):
-                raise GraphBreak("FJ0122", f"{what} draws random numbers or sets state")
+                does = "draws random numbers" if node in builder._random else "sets torch's state"
+                raise GraphBreak("FJ0122", f"{what} {does}")
             self._kept.add(node)
         if state and global_state.current() is not self._state:
             raise GraphBreak("FJ0122", f"{what} changes torch's global state")

@@ -22,6 +22,7 @@ from framejit.values.base import Unmaterialisable, Value
 from framejit.values.builtin_functions import call_polyfill
 from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue
+from framejit.values.mappings import DictValue
 from framejit.values.nesting import Nested, rebuild, trial
 from framejit.values.sequences import TupleValue
 from framejit.values.space import NAMED_LOOKASIDES, Result, Space, lookaside
@@ -42,13 +43,15 @@ def _apply(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         raise GraphBreak("FJ0119", f"{cls.__qualname__} has a vjp of its own")
     what = f"{cls.__qualname__}.forward()"
     context = space.call_now(space.class_value(polyfills.FunctionContext), list(operands))
+    nodes = [_operand(space, operand) for operand in operands]
     forward = _PolyfillCall(polyfills.function_forward)
-    result, stretch = trial(space, forward, [owner, context, *operands], what)
+    result, stretch = trial(space, forward, [owner, context, *operands], what, state=True)
     answers = [result] if isinstance(result.realize(), TensorValue) else space.items(result)
     answers = [answer.realize() for answer in answers]
     outputs = [answer for answer in answers if isinstance(answer, TensorValue)]
-    given = {o.proxy(space) for o in operands if isinstance(o, TensorValue)}
-    _no_free_tensors(stretch, given, what)
+    given: set[torch.fx.Node] = set()
+    torch.fx.node.map_arg(nodes, given.add)
+    _no_free_tensors(space, stretch, operands, given, what)
     if torch.is_grad_enabled() and any(o.metadata().requires_grad for o in (*outputs, *operands)
                                        if isinstance(o, TensorValue)):  # fmt: skip
         what = f"{cls.__qualname__}.backward()"
@@ -58,20 +61,37 @@ def _apply(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         ]  # fmt: skip
         start = len(space.builder._nodes)
         backward = _PolyfillCall(polyfills.function_backward)
-        _, inner = trial(space, backward, [owner, context, *gradients], what)
-        saved = {o.proxy(space) for o in outputs} | given
-        _no_free_tensors(inner, saved | set(space.builder._nodes[:start]), what)
-    nodes = [to_fx(space, operand) for operand in operands]
+        _, inner = trial(space, backward, [owner, context, *gradients], what, state=True)
+        kept = {o.proxy(space) for o in outputs} | given | set(stretch.nodes)
+        kept.update(space.builder._nodes[:start])
+        _no_free_tensors(space, inner, operands, kept, what)
     node, example = space.builder.call_function(applied(cls), tuple(nodes), {})
     space.changes += 1
     return from_fx(space, node, example)
 
 
-def _no_free_tensors(stretch: Stretch, given: set[Any], what: str) -> None:
-    outside = [n for node in stretch.nodes for n in node.all_input_nodes]
-    known = {*stretch.nodes, *given}
-    if any(node not in known for node in outside):
-        raise GraphBreak("FJ0119", f"{what} uses a tensor that is not an argument")
+def _operand(space: Space, value: Value) -> Any:
+    """An argument of ``apply`` in the graph. Autograd knows only tensors that are arguments."""
+    if type(value) is not DictValue:
+        return to_fx(space, value)
+    items = {key: item.realize() for key, (_, item) in value.items.items()}
+    if any(type(key) is not str or isinstance(item, TensorValue) for key, item in items.items()):
+        raise GraphBreak("FJ0119", "an autograd.Function applied to a dict of tensors")
+    return {key: _operand(space, item) for key, item in items.items()}
+
+
+def _no_free_tensors(
+    space: Space, stretch: Stretch, operands: list[Value], given: set[Any], what: str
+) -> None:
+    """GraphBreak for a stretch that needs more than ``given`` and the sizes of the operands."""
+    outside = {n for node in stretch.nodes for n in node.all_input_nodes} - given
+    outside.difference_update(stretch.nodes)
+    for operand in operands if outside else ():
+        if isinstance(operand, TensorValue):  # its sizes may vary
+            for size in space.items(space.getattr_now(operand, "shape")):
+                torch.fx.node.map_arg(to_fx(space, size), outside.discard)
+    if outside:
+        raise GraphBreak("FJ0119", f"{what} uses a tensor or number that is not an argument")
 
 
 class _PolyfillCall(Value):

@@ -79,6 +79,11 @@ def wrap_cell(space: Space, source: Source, obj: Any) -> CellValue:
     return cell
 
 
+def is_known(function: types.FunctionType) -> bool:
+    """Does a call of it mean an operation of ours, rather than its own code?"""
+    return function in LOOKASIDES or id(function.__code__) in CODE_LOOKASIDES
+
+
 class FunctionValue(Value):
     """A Python function: an existing one (``function``) or one made by the captured program."""
 

@@ -503,6 +503,12 @@ class FunctionContext:
     def saved_variables(self) -> tuple[Any, ...]:
         return self._tensors
 
+    def save_for_forward(self, *tensors: Any) -> None:
+        return None
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        return None
+
     def mark_non_differentiable(self, *tensors: Any) -> None:
         return None
 

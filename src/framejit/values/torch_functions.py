@@ -327,6 +327,14 @@ def _record_function(space: Space, args: list[Value], kwargs: dict[str, Value]) 
     return space.call(space.class_value(contextlib.nullcontext), [], {})
 
 
+@lookaside(contextlib.ContextDecorator._recreate_cm)  # type: ignore[attr-defined]
+def _as_decorator(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """What a function is wrapped in that such an object decorates."""
+    if args[0].realize().python_type() is torch.autograd.profiler.record_function:
+        return _record_function(space, [], {})
+    return args[0]
+
+
 # -- changes of global state -----------------------------------------------------------------------
 
 #: setter -> (getter, number of leading arguments that select what is set).

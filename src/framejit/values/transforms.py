@@ -42,7 +42,7 @@ from framejit.values.nesting import (
     trial,
 )
 from framejit.values.sequences import ListValue, TupleValue
-from framejit.values.space import LOOKASIDES, Result, Space, lookaside
+from framejit.values.space import CODE_LOOKASIDES, LOOKASIDES, Result, Space, lookaside
 from framejit.values.tensors import TensorValue, from_fx, graph_call, to_fx
 
 #: What torch says when somebody packs saved tensors inside of a transform.
@@ -520,6 +520,48 @@ def _jacobian(name: str) -> Any:
 
 for _name in ("jacrev", "jacfwd", "hessian"):
     LOOKASIDES[getattr(torch.func, _name)] = _jacobian(_name)
+
+
+def _options_of(space: Space, made: Any) -> dict[str, Value]:
+    """What a function that torch.func made keeps in its cells."""
+    cells = zip(made.code.co_freevars, made.cells(space), strict=True)
+    return {name: cell.contents for name, cell in cells}
+
+
+def _made_jacobian(name: str) -> Any:
+    """A call of what ``torch.func.jacrev`` or ``jacfwd`` has answered outside."""
+
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        made, *operands = args
+        options = _options_of(space, made)
+        function, argnums = options.pop("func"), options.pop("argnums")
+        given = {key: value.realize().as_python() for key, value in options.items()}
+        if kwargs or any(value not in (None, False, "error") for value in given.values()):
+            raise GraphBreak("FJ0123", f"torch.func.{name}() with options")
+        return _transformed(
+            space, [ConstantValue(name), function, argnums, TupleValue(operands)], {}
+        )
+
+    return handler
+
+
+def _made_functional(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """A call of what ``torch.func.functionalize`` has answered outside: how the function computes
+    is the backend's business."""
+    made, *operands = args
+    options = _options_of(space, made)
+    if not space.truth(options["reapply_views"]):
+        raise GraphBreak("FJ0123", "torch.func.functionalize() that makes copies of views")
+    return space.call(options["func"], operands, kwargs)
+
+
+for _maker, _handler in (
+    (eager_transforms.jacrev, _made_jacobian("jacrev")),
+    (eager_transforms.jacfwd, _made_jacobian("jacfwd")),
+    (eager_transforms.functionalize, _made_functional),
+):
+    _code = _maker(lambda: None).__code__
+    CODE_LOOKASIDES[id(_code)] = _handler
 
 
 @lookaside(torch.func.jvp)
