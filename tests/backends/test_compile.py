@@ -345,3 +345,17 @@ def test_floats_that_vary_reach_aot_autograd(use):
     for n, k in ((3, 1.5), (5, 2.5), (4, 3.5)):
         x = torch.randn(n, 4)
         torch.testing.assert_close(compiled(x, k), use(x, k))
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_dropout_that_drops_nothing_answers_its_operand(backend):
+    def f(x, z):
+        y = F.dropout(x, training=False)
+        y.add_(1)
+        return x * 2, F.dropout(z, 0.0), torch.nn.Dropout(0.5).eval()(y), F.dropout(z, 0.5).shape
+
+    compiled = framejit.compile(f, backend=backend, fullgraph=True)
+    x, z = torch.ones(2), torch.ones(2)
+    doubled, same, kept, _ = compiled(x, z)
+    assert doubled.tolist() == [4.0, 4.0] and x.tolist() == [2.0, 2.0]
+    assert same is z and kept is x

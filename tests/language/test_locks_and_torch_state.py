@@ -171,7 +171,7 @@ PROGRAMS = [
     (p11_state_of_the_generator, 2, 5), (p12_requires_grad_as_it_is, 1, 2),
     (p13_requires_grad, 2, 4), (p14_frozen_and_back, 2, 3), (p15_data, 2, 6),
     (p16_inference_mode, 2, 4), (p17_inference_mode_decorator, 1, 2), (p18_tolist, 2, 3),
-    (p19_autograd_grad, 3, 4), (p20_backward, 2, 4),
+    (p19_autograd_grad, 3, 4), (p20_backward, 2, 3),
 ]  # fmt: skip
 
 

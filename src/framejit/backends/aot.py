@@ -9,12 +9,14 @@ tell which stage a problem comes from. AOTAutograd imports torch._dynamo itself:
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.nn import functional
 
 from ..graph.gradients import exact_gradients
 from ..graph.lazy import LazyGraphModule, lazy_graph_modules
@@ -71,7 +73,8 @@ def aot_autograd(
                 prepare_backward(made, place)
             return made
 
-        return in_parts(lambda g, x: with_floats(compile_graph, g, x, mode), gm, inputs, mode)
+        parts = functools.partial(in_parts, lambda g, x: with_floats(compile_graph, g, x, mode))
+        return parts(without_idle_dropout(gm), inputs, mode)
 
     backend.__name__ = f"aot_autograd({getattr(fw_compiler, '__name__', 'fw_compiler')})"
     return backend
@@ -123,6 +126,36 @@ def _fake(value: Any, mode: FakeTensorMode) -> Any:
     if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor):
         return value
     return mode.from_tensor(value, static_shapes=True)
+
+
+_DROPOUTS = (
+    functional.dropout, functional.dropout2d, functional.dropout3d, functional.alpha_dropout,
+    functional.feature_alpha_dropout, torch.dropout, torch.feature_dropout, torch.alpha_dropout,
+    torch.feature_alpha_dropout,
+)  # fmt: skip
+
+
+def without_idle_dropout(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """Dropout that drops nothing answers its very operand, so that a write to its result is one to
+    the operand; AOTAutograd would make a copy. The same graph if there is no such dropout."""
+    idle = [node for node in gm.graph.nodes if node.target in _DROPOUTS and _is_idle(*node.args,
+            **node.kwargs)]  # fmt: skip
+    if not idle:
+        return gm
+    names = {node.name for node in idle}
+    owned = owned_copy(gm)
+    for node in list(owned.graph.nodes):
+        if node.name in names:
+            node.replace_all_uses_with(node.args[0] if node.args else node.kwargs["input"])
+            owned.graph.erase_node(node)
+    owned.recompile()
+    return owned
+
+
+def _is_idle(
+    input: Any, p: Any = 0.5, training: Any = None, inplace: bool = False, train: Any = True
+) -> bool:
+    return (train if training is None else training) is False or p == 0
 
 
 def with_floats(

@@ -19,7 +19,7 @@ import torch.fx
 from torch._guards import TracingContext
 
 from ..graph.symbol_nodes import fake_inputs
-from .aot import in_parts, owned_copy, tracing_context, with_floats
+from .aot import in_parts, owned_copy, tracing_context, with_floats, without_idle_dropout
 from .compile import first_line
 from .registry import register_backend
 from .repeatable import prepare_backward
@@ -76,7 +76,7 @@ class InductorBackend:
                 owned.saved_tensors_hooks_pack_0, owned.saved_tensors_hooks_unpack_0 = hooks
             return with_floats(functools.partial(self._compile, fakes), owned, inputs, fakes)
 
-        return in_parts(compile_graph, gm, inputs, fakes)
+        return in_parts(compile_graph, without_idle_dropout(gm), inputs, fakes)
 
     def _compile(
         self, fakes: Any, gm: torch.fx.GraphModule, inputs: Sequence[Any]
