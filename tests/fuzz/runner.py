@@ -270,6 +270,8 @@ def compare_calls(program: Program, mode: str, eager: Copy, traced: Copy, report
             report.late = True
             return
         for key, value in expected.items():
+            if key == "generator" and not nodes:  # random numbers that nobody uses are not drawn
+                continue
             if got[key] != value:
                 path, one, two = difference(value, got[key])
                 report.failure = (

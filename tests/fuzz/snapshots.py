@@ -98,6 +98,8 @@ class Snapshot:
     def error(self, error: BaseException) -> tuple[Any, ...]:
         """An exception with its causes."""
         text = str(error).splitlines()[:1] if isinstance(error, RuntimeError) else str(error)
+        if isinstance(error, RuntimeError) and not self.nodes:
+            text = ""  # it may name a node
         if isinstance(error, (RecursionError, NameError)):
             # Where the stack ends differs; an empty cell of an enclosing function may be called
             # a local variable (see bytecode/continuations.py).
