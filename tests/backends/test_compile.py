@@ -359,3 +359,17 @@ def test_dropout_that_drops_nothing_answers_its_operand(backend):
     doubled, same, kept, _ = compiled(x, z)
     assert doubled.tolist() == [4.0, 4.0] and x.tolist() == [2.0, 2.0]
     assert same is z and kept is x
+
+
+def test_dropout_that_drops_nothing_in_a_graph_of_two_losses():
+    def f(x, z):
+        return (F.dropout(x, training=False) * 2).sum(), F.dropout(z.sin(), 0.0).sum()
+
+    compiled = framejit.compile(f, backend="aot_eager", fullgraph=True)
+    results = []
+    for function in (f, compiled):
+        x, z = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
+        for loss in function(x, z):
+            loss.backward()
+        results.append((x.grad, z.grad))
+    torch.testing.assert_close(*results)

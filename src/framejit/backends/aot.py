@@ -9,7 +9,6 @@ tell which stage a problem comes from. AOTAutograd imports torch._dynamo itself:
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -73,8 +72,10 @@ def aot_autograd(
                 prepare_backward(made, place)
             return made
 
-        parts = functools.partial(in_parts, lambda g, x: with_floats(compile_graph, g, x, mode))
-        return parts(without_idle_dropout(gm), inputs, mode)
+        def compile_part(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+            return with_floats(compile_graph, without_idle_dropout(gm), inputs, mode)
+
+        return in_parts(compile_part, gm, inputs, mode)
 
     backend.__name__ = f"aot_autograd({getattr(fw_compiler, '__name__', 'fw_compiler')})"
     return backend

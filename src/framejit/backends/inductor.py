@@ -69,14 +69,14 @@ class InductorBackend:
 
         def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             # compile_fx changes the graph it is given; ours is still shown to people afterwards.
-            owned = owned_copy(gm)
+            owned = owned_copy(without_idle_dropout(gm))
             _mark_static_inputs(owned, inputs)
             hooks = as_modules(active_hooks())
             if hooks is not None:  # here the key of AOTAutograd's cache looks for them
                 owned.saved_tensors_hooks_pack_0, owned.saved_tensors_hooks_unpack_0 = hooks
             return with_floats(functools.partial(self._compile, fakes), owned, inputs, fakes)
 
-        return in_parts(compile_graph, without_idle_dropout(gm), inputs, fakes)
+        return in_parts(compile_graph, gm, inputs, fakes)
 
     def _compile(
         self, fakes: Any, gm: torch.fx.GraphModule, inputs: Sequence[Any]
