@@ -81,7 +81,7 @@ LIMITS = {
     "`loss.backward()`": backward,
     "`torch.autograd.grad`": lambda leaf: torch.autograd.grad((leaf * leaf).sum(), leaf)[0],
     "`t.requires_grad_()`": requires_grad,
-    "`t.register_hook` of a hook with effects": hook,
+    "`t.register_hook`": hook,
     "`nn.Parameter(t)`": lambda t: nn.Parameter(t + 1) * 2,
     "Tensor subclasses with behaviour of their own": lambda t: t.as_subclass(Own) + 1,
     "`t.to_sparse()`": lambda t: t.to_sparse().to_dense() + 1,
