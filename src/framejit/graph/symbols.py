@@ -87,6 +87,8 @@ class _Named(TorchSource):
 def _environment() -> type[Any]:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+    _mend_sums()
+
     class Environment(ShapeEnv):
         """PyTorch's, with names from a wider range: an input that varies in one run only shall not
         push aside the names of others, which are part of the keys of caches on disk."""
@@ -97,6 +99,25 @@ def _environment() -> type[Any]:
             return unique_number(source_name, self.unique_ids)
 
     return Environment
+
+
+def _mend_sums() -> None:
+    """A symbolic number of PyTorch's remembers that it was made as a sum of different symbols, and
+    goes on saying so when one of them is known to be something else by now: `n + z` would be `z`
+    once `n = x + y` is a number. It is true only as long as the expression is what it was."""
+    from torch.fx.experimental.sym_node import SymNode
+
+    flag = "_optimized_summation"
+    if getattr(SymNode, flag, None) is not False:
+        return  # mended already, here or there
+
+    def get(node: Any) -> bool:
+        return bool(vars(node).get(flag)) and node.expr == node._expr
+
+    def set_(node: Any, value: bool) -> None:
+        vars(node)[flag] = value
+
+    setattr(SymNode, flag, property(get, set_))
 
 
 def unique_number(source_name: str, taken: set[int]) -> int:
