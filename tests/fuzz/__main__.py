@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from program_writer import PRELUDE, random_program  # noqa: E402
+from programs import program_of  # noqa: E402
 from runner import MODES, run  # noqa: E402
 from shrinker import shrink  # noqa: E402
 
@@ -29,9 +29,9 @@ def main() -> int:
     breaks: collections.Counter[str] = collections.Counter()
     start = time.time()
     for seed in range(options.first, options.last):
-        program = random_program(seed)
+        program = program_of(seed)
         if options.show:
-            print(program.source[len(PRELUDE) :], *program.calls, sep="\n")
+            print(program.own, *program.calls, sep="\n")
         report = run(program, options.mode, seed)
         skipped += bool(report.skipped)
         raised += report.raised

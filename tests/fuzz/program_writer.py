@@ -65,10 +65,17 @@ PARAMETERS = (
 
 @dataclass
 class Program:
-    """``source`` defines ``main``; each of ``calls`` is the text of its arguments."""
+    """``source`` starts with ``prelude`` and defines functions; each of ``calls`` is the name of one
+    and the text of its arguments, ``name:(argument, ...)``."""
 
     source: str
     calls: list[str] = field(default_factory=list)
+    prelude: str = PRELUDE
+
+    @property
+    def own(self) -> str:
+        """The text behind the prelude."""
+        return self.source[len(self.prelude) :]
 
 
 class Writer(Expressions):
@@ -137,7 +144,7 @@ class Writer(Expressions):
                     parts[same[0]]
                 )
                 parts[same[0]], parts[same[1]] = parts[same[1]], "shared"
-            calls.append(f"({joined(parts)},)")
+            calls.append(f"main:({joined(parts)},)")
         calls.insert(1, calls[0])
         return calls
 

@@ -30,6 +30,8 @@ from framejit.capture import LATE
 from framejit.report import events
 
 FILE = "<program>"
+#: A program that takes longer as plain Python never ends.
+EAGER_SECONDS = 2
 #: plain: `compile`. breaks: with a graph break at random statements. hook: inside an `optimize`
 #: block. limit: with few entries per frame. aot: with AOTAutograd, which makes one node of a graph.
 MODES = ("plain", "breaks", "hook", "limit", "aot")
@@ -85,11 +87,16 @@ class InsertBreaks(ast.NodeTransformer):
         return [statement, *ast.parse("framejit.graph_break()").body]
 
 
-def with_breaks(source: str, seed: int) -> str:
-    """``source`` with graph breaks at random statements of its own functions."""
-    head, marker, body = source.partition("G_M =")
-    tree = InsertBreaks(seed).visit(ast.parse(marker + body))
-    return head + "import framejit\n" + ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+def with_breaks(program: Program, seed: int) -> str:
+    """The source with graph breaks at random statements of its own functions."""
+    tree = ast.fix_missing_locations(InsertBreaks(seed).visit(ast.parse(program.own)))
+    return f"{program.prelude}import framejit\n{ast.unparse(tree)}\n"
+
+
+def split_call(call: str) -> tuple[str, str]:
+    """The function's name and the text of the arguments."""
+    name, _, arguments = call.partition(":")
+    return name, arguments
 
 
 class Copy:
@@ -100,7 +107,6 @@ class Copy:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             exec(compile(source, FILE, "exec"), self.module.__dict__)
-        self.main = self.module.__dict__["main"]
         #: Numbers of hooks are counted by the process: each copy has its own.
         self.next_handle = 0
 
@@ -203,7 +209,7 @@ def run(program: Program, mode: str = "plain", seed: int = 0, seconds: float = 2
     report = Report()
     source = program.source
     if mode == "breaks":
-        source = with_breaks(source, seed)
+        source = with_breaks(program, seed)
     linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
     limit = 2 if mode == "limit" else framejit.config.recompile_limit
     kinds = (events.FrameSkipped, events.GraphCompiled, events.GraphBreak, events.InternalFailure)
@@ -214,9 +220,8 @@ def run(program: Program, mode: str = "plain", seed: int = 0, seconds: float = 2
     ):
         warnings.simplefilter("ignore")
         try:
-            with time_limit(seconds):
-                eager, traced = Copy(source), Copy(source)
-                compare_calls(program, mode, eager, traced, report)
+            eager, traced = Copy(source), Copy(source)
+            compare_calls(program, mode, eager, traced, report, seconds)
         except Slow:
             report.failure = report.failure or "too slow"
             report.signature = report.signature or "slow"
@@ -238,28 +243,35 @@ def counting(module: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
     return module
 
 
-def compare_calls(program: Program, mode: str, eager: Copy, traced: Copy, report: Report) -> None:
+def compare_calls(
+    program: Program, mode: str, eager: Copy, traced: Copy, report: Report, seconds: float
+) -> None:
     """Fill in ``report``."""
-    function, around = traced.main, contextlib.nullcontext
+    around: Any = contextlib.nullcontext
+    functions = {name: vars(traced.module)[name] for name, _ in map(split_call, program.calls)}
     if mode == "hook":
         around = lambda: framejit.optimize(counting)  # noqa: E731
     else:
         backend = "aot_eager" if mode == "aot" else counting
-        function = framejit.compile(traced.main, backend=backend)
+        for name, plain in functions.items():
+            functions[name] = framejit.compile(plain, backend=backend)
     nodes = mode != "aot"
-    for number, call in enumerate(program.calls):
+    for number, (name, call) in enumerate(map(split_call, program.calls)):
+        function, plain = functions[name], vars(eager.module)[name]
         try:
             args, again = eager.arguments(call), traced.arguments(call)
         except Exception:  # noqa: BLE001 - state of earlier calls may not allow this one
             continue
         try:
-            expected = outcome(eager, eager.main, args, contextlib.nullcontext(), number, nodes)
+            with time_limit(EAGER_SECONDS):
+                expected = outcome(eager, plain, args, contextlib.nullcontext(), number, nodes)
         except Slow:  # it never ends, whoever runs it
             return
         report.calls += 1
         report.raised += bool(expected["place"])
         try:
-            got = outcome(traced, function, again, around(), number, nodes)
+            with time_limit(seconds):
+                got = outcome(traced, function, again, around(), number, nodes)
         except BaseException as error:
             if isinstance(error, Slow):
                 raise
@@ -275,7 +287,7 @@ def compare_calls(program: Program, mode: str, eager: Copy, traced: Copy, report
             if got[key] != value:
                 path, one, two = difference(value, got[key])
                 report.failure = (
-                    f"call {number} {call}: {key}{path}\n  eager:    {one}\n  compiled: {two}"
+                    f"call {number} {name}{call}: {key}{path}\n  eager:    {one}\n  compiled: {two}"
                 )
                 report.signature = key
                 if key == "raised":

@@ -12,8 +12,8 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from program_writer import PRELUDE, Program
-from runner import Report, run
+from program_writer import Program
+from runner import Report, run, split_call
 
 TRIES = 2500
 _CONSTANTS = (0, 1, None)
@@ -29,8 +29,8 @@ class Small:
     @property
     def text(self) -> str:
         """The program without what all have in common, its calls and what is wrong."""
-        calls = "\n".join(f"main(*{call})" for call in self.program.calls)
-        return f"{self.program.source[len(PRELUDE) :]}\n{calls}\n--- {self.report.failure}\n"
+        calls = "\n".join("{}(*{})".format(*split_call(call)) for call in self.program.calls)
+        return f"{self.program.own}\n{calls}\n--- {self.report.failure}\n"
 
 
 def shrink(program: Program, mode: str, seed: int) -> Small:
@@ -43,12 +43,14 @@ class _Shrinker:
         self.mode, self.seed = mode, seed
         self.report = run(program, mode, seed)
         self.signature = self.report.signature
-        self.tree = ast.parse(program.source[len(PRELUDE) :])
+        self.prelude = program.prelude
+        self.tree = ast.parse(program.own)
         self.calls = program.calls
         self.tries = 0
 
     def program(self, tree: ast.AST, calls: list[str]) -> Program:
-        return Program(PRELUDE + ast.unparse(ast.fix_missing_locations(tree)) + "\n", calls)
+        text = ast.unparse(ast.fix_missing_locations(tree))
+        return Program(f"{self.prelude}{text}\n", calls, self.prelude)
 
     def result(self) -> Small:
         changed = True

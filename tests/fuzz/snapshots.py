@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import functools
 import itertools
+import re
 import types
 from typing import Any
 
@@ -18,6 +19,8 @@ import torch
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), range, slice)
 _PLAIN += (torch.dtype, torch.device)  # type: ignore[assignment]
 _ITERATOR_LIMIT = 20
+#: An address, in decimal or hexadecimal form.
+_ADDRESS = re.compile(r"\d{13,}|0x[0-9a-f]{8,}")
 
 
 class Snapshot:
@@ -33,7 +36,7 @@ class Snapshot:
     def take(self, value: Any) -> Any:
         """``value`` as plain data."""
         if isinstance(value, _PLAIN) and type(value).__module__ in ("builtins", "torch"):
-            return type(value).__name__, repr(value)
+            return type(value).__name__, _ADDRESS.sub("<address>", repr(value))
         if isinstance(value, torch.Size):
             return "Size", tuple(value)
         if type(value) is tuple:
@@ -68,12 +71,16 @@ class Snapshot:
             return ()
         parts: list[Any] = []
         if isinstance(value, dict):
-            items = dict.items(value)  # a subclass may have its own
+            # `dict.items` does not know the order of an OrderedDict; a subclass may have its own.
+            ordered = isinstance(value, collections.OrderedDict)
+            items = (collections.OrderedDict if ordered else dict).items(value)
             parts.append([(self.take(k), self.take(v)) for k, v in items])
         elif isinstance(value, (list, tuple, collections.deque)):
             parts.append([self.take(v) for v in type(value).__mro__[-2].__iter__(value)])
         elif isinstance(value, (set, frozenset)):
             parts.append([self.take(v) for v in value])
+        slots = [n for cls in type(value).__mro__ for n in vars(cls).get("__slots__", ())]
+        parts.append([(n, self.take(getattr(value, n))) for n in slots if hasattr(value, n)])
         if hasattr(value, "__dict__"):
             parts.append([(k, self.take(v)) for k, v in vars(value).items()])
         return tuple(parts)

@@ -6,7 +6,8 @@ A failure prints the program made small; ``python tests/fuzz SEED SEED+1 --shrin
 from __future__ import annotations
 
 import pytest
-from program_writer import FIRST_WITH_IDIOMS, Program, random_program
+from program_writer import FIRST_WITH_IDIOMS, Program
+from programs import program_of
 from runner import MODES, run
 from shrinker import shrink
 
@@ -19,7 +20,7 @@ def run_piece(first: int, count: int, mode: str) -> None:
     """Run programs of consecutive seeds; assert that all agree and nearly all are captured."""
     captured = late = 0
     for seed in range(first, first + count):
-        program = random_program(seed)
+        program = program_of(seed)
         report = run(program, mode, seed)
         if report.failure:
             pytest.fail(f"seed {seed}, mode {mode}\n{shrink(program, mode, seed).text}")
@@ -52,9 +53,11 @@ def test_many_programs(mode: str, first: int) -> None:
 
 def test_a_wrong_answer_is_found_and_made_small() -> None:
     """The fuzzer itself: a program that can tell that it is compiled fails and shrinks."""
-    source = random_program(3).source
+    source = program_of(3).source
     body = "import framejit\n    if framejit.is_compiling(): x = x + 1\n    y = [x]\n    return x"
-    program = Program(f"{source}\ndef main(x, n):\n    {body}\n", ["(R(1), 2)", "(R(2), 3)"])
+    program = Program(
+        f"{source}\ndef main(x, n):\n    {body}\n", ["main:(R(1), 2)", "main:(R(2), 3)"]
+    )
     report = run(program)
     assert report.signature == "result"
     small = shrink(program, "plain", 0)
