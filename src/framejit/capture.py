@@ -304,8 +304,8 @@ def _attempt(
     graph_call: GraphCall | None = None
     with unseen():
         kept_alive = builder.unused_effects(draft.output_nodes())
-    for number, node in enumerate(kept_alive):
-        out.outputs[TensorValue(node, builder.example(node))] = f"unused {number}"
+    for node in kept_alive:
+        out.output(TensorValue(node, builder.example(node)))
     builder.outputs(draft.output_nodes())
     inputs: list[TensorValue] = []
     operations = builder.op_count

@@ -50,7 +50,7 @@ def test_pdb_steps_through_generated_code_and_back(calls_before, tmp_path, capsy
     lines = shown.splitlines()
     stops = [line[2:] for line in lines if line.startswith("->")]
     assert stops[:2] == [" a = 1", " r = compiled(x, 3)"]
-    assert " def spoken(x, n):" in stops and " add, = fj_graph(x)" in stops
+    assert " def spoken(x, n):" in stops and " result_add, = fj_graph(x)" in stops
     assert "(Pdb) (tensor([1., 1.]), 3)" in lines
     assert ' print("spoken")' in stops, "back in the user's own line"
     assert "tensor([4., 4.])" in shown, "with the user's locals"

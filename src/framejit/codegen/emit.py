@@ -100,8 +100,19 @@ class Emitter:
         self._pending: list[Callable[[], None]] = []
         self._constants: dict[int, str] = {}
         self._captures: dict[Source, str] = {}
+        self._taken = set(slot_names)
 
     # -- names -------------------------------------------------------------------------------------
+
+    def fresh(self, text: str) -> str:
+        """A name for something of the generator's own: nothing else in the function has it, and no
+        source text can spell it, so it is no variable of the program (D15)."""
+        made, number = text, 1
+        while made in self._taken or made.isidentifier():
+            number += 1
+            made = f"{text} #{number}"
+        self._taken.add(made)
+        return made
 
     def helper(self, helper_name: str) -> ast.Name:
         """A function of `codegen.runtime`."""
@@ -141,13 +152,20 @@ class Emitter:
         """The value of a symbol: a parameter behind the captures, or a result of the graph."""
         node = self.space.builder.symbol_made_by(symbol_name)
         if node is None:
-            self.symbols.setdefault(symbol_name, f"fj:{symbol_name}")
+            if symbol_name not in self.symbols:
+                self.symbols[symbol_name] = self.fresh(f"number {symbol_name}")
             return name(self.symbols[symbol_name])
-        for value, label in self.outputs.items():
-            if value.node is node:
-                return name(label)
-        self.outputs[TensorValue(node, None)] = node.name
-        return name(node.name)
+        return name(self.output(TensorValue(node, None)))
+
+    def output(self, value: TensorValue) -> str:
+        """The local that gets this result of the graph."""
+        known = self.outputs.get(value)
+        if known is None:
+            same = (label for other, label in self.outputs.items() if other.node is value.node)
+            known = next(same, None)
+        if known is None:
+            known = self.outputs[value] = self.fresh(f"result {value.node.name}")
+        return known
 
     def is_loaded(self, source: Source) -> bool:
         """Does the function load this source by name?"""
@@ -157,13 +175,7 @@ class Emitter:
         """The parameter through which a captured source comes in."""
         known = self._captures.get(source)
         if known is None:
-            text, number = source.name, 1
-            taken = set(self._captures.values())
-            known = text
-            while known in taken:
-                number += 1
-                known = f"{text} #{number}"
-            self._captures[source] = known
+            known = self._captures[source] = self.fresh(source.name)
         return known
 
     def statement(self, expression: ast.expr) -> None:
@@ -181,7 +193,7 @@ class Emitter:
 
     def assign(self, label: str, expression: ast.expr) -> ast.Name:
         """Keep a result under a fresh name."""
-        text = f"{label} {len(self.made) + len(self.statements) + len(self.computations)}"
+        text = self.fresh(f"{label} {len(self._taken)}")
         self.statements.append(ast.Assign([ast.Name(text, ast.Store())], expression))
         return name(text)
 
@@ -390,13 +402,7 @@ def _null(out: Emitter, value: Value) -> ast.expr:
 
 @builds(TensorValue)
 def _tensor(out: Emitter, value: TensorValue) -> ast.expr:
-    known = out.outputs.get(value)
-    if known is None:
-        same = (label for other, label in out.outputs.items() if other.node is value.node)
-        known = next(same, None)
-    if known is None:
-        known = out.outputs[value] = value.node.name
-    return name(known)
+    return name(out.output(value))
 
 
 @builds(TupleValue)

@@ -48,7 +48,7 @@ def compiled(
 
     ``namespace`` gets the names under which the text has what the AST calls otherwise.
     """
-    names = _Names()
+    names = _Names(module)
     names.visit(module)
     place = f"{code.co_filename}:{code.co_firstlineno}"
     title = f"# What framejit runs for {code.co_qualname} ({place})"
@@ -80,11 +80,16 @@ def _write(code: types.CodeType, text: str) -> str | None:
 
 
 class _Names(ast.NodeVisitor):
-    """Gives everything a name that Python's parser takes: ``fj:graph 1`` becomes ``fj_graph_1``."""
+    """Gives everything a name that Python's parser takes: ``fj:graph 1`` becomes ``fj_graph_1``,
+    unless a variable of the program has that name."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: ast.Module) -> None:
         self.readable: dict[str, str] = {}
-        self._taken: set[str] = set()
+        spelled = [
+            getattr(node, "id", getattr(node, "arg", None))
+            for node in ast.walk(module) if isinstance(node, (ast.Name, ast.arg))
+        ]  # fmt: skip
+        self._taken = {name for name in spelled if name is not None and name.isidentifier()}
 
     def _name(self, name: str) -> str:
         known = self.readable.get(name)
@@ -93,7 +98,7 @@ class _Names(ast.NodeVisitor):
             if known != name:
                 while known in self._taken:
                     known += "_"
-            self._taken.add(known)
+                self._taken.add(known)
             self.readable[name] = known
         return known
 

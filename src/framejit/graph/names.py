@@ -50,4 +50,5 @@ def _operation_names() -> frozenset[str]:
     # Not hasattr(torch, ...): that would import torch.onnx for a local called `onnx`.
     homes = (torch, torch.nn.functional, operator, builtins)
     names = {name for home in homes for name in vars(home)}
-    return frozenset(names.union(dir(torch.Tensor), keyword.kwlist))
+    # `self` is what the graph's own function calls its module.
+    return frozenset(names.union(dir(torch.Tensor), keyword.kwlist, ["self"]))
