@@ -32,6 +32,10 @@ _ATOMS = (
 _BY_NAME = (type, types.ModuleType, types.BuiltinFunctionType)
 
 
+#: Called with every program that was found to do the same: its function, arguments and ``make``.
+checked: Callable[..., None] | None = None
+
+
 class CountingBackend:
     """Runs graphs as they are; ``graphs`` holds all that were captured."""
 
@@ -92,6 +96,8 @@ def check(
             compare_outcomes(expected, got)
             if call:
                 assert len(backend.graphs) == captured, "captured again for the same arguments"
+    if checked is not None:
+        checked(function, args, kwargs, make)
     if graphs is not None:
         assert len(backend.graphs) == graphs, f"{len(backend.graphs)} graphs, not {graphs}"
     if ops is not None:

@@ -16,6 +16,7 @@ from framejit.bytecode.decode import decode
 from framejit.bytecode.frame_point import PART_OF_FRAME
 from framejit.bytecode.model import CodeInfo, Instruction
 from framejit.exc import GraphBreak
+from framejit.interpreter import forced
 from framejit.interpreter.dropped import Roots
 from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.registry import HANDLERS, Handler
@@ -146,6 +147,8 @@ class Interpreter:
                     (handler if i.op in _LINELESS else _noting(handler, seen), i)
                     for handler, i in program
                 ]
+            if forced.active is not None:
+                program = forced.active.program(info, program)
             known = self._programs[code] = (info, program)
             self.executed[code] = str(namespace.get("__name__"))
         frame = Frame(known[0], known[1], slots, namespace, parent)
