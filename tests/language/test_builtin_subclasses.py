@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import collections
+import copy
 
 import pytest
 import torch
 
+import framejit
 from checking import check
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -241,3 +243,41 @@ PROGRAMS = [
 @pytest.mark.parametrize("function, graphs, ops", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
 def test_program(function, graphs, ops):
     check(function, X, graphs=graphs, ops=ops)
+
+
+class NoOverride(dict):
+    pass
+
+
+class ListOf(list):
+    pass
+
+
+class SetOf(set):
+    pass
+
+
+MAY_BE_EMPTY = [
+    collections.defaultdict(int), collections.Counter(), collections.OrderedDict(), NoOverride(),
+    ListOf(), SetOf(), collections.deque(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("empty", MAY_BE_EMPTY, ids=lambda value: type(value).__name__)
+def test_truth_of_an_existing_container(empty):
+    def f(x, held):
+        if held:
+            held.pop(*(["a"] if isinstance(held, dict) else []))
+            return x + 1, len(held), bool(held)
+        return x - 1, len(held), not held
+
+    full = copy.copy(empty)
+    if isinstance(empty, dict):
+        full["a"] = 1
+    else:
+        getattr(full, "add" if isinstance(empty, set) else "append")(1)
+    check(f, X, empty, ops=1)
+    if not isinstance(empty, set):
+        check(f, X, full, ops=1)
+    compiled = framejit.compile(lambda held: bool(held), backend="eager")
+    assert [compiled(one) for one in (empty, full, empty)] == [False, True, False]

@@ -299,6 +299,25 @@ def test_default_dtypes_of_torch_are_not_numpys():
         assert framejit.compile(lambda a: a @ a, backend="eager")(eye).dtype == np.float32
 
 
+BESIDE_CONTAINERS = [
+    (np.int64(1), [-1, 1]), (np.int64(1), (1, 2)), (np.bool_(True), [True, False]),
+    (np.float64(2), [2.0, 3]), (np.int64(2), {2}), (np.int64(2), {2: 1}), (np.int64(1), [1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("scalar, container", BESIDE_CONTAINERS)
+def test_scalars_beside_containers_give_arrays(scalar, container):
+    def program(x, one, other):
+        x = x + 1
+        compared = one == other, other == one, one != other
+        try:
+            return x, compared, one < other, one in [other], one + other
+        except (TypeError, ValueError) as error:
+            return x, compared, str(error)
+
+    check(program, torch.ones(1), scalar, container, ops=1)
+
+
 def test_conversions_that_fail_raise_as_in_eager_mode():
     def program(x):
         try:

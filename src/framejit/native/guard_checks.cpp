@@ -532,10 +532,9 @@ static Answer truth_of_builtin(PyObject* value, bool expected) {
   if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyComplex_Type) {
     return answer(type->tp_as_number->nb_bool(value) == static_cast<int>(expected));
   }
-  bool exact = PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value) ||
-      PyAnySet_CheckExact(value) || PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) ||
-      type == &PyODict_Type;
-  return answer(exact && (builtin_size(value) > 0) == expected);
+  // Also inside instances of subclasses: that these override neither __bool__ nor __len__ is guarded on their class.
+  Py_ssize_t size = builtin_size(value);
+  return answer(size >= 0 && (size > 0) == expected);
 }
 
 Answer check_pure(const Check& check, PyObject* value, const ThreadKeys& thread) {

@@ -117,12 +117,12 @@ class ReferenceKey:
         return f"<key of a reference to {self.target!r}>"
 
 
-def separate(key: Any, keys: Iterable[Any]) -> None:
-    """A graph break when ``key`` and one of ``keys`` could be an address and the same number."""
-    if mentions(key, _is_address) and any(mentions(other, _is_large) for other in keys):
-        raise GraphBreak("FJ0159", "an address is compared with a number")
-    if mentions(key, _is_large) and any(mentions(other, _is_address) for other in keys):
-        raise GraphBreak("FJ0159", "an address is compared with a number")
+def separate(keys: Iterable[Any], others: Iterable[Any]) -> None:
+    """A graph break when one of ``keys`` and one of ``others`` could be an address and the same
+    number."""
+    for one, other in ((_is_address, _is_large), (_is_large, _is_address)):
+        if any(mentions(key, one) for key in keys) and any(mentions(key, other) for key in others):
+            raise GraphBreak("FJ0159", "an address is compared with a number")
 
 
 def mentions(key: Any, test: Callable[[Any], bool]) -> bool:

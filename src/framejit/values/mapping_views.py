@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from framejit.values.base import Value
 from framejit.values.iterators import DictIterator
-from framejit.values.keys import key_of
+from framejit.values.keys import key_of, separate
 from framejit.values.methods import ContainerValue, Result, container_of, method
 from framejit.values.sequences import TupleValue
 
@@ -106,7 +106,9 @@ class DictViewValue(ContainerValue):
         elif isinstance(other, DictViewValue) and len(walked) > len(mine):
             theirs = other.as_set(space).keys(space)
             walked, looked_up = self.items_now(space) or [], theirs
-        return set_of(space, [item for item in walked if key_of(space, item) in looked_up])
+        keyed = [(key_of(space, item), item) for item in walked]
+        separate([key for key, _ in keyed], looked_up)
+        return set_of(space, [item for key, item in keyed if key in looked_up])
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         if self.what == "values":
@@ -120,8 +122,7 @@ class DictViewValue(ContainerValue):
 
     @method(1)
     def do_isdisjoint(self, space: Space, other: Value) -> Value:
-        mine = self.as_set(space).keys(space)
-        return space.constant(not any(key_of(space, v) in mine for v in space.items(other)))
+        return self.as_set(space).do_isdisjoint(space, other)
 
     @method()
     def do___reversed__(self, space: Space) -> Value:

@@ -98,6 +98,7 @@ class DictValue(ContainerValue):
         source, obj = self.source, self.obj
         assert source is not None
         reals = tuple(_iterate(obj))
+        separate(self.pairs, reals)
         space.guard(source, "DICT_KEYS", reals)
         fix_length(space, source, dict)
         out: dict[Any, Pair] = {}
@@ -123,7 +124,7 @@ class DictValue(ContainerValue):
         """The entry for ``key``; in an incomplete dict its presence or absence is guarded."""
         pair = self.pairs.get(key)
         if pair is None:
-            separate(key, self.pairs)
+            separate((key,), self.pairs)
         if pair is not None or self.complete:
             return pair
         if key in self.removed:
@@ -132,6 +133,7 @@ class DictValue(ContainerValue):
         if not known:
             if type(key) in (tuple, frozenset, IdentityKey, UserKey):
                 self.look_at_all(space)
+                separate((key,), self.pairs)
                 return self.pairs.get(key)
             return None  # an object made while capturing cannot be a key of an existing dict
         assert self.source is not None
@@ -154,6 +156,7 @@ class DictValue(ContainerValue):
         if old is not None:
             self.pairs[key] = (old[0], value)
         else:
+            separate((key,), self.pairs)
             if not self.complete:
                 self.blind.add(key)
             self.pairs[key] = (key_value, value)
@@ -306,6 +309,7 @@ class DictValue(ContainerValue):
         if self.size(space) != other.size(space):
             return False
         mine, theirs = self.items, other.items
+        separate(mine, theirs)
         if ordered and list(mine) != list(theirs):
             return False
         for key, (_, value) in mine.items():

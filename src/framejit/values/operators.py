@@ -14,10 +14,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import torch
 
+from framejit.exc import GraphBreak
 from framejit.values.base import NULL, CallRequest, Value, is_heap_class
 from framejit.values.constants import ConstantValue, constant_value
+from framejit.values.methods import ContainerValue, container_of
 from framejit.values.space import (
     BINARY_METHODS,
     COMPARE_METHODS,
@@ -50,8 +53,7 @@ def binary(
     """``left op right``."""
     plain_name, reflected_name, inplace_name = BINARY_METHODS[op]
     if left.is_constant and right.is_constant:
-        answer = space.run_real(BINARY[op], left.as_python(), right.as_python())
-        return constant_value(space, answer)
+        return _folded(space, BINARY[op], left, right)
     if left.is_symbolic or right.is_symbolic:
         known = compute(space, BINARY[op], [left, right])
         if known is not None:
@@ -63,6 +65,7 @@ def binary(
         if _plain_operand(left) and _plain_operand(right):
             function = (INPLACE if inplace and type(left) is TensorValue else BINARY)[op]
             return tensor_operator(space, function, left, right)
+    _check_scalars(left, right)
     if inplace:
         result = _attempt(space, left, inplace_name, op, right, False, True)
         if result is not None:
@@ -94,6 +97,25 @@ def binary(
         f"unsupported operand type(s) for {shown}: "
         f"{left_type.__name__!r} and {right_type.__name__!r}",
     )
+
+
+def _folded(space: Space, function: Callable[[Any, Any], Any], left: Value, right: Value) -> Value:
+    answer = space.run_real(function, left.as_python(), right.as_python())
+    if isinstance(answer, numpy.ndarray):  # can be changed: a new one for each call
+        raise _makes_array()
+    return constant_value(space, answer)
+
+
+def _makes_array() -> GraphBreak:
+    return GraphBreak("FJ0132", "numpy makes an array of a container beside one of its scalars")
+
+
+def _check_scalars(left: Value, right: Value) -> None:
+    """A graph break if one is a scalar of numpy, which takes containers for arrays."""
+    for scalar, other in ((left, right), (right, left)):
+        if scalar.is_constant and issubclass(scalar.python_type(), numpy.generic):
+            if container_of(other, ContainerValue) is not None:
+                raise _makes_array()
 
 
 def _beside_tensor(space: Space, value: Value, name: str) -> Value:
@@ -200,8 +222,7 @@ def compare(space: Space, op: str, left: Value, right: Value) -> Result:
     """Rich comparison."""
     own_name, mirrored_name = COMPARE_METHODS[op]
     if left.is_constant and right.is_constant:
-        answer = space.run_real(COMPARE[op], left.as_python(), right.as_python())
-        return constant_value(space, answer)
+        return _folded(space, COMPARE[op], left, right)
     if left.is_symbolic or right.is_symbolic:
         if op in ("==", "!=") and (left.is_none() or right.is_none()):
             return ConstantValue(op == "!=")
@@ -216,6 +237,7 @@ def compare(space: Space, op: str, left: Value, right: Value) -> Result:
             if op in ("==", "!=") and (left.is_none() or right.is_none()):
                 return ConstantValue(op == "!=")
             return tensor_operator(space, COMPARE[op], left, right)
+    _check_scalars(left, right)
     left_type, right_type = left.python_type(), right.python_type()
     order = [(left, own_name, right, op), (right, mirrored_name, left, MIRROR[op])]
     if right_type is not left_type and issubclass(right_type, left_type):

@@ -18,7 +18,7 @@ from framejit.source import Source
 from framejit.values.base import Value
 from framejit.values.builtin_functions import builtin
 from framejit.values.constants import ConstantValue
-from framejit.values.keys import IdentityKey, hash_known_here, tell_apart
+from framejit.values.keys import IdentityKey, hash_known_here, real_object, tell_apart
 from framejit.values.operators import identical
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Result, Space, wraps
@@ -63,7 +63,7 @@ class IdentityValue(Value):
     def hash_key(self, space: Space) -> Any:
         """Its key in dicts and sets."""
         target: Any = self.function if self.target is None else self.target
-        real = getattr(target, "obj", None)
+        real = real_object(target) if isinstance(target, Value) else None
         if real is None:
             return IdentityKey(target)
         tell_apart(space, target)

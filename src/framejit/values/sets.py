@@ -189,7 +189,7 @@ class SetValue(ContainerValue):
     def key(self, space: Space, item: Value) -> Any:
         """The key of an element to look for among the others."""
         key = key_of(space, item)
-        separate(key, self.keys(space))
+        separate((key,), self.keys(space))
         return key
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
@@ -197,6 +197,7 @@ class SetValue(ContainerValue):
         if plain is None:
             return None
         left, right = self.keys(space), plain.keys(space)
+        separate(left, right)
         if op == "<":
             return space.constant(left < right)
         if op == ">":
@@ -220,7 +221,7 @@ class SetValue(ContainerValue):
 
     def combine(self, space: Space, op: str, other: Value) -> SetValue:
         """A new set of the kind of ``self``; made by CPython from the sets of keys."""
-        operand = _operand(space, other)
+        operand = self._operand(space, other)
         left = self.keys(space)
         result = SetValue((), None, None, frozenset if self.cls is frozenset else set)
         result._keys = getattr(left, _OPERATIONS[op])(operand.keys)
@@ -244,7 +245,7 @@ class SetValue(ContainerValue):
 
     def apply(self, space: Space, op: str, other: Value) -> None:
         """``self op= other`` for any iterable."""
-        keys, operand = self.keys(space), _operand(space, other)
+        keys, operand = self.keys(space), self._operand(space, other)
         others = operand.snapshot()  # before the change: the other set may be this one
         self.ordered = self.ordered and (op == "-" or operand.ordered)
         if op == "|":
@@ -258,6 +259,12 @@ class SetValue(ContainerValue):
         self._adopt(self.values, operand.values)
         name = "update" if op == "|" else f"{_OPERATIONS[op]}_update"
         self.changed_by(space, name, others)
+
+    def _operand(self, space: Space, other: Value) -> _Operand:
+        """Any iterable as the argument of an operation."""
+        operand = _operand(space, other)
+        separate(self.keys(space), operand.keys)
+        return operand
 
     # -- methods -----------------------------------------------------------------------------------
 
@@ -363,15 +370,15 @@ class SetValue(ContainerValue):
 
     @method(1)
     def do_issubset(self, space: Space, other: Value) -> Value:
-        return space.constant(self.keys(space).issubset(_operand(space, other).keys))
+        return space.constant(self.keys(space).issubset(self._operand(space, other).keys))
 
     @method(1)
     def do_issuperset(self, space: Space, other: Value) -> Value:
-        return space.constant(self.keys(space).issuperset(_operand(space, other).keys))
+        return space.constant(self.keys(space).issuperset(self._operand(space, other).keys))
 
     @method(1)
     def do_isdisjoint(self, space: Space, other: Value) -> Value:
-        return space.constant(self.keys(space).isdisjoint(_operand(space, other).keys))
+        return space.constant(self.keys(space).isdisjoint(self._operand(space, other).keys))
 
     @method(0, 1)
     def do___init__(self, space: Space, iterable: Value | None = None) -> None:

@@ -601,8 +601,6 @@ class Space:
         left, right = left.realize(), right.realize()
         if left is right:
             return True
-        if left.is_constant and right.is_constant:
-            return bool(left.as_python() == right.as_python())
         return self.truth(self.now(self.compare("==", left, right)))
 
     def contains(self, container: Value, item: Value) -> bool:

@@ -262,12 +262,19 @@ _COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 
 
+#: Guards and generated code compute with machine numbers; ints from here on are not put into them.
+_MACHINE_LIMIT = 1 << 62
+
+
 def _number(value: Value) -> Any:
     """The number to compute with, or None for other kinds of values."""
     if isinstance(value, SymbolicValue):
         return value.sym
     if type(value) is ConstantValue and isinstance(value.value, (int, float)):
-        return value.value
+        number = value.value
+        if isinstance(number, int):  # beside a number that varies, a bool is an int
+            return None if abs(number) >= _MACHINE_LIMIT else int(number)
+        return number
     return None
 
 
@@ -315,8 +322,9 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
     finally:
         space.builder.symbols.poll()
     exact = None
-    if type(result) is torch.SymInt and result.node.has_hint() and abs(result.node.hint) >= 1 << 62:
-        return None  # guards are checked with machine numbers
+    if type(result) is torch.SymInt and result.node.has_hint():
+        if abs(result.node.hint) >= _MACHINE_LIMIT:
+            return None
     if isinstance(result, SYMBOLIC_TYPES):
         traced = any(isinstance(o, SymbolicValue) and o.exact is not None for o in operands)
         if floats or traced or isinstance(result, torch.SymFloat):
@@ -391,7 +399,7 @@ def _plain_power(numbers: list[Any], floats: bool) -> bool:
 def _tree(space: Space, operand: Value) -> Tree:
     if isinstance(operand, SymbolicValue):
         return operand.tree(space)
-    number = operand.as_python()
+    number = _number(operand)
     return ("float" if isinstance(number, float) else "int", number)
 
 
