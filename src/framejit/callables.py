@@ -158,9 +158,11 @@ class CompiledCallable(CompiledFrame):
     ) -> Any:
         """Use what another process compiled; calls that nothing fits are compiled as usual.
 
-        A package is code: load only files that you would also run. ``skip_source_check`` accepts
-        one that was made from another version of the source, with a warning. With ``key``, only a
-        file that was signed with it. Returns the compiled object. Raises exc.PackageError for a
+        A package is code: load only files that you would also run. With ``key``, only a file that
+        was signed with it is loaded; without it, nothing protects against a forged file
+        (``config.package_key_file`` makes a key necessary in the whole process).
+        ``skip_source_check`` accepts one that was made from another version of the source, with a
+        warning. Returns the compiled object. Raises exc.PackageError for a
         file that is damaged or was made for something else; then nothing has changed.
         """
         from framejit import package  # not needed by programs without packages

@@ -106,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("path", help=_PACKAGE)
     show.add_argument("--guards", action="store_true", help="print every guard")
     show.set_defaults(function=_show)
-    verify = actions.add_parser("verify", help="check that the file is complete and unchanged")
+    verify = actions.add_parser("verify", help="check that the file is complete and, with a key, genuine")
     verify.add_argument("path", help=_PACKAGE)
     verify.add_argument("--key-file", help="a file with the key that the package is signed with")
     verify.set_defaults(function=_verify)
@@ -292,8 +292,13 @@ def _verify(options: argparse.Namespace) -> int:
             key = file.read()
     reader = Reader(path, key)
     reader.verify()
-    signed = ", signed with this key" if key is not None else ""
-    print(f"{path}: {len(reader.part_sizes)} parts are complete and unchanged{signed}")
+    found = f"{path}: {len(reader.part_sizes)} parts are complete"
+    if reader.is_authentic:
+        print(f"{found} and unchanged, signed with this key")
+    else:
+        print(f"{found}, their checksums are right")
+        print("This finds accidents. Whoever changes a package can make its checksums right: only a")
+        print("key protects against that (save_package(key=...), then verify --key-file FILE).")
     return 0
 
 

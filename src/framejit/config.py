@@ -47,6 +47,9 @@ capture_dynamic_output_shape_ops: bool = False
 profile: str = ""
 #: The file of the fastest backends that ``backend="autotuned"`` reads; "": one in the user's cache.
 winners: str = ""
+#: A file with the secret that every package must be signed with to be loaded, and is signed with
+#: when it is saved, unless ``key=`` names another one; "": none is needed.
+package_key_file: str = ""
 #: Longer messages: every frame between the compiled function and a graph break, also of libraries.
 verbose: bool = False
 

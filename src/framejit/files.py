@@ -1,7 +1,8 @@
 """Files that are written whole or not at all, and by one writer at a time.
 
-In: a path and what shall stand there. Out: the file, as anybody's new file may be read; whatever
-goes wrong, what was there before stays. Imports nothing of framejit. Next room: report.
+In: a path and what shall stand there. Out: the file, which may be read by whom the one before could
+be read by, and a new one by whom any new file may be; whatever goes wrong, what was there before
+stays. Imports nothing of framejit. Next room: report.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -16,21 +18,41 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file beside ``path`` that takes its place at the end. Raises OSError."""
-    folder, name = os.path.split(os.path.abspath(path))
+    """A file beside ``path`` that takes its place, owner and mode at the end. Raises OSError."""
+    path = os.path.realpath(path)  # a link stays one
+    folder, name = os.path.split(path)
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        with contextlib.suppress(OSError):
-            os.chmod(temporary, 0o644 & ~_umask())
+        _permit(temporary, path)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _permit(temporary: str, path: str | os.PathLike[str]) -> None:
+    """Give a new file the owner and the mode of the one at ``path``. What cannot be given is not:
+    nobody may read it who could not before."""
+    try:
+        before = os.stat(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.chmod(temporary, 0o666 & ~_umask())
+        return
+    mode = stat.S_IMODE(before.st_mode) & 0o777
+    now = os.stat(temporary)
+    if (before.st_uid, before.st_gid) != (now.st_uid, now.st_gid):
+        try:
+            os.chown(temporary, before.st_uid, before.st_gid)
+        except OSError:  # what the other group was allowed to do, this one is not
+            mode &= 0o707
+    with contextlib.suppress(OSError):
+        os.chmod(temporary, mode)
 
 
 def _umask() -> int:

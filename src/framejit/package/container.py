@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from framejit import config
 from framejit.exc import PackageError
 from framejit.files import replacing
 
@@ -42,6 +43,7 @@ def write(
     key: bytes | None = None,
 ) -> int:
     """Write a package next to ``path`` and move it there; the answer is its size in bytes."""
+    key = required_key(key)
     listed: list[dict[str, Any]] = []
     position = 0
     for name, data in parts.items():
@@ -53,7 +55,7 @@ def write(
     text = json.dumps(manifest | {"parts": listed, "size": position}).encode()
     signature = bytes(32) if key is None else _signature(key, text)
     header = _header(text, int(key is not None), signature)
-    target = Path(os.path.realpath(path))  # a link stays one
+    target = Path(os.path.realpath(path))
     if target.exists():  # a device would be replaced, too
         with _regular(target) as file:
             _check_key(file, key)
@@ -66,6 +68,23 @@ def write(
             file.write(bytes(start + entry["offset"] - file.tell()))
             file.write(data)
         return file.tell()
+
+
+def required_key(key: bytes | None) -> bytes | None:
+    """``key``, or else the one that the process requires of every package; None if it requires
+    none. PackageError if that one cannot be read: nothing is loaded without it."""
+    path = config.package_key_file
+    if key is not None or not path:
+        return key
+    try:
+        with _regular(path) as file:
+            key = file.read()
+    except OSError as error:
+        reason = error.strerror or error
+        raise PackageError(f"config.package_key_file {path} cannot be read: {reason}") from error
+    if not key:
+        raise PackageError(f"config.package_key_file {path} is empty: it must hold a secret")
+    return key
 
 
 def is_foreign(path: str) -> bool:
@@ -112,6 +131,9 @@ class Reader:
 
     def __init__(self, path: str | os.PathLike[str], key: bytes | None = None) -> None:
         self.path = str(path)
+        key = required_key(key)
+        #: Somebody who has the key has made it; otherwise anybody may have, checksums and all.
+        self.is_authentic = key is not None
         with self._problems(), _regular(path) as file:
             try:
                 # Private: who writes to a constant does not write to the file.
