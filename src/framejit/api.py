@@ -312,9 +312,9 @@ def load_package(
     """Compile ``model`` with ``settings`` (as `compile` takes them) and load a package into it.
 
     The same as ``compile(model, **settings).load_package(path, ...)``; without ``settings``, a
-    ``model`` that is compiled already stays as it is. A package is code, and only a ``key`` protects
-    against forged ones. Raises exc.PackageError for a file that is
-    damaged or was made for something else.
+    ``model`` that is compiled already stays as it is. A package is code, and only a ``key``
+    protects against forged ones. Raises exc.PackageError for a file that is damaged or was made for
+    something else.
     """
     if callable(path) and isinstance(model, (str, os.PathLike)):
         raise TypeError("the path comes first: load_package(path, model) [FJ0210]")

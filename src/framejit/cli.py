@@ -106,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("path", help=_PACKAGE)
     show.add_argument("--guards", action="store_true", help="print every guard")
     show.set_defaults(function=_show)
-    verify = actions.add_parser("verify", help="check that the file is complete and, with a key, genuine")
+    verify = actions.add_parser("verify", help="check that it is complete; with a key: genuine")
     verify.add_argument("path", help=_PACKAGE)
     verify.add_argument("--key-file", help="a file with the key that the package is signed with")
     verify.set_defaults(function=_verify)
@@ -297,7 +297,7 @@ def _verify(options: argparse.Namespace) -> int:
         print(f"{found} and unchanged, signed with this key")
     else:
         print(f"{found}, their checksums are right")
-        print("This finds accidents. Whoever changes a package can make its checksums right: only a")
+        print("This finds accidents. Who changes a file can make its checksums right: only a")
         print("key protects against that (save_package(key=...), then verify --key-file FILE).")
     return 0
 

@@ -6,6 +6,7 @@ one JSON line per program: what was captured and compiled, and whether the resul
 
 import dataclasses
 import enum
+import functools
 import json
 import sys
 import warnings
@@ -246,6 +247,39 @@ def enum_and_recurrence():
     return lambda x, mode: cell(x[None])[0] + mode.value, (X, Mode.DOWN), plain
 
 
+class Clipping:
+    limit = 1.5
+
+    def hook(self, gradient, scale=1.0):
+        return gradient.clamp(max=self.limit) * scale
+
+
+CLIPPING = Clipping()
+
+
+def with_hooks(x):
+    """Hooks that each call makes: a lambda, a function with a closure, a method, a partial."""
+    scale, shift = 3.0, float(x.shape[0])
+
+    def double(gradient, *, more=1.0):
+        return CLIPPING.hook(gradient * shift) + more
+
+    made = [x * 2, x.exp(), x + 1, x.sin()]
+    hooks = [
+        lambda gradient, by=shift: gradient * scale + by, double, CLIPPING.hook,
+        functools.partial(double, more=CLIPPING.limit),
+    ]  # fmt: skip
+    for tensor, hook in zip(made, hooks, strict=True):
+        tensor.register_hook(hook)
+    return made[0].sum() + made[1].prod() + made[2].sum() * 2 + made[3].sum()
+
+
+def hooked(compiled, x):
+    x = x.clone().requires_grad_()
+    compiled(x).backward()
+    return x.grad
+
+
 def arrays(x, array):
     array[0] = 3
     made = numpy.sin(array) + numpy.float32(1)
@@ -278,6 +312,7 @@ PROGRAMS = {
     "autograd_function": lambda: (
         make_autograd_function(), (X.clone().requires_grad_(),), plain,
     ),
+    "hooks": lambda: (with_hooks, (X,), hooked),
     "enum_and_recurrence": enum_and_recurrence,
     "arrays": lambda: (arrays, (X.clone(), numpy.zeros(3, numpy.float32)), plain),
     # The last: torch.optim imports torch._dynamo itself.

@@ -62,7 +62,7 @@ def environment(folder, called, settings):
 
 
 #: Inductor compiles for seconds: some programs only.
-WITH_INDUCTOR = ("closure", "grad_modes", "mutation", "sizes", "three_modes", "training")
+WITH_INDUCTOR = ("closure", "grad_modes", "hooks", "mutation", "sizes", "three_modes", "training")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,10 @@ Used by the value layer. Next room: backends.
 
 from __future__ import annotations
 
+import functools
 import threading
+import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +33,22 @@ class HeldHook(torch.nn.Module):
 
     def __deepcopy__(self, memo: Any) -> HeldHook:
         return self
+
+
+#: Functions, methods and partials that captures have made for hooks: no name leads to them.
+_made_callables: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def note_made(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """A capture has made this as a hook, or as a part of one."""
+    _made_callables.add(hook)
+    return hook
+
+
+def was_made(hook: Any) -> bool:
+    """Is it such a one?"""
+    kinds = (types.FunctionType, types.MethodType, functools.partial)
+    return type(hook) in kinds and hook in _made_callables
 
 
 class _Opened(threading.local):

@@ -23,6 +23,7 @@ import numpy
 import torch
 
 from framejit.exc import PackageError
+from framejit.graph.nested import note_made, was_made
 from framejit.native import CompiledFunction
 from framejit.package import forms, naming
 
@@ -73,6 +74,17 @@ class Codes:
         return known[1]
 
 
+#: What a variable of a closure holds that has no value yet.
+_NOTHING = types.CellType()
+
+
+def _function_parts(function: types.FunctionType) -> tuple[Any, ...]:
+    cells = function.__closure__ or ()
+    held = tuple([() if cell == _NOTHING else (cell.cell_contents,) for cell in cells])
+    parts = function.__code__, function.__globals__, function.__defaults__, function.__kwdefaults__
+    return *parts, held
+
+
 _TORCH_NAMES = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
 #: The descriptor of a named tuple's field.
 _TUPLE_GETTER = type(collections.namedtuple("_Point", "x").x)  # type: ignore[attr-defined]
@@ -109,6 +121,10 @@ class Encoder:
             return ["partial", self.value(obj.func), self.value(obj.args), keywords]
         if isinstance(obj, enum.Enum) and identity(kind, self.home) is not None:
             return ["enum", self.value(kind), self.value(obj.value)]
+        if kind is types.FunctionType and was_made(obj):
+            return ["function", *map(self.value, _function_parts(obj))]
+        if kind is types.MethodType and was_made(obj):
+            return ["method", self.value(obj.__func__), self.value(obj.__self__)]
         if isinstance(obj, types.CodeType):
             return ["code", self.codes.add(obj, self.home.name)]
         if isinstance(obj, tuple) and hasattr(kind, "_fields"):
@@ -161,7 +177,7 @@ class Encoder:
 
     def start(self, obj: Any) -> Json:
         """Where a path of guards starts: attributes of a text are those of any equal one."""
-        plain = literal(obj)
+        plain = self.value(obj) if was_made(obj) else literal(obj)
         return self.pinned(obj) if plain is None else plain
 
     def place(self, tree: list[Any]) -> None:
@@ -403,6 +419,14 @@ def _partial(decoder: Decoder, function: Json, args: Json, keywords: Json) -> An
     return functools.partial(decoder.value(function), *decoder.value(args), **named)
 
 
+def _function(decoder: Decoder, *parts: Json) -> Any:
+    code, namespace, defaults, keywords, held = decoder.values(parts)
+    cells = tuple([types.CellType(*contents) for contents in held])
+    function = types.FunctionType(code, namespace, None, defaults, cells)
+    function.__kwdefaults__ = keywords
+    return note_made(function)
+
+
 def _named_tuple(decoder: Decoder, cls: Json, *items: Json) -> Any:
     return decoder.value(cls)(*decoder.values(items))
 
@@ -446,6 +470,8 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "enum": _enum,
     "partial": _partial,
     "nt": _named_tuple,
+    "function": _function,
+    "method": lambda decoder, *parts: note_made(types.MethodType(*decoder.values(parts))),
     "code": lambda decoder, number: decoder.code_at(number),
     "tensor": lambda decoder, number: decoder.tensors[number],
     "late": _late,

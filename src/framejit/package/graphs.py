@@ -20,7 +20,7 @@ from framejit.graph.expressions import Tree, evaluate, replaced, symbols_of
 from framejit.graph.fakes import plain_real_keys
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
 from framejit.graph.metadata import describe
-from framejit.graph.nested import applied, open_hooks
+from framejit.graph.nested import HeldHook, applied, open_hooks
 from framejit.graph.parts import PARTS, Part
 from framejit.graph.symbol_nodes import remember_inputs, symbolic_inputs
 from framejit.guards.shapes import ShapePlan
@@ -67,6 +67,8 @@ def _encode_attribute(module: torch.fx.GraphModule, name: str, encoder: Encoder)
     value = getattr(module, name)
     if isinstance(value, torch.fx.GraphModule):
         return ["graph", encode_graph(value, encoder)]
+    if isinstance(value, HeldHook):
+        return ["hook", encoder.value(value.held[0])]
     if isinstance(value, torch.Tensor) and tensors.saveable(value):
         return encoder.tensor(value)
     raise Unsaveable(f"a constant of class {type(value).__qualname__} in a graph")
@@ -98,13 +100,18 @@ def decode_graph(data: Json, decoder: Decoder) -> torch.fx.GraphModule:
         named = {key: _decode(arg, nodes, decoder) for key, arg in kwargs.items()}
         node = graph.create_node(op, target, decoded, named, name=name)
         nodes.append(node)
-    root = {
-        name: decode_graph(value[1], decoder) if value[0] == "graph" else decoder.value(value)
-        for name, value in data["attributes"].items()
-    }
+    root = {name: _decode_attribute(value, decoder) for name, value in data["attributes"].items()}
     module = LazyGraphModule(root, graph, "GraphModule")
     module.meta[PARTS] = data["parts"] and [Part(*part) for part in data["parts"]]
     return module
+
+
+def _decode_attribute(data: Json, decoder: Decoder) -> Any:
+    if data[0] == "graph":
+        return decode_graph(data[1], decoder)
+    if data[0] == "hook":
+        return HeldHook(decoder.value(data[1]))
+    return decoder.value(data)
 
 
 # -- sizes that vary -------------------------------------------------------------------------------

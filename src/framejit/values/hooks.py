@@ -19,7 +19,14 @@ import torch
 from torch.utils.hooks import RemovableHandle
 
 from framejit.exc import GraphBreak
-from framejit.graph.nested import HeldHook, close_hooks, hook_gradient, open_hooks, remove_hook
+from framejit.graph.nested import (
+    HeldHook,
+    close_hooks,
+    hook_gradient,
+    note_made,
+    open_hooks,
+    remove_hook,
+)
 from framejit.values.base import Unmaterialisable, Value
 from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue
@@ -164,14 +171,14 @@ def _maker(
         return lambda given: real
     if isinstance(value, MethodValue):
         parts = part(value.function), part(value.receiver)
-        return lambda given: types.MethodType(*[make(given) for make in parts])
+        return lambda given: note_made(types.MethodType(*[make(given) for make in parts]))
     if isinstance(value, PartialValue) and not value.attributes:
         function, arguments = part(value.function), [part(arg) for arg in value.args]
         keywords = {name: part(arg) for name, arg in value.kwargs.items()}
-        return lambda given: functools.partial(
+        return lambda given: note_made(functools.partial(
             function(given), *[make(given) for make in arguments],
             **{name: make(given) for name, make in keywords.items()},
-        )  # fmt: skip
+        ))  # fmt: skip
     if type(value) is TupleValue and value.python_type() is tuple:
         items = [part(item) for item in value.items]
         return lambda given: tuple([make(given) for make in items])
@@ -203,7 +210,7 @@ def _function_maker(
             code, namespace, None, tuple([c(given) for c in defaults]), tuple(held)
         )
         function.__kwdefaults__ = {name: c(given) for name, c in keywords.items()} or None
-        return function
+        return note_made(function)
 
     return make
 
