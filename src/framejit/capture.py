@@ -595,6 +595,8 @@ def _frame_at(
             level = HandledValue(value.realize(), handled)
             handled = level.handled
             value = level
+        elif position == point.depth - 1 and frame.instruction.op == "POP_EXCEPT":
+            value = frame.stack[point.exc_slots[-1]]  # what it pops is a copy
         frame.stack.append(value)
     interpreter.handled = handled
     return frame

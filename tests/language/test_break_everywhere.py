@@ -15,6 +15,74 @@ from framejit.interpreter import forced
 X = torch.arange(4.0)
 
 
+class Refusing(list):
+    def append(self, item):
+        raise RuntimeError("not this way")
+
+    def add(self, item):
+        method = super().append
+        method(item)
+        method(item)
+        return method.__self__ is self
+
+
+class Hooked:
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls.marked = True
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+
+    def __getattribute__(self, name):
+        return 3 if name == "three" else super().__getattribute__(name)
+
+    def __eq__(self, other):
+        return super().__eq__(other)
+
+    __hash__ = object.__hash__
+
+
+def methods_in_c_of_a_base_class(x):
+    class Local(Hooked):
+        pass
+
+    numbers, obj = Refusing(), Local()
+    held = numbers.add(x)
+    obj.value = x + 1
+    return numbers, held, obj.value, obj.three, Local.marked, obj == obj, obj == 3
+
+
+def methods_in_c_are_one_object(x, given):
+    one, two = given.append, given.append
+    make = dict.fromkeys
+    one(1)
+    two(x)
+    return one is two, one == two, one != two, one == given.pop, one is one, make("ab"), x * 2
+
+
+def handlers_in_handlers(x):
+    seen = []
+    try:
+        try:
+            raise ValueError(1)
+        except ValueError as first:
+            try:
+                seen.append(str(first))
+                raise KeyError(2) from first
+            finally:
+                seen.append("finally")
+    except KeyError as second:
+        seen.append((str(second), type(second.__context__), type(second.__cause__)))
+    return seen, x + len(seen)
+
+
+PROGRAMS = [
+    (methods_in_c_of_a_base_class, X), (methods_in_c_are_one_object, X, []),
+    (handlers_in_handlers, X),
+]  # fmt: skip
+
+
 def loop_and_call(x):
     def double(y):
         return y * 2
@@ -56,3 +124,12 @@ def test_a_difference_is_found(monkeypatch):
     with pytest.raises(AssertionError, match="before .* UnboundLocalError"):
         everywhere.check(program, "loop_and_call")
     assert everywhere.failed > 5 and not everywhere.left_out
+
+
+@pytest.mark.parametrize("function, args", [
+    pytest.param(function, args, id=function.__name__) for function, *args in PROGRAMS
+])  # fmt: skip
+def test_program(function, args):
+    everywhere = break_everywhere.Everywhere(1.0, 0, (0, 1), "")
+    everywhere.check(break_everywhere.Program(function, args, {}, None), function.__name__)
+    assert everywhere.pairs > 10 and not everywhere.left_out

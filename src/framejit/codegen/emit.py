@@ -671,14 +671,15 @@ def _method(out: Emitter, value: MethodValue) -> ast.expr:
     )  # fmt: skip
 
 
-@emits(BoundBuiltin, ObjectMethodValue)
+@builds(BoundBuiltin, ObjectMethodValue)
 def _bound_builtin(out: Emitter, value: Any) -> ast.expr:
     raw = value.raw
     if raw is not None:  # the base class's own method, whatever the receiver's class overrides
-        return call(
-            ast.Attribute(out.constant(raw), "__get__", ast.Load()), out.value(value.receiver)
-        )
-    return ast.Attribute(out.value(value.receiver), value.name, ast.Load())
+        of_class = [ast.Constant(None)] if type(raw) is types.ClassMethodDescriptorType else []
+        bind = ast.Attribute(out.constant(raw), "__get__", ast.Load())
+        return out.keep(value, "method", call(bind, *of_class, out.value(value.receiver)))
+    bound = ast.Attribute(out.value(value.receiver), value.name, ast.Load())
+    return out.keep(value, "method", bound)
 
 
 @emits(DescriptorValue)

@@ -13,10 +13,11 @@ from typing import Any
 import torch
 
 from framejit.exc import GraphBreak
+from framejit.source import Source
 from framejit.values.base import Value
-from framejit.values.functions import BoundBuiltin, MethodValue
+from framejit.values.functions import BoundBuiltin, BuiltinValue, MethodValue
 from framejit.values.operators import is_user_class
-from framejit.values.space import LOOKASIDES, ClassAttribute, Result, Space
+from framejit.values.space import LOOKASIDES, ClassAttribute, Result, Space, wraps
 
 _C_METHODS = (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
@@ -139,3 +140,45 @@ def is_data_descriptor(raw: Any) -> bool:
     if kind is property or kind in _C_DATA:
         return True
     return hasattr(kind, "__set__") or hasattr(kind, "__delete__")
+
+
+@wraps(
+    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType, types.MethodWrapperType,
+)  # fmt: skip
+def _wrap_builtin(space: Space, source: Source, obj: Any) -> Value:
+    receiver = getattr(obj, "__self__", None)
+    raw = None if receiver is None else _descriptor_of(obj, receiver)
+    if receiver is None or isinstance(receiver, types.ModuleType) or (
+        isinstance(receiver, type) and type(raw) is not types.ClassMethodDescriptorType
+    ) or getattr(type(receiver), "__module__", "").startswith("pybind11"):  # fmt: skip
+        space.guard(source, "ID_MATCH", obj)
+        return space.remember(obj, BuiltinValue(obj, source))
+    # A method of an existing object: [].append kept in a variable.
+    from framejit.values.objects import ObjectMethodValue  # room-internal cycle
+
+    name = obj.__name__
+    space.guard(source, "TYPE_MATCH", type(obj))
+    space.guard(source.child("attr", "__name__"), "EQUALS_MATCH", name)
+    if type(obj) is types.MethodWrapperType:
+        space.guard(source.child("attr", "__objclass__"), "ID_MATCH", obj.__objclass__)
+    bound = space.load(source.child("attr", "__self__"), receiver)
+    if object.__dict__.get(name) is raw is not None:
+        return space.remember(obj, ObjectMethodValue(bound, name, source))
+    found = space.class_attribute(receiver if isinstance(receiver, type) else type(receiver), name)
+    if found is not None and found.raw is raw:
+        raw = None
+    return space.remember(obj, BoundBuiltin(bound, name, raw, source))
+
+
+def _descriptor_of(method: Any, receiver: Any) -> Any:
+    """What a bound method in C was made from; ``super()`` finds others than the receiver does."""
+    if type(method) is types.MethodWrapperType:
+        return method.__objclass__.__dict__[method.__name__]
+    cls = receiver if isinstance(receiver, type) else type(receiver)
+    for base in cls.__mro__:
+        raw = base.__dict__.get(method.__name__)
+        if type(raw) in _C_METHODS:
+            if raw.__get__(None if cls is receiver else receiver, cls) == method:
+                return raw
+    return None

@@ -475,11 +475,13 @@ class BoundBuiltin(Value):
 
     __slots__ = ("name", "raw", "receiver")
 
-    def __init__(self, receiver: Value, name: str, raw: Any = None) -> None:
+    def __init__(
+        self, receiver: Value, name: str, raw: Any = None, source: Source | None = None
+    ) -> None:
         self.receiver = receiver
         self.name = name
         self.raw = raw
-        self.source = None
+        self.source = source
 
     def python_type(self) -> type:
         return types.BuiltinMethodType
@@ -496,6 +498,13 @@ class BoundBuiltin(Value):
         if name == "__self__":
             return self.receiver
         return space.generic_getattr(self, name)
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        if not isinstance(other, BoundBuiltin) or op not in ("==", "!="):
+            return None
+        same = (other.name, other.raw) == (self.name, self.raw)
+        same = same and space.is_(self.receiver, other.receiver)
+        return ConstantValue(same == (op == "=="))
 
 
 def call_builtin_method(
@@ -565,20 +574,3 @@ class BuiltinValue(Value):
 
             return fold(space, function, args, kwargs, self.describe())
         raise GraphBreak("FJ0132", f"calling the {self.describe()}")
-
-
-@wraps(
-    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
-    types.ClassMethodDescriptorType, types.MethodWrapperType,
-)  # fmt: skip
-def _wrap_builtin(space: Space, source: Source, obj: Any) -> Value:
-    receiver = getattr(obj, "__self__", None)
-    if receiver is None or isinstance(receiver, (types.ModuleType, type)) or (
-        getattr(type(receiver), "__module__", "").startswith("pybind11")
-    ):
-        space.guard(source, "ID_MATCH", obj)
-        return space.remember(obj, BuiltinValue(obj, source))
-    # A method of an existing object: [].append kept in a variable.
-    space.guard(source, "TYPE_MATCH", type(obj))
-    space.guard(source.child("attr", "__name__"), "EQUALS_MATCH", obj.__name__)
-    return BoundBuiltin(space.load(source.child("attr", "__self__"), receiver), obj.__name__)

@@ -474,10 +474,10 @@ class ObjectMethodValue(Value):
 
     __slots__ = ("name", "receiver")
 
-    def __init__(self, receiver: Value, name: str) -> None:
+    def __init__(self, receiver: Value, name: str, source: Source | None = None) -> None:
         self.receiver = receiver
         self.name = name
-        self.source = None
+        self.source = source
 
     @property
     def raw(self) -> Any:
