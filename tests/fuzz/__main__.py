@@ -11,6 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from programs import program_of  # noqa: E402
+from reached import trace_captures  # noqa: E402
 from runner import MODES, run  # noqa: E402
 from shrinker import shrink  # noqa: E402
 
@@ -23,7 +24,10 @@ def main() -> int:
     parser.add_argument("--mode", choices=MODES, default="plain")
     parser.add_argument("--shrink", type=int, default=0, help="make so many failures small")
     parser.add_argument("--show", action="store_true", help="print the programs")
+    parser.add_argument("--coverage", action="store_true", help="under `coverage run`: see captures")
     options = parser.parse_args()
+    if options.coverage:
+        trace_captures()
     failures = skipped = raised = calls = graphs = late = 0
     reasons: collections.Counter[str] = collections.Counter()
     breaks: collections.Counter[str] = collections.Counter()
