@@ -10,6 +10,7 @@ numbers; ``bag`` is a set of keys, ``queue`` a deque; ``pair`` a tuple of two; `
 # ruff: noqa: E501 (one production a line)
 from __future__ import annotations
 
+import families_of_libraries
 from grammar import Grammar
 
 PRELUDE = '''
@@ -268,5 +269,7 @@ STATEMENTS["training"] = [
     "{x+hook} = G_NET.register_forward_hook(lambda m, a, o: o * {num})|{y+row} = G_NET(R(3, 1))|{x}.remove()", "{x+row} = torch.rand(3)", "{x+row} = {y=row}.softmax(0)", "for {x+text}, {y+row} in G_NET.named_parameters():|    {body}", "G_NET.zero_grad()", "G_NET.steps = torch.zeros(1)", "{x+net} = G_NET._buffers|G_NET.steps = G_NET.steps + 1|{y+flag} = {x}['steps'] is G_NET.steps",
 ]
 
+PRELUDE += families_of_libraries.PRELUDE
+STATEMENTS |= families_of_libraries.STATEMENTS
 GRAMMAR = Grammar(LEAVES, EXPRESSIONS, STATEMENTS)
 FAMILIES = [name for name in STATEMENTS if name not in ("make", "flow")]
