@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--mode", choices=MODES, default="plain")
     parser.add_argument("--shrink", type=int, default=0, help="make so many failures small")
     parser.add_argument("--show", action="store_true", help="print the programs")
-    parser.add_argument("--coverage", action="store_true", help="under `coverage run`: see captures")
+    parser.add_argument("--coverage", action="store_true", help="trace captures, too")
     options = parser.parse_args()
     if options.coverage:
         trace_captures()
