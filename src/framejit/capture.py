@@ -44,15 +44,15 @@ from framejit.graph.undo import undone
 from framejit.guards.plan import Plan, build_plan
 from framejit.guards.shapes import make_shape_plan
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
+from framejit.interpreter.dropped import Existing
 from framejit.interpreter.frame import Frame, HandledValue
 from framejit.interpreter.loop import Broken, Interpreter, Restart, Returned
 from framejit.interpreter.side_run import is_pure, is_pure_hook, is_pure_round_trip
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
-from framejit.values.ends import end_is_seen
+from framejit.values.ends import search_what_is_seen
 from framejit.values.hooks import Hooks, unsettled
-from framejit.values.objects import ObjectValue
 from framejit.values.space import Space
 from framejit.values.tensors import TensorValue
 
@@ -226,12 +226,16 @@ def _capture(
         except Restart as restart:
             step, cause = restart.step, restart.cause
         except _Written:
-            may_expect = False
-            continue
+            may_expect, step, cause = False, -1, None
         except Unmaterialisable as problem:
             step, cause = problem.step, GraphBreak("FJ0161", problem.reason)
         finally:
+            roots = [*space.slot_roots, *space.const_roots.values()]
             space.close()
+        for root in roots:  # what the guards would have held must not outlive the attempt
+            root.forget()
+        if cause is None:
+            continue
         if step in break_at or step <= 0 or len(break_at) >= _RESTART_LIMIT:
             raise InternalError(f"the capture cannot go on: {cause.reason}")
         break_at[step] = cause
@@ -538,10 +542,8 @@ def _frames(
         names.append(unique)
         index = len(names) - 1
         value = space.load(space.slot_source(index, unique), slots[index])
-        if target.point is not None and end_is_seen(slots[index]):
-            held = value.realize()
-            if isinstance(held, ObjectValue):
-                interpreter.suspended[held] = None
+        if target.point is not None and search_what_is_seen(slots[index]):
+            interpreter.suspended[Existing(slots[index])] = None
         return value
 
     if target.point is None:

@@ -88,6 +88,15 @@ class Source:
         self.fact_keys.add(token)
         self.facts.append(Fact(kind, payload, line))
 
+    def forget(self) -> None:
+        """Take the tree below apart: nothing in it is needed any more."""
+        todo = [self]
+        while todo:
+            source = todo.pop()
+            todo += source.children.values()
+            source.children.clear()
+            source.facts.clear()
+
     @property
     def name(self) -> str:
         """Stable, readable: ``L['self'].encoder.layer[0].weight``. No ids, no counters.

@@ -1,21 +1,30 @@
-"""Generators that the program drops half-way: who still holds them, and when nobody does.
+"""What the program drops, where it sees the end: who still holds it, and when nobody does.
 
-In: the frames being executed, and the generators that are suspended inside a ``with`` or ``try``
-(and objects that have a ``__del__``). Out: those whose last reference is gone; CPython closes them
-at that very instruction, which runs their ``finally`` blocks and leaves their ``with`` blocks.
+In: the frames being executed, the generators that are suspended inside a ``with`` or ``try``, and
+existing objects whose end is seen (`values.ends`). Out: those whose last reference is gone; CPython
+closes them at that very instruction, which runs their ``finally`` blocks and leaves their ``with``
+blocks.
 Next: interpreter.loop.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import types
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from framejit.interpreter.frame import Frame
 from framejit.values.base import CallRequest, Value
-from framejit.values.keys import ReferenceKey
+from framejit.values.ends import search_what_is_seen
+from framejit.values.functions import CellValue
+from framejit.values.keys import ReferenceKey, key_of_real
+from framejit.values.mappings import DictValue
+from framejit.values.objects import ObjectValue, instance_namespace
+from framejit.values.sequences import ListValue
+from framejit.values.sets import SetValue
 from framejit.values.space import Space
 from framejit.values.torch_library import WeakReferenceValue
 
@@ -25,6 +34,41 @@ _Hop = tuple[str, Any, Any, Any]
 _SEQUENCES = (list, tuple, deque)
 _WEAK = (WeakReferenceValue, ReferenceKey)
 _slot_names: dict[type, tuple[str, ...]] = {}
+
+
+class Existing:
+    """An existing object whose end is seen, or that keeps such an object: in a slot of the frame,
+    or at ``key`` in ``parent``, which the program has changed."""
+
+    __slots__ = ("key", "obj", "parent")
+
+    def __init__(self, obj: Any, parent: Value | None = None, key: Any = None) -> None:
+        self.obj = obj.__self__ if type(obj) is types.MethodType else obj
+        self.parent = parent
+        self.key = key
+
+
+def seen_parts(parent: Value) -> list[Existing]:
+    """What an existing object has held so far whose end is seen."""
+    obj = getattr(parent, "obj", None)
+    if obj is None or search_what_is_seen(obj, inside=True) is False:
+        return []
+    return [
+        Existing(item, parent, key) for key, item in _parts(obj) if search_what_is_seen(item)
+    ]
+
+
+def _parts(obj: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(obj, dict):
+        yield from dict.items(obj)
+    elif isinstance(obj, (list, set, deque, types.CellType)):
+        yield from ((None, item) for item in gc.get_referents(obj))
+    yield from (instance_namespace(obj) or {}).items()
+    for base in type.__getattribute__(type(obj), "__mro__"):
+        for name, member in type.__getattribute__(base, "__dict__").items():
+            if isinstance(member, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):
+                    yield name, member.__get__(obj)
 
 
 class Roots:
@@ -38,6 +82,24 @@ class Roots:
         self.resumed: list[Frame] = []
         #: An exception's traceback holds the frames that it has left.
         self.left: dict[Value, list[Frame]] = {}
+        #: How many effects there were when changed objects were last looked at, which ones were.
+        self.noted = 0
+        self.watched: set[Any] = set()
+
+    def changed_parts(self) -> dict[Existing, None]:
+        """The program has changed existing objects: what they held may be dropped."""
+        effects, watched = self.space.effects, self.watched
+        self.noted = effects.count
+        found = []
+        for value in [v for v in effects.changed if v not in watched]:
+            watched.add(value)
+            found += seen_parts(value)
+        for place, change in effects.globals.items():
+            if place not in watched:
+                watched.add(place)
+                old = change.namespace.get(place[1])
+                found += [Existing(old)] if search_what_is_seen(old) else []
+        return dict.fromkeys(found)
 
     def hops(self, frame: Frame | None, extra: tuple[Any, ...]) -> Iterator[_Hop]:
         """The first step to everything that is held: by ``frame`` and its callers, by ``extra``, by
@@ -88,6 +150,11 @@ class Roots:
         self, wanted: Any, frame: Frame | None, extra: tuple[Any, ...] = ()
     ) -> list[_Hop] | None:
         """A way from something that is held to ``wanted``; None if there is none."""
+        real = None
+        if isinstance(wanted, Existing):
+            if wanted.parent is not None and not _has_lost(wanted.parent, wanted.key, wanted.obj):
+                return [("kept", None, self.space.effects.count, None)]
+            real = wanted.obj
         seen: dict[int, tuple[_Hop, int]] = {}
         todo: list[Any] = []
         for hop in self.hops(frame, extra):
@@ -96,7 +163,8 @@ class Roots:
                 todo.append(hop[3])
         while todo:
             obj = todo.pop()
-            if obj is wanted:
+            if obj is wanted or (real is not None and _stands_for(obj, real)):
+                found = obj
                 break
             for hop in self.children(obj):
                 item = hop[3]
@@ -106,15 +174,23 @@ class Roots:
         else:
             return None
         way: list[_Hop] = []
-        at = id(wanted)
+        at = id(found)
         while at:
             hop, at = seen[at]
             way.append(hop)
         way.reverse()
         return way
 
+    def keep_to_the_end(self, value: Existing, frame: Frame) -> None:
+        """The generated function gets what only its variables hold."""
+        found = (self.holder(value, frame) or [("kept", None, None, None)])[-1][3]
+        if found is not None and found.source is not None:
+            found.source.captured = True
+
     def still_holds(self, way: list[_Hop] | None, frame: Frame | None) -> bool:
         """Is a way that was found before still there?"""
+        if way is not None and way[0][0] == "kept":
+            return way[0][2] == self.space.effects.count  # type: ignore[no-any-return]
         if way is None or way[0][0] != "frame" or any(hop[0] == "root" for hop in way):
             return False
         held = way[0][3]
@@ -135,6 +211,38 @@ class Roots:
             elif where.get(key) is not item:
                 return False
         return True
+
+
+def _stands_for(value: Any, real: Any) -> bool:
+    obj = getattr(value, "obj", None) if isinstance(value, Value) else None
+    return obj is real or (type(obj) is types.MethodType and obj.__self__ is real)
+
+
+def _has_lost(parent: Value, key: Any, real: Any) -> bool:
+    """Has the program taken ``real`` out of an existing object or container?"""
+    items: Iterable[Any]
+    container = getattr(parent, "container", None)
+    if isinstance(parent, ObjectValue):
+        if container is not None and _has_lost(container, key, real):
+            return True
+        if key not in parent.attributes:
+            return False
+        items = (parent.attributes[key],)
+    elif isinstance(parent, DictValue):
+        if not parent.rewritten and key_of_real(key) not in parent.written:
+            return False
+        items = [pair[1] for pair in parent.pairs.values()]
+    elif isinstance(parent, ListValue):
+        if not parent.loaded:
+            return False
+        items = parent.items
+    elif isinstance(parent, SetValue):
+        items = parent.values.values()
+    elif isinstance(parent, CellValue):
+        items = (parent.contents,)
+    else:
+        return False
+    return not any(_stands_for(item, real) for item in items)
 
 
 def _is_walked(obj: Any) -> bool:

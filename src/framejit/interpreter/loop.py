@@ -17,13 +17,12 @@ from framejit.bytecode.frame_point import PART_OF_FRAME
 from framejit.bytecode.model import CodeInfo, Instruction
 from framejit.exc import GraphBreak
 from framejit.interpreter import forced
-from framejit.interpreter.dropped import Roots
+from framejit.interpreter.dropped import Existing, Roots
 from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.registry import HANDLERS, Handler
 from framejit.report import events
 from framejit.values.base import CallRequest, Raised, Value
 from framejit.values.exceptions import ExceptionValue, note_read
-from framejit.values.objects import ObjectValue
 from framejit.values.space import Result, Space
 
 #: Instructions behind which everything is held that was held before.
@@ -105,8 +104,8 @@ class Interpreter:
         self.executed: dict[Any, str] = {}
         #: Per file: the lines that are executed, if somebody wants to know.
         self.lines: dict[str, set[int]] | None = {} if events.followed() else None
-        #: Generators suspended where closing them runs code, and objects with a ``__del__``
-        #: -> how they were last seen to be held.
+        #: Generators suspended where closing them runs code, and existing objects whose end is seen
+        #: and which the program may drop -> how they were last seen to be held.
         self.suspended: dict[Any, Any] = {}
         self.roots = Roots(space)
         space.holds = self._holds
@@ -300,23 +299,25 @@ class Interpreter:
     def _holds(self, value: Value) -> bool:
         return self.roots.holder(value, self.frame, (self.frame.before,)) is not None
 
-    def _close_dropped(self, frame: Frame | None, extra: tuple[Any, ...] = ()) -> None:
-        """Close the suspended generators that nothing holds any more; objects that have a
-        ``__del__`` must go where they go in plain Python: the last instruction is not captured."""
+    def _close_dropped(
+        self, frame: Frame | None, extra: tuple[Any, ...] = (), op: str = ""
+    ) -> None:
+        """Close the suspended generators that nothing holds any more. Existing objects must go as
+        they go in plain Python: the last instruction is not captured."""
         roots, started = self.roots, self.run_steps[-1]
         while True:
             gone = []
             for generator, way in self.suspended.items():
-                if generator.step < started:
+                if getattr(generator, "step", 0) < started:
                     continue  # an operation in an outer run may hold it
                 if not roots.still_holds(way, frame):
                     way = self.suspended[generator] = roots.holder(generator, frame, extra)
                     if way is None:
                         gone.append(generator)
-            if any(isinstance(value, ObjectValue) for value in gone):
+            if any(isinstance(value, Existing) for value in gone):
                 cause = GraphBreak("FJ0153", "an object is dropped, and the program sees when")
                 step = self.root_step if self.level else self.steps
-                if frame is not None and frame.instruction.op in PART_OF_FRAME and not self.level:
+                if op in PART_OF_FRAME and not self.level:
                     step += 1  # the next one finds the object gone
                     if step in self.break_at:
                         return
@@ -364,7 +365,7 @@ class Interpreter:
         self, base: Frame, thrown: Value | None = None, innermost: Frame | None = None
     ) -> Any:
         """Execute until ``base`` returns or yields; start in ``innermost`` if it is given."""
-        space = self.space
+        space, effects, roots = self.space, self.space.effects, self.roots
         outer_base, outer_frame = self.base, self.frame
         self.roots.bases.append(base)
         self.run_steps.append(base.first_step)
@@ -379,8 +380,10 @@ class Interpreter:
                 try:
                     while True:
                         frame = self.frame
+                        if effects.count != roots.noted:
+                            self.suspended.update(roots.changed_parts())
                         if self.suspended and instruction.op not in _DROPS_NOTHING:
-                            self._close_dropped(frame)
+                            self._close_dropped(frame, (), instruction.op)
                         index = frame.pc
                         frame.index = index
                         frame.pc = index + 1
@@ -411,8 +414,9 @@ class Interpreter:
         if not isinstance(result, Returned):
             return
         if self.base.parent is None:  # objects go when the generated function returns
-            for value in [v for v in self.suspended if isinstance(v, ObjectValue)]:
+            for value in [v for v in self.suspended if isinstance(v, Existing)]:
                 del self.suspended[value]
+                self.roots.keep_to_the_end(value, self.base)
         self._close_dropped(self.base.parent, (result.value,))
 
     def check_suspended(self, built: Container[Any]) -> None:
@@ -420,7 +424,7 @@ class Interpreter:
         their creation is not captured."""
         lost = [
             value.step for value in self.suspended
-            if value not in built and value.source is None
+            if not isinstance(value, Existing) and value not in built and value.source is None
         ]  # fmt: skip
         if lost:
             cause = GraphBreak(

@@ -32,7 +32,10 @@ def has_own_end(cls: type) -> bool:
 def end_is_seen(obj: Any) -> bool:
     """Can the program tell when the last reference to the object itself goes?"""
     cls = type(obj)  # isinstance() would ask the user's `__class__`
-    if issubclass(cls, types.GeneratorType) or has_own_end(cls):
+    if issubclass(cls, types.GeneratorType):
+        if obj.gi_frame is not None and (obj.gi_suspended or obj.gi_running):
+            return True
+    elif has_own_end(cls):
         return True
     if issubclass(cls, weakref.ReferenceType):
         return obj.__callback__ is not None  # which is not called any more
@@ -45,17 +48,22 @@ def end_is_seen(obj: Any) -> bool:
 
 def keeps_what_is_seen(obj: Any) -> bool:
     """The same of the object and everything that it keeps (a temporary folder, say)."""
+    return search_what_is_seen(obj) is not False
+
+
+def search_what_is_seen(obj: Any, inside: bool = False) -> bool | None:
+    """The same, or (``inside``) only of what it keeps; None if that is too much to look through."""
     todo, seen = [obj], {id(obj)}
     while todo:
         one = todo.pop()
-        if end_is_seen(one):
+        if end_is_seen(one) and not (inside and one is obj):
             return True
-        if issubclass(type(one), _ENDS_UNNOTICED) or not gc.is_tracked(one):
+        if issubclass(type(one), _ENDS_UNNOTICED) and not (inside and one is obj):
             continue
         for held in gc.get_referents(one):
-            if id(held) not in seen:
+            if id(held) not in seen and gc.is_tracked(held):
                 seen.add(id(held))
                 todo.append(held)
         if len(seen) > _LOOKED_AT:
-            return True
+            return None
     return False

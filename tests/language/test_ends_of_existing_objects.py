@@ -1,0 +1,386 @@
+"""Objects that exist already and whose end is seen: generators that were started before a break,
+objects with a ``__del__`` or a weak reference. The program drops them when plain Python does."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections import deque
+
+import pytest
+import torch
+
+import framejit
+from checking import check
+
+x = torch.tensor([1.0, -2.0])
+
+
+class Box:
+    def __init__(self, value=None):
+        self.value = value
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+
+class Loud:
+    def __init__(self, name, log):
+        self.name, self.log = name, log
+
+    def __del__(self):
+        self.log.append(("end", self.name))
+
+
+def numbers(log, n=0):
+    try:
+        yield n
+        yield n + 1
+    finally:
+        log.append(("closed", n))
+
+
+def chained(log):
+    try:
+        yield from numbers(log)
+    finally:
+        log.append("outer")
+
+
+def entered(log):
+    with contextlib.suppress(KeyError), Noted(log):
+        yield 1
+        yield 2
+
+
+class Noted:
+    def __init__(self, log):
+        self.log = log
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, cls, *rest):
+        self.log.append(cls)
+
+
+# -- generators ------------------------------------------------------------------------------------
+
+
+def g01_deleted(x, log):
+    a = numbers(log)
+    next(a)
+    print("break")
+    del a
+    log.append("after")
+    return x + 1
+
+
+def g02_rebound(x, log):
+    a = chained(log)
+    next(a)
+    print("break")
+    a = None
+    log.append("after")
+    return x + 1, a
+
+
+def g03_returned_from_a_loop(x, log):
+    def first():
+        for n in numbers(log):
+            print("break")
+            return n
+
+    n = first()
+    log.append("after")
+    return x + n
+
+
+def g04_left_a_loop(x, log):
+    for n in numbers(log):
+        x = x + n
+        print("break")
+        break
+    log.append("after")
+    return x
+
+
+def g05_loop_left_by_an_error(x, log):
+    try:
+        for n in numbers(log):
+            print("break")
+            raise ValueError(n)
+    except ValueError:
+        log.append("caught")
+    log.append("after")
+    return x + 1
+
+
+def g06_thrown_into(x, log):
+    def g():
+        try:
+            try:
+                yield 1
+            except KeyError:
+                log.append("key")
+            yield 2
+        finally:
+            log.append("closed")
+
+    a = g()
+    next(a)
+    print("break")
+    log.append(a.throw(KeyError))
+    del a
+    log.append("after")
+    return x + 1
+
+
+def g07_popped(x, log):
+    made = [numbers(log, 1), numbers(log, 2)]
+    for a in made:
+        next(a)
+    del a
+    print("break")
+    made.pop()
+    log.append("one")
+    made.clear()
+    log.append("two")
+    return x + 1
+
+
+def g08_callee_returns(x, log):
+    def f():
+        a = numbers(log)
+        next(a)
+        print("break")
+        log.append("in")
+
+    f()
+    log.append("after")
+    return x + 1
+
+
+def g09_under_other_iterators(x, log):
+    z = zip(map(abs, numbers(log, 7)), [1, 2, 3])
+    next(z)
+    print("break")
+    z = None
+    log.append("after")
+    return x + 1, z
+
+
+def g10_left_a_with(x, log):
+    a = entered(log)
+    next(a)
+    print("break")
+    a = None
+    log.append("after")
+    return x + 1, a
+
+
+def g11_held_twice(x, log):
+    a, b = numbers(log, 1), numbers(log, 2)
+    next(a), next(b)
+    print("break")
+    c = a
+    a, b = b, a
+    log.append("swapped")
+    a = None
+    log.append("b ended")
+    b = None
+    log.append("a is c")
+    c = None
+    return x + 1, a, b, c
+
+
+def g12_ended_before(x, log):
+    a = numbers(log)
+    total = sum(a)
+    print("break")
+    a = None
+    log.append("after")
+    return x + total, a
+
+
+# -- what existing objects held --------------------------------------------------------------------
+
+
+@framejit.disable
+def held(kind, log, depth=0):
+    """A container or object that holds an object whose end is written to ``log``."""
+    item = Box()
+    weakref.finalize(item, log.append, "gone").atexit = False
+    for _ in range(depth):
+        item = [item]
+    if kind in (list, tuple, set):
+        return kind([item])
+    if kind is deque:
+        return deque([item, 1], maxlen=2)
+    if kind is dict:
+        return {"k": item, "l": 1}
+    made = kind()
+    made.value = item
+    return made
+
+
+def h01_list_item(x, log):
+    box = held(list, log)
+    box[0] = None
+    log.append("after")
+    return x + 1
+
+
+def h02_list_slice(x, log):
+    box = held(list, log)
+    box[:] = [1]
+    log.append("after")
+    return x + 1
+
+
+def h03_dict_item(x, log):
+    box = held(dict, log)
+    box["k"] = 2
+    log.append("after")
+    return x + 1
+
+
+def h04_dict_update(x, log):
+    box = held(dict, log)
+    box.update(k=3)
+    log.append("after")
+    return x + 1
+
+
+def h05_attribute(x, log):
+    box = held(Box, log)
+    box.value = None
+    log.append("after")
+    return x + 1
+
+
+def h06_attribute_deleted(x, log):
+    box = held(Box, log)
+    del box.value
+    log.append("after")
+    return x + 1
+
+
+def h07_slot(x, log):
+    box = held(Slotted, log)
+    box.value = None
+    log.append("after")
+    return x + 1
+
+
+def h08_full_deque(x, log):
+    box = held(deque, log)
+    box.append(5)
+    log.append("after")
+    return x + 1
+
+
+def h09_set(x, log):
+    box = held(set, log)
+    box &= {1}
+    log.append("after")
+    return x + 1
+
+
+def h10_deep(x, log):
+    box = held(dict, log, depth=2)
+    box["k"][0].pop()
+    log.append("after")
+    return x + 1
+
+
+def h11_whole(x, log):
+    box = held(dict, log, depth=2)
+    inner = box.pop("k")
+    log.append("popped")
+    inner = inner[0]
+    log.append("inner")
+    inner = None
+    log.append("after")
+    return x + 1, inner
+
+
+def h12_taken_out(x, log):
+    box = held(list, log)
+    item = box.pop()
+    log.append("popped")
+    other, item = item, None
+    log.append("moved")
+    other = None
+    log.append("after")
+    return x + 1, item, other
+
+
+def h13_weak_set(x, log):
+    made = [Box(), Box()]
+    weak = weakref.WeakSet(made)
+    print("break")
+    made.pop()
+    return x + 1, len(weak)
+
+
+def h14_weak_values(x, log):
+    made = [Box(1), Box(2)]
+    weak = weakref.WeakValueDictionary(enumerate(made))
+    print("break")
+    before = len(weak)
+    made.pop()
+    return x + 1, before, sorted(weak)
+
+
+def h15_finalizers(x, log):
+    made = [Loud(1, log), Loud(2, log)]
+    print("break")
+    made.pop(0)
+    log.append("one")
+    made[0] = None
+    log.append("two")
+    return x + 1
+
+
+def h16_not_dropped(x, log):
+    box, other = held(list, log), []
+    other.append(box[0])
+    box.clear()
+    log.append("moved")
+    return x + 1, len(other)
+
+
+#: (program, graphs)
+PROGRAMS = [
+    (g01_deleted, 1), (g02_rebound, 1), (g03_returned_from_a_loop, 1), (g04_left_a_loop, 1),
+    (g05_loop_left_by_an_error, 1), (g06_thrown_into, 1), (g07_popped, 1),
+    (g08_callee_returns, 1), (g09_under_other_iterators, 1), (g10_left_a_with, 1),
+    (g11_held_twice, 1), (g12_ended_before, 1), (h01_list_item, 1), (h02_list_slice, 1),
+    (h03_dict_item, 1), (h04_dict_update, 1), (h05_attribute, 1), (h06_attribute_deleted, 1),
+    (h07_slot, 1), (h08_full_deque, 1), (h09_set, 1), (h10_deep, 1), (h11_whole, 1),
+    (h12_taken_out, 1), (h13_weak_set, 1), (h14_weak_values, 1), (h15_finalizers, 1),
+    (h16_not_dropped, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "graphs"), PROGRAMS)
+def test_program(program, graphs) -> None:
+    check(program, x, [], graphs=graphs)
+
+
+KEPT = Box()
+
+
+def replaces_a_global(x, log):
+    global KEPT
+    KEPT = held(list, log)
+    print("break")
+    KEPT = None
+    log.append("after")
+    return x + 1
+
+
+def test_global() -> None:
+    check(replaces_a_global, x, [], graphs=1)
