@@ -165,7 +165,7 @@ def _wrap_builtin(space: Space, source: Source, obj: Any) -> Value:
     bound = space.load(source.child("attr", "__self__"), receiver)
     if object.__dict__.get(name) is raw is not None:
         return space.remember(obj, ObjectMethodValue(bound, name, source))
-    found = space.class_attribute(receiver if isinstance(receiver, type) else type(receiver), name)
+    found = None if isinstance(receiver, type) else space.class_attribute(type(receiver), name)
     if found is not None and found.raw is raw:
         raw = None
     return space.remember(obj, BoundBuiltin(bound, name, raw, source))
@@ -177,7 +177,7 @@ def _descriptor_of(method: Any, receiver: Any) -> Any:
         return method.__objclass__.__dict__[method.__name__]
     cls = receiver if isinstance(receiver, type) else type(receiver)
     for base in cls.__mro__:
-        raw = base.__dict__.get(method.__name__)
+        raw: Any = base.__dict__.get(method.__name__)
         if type(raw) in _C_METHODS:
             if raw.__get__(None if cls is receiver else receiver, cls) == method:
                 return raw
