@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from program_writer import Program, random_program
+from program_writer import FIRST_WITH_IDIOMS, PRELUDE, Program, random_program
 from state_programs import state_program
+from transforms import with_break_places, with_other_names
 
 #: Seeds from here on are programs about state.
 FIRST_STATE_PROGRAM = 1_000_000
+#: Seeds from here on are those of `random_program` with other names and breaks at any place.
+FIRST_CHANGED_PROGRAM = 2_000_000
 
 
 def program_of(seed: int) -> Program:
     """The program of a seed; the same in every process."""
+    if seed >= FIRST_CHANGED_PROGRAM:
+        program = random_program(FIRST_WITH_IDIOMS + seed - FIRST_CHANGED_PROGRAM)
+        source = with_other_names(program.source, PRELUDE, seed)
+        return Program(with_break_places(source, PRELUDE, seed), program.calls)
     if seed >= FIRST_STATE_PROGRAM:
         return state_program(seed)
     return random_program(seed)

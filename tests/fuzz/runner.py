@@ -27,6 +27,7 @@ from torch.utils.hooks import RemovableHandle
 
 import framejit
 from framejit.capture import LATE
+from framejit.interpreter.forced import forced_break, noted
 from framejit.report import events
 
 FILE = "<program>"
@@ -34,7 +35,8 @@ FILE = "<program>"
 EAGER_SECONDS = 2
 #: plain: `compile`. breaks: with a graph break at random statements. hook: inside an `optimize`
 #: block. limit: with few entries per frame. aot: with AOTAutograd, which makes one node of a graph.
-MODES = ("plain", "breaks", "hook", "limit", "aot")
+#: cut: with a break in front of one random instruction.
+MODES = ("plain", "breaks", "hook", "limit", "aot", "cut")
 
 
 class Slow(BaseException):
@@ -204,8 +206,20 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, previous)
 
 
+def cut_somewhere(program: Program, seed: int) -> contextlib.AbstractContextManager[Any]:
+    """A break in front of one instruction of the program's own, of those that are captured."""
+    with noted() as seen:
+        run(program)
+    own = [(code, index) for code, indices in seen.executed.items() for index in indices
+           if code.co_filename == FILE and code.co_firstlineno > program.prelude.count("\n")]  # fmt: skip
+    return forced_break(*random.Random(seed).choice(own)) if own else contextlib.nullcontext()
+
+
 def run(program: Program, mode: str = "plain", seed: int = 0, seconds: float = 20) -> Report:
     """Run all calls of a program on an eager copy and on a compiled one."""
+    if mode == "cut":
+        with cut_somewhere(program, seed):
+            return run(program, "plain", seed, seconds)
     report = Report()
     source = program.source
     if mode == "breaks":
