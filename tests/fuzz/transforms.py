@@ -23,7 +23,7 @@ VOCABULARY = tuple(
     callee error tail answer unused fj partial sorted reversed enumerate zip map filter list dict
     set tuple type id iter next int float bool str object range slice property super vars print_
     detach backward grad data dtype device t T numel dim norm std var prod all any exp log sin neg
-    eq lt gt le ge ne and_ or_ not_ matmul linear dropout softmax _ __ _1 co_consts é Ω größe
+    eq lt gt le ge ne and_ or_ not_ matmul linear dropout softmax __ _1 co_consts é Ω größe
     torch_ math_ operator_ builtins_ placeholder get_attr call_function call_method call_module
     forward module gm example_inputs l_self_ l_args_ L G s0 s1 i0 u0 sym_size ph""".split()
 )
