@@ -210,8 +210,13 @@ def cut_somewhere(program: Program, seed: int) -> contextlib.AbstractContextMana
     """A break in front of one instruction of the program's own, of those that are captured."""
     with noted() as seen:
         run(program)
-    own = [(code, index) for code, indices in seen.executed.items() for index in indices
-           if code.co_filename == FILE and code.co_firstlineno > program.prelude.count("\n")]  # fmt: skip
+    start = program.prelude.count("\n")
+    own = [
+        (code, index)
+        for code, indices in seen.executed.items()
+        for index in indices
+        if code.co_filename == FILE and code.co_firstlineno > start
+    ]
     return forced_break(*random.Random(seed).choice(own)) if own else contextlib.nullcontext()
 
 
