@@ -17,6 +17,7 @@ if os.environ.get("FRAMEJIT_SANITIZE"):
     LINK = ["-fsanitize=address,undefined", "-fno-sanitize=vptr"]
     FLAGS = [*LINK, "-O1", "-g1", "-fno-omit-frame-pointer", "-fvisibility=hidden", "-Wall"]
 HEADERS = [
+    "audit",
     "cpython_compat",
     "dispatch",
     "global_state",
@@ -46,6 +47,7 @@ setup(
                 f"{ROOM}/binding.cpp",
                 f"{ROOM}/hook.cpp",
                 f"{ROOM}/objects.cpp",
+                f"{ROOM}/audit.cpp",
             ],
             depends=[f"{ROOM}/{name}.h" for name in [*HEADERS, "tensor_check"]],
             extra_compile_args=FLAGS,

@@ -67,9 +67,14 @@ _torchvision = declare_torchvision_operators()
 
 @pytest.fixture(autouse=True)
 def strict_framejit():
-    """Every test starts with empty counters, and a bug of framejit fails it."""
+    """Every test starts with empty counters, and a bug of framejit fails it; under
+    ``FRAMEJIT_AUDIT=1``, also each call that does something else than plain Python."""
     import framejit
+    from framejit.report import events
 
     framejit.counters.clear()
-    with framejit.config.patch(raise_internal_errors=True):
+    with framejit.config.patch(raise_internal_errors=True), events.recording() as seen:
         yield
+    if framejit.config.audit:
+        found = [event for event in seen if isinstance(event, events.Mismatch)]
+        assert not found, [(event.place, event.difference) for event in found]

@@ -22,6 +22,7 @@ from framejit.api import (
     run,
     skip,
 )
+from framejit.audit import audit
 from framejit.autotune import record
 from framejit.backends import list_backends, register_backend
 from framejit.comptime import comptime
@@ -38,6 +39,7 @@ __all__ = [
     "__version__",
     "allow_in_graph",
     "assume_constant_result",
+    "audit",
     "compile",
     "comptime",
     "config",

@@ -12,7 +12,7 @@ import contextlib
 import os
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from framejit.exc import warn
@@ -50,13 +50,18 @@ winners: str = ""
 #: A file with the secret that every package must be signed with to be loaded, and is signed with
 #: when it is saved, unless ``key=`` names another one; "": none is needed.
 package_key_file: str = ""
+#: The share of calls of compiled objects that are also run as plain Python, in all threads, and
+#: compared (see `framejit.audit`); 0 for none.
+audit: float = 0.0
+#: Where audits write scripts that show a mismatch; "": ``framejit_audit`` in the current folder.
+audit_folder: str = ""
 #: Longer messages: every frame between the compiled function and a graph break, also of libraries.
 verbose: bool = False
 
 _TYPES: dict[str, type] = {
     name: type(value)
     for name, value in list(globals().items())
-    if not name.startswith("_") and isinstance(value, (bool, int, frozenset, str))
+    if not name.startswith("_") and isinstance(value, (bool, int, float, frozenset, str))
 }
 
 
@@ -73,10 +78,28 @@ class patch(contextlib.ContextDecorator):
 
     def __enter__(self) -> None:
         self._previous.append({name: globals()[name] for name in self._changes})
-        globals().update(self._changes)
+        _update(self._changes)
 
     def __exit__(self, *error: object) -> None:
-        globals().update(self._previous.pop())
+        _update(self._previous.pop())
+
+
+#: Who wants to know when an option changes.
+_watchers: dict[str, Callable[[Any], Any]] = {}
+
+
+def watch(name: str, watcher: Callable[[Any], Any]) -> None:
+    """Call ``watcher`` with every new value of an option, and now if it is not the default."""
+    _watchers[name] = watcher
+    if globals()[name]:
+        watcher(globals()[name])
+
+
+def _update(changes: dict[str, Any]) -> None:
+    for name, value in changes.items():
+        if globals()[name] != value and name in _watchers:
+            _watchers[name](value)
+    globals().update(changes)
 
 
 def checked(name: str, value: Any) -> Any:
@@ -90,11 +113,16 @@ def checked(name: str, value: Any) -> Any:
         return _log_names(name, value)
     if kind is str and isinstance(value, os.PathLike):
         value = os.fspath(value)
+    if kind is float and type(value) is int:
+        value = float(value)
     if type(value) is not kind:
-        wanted = {bool: "True or False", int: "an integer"}.get(kind, f"a {kind.__name__}")
+        names = {bool: "True or False", int: "an integer", float: "a number"}
+        wanted = names.get(kind, f"a {kind.__name__}")
         raise TypeError(f"framejit.config.{name} must be {wanted}, not {value!r} [FJ0211]")
     if kind is int and value < 1:
         raise ValueError(f"framejit.config.{name} must be at least 1, not {value} [FJ0211]")
+    if kind is float and not 0 <= value <= 1:
+        raise ValueError(f"framejit.config.{name} must be from 0 to 1, not {value} [FJ0211]")
     return value
 
 
@@ -117,7 +145,8 @@ def _log_names(name: str, value: Any) -> frozenset[str]:
 class _ConfigModule(types.ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("__"):
-            value = checked(name, value)
+            _update({name: checked(name, value)})
+            return
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -158,9 +187,9 @@ def _read_environment() -> None:
 def _parsed(kind: type, text: str) -> Any:
     if kind is bool and text.strip().lower() in _WORDS:
         return _WORDS[text.strip().lower()]
-    if kind is int:
+    if kind in (int, float):
         with contextlib.suppress(ValueError):
-            return int(text)
+            return kind(text)
     return text
 
 

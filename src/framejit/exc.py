@@ -91,6 +91,12 @@ class NothingFits(FramejitError):
     identifier = "FJ0209"
 
 
+class AuditMismatch(FramejitError):
+    """An audited call did something else than plain Python: ``audit(on_mismatch="raise")``."""
+
+    identifier = "FJ0216"
+
+
 class InternalError(FramejitError):
     """A bug of framejit. Raised only with ``config.raise_internal_errors``; else reported once."""
 

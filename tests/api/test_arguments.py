@@ -236,11 +236,11 @@ def with_environment(**settings):
 
 def test_every_option_can_be_set_in_the_environment():
     config = framejit.config
-    values = {bool: "no", int: "77", str: "somewhere", frozenset: "GRAPH,code"}
+    values = {bool: "no", int: "77", float: "0.5", str: "somewhere", frozenset: "GRAPH,code"}
     settings = {f"FRAMEJIT_{name.upper()}": values[kind] for name, kind in config._TYPES.items()}
     settings |= {"FRAMEJIT_DEBUG": "On", "FRAMEJIT_PROGRESS": ""}
     found, warned = with_environment(**settings)
-    wanted = {bool: False, int: 77, str: "somewhere", frozenset: ["code", "graph"]}
+    wanted = {bool: False, int: 77, float: 0.5, str: "somewhere", frozenset: ["code", "graph"]}
     assert found == {name: wanted[kind] for name, kind in config._TYPES.items()} | {"debug": True}
     assert warned == []
 

@@ -30,7 +30,7 @@ ORDER = [
     {"package"},
     {"settings", "regions"},
     {"callables", "comptime"},
-    {"inspection", "autotune"},
+    {"inspection", "autotune", "audit"},
     {"api"},
     {"dropin", "launch"},
     {"cli"},

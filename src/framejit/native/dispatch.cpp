@@ -1,5 +1,5 @@
 // See dispatch.h. CompiledFunction and Entry: look-up of an entry, the way of a miss, and the Python types.
-#include "dispatch.h"
+#include "audit.h"
 
 #include <algorithm>
 
@@ -116,6 +116,7 @@ static Ref ask_for_entry(CompiledObject* self, PyObject* const* slots, Py_ssize_
   if (!tuple) return Ref();
   for (Py_ssize_t i = 0; i < count; i++) PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(slots[i]));
   ContextScope none(thread_state, nullptr);
+  AuditingScope own_calls(thread_state);
   TracingRests rests;
   Ref miss = Ref::borrow(self->miss);
   PyObject* args[] = {nullptr, reinterpret_cast<PyObject*>(self), tuple.get()};
@@ -257,7 +258,40 @@ PyObject* dispatch_frame(CompiledObject* compiled, PyObject* const* slots, Py_ss
   return result;
 }
 
+// The arguments of a call as the auditor gets them.
+struct AuditedCall {
+  CompiledObject* compiled;
+  PyObject* const* args;
+  size_t flagged_count;
+  PyObject* names;
+
+  static PyObject* run(void* data, bool*) {
+    auto* call = static_cast<AuditedCall*>(data);
+    return run_tail_calls(call_compiled_once(call->compiled, call->args, call->flagged_count, call->names));
+  }
+};
+
+static PyObject* call_audited(CompiledObject* self, PyObject* const* args, size_t flagged_count, PyObject* names) {
+  Py_ssize_t count = PyVectorcall_NARGS(flagged_count);
+  Ref positional = Ref::steal(PyTuple_New(count));
+  Ref named = Ref::steal(PyDict_New());
+  if (!positional || !named) return nullptr;
+  for (Py_ssize_t i = 0; i < count; i++) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++) {
+    if (PyDict_SetItem(named.get(), PyTuple_GET_ITEM(names, i), args[count + i]) < 0) return nullptr;
+  }
+  AuditedCall call{self, args, flagged_count, names};
+  Ref function = Ref::borrow(self->function);
+  bool fell_back = false;
+  return audited(reinterpret_cast<PyObject*>(self), function.get(), positional.get(), named.get(), &fell_back,
+                 AuditedCall::run, &call);
+}
+
 static PyObject* compiled_vectorcall(PyObject* object, PyObject* const* args, size_t flagged_count, PyObject* names) {
+  if (audits) {
+    auto* self = reinterpret_cast<CompiledObject*>(object);
+    if (self->function && audit_is_due()) return call_audited(self, args, flagged_count, names);
+  }
   PyObject* result = call_compiled_once(reinterpret_cast<CompiledObject*>(object), args, flagged_count, names);
   if (result && Py_IS_TYPE(result, tail_call_type)) result = run_tail_calls(result);
   return result;

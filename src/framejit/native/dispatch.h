@@ -7,12 +7,21 @@ namespace framejit {
 
 // ---- per-thread state -------------------------------------------------------------------------------------------
 
+// Who is shown a share of the calls (audit.h). `countdown` calls further is the next one.
+struct Auditor {
+  PyObject* function;  // owned, or NULL
+  double rate;
+  long long countdown;
+};
+
 struct ThreadState {
   PyObject* context;         // owned: the active HookContext, or NULL
   PyObject* running;         // owned: the context of the compiled object being run; new TailCalls remember it
   PyCodeObject* skip_code;   // borrowed: the next frame of this code is run as it is
   int run_only;              // 1: misses do not capture; 2: they are asked all the same, so that they can raise
   bool dispatch_disabled;    // compiled functions behave as their originals
+  bool auditing;             // this thread is inside a call that is audited, or compiles
+  Auditor auditor;           // of this thread alone
 };
 extern thread_local ThreadState thread_state;
 

@@ -1,5 +1,6 @@
 // See hook.h. HookContext (which code is compiled, by whom), set_context, and the frame evaluation function.
 #define FRAMEJIT_WITH_FRAMES
+#include "audit.h"
 #include "hook.h"
 
 #include <unordered_map>
@@ -184,6 +185,28 @@ static Ref decide(HookContextObject* context, PyFunctionObject* function, bool* 
   return compiled;
 }
 
+struct AuditedFrame {
+  CompiledObject* compiled;
+  PyObject* const* slots;
+  Py_ssize_t count;
+
+  static PyObject* run(void* data, bool* fell_back) {
+    auto* call = static_cast<AuditedFrame*>(data);
+    return dispatch_frame(call->compiled, call->slots, call->count, fell_back);
+  }
+};
+
+static PyObject* dispatch_audited(CompiledObject* compiled, PyFunctionObject* function, PyObject* const* slots,
+                                  Py_ssize_t count, bool* fell_back) {
+  *fell_back = false;
+  Ref tuple = Ref::steal(PyTuple_New(count));
+  if (!tuple) return nullptr;
+  for (Py_ssize_t i = 0; i < count; i++) PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(slots[i]));
+  AuditedFrame call{compiled, slots, count};
+  return audited(reinterpret_cast<PyObject*>(compiled), reinterpret_cast<PyObject*>(function), tuple.get(), Py_None,
+                 fell_back, AuditedFrame::run, &call);
+}
+
 static PyObject* evaluate_frame(PyThreadState* python_thread, Frame* frame, int throwing) {
   ThreadState& thread = thread_state;
   if (!thread.context) {
@@ -218,7 +241,9 @@ static PyObject* evaluate_frame(PyThreadState* python_thread, Frame* frame, int 
     for (Py_ssize_t i = 0; i < own; i++) slots[i] = frame->localsplus[i];
     for (Py_ssize_t i = 0; i < cells; i++) slots[own + i] = PyTuple_GET_ITEM(function->func_closure, i);
     bool fallback;
-    result = dispatch_frame(reinterpret_cast<CompiledObject*>(compiled.get()), slots, own + cells, &fallback);
+    auto* target = reinterpret_cast<CompiledObject*>(compiled.get());
+    result = audits && audit_is_due() ? dispatch_audited(target, function, slots, own + cells, &fallback)
+                                      : dispatch_frame(target, slots, own + cells, &fallback);
     if (fallback) return pass_on(python_thread, frame, throwing);
   }
   discard_frame(python_thread, frame, empty_code);

@@ -1,4 +1,5 @@
 // The extension module framejit.native._C: puts the parts together. In: nothing. Out: the names in _C.pyi.
+#include "audit.h"
 #include "dispatch.h"
 #include "guard_checks.h"
 #include "hook.h"
@@ -71,7 +72,7 @@ PyMODINIT_FUNC PyInit__C() {
   Ref module = Ref::steal(PyModule_Create(&definition));
   if (!module || verify_tensor_layout() < 0 || add_global_state(module.get()) < 0 || add_guard_reference(module.get()) < 0 ||
       add_guard_tree(module.get()) < 0 || add_hook(module.get()) < 0 || add_dispatch(module.get()) < 0 ||
-      add_tail_call(module.get()) < 0 || add_objects(module.get()) < 0) {
+      add_tail_call(module.get()) < 0 || add_audit(module.get()) < 0 || add_objects(module.get()) < 0) {
     return nullptr;
   }
   return module.release();

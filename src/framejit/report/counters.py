@@ -6,7 +6,7 @@ empty counters, and ``counters.clear()`` starts over. Next room: api.
 Groups: ``frames`` (total, ok, skipped, failed), ``graph_break`` (by reason), ``stats``
 (unique_graphs, calls_captured), ``recompiles`` (by frame), ``recompile_reasons`` (by sentence),
 ``skipped`` and ``internal_error`` (by reason), ``backend`` (graphs by backend), ``deoptimised``
-(by reason).
+(by reason), ``mismatch`` (by frame) and ``not_audited`` (by reason) of `framejit.audit`.
 """
 
 from __future__ import annotations
@@ -59,6 +59,10 @@ def _count(event: events.Event) -> None:
             counters["backend_failed"][event.backend] += 1
         case events.InternalFailure():
             counters["internal_error"][event.reason] += 1
+        case events.Mismatch():
+            counters["mismatch"][event.name] += 1
+        case events.AuditSkipped():
+            counters["not_audited"][event.reason] += 1
 
 
 events.subscribe(_count)

@@ -169,6 +169,24 @@ class InternalFailure(Event):
     identifier: str = "FJ0206"
 
 
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
+class Mismatch(Event):
+    """An audited call did something else than plain Python. ``script`` shows it, if not empty."""
+
+    difference: str
+    backend: str
+    script: str = ""
+    identifier: str = "FJ0216"
+
+
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
+class AuditSkipped(Event):
+    """A call should have been audited and could not be; told once per frame and reason."""
+
+    reason: str
+    identifier: str = "FJ0309"
+
+
 Subscriber = Callable[[Event], None]
 E = TypeVar("E", bound=Event)
 

@@ -125,6 +125,21 @@ def warn_backend(backend: str, function: str, filename: str, line: int, reason: 
     )
 
 
+def mismatch_text(event: Any) -> str:
+    """An `events.Mismatch` in words."""
+    script = f". {event.script} shows it" if event.script else ""
+    return (
+        f"{event.name} ({event.filename}:{event.line}), compiled with {event.backend!r}, does "
+        f"something else than plain Python: {_cut(event.difference)}{script}"
+    )
+
+
+def warn_mismatch(event: Any) -> None:
+    """Say once per frame that an audit found something."""
+    if _first_time(("mismatch", event.name, event.filename, str(event.line))):
+        warn(f"{mismatch_text(event)} [FJ0216]")
+
+
 def warn_unsupported_release() -> None:
     """Say once that this Python release is not known and everything runs eagerly."""
     if _first_time(("release",)):

@@ -156,6 +156,20 @@ gradient.sum().backward()
 ---
 Compile the function with `backend="eager"`, or leave it out with `framejit.disable`: then PyTorch
 differentiates as often as is asked for.
+=== FJ0216 A compiled call does something else than plain Python
+An audit made the same call as plain Python, from the same state, and the two differ. The message
+says where; a script that shows it is written where that is possible.
+---
+def backend(gm, example_inputs):
+    return lambda *args: [result + 1 for result in gm(*args)]
+
+f = framejit.compile(lambda x: x * 2, backend=backend)
+with framejit.audit(folder="/nowhere"):
+    f(torch.ones(3))
+---
+If `backend="eager"` shows it, too, it is a bug of framejit: please report the script. Otherwise it
+is the backend's; `rtol` and `atol` say how near is near enough. Leave the function out with
+`framejit.disable` meanwhile.
 === FJ0301 Generator functions and coroutines
 A function with `yield` or `async` runs as plain Python when it is compiled itself; compiled
 functions that it calls are still compiled.
@@ -250,6 +264,17 @@ def f(x, scale=2):
 framejit.load_package(path, f, backend="eager", skip_source_check=True)
 ---
 The message says what differs. Save the package again.
+=== FJ0309 A call that is not audited
+An audit runs a call a second time, from the state before it. Some objects cannot be put back to
+what they were: generators, files, sockets, sparse tensors, tensors whose history was changed in
+place. Programs that do something else each time cannot be compared.
+---
+f = framejit.compile(lambda x, numbers: x + next(numbers), backend="eager")
+with framejit.audit():
+    f(torch.ones(3), (number for number in range(3)))
+---
+Audit the functions that it calls: they are, where the outer one is not compiled. Or give it objects
+that can be put back, such as a list for a generator.
 === FJ0401 A tensor of another kind
 The dtype, device, number of dimensions, a size, or whether it requires a gradient is not what the
 code was compiled for. A size that varies becomes dynamic in the second compilation.

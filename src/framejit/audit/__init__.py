@@ -1,0 +1,220 @@
+"""Audits: calls of compiled objects are also run as plain Python, and compared.
+
+In: calls of the native dispatch, all or a sample. Out: one `events.Mismatch` for each difference,
+with a script that shows it, and counts. The compiled run is the program's; the plain one starts
+from the same state and leaves no trace. Next room: api.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from framejit import config, directives, native
+from framejit.audit.comparison import Tolerance
+from framejit.callables import CompiledFrame
+from framejit.exc import AuditMismatch, InternalError
+from framejit.graph.global_state import runs_foreign_code
+from framejit.regions import Region, Restore
+from framejit.report import events, messages
+
+#: One call of the process is audited at a time; its state goes back and forth.
+_busy = threading.Lock()
+
+
+class audit(Region):
+    """Run calls of compiled objects as plain Python as well, and say where the two differ.
+
+    ``with framejit.audit(): ...`` or ``@framejit.audit()``, for the calls of this thread. The
+    environment variable ``FRAMEJIT_AUDIT=0.01``, ``framejit.config.audit = 0.01`` and ``framejit
+    run --audit=0.01 script.py`` are for those of all threads.
+
+    The compiled call is made first and is the program's: its result, its effects. Then everything
+    reachable (arguments, closures, globals and class attributes that the code names, parameters,
+    buffers, tensors' memory, torch's settings, generators of random numbers) is put back in place,
+    the call is made as plain Python, and results (types, strides, values, which parts are the same
+    object or memory), changed state, printed text, exceptions and random numbers are compared.
+    Then all is as the compiled call left it. Calls inside an audited call belong to it.
+
+    Args:
+        rate: The share of calls, above 0 and up to 1; each call has the same chance.
+        gradients: Compare the gradients of the sum of floating-point results, too.
+        on_mismatch: "warn" (FJ0216), or "raise" (`exc.AuditMismatch`, instead of the result).
+        rtol, atol: By how much floating-point numbers may differ. By default, as for
+            `torch.testing.assert_close`, by dtype; 0 for ``backend="eager"``.
+        folder: Where scripts that show a mismatch are written: ``config.audit_folder`` if not
+            given, else a folder ``framejit_audit`` in the current one.
+
+    Attributes: ``calls`` (compared), ``mismatches`` (a list of `events.Mismatch`), ``skipped`` (how
+    many calls were not compared, by reason: a generator, file or tensor subclass cannot be put
+    back; a program that does something else each time cannot be compared).
+
+    Raises:
+        TypeError, ValueError: For bad arguments, which are named.
+    """
+
+    def __init__(
+        self,
+        rate: float = 1.0,
+        *,
+        gradients: bool = False,
+        on_mismatch: str = "warn",
+        rtol: float | None = None,
+        atol: float | None = None,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        super().__init__()
+        self.rate = checked_rate(rate)
+        if on_mismatch not in ("warn", "raise"):
+            raise ValueError(f'on_mismatch must be "warn" or "raise", not {on_mismatch!r} [FJ0210]')
+        self.gradients = gradients
+        self.on_mismatch = on_mismatch
+        self.tolerance = None if rtol is None and atol is None else Tolerance(rtol, atol)
+        self.folder = None if folder is None else messages.checked_path(folder, "folder")
+        self.calls = 0
+        self.mismatches: list[events.Mismatch] = []
+        self.skipped: collections.Counter[str] = collections.Counter()
+        self._told: set[tuple[str, str, int, str]] = set()
+
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        """``function`` such that the calls of compiled objects inside it are audited."""
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        directives.mark(call, "skip")
+        return call
+
+    def start(self) -> Restore:
+        before = native.set_auditor(self._begin, self.rate, False)
+
+        def restore() -> None:
+            native.set_auditor(*before, False)
+
+        return restore
+
+    def __repr__(self) -> str:
+        return f"<framejit.audit: {self.summary()}>"
+
+    def summary(self) -> str:
+        """What was found, in one line."""
+        text = f"{self.calls} calls compared, {len(self.mismatches)} mismatches"
+        skipped = sum(self.skipped.values())
+        if skipped:
+            text += f", {skipped} not compared ({self.skipped.most_common(1)[0][0]})"
+        return text
+
+    # -- one call ----------------------------------------------------------------------------------
+
+    def _begin(self, compiled: Any, function: Any, args: Any, kwargs: Any) -> Any:
+        """What the native dispatch asks first: None, or the steps of an audit."""
+        if not isinstance(compiled, CompiledFrame) or config.disable:
+            return None
+        if compiled.run_only and not compiled.entries:
+            return None  # plain Python; what it calls counts
+        if runs_foreign_code() or torch._C._len_torch_dispatch_stack():
+            self._skip(compiled, "a mode or transform that sees every operation is active")
+            return None
+        from framejit.audit.call import CallAudit  # only where something is audited
+        from framejit.audit.contents import NotSaveable
+
+        if not _busy.acquire(blocking=False):
+            self._skip(compiled, "a call of another thread is being audited")
+            return None
+        try:
+            return CallAudit(self, compiled, function, args, kwargs).step
+        except NotSaveable as reason:
+            self._skip(compiled, f"{reason} cannot be put back")
+        except Exception as error:
+            self.failed(compiled, error)
+        _busy.release()
+        return None
+
+    def _skip(self, compiled: Any, reason: str) -> None:
+        self.skipped[reason] += 1
+        shown = compiled.target.shown
+        key = (*shown.values(), reason)
+        if key not in self._told:
+            self._told.add(key)
+            events.emit(events.AuditSkipped(**shown, reason=reason))
+
+    def failed(self, compiled: Any, error: Exception) -> None:
+        """A bug of the auditor: the call counts as not compared."""
+        if config.raise_internal_errors:
+            _busy.release()
+            raise InternalError(f"while auditing: {type(error).__name__}: {error}") from error
+        self._skip(compiled, f"the auditor failed ({type(error).__name__}: {error})")
+
+    def tolerance_for(self, compiled: Any) -> Tolerance:
+        """What was asked for, or what the backend promises."""
+        from framejit.audit.call import EXACT_BACKENDS
+
+        exact = compiled.compiler.backend_name in EXACT_BACKENDS
+        return self.tolerance or (Tolerance(0, 0) if exact else Tolerance())
+
+    def done(self, call: Any) -> None:
+        """All runs of a call were made. Raises AuditMismatch."""
+        _busy.release()
+        if call.fell_back:
+            return
+        if call.skipped:
+            self._skip(call.compiled, call.skipped)
+            return
+        self.calls += 1
+        if call.difference is None:
+            return
+        compiled = call.compiled
+        event = events.Mismatch(
+            **compiled.target.shown, difference=call.difference,
+            backend=compiled.compiler.backend_name, script=call.script,
+        )  # fmt: skip
+        self.mismatches.append(event)
+        events.emit(event)
+        if self.on_mismatch == "raise":
+            raise AuditMismatch(messages.mismatch_text(event))
+        messages.warn_mismatch(event)
+
+
+def checked_rate(rate: Any) -> float:
+    """A share above 0 and up to 1."""
+    if isinstance(rate, bool) or not isinstance(rate, (int, float)):
+        raise TypeError(f"rate must be a number, not {rate!r} [FJ0210]")
+    if not 0 < rate <= 1:
+        raise ValueError(f"rate must be above 0 and at most 1, not {rate!r} [FJ0210]")
+    return float(rate)
+
+
+# -- all threads -----------------------------------------------------------------------------------
+
+_everywhere: audit | None = None
+
+
+def audit_everywhere(rate: float) -> audit | None:
+    """Audit a share of the calls of all threads; 0: no longer."""
+    global _everywhere
+    if rate:
+        _everywhere = audit(rate)
+        native.set_auditor(_everywhere._begin, rate, True)
+    else:
+        _everywhere = None
+        native.set_auditor(None, 1.0, True)
+    return _everywhere
+
+
+@atexit.register
+def _say() -> None:
+    if _everywhere is not None and (_everywhere.calls or _everywhere.skipped) and sys.stderr:
+        print(f"framejit.audit: {_everywhere.summary()}", file=sys.stderr)
+
+
+config.watch("audit", audit_everywhere)

@@ -1,0 +1,221 @@
+"""One call that is audited: the compiled run, plain Python from the same state, and the comparison.
+
+In: what the native dispatch shows of a call. Out: its steps: after the compiled run, the state goes
+back and the same call is made as plain Python; where the two differ, a second plain run tells
+whether the program repeats itself at all. In the end everything is as the compiled run left it.
+Next: the room's front door.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from framejit.audit.comparison import Comparison, Tolerance, differences
+from framejit.audit.printed import Printed
+from framejit.audit.snapshot import Moment, NotSaveable, Snapshot
+from framejit.exc import FramejitError
+
+#: Backends that compute what PyTorch computes, operation by operation.
+EXACT_BACKENDS = ("eager",)
+#: Backends that draw random numbers in a way of their own.
+_OWN_RANDOM = ("inductor", "autotuned", "cudagraphs", "onnxrt", "tvm")
+
+PlainCall = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+
+
+class Outcome:
+    """What one run did: result or error, printed text, gradients, the state behind it."""
+
+    def __init__(self, result: Any, error: BaseException | None) -> None:
+        self.result, self.error = result, error
+        self.gradients: Any = None
+        self.printed: dict[str, str] = {}
+        self.moment: Moment | None = None
+
+
+class CallAudit:
+    """The steps of one call; `step` is what the native dispatch calls. Raises NotSaveable."""
+
+    def __init__(
+        self, auditor: Any, compiled: Any, function: Any, args: Any, kwargs: Any
+    ) -> None:
+        self.auditor, self.compiled = auditor, compiled
+        self.call = plain_call(function, args, kwargs)
+        self.tolerance: Tolerance = auditor.tolerance_for(compiled)
+        self.snapshot = Snapshot(_roots(*self.call))
+        self.seen: list[Outcome] = []
+        #: How the compiled run differs; None as long as nothing does.
+        self.difference: str | None = None
+        #: Why nothing was compared, if so.
+        self.skipped = ""
+        self.fell_back = False
+        self.script = ""
+        self.printed = Printed()
+        self.printed.start()
+
+    def step(self, result: Any, error: BaseException | None, fell_back: bool) -> PlainCall | None:
+        """A run is over: what is to be run next? None: nothing."""
+        again: PlainCall | None = None
+        try:
+            again = self._next(result, error, fell_back)
+        except NotSaveable as reason:
+            self.skipped = f"{reason} cannot be put back"
+        except Exception as failure:
+            self._leave()
+            self.auditor.failed(self.compiled, failure)
+            self.skipped = self.skipped or "the auditor failed"
+            again = None
+        if again is None:
+            self._leave()
+            self.auditor.done(self)
+        return again
+
+    def _next(self, result: Any, error: BaseException | None, fell_back: bool) -> PlainCall | None:
+        if fell_back:
+            self.fell_back = True
+            return None
+        if error is not None and not isinstance(error, Exception):
+            self.skipped = f"the call was ended by {type(error).__name__}"
+            return None
+        if not self.seen and isinstance(error, FramejitError):
+            self.skipped = f"it was not compiled: {type(error).__name__}"
+            return None
+        outcome = Outcome(result, error)
+        outcome.printed = self.printed.taken()
+        if self.auditor.gradients and error is None:
+            outcome.gradients = gradients_of(result, self.snapshot)
+        outcome.moment = self.snapshot.now()
+        self.seen.append(outcome)
+        if len(self.seen) == 2:
+            self.difference = self.compared(outcome, self.seen[0])
+        if len(self.seen) == 3:
+            self._repeats(outcome)
+        if len(self.seen) == 1 or (len(self.seen) == 2 and self.difference is not None):
+            self.printed.silent = True
+            self.snapshot.put(None, outcome.moment)
+            return self._plain()
+        return None
+
+    def _plain(self) -> PlainCall:
+        function, args, kwargs = self.call
+        if self.compiled.stands_for_call and args:  # the class may have another one by now
+            function = type(args[0]).__call__
+        return function, args, kwargs
+
+    def _repeats(self, again: Outcome) -> None:
+        """Two plain runs differ: so does any other one."""
+        if (found := self.compared(self.seen[1], again)) is not None:
+            self.difference = None
+            self.skipped = f"plain Python does something else each time ({found})"
+        elif "random" not in str(self.difference) and self._draws_otherwise():
+            self.difference = None
+            self.skipped = "it draws random numbers, which the backend does in a way of its own"
+
+    def _draws_otherwise(self) -> bool:
+        compiler = self.compiled.compiler
+        moment = self.seen[1].moment
+        assert moment is not None
+        return compiler.backend_name in _OWN_RANDOM and self.snapshot.settings.drew(moment.settings)
+
+    def compared(self, right: Outcome, other: Outcome) -> str | None:
+        """The first difference of the second outcome."""
+        assert right.moment is not None and other.moment is not None
+        same = self.snapshot.comparison(self.tolerance)
+        found = differences([("result", right.result, other.result)], same)
+        if found is None and (right.error is not None or other.error is not None):
+            found = _error_difference(right.error, other.error, same)
+        if found is None:
+            found = self.snapshot.difference(right.moment, other.moment, same)
+        if found is None and right.printed != other.printed:
+            texts = right.printed, other.printed
+            name = next(name for name in texts[0] if texts[0][name] != texts[1][name])
+            found = f"{name}: printed {texts[1][name]!r:.200}, not {texts[0][name]!r:.200}"
+        if found is None and self.auditor.gradients:  # sums of them have no fixed order
+            near = Comparison(Tolerance(self.tolerance.rtol or None, self.tolerance.atol or None))
+            found = differences([("gradients", right.gradients, other.gradients)], near)
+        return found
+
+    def _leave(self) -> None:
+        """Back to what the compiled run left behind."""
+        self.printed.stop()
+        if len(self.seen) > 1 or (self.skipped and self.seen):
+            try:
+                self.snapshot.put(self.seen[0].moment, self.snapshot.now())
+            except NotSaveable as reason:
+                self.skipped = f"{reason} cannot be put back"
+
+
+def _error_difference(
+    right: BaseException | None, other: BaseException | None, same: Comparison
+) -> str | None:
+    if right is None or other is None:
+        return f"raised {other!r}, not {right!r}"
+    return differences([("the exception", right, other)], same)
+
+
+def gradients_of(result: Any, snapshot: Snapshot) -> Any:
+    """By name, the gradients of all floating-point results' sum, for what required them before.
+
+    ``.grad`` stays as it is; what autograd saved stays for the program.
+    """
+    outputs = [
+        t for t in _tensors(result) if t.requires_grad and (t.is_floating_point() or t.is_complex())
+    ]
+    inputs = {
+        snapshot.path(key): snapshot.objects[key][0]
+        for key in snapshot.tensors
+        if snapshot.objects[key][0].requires_grad
+    }
+    if not outputs or not inputs:
+        return {}
+    try:
+        found = torch.autograd.grad(
+            outputs, list(inputs.values()), [torch.ones_like(t) for t in outputs],
+            retain_graph=True, allow_unused=True,
+        )  # fmt: skip
+    except RuntimeError as error:
+        return str(error).splitlines()[0]
+    return dict(zip(inputs, found, strict=True))
+
+
+def _tensors(value: Any, depth: int = 0) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)) and depth < 10:
+        return [tensor for part in value for tensor in _tensors(part, depth + 1)]
+    if hasattr(value, "__dict__") and depth < 3 and not isinstance(value, (type, types.ModuleType)):
+        return _tensors(list(vars(value).values()), depth + 1)
+    return []
+
+
+def plain_call(function: Any, args: Any, kwargs: Any) -> PlainCall:
+    """The same call as plain Python. Without ``kwargs``, ``args`` are the slots of a frame."""
+    if kwargs is not None:
+        return function, args, kwargs
+    code: types.CodeType = function.__code__
+    count, only = code.co_argcount, code.co_kwonlyargcount
+    given, named = args[:count], dict(
+        zip(code.co_varnames[count : count + only], args[count:], strict=False)
+    )
+    position = count + only
+    if code.co_flags & inspect.CO_VARARGS:
+        given += args[position]
+        position += 1
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        named |= args[position]
+    return function, given, named
+
+
+def _roots(function: Any, args: Any, kwargs: Any) -> list[tuple[str, Any]]:
+    """What a call can reach, with the names of its parameters."""
+    code = function.__code__
+    names = [*code.co_varnames[: code.co_argcount]]
+    names += [f"argument {i}" for i in range(len(names), len(args))]
+    return [*zip(names, args, strict=False), *kwargs.items(), (function.__qualname__, function)]

@@ -1,0 +1,88 @@
+"""What a run prints on ``sys.stdout`` and ``sys.stderr``.
+
+In: the two streams of the program. Out: the texts that one thread writes to them in a block, which
+are let through or kept back. The streams stay the same objects: their ``write`` is replaced.
+Warnings, and what framejit itself writes, are not the program's text. Next: script.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class Printed:
+    """Listens to this thread from `start` to `stop`."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.texts: list[tuple[str, str]] = []
+        self.silent = False
+        self._undo: list[Callable[[], None]] = []
+
+    def start(self) -> None:
+        for name in ("stdout", "stderr"):
+            stream = getattr(sys, name)
+            if stream is not None:
+                self._listen(name, stream)
+
+    def _listen(self, name: str, stream: Any) -> None:
+        plain = stream.write
+
+        def write(text: Any) -> Any:
+            if threading.get_ident() != self.thread:
+                return plain(text)
+            kind = _writer(sys._getframe(1))
+            if kind == "program":
+                self.texts.append((name, text))
+            return len(text) if self.silent and kind != "framejit" else plain(text)
+
+        had = "write" in getattr(stream, "__dict__", ())
+        try:
+            stream.write = write
+        except (AttributeError, TypeError):  # what it writes is seen twice
+            return
+        if had:
+            self._undo.append(lambda: setattr(stream, "write", plain))
+        else:
+            self._undo.append(lambda: stream.__dict__.pop("write", None))
+
+    def taken(self) -> dict[str, str]:
+        """What was written since the last time, by stream."""
+        texts, self.texts = self.texts, []
+        return {
+            name: "".join(str(text) for stream, text in texts if stream == name)
+            for name in ("stdout", "stderr")
+        }
+
+    @contextlib.contextmanager
+    def nothing(self) -> Iterator[None]:
+        """In this block nothing reaches the streams."""
+        self.silent, before = True, self.silent
+        try:
+            yield
+        finally:
+            self.silent = before
+
+    def stop(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+
+def _writer(frame: types.FrameType | None) -> str:
+    """Who writes: "program", "warning", or "framejit"."""
+    while frame is not None:
+        if frame.f_code.co_filename == warnings.__file__:
+            return "warning"
+        if frame.f_code.co_filename.startswith(_OURS):
+            return "framejit"
+        frame = frame.f_back
+    return "program"

@@ -1,0 +1,138 @@
+"""Which globals, modules and classes a function may use, found by the names in its code.
+
+In: functions, classes and modules that a walk over objects meets. Out: the values that their code
+names, to be walked over as well, and the `Names` of each namespace that may be written to. A method
+counts when its name appears in some code that was met; code of the standard library, of torch and
+of numpy is not looked into. Next: snapshot.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from framejit.audit.comparison import MISSING
+from framejit.values.inline_policy import is_library_of_python
+
+Found = Iterator[tuple[str, Any]]
+
+
+@functools.lru_cache(maxsize=8192)
+def names_in(code: types.CodeType) -> frozenset[str]:
+    """All names of globals and attributes in a code object and the ones inside it."""
+    inner = [names_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    return frozenset(code.co_names).union(*inner)
+
+
+@functools.lru_cache(maxsize=8192)
+def is_foreign(module: str) -> bool:
+    """A module whose code keeps no state of the program, or torch's, which is saved on its own."""
+    top = module.partition(".")[0]
+    return is_library_of_python(module) or top in ("torch", "numpy", "framejit", "sympy")
+
+
+class Names:
+    """Some names of a namespace (a module's globals, or a class), and their values."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+        self.values: dict[str, Any] = {}
+
+    def read(self) -> dict[str, Any]:
+        """The values now."""
+        space = self.owner if isinstance(self.owner, dict) else vars(self.owner)
+        return {name: space.get(name, MISSING) for name in self.values}
+
+    def put(self, values: dict[str, Any]) -> None:
+        """Assign and delete, where something differs."""
+        now = self.read()
+        for name, value in values.items():
+            if value is now[name]:
+                continue
+            if isinstance(self.owner, dict):
+                if value is MISSING:
+                    del self.owner[name]
+                else:
+                    self.owner[name] = value
+            elif value is MISSING:
+                type.__delattr__(self.owner, name)
+            else:
+                type.__setattr__(self.owner, name, value)
+
+
+class Reach:
+    """Everything that the code met so far may name."""
+
+    def __init__(self) -> None:
+        self.spaces: dict[int, Names] = {}
+        self._names: set[str] = set()
+        self._codes: set[types.CodeType] = set()
+        self._waiting: defaultdict[str, list[tuple[str, Any]]] = defaultdict(list)
+        self._classes: set[type] = set()
+        self._modules: dict[int, tuple[str, Any]] = {}
+
+    def function(self, function: types.FunctionType) -> Found:
+        """What a function's code may use."""
+        code, space = function.__code__, function.__globals__
+        if code in self._codes or is_foreign(str(space.get("__name__"))):
+            return
+        self._codes.add(code)
+        names = names_in(code)
+        yield from self._named(space, names, "")
+        new = names - self._names
+        self._names |= new
+        for name in new:
+            yield from self._waiting.pop(name, ())
+            for label, module in list(self._modules.values()):
+                yield from self._named(vars(module), (name,), f"{label}.")
+
+    def module(self, label: str, module: types.ModuleType) -> Found:
+        """The attributes of a module that some code names."""
+        if id(module) in self._modules or is_foreign(module.__name__):
+            return
+        self._modules[id(module)] = label, module
+        yield from self._named(vars(module), tuple(self._names), f"{label}.")
+
+    def cls(self, label: str, cls: type) -> Found:
+        """The attributes of a class, and of its bases; methods when their names are met."""
+        for base in cls.__mro__:
+            if base in self._classes or is_foreign(base.__module__):
+                continue
+            self._classes.add(base)
+            names = self._space(base)
+            for name, value in list(vars(base).items()):
+                if name in ("__dict__", "__weakref__", "__module__", "__doc__", "_abc_impl",
+                            "_framejit_link", "__annotations__"):  # fmt: skip
+                    continue
+                names.values[name] = value
+                if isinstance(value, types.MemberDescriptorType):
+                    continue
+                called = callable(value) or isinstance(value, (staticmethod, classmethod, property))
+                if called and name not in self._names and not _is_special(name):
+                    self._waiting[name].append((f"{base.__qualname__}.{name}", value))
+                else:
+                    yield f"{base.__qualname__}.{name}", value
+
+    def _space(self, owner: Any) -> Names:
+        found = self.spaces.get(id(owner))
+        if found is None:
+            found = self.spaces[id(owner)] = Names(owner)
+        return found
+
+    def _named(self, space: dict[str, Any], names: Any, prefix: str) -> Found:
+        known = self._space(space).values
+        for name in names:
+            if name not in known:
+                value = known[name] = space.get(name, MISSING)
+                if value is not MISSING:
+                    yield prefix + name, value
+
+
+def _is_special(name: str) -> bool:
+    """Called without being named."""
+    return (name.startswith("__") and name.endswith("__")) or name in ("forward",)
+
+
