@@ -71,6 +71,7 @@ class GraphBuilder:
         self._raising: set[_Node] = set()
         self._tried: set[_Node] = set()  # those of them inside a ``try``
         self._mutations: dict[_Node, list[Example]] = {}
+        self._content: list[Example] = []  # what operations write content to
         self._aside: set[_Node] = set()
         #: Operations inside of transforms (`torch.func`), whose results are of no use outside, and
         #: the step in which the program entered the transform.
@@ -309,8 +310,10 @@ class GraphBuilder:
     ) -> tuple[_Node, Any]:
         known_args = tuple([self._lookup(arg) for arg in args])
         known_kwargs = {key: self._lookup(value) for key, value in kwargs.items()}
+        symbolic = self._world.symbols_if_any is not None
+        sizes = [e.meta.shape for e in examples_in([known_args, known_kwargs])] if symbolic else ()
         example, effects = self._propagate(target, known_args, known_kwargs)
-        if self._world.symbols_if_any is not None:
+        if symbolic:
             self._world.symbols.poll()
         written = self._mutations
         tried = effects.raises and self.in_try()
@@ -321,6 +324,13 @@ class GraphBuilder:
             writes = [tensors[position] for position in effects.writes]
             if self._tried and self._savable_writes([*written.values(), writes]) is None:
                 raise GraphBreak("FJ0116", "a write to an input follows what may raise in a try")
+            if effects.content:
+                if symbolic and any(
+                    str(tensors[i].meta.shape) != str(sizes[i]) for i in effects.writes
+                ):
+                    raise GraphBreak("FJ0116", "an operation resizes what it writes to")
+                self._content += writes
+            self._check_reshaped()
         node = self._create(op, target, args, kwargs, example)
         self._operations.add(node)
         if effects.raises:
@@ -334,6 +344,15 @@ class GraphBuilder:
             self._effects.add(node)
             self._mutations[node] = writes
         return node, example
+
+    def _check_reshaped(self) -> None:
+        """GraphBreak where an input gets both another content and another shape or strides, which
+        AOTAutograd mixes up."""
+        looks = [e for node in self._placeholders if reshaped(e := self._examples[node])]
+        if any(one.meta.requires_grad for one in looks):
+            raise GraphBreak("FJ0116", "an input that takes part in autograd gets another shape")
+        if looks and not _with_aliases(self._content).isdisjoint(map(id, looks)):
+            raise GraphBreak("FJ0116", "an input that gets another shape is written to as well")
 
     def _lookup(self, arg: Any) -> Any:
         """The argument with examples in place of nodes; checks that the rest can be spelled."""
@@ -502,6 +521,15 @@ class _Reader:
         for example in examples_in(self.example):
             self.world.materialize_for_reader(example)
         return lower(self.example)
+
+
+def reshaped(example: Example) -> bool:
+    """Has an operation changed the sizes or strides of an existing tensor?"""
+    now, born = example.meta, example.born
+    return now is not born and any(
+        str(getattr(now, name)) != str(getattr(born, name))  # comparing symbols would add guards
+        for name in ("shape", "stride", "storage_offset")
+    )
 
 
 def _with_aliases(written: Iterable[Example]) -> set[int]:

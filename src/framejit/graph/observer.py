@@ -103,6 +103,8 @@ class Observer(Unwrapped, TorchDispatchMode):
         super().__init__()
         self.random = False
         self.raises = False
+        #: Is content written, not only how a tensor looks at it (``t_()``)?
+        self.content = False
         self.written: set[int] = set()
 
     def __torch_dispatch__(
@@ -115,6 +117,7 @@ class Observer(Unwrapped, TorchDispatchMode):
             if torch.Tag.nondeterministic_seeded in func.tags:
                 self.random = self.random or _draws(schema, args, kwargs)
             if schema.is_mutable:
+                self.content = self.content or torch.Tag.inplace_view not in func.tags
                 for position, argument in enumerate(schema.arguments):
                     alias = argument.alias_info
                     if alias is None or not alias.is_write:
@@ -126,6 +129,7 @@ class Observer(Unwrapped, TorchDispatchMode):
             elif schema.name in _UNDECLARED_WRITES:
                 positions, flag = _UNDECLARED_WRITES[schema.name]
                 if args[flag]:
+                    self.content = True
                     self._note([args[position] for position in positions])
         return func(*args, **kwargs)
 

@@ -40,6 +40,8 @@ class Effects(NamedTuple):
     random: bool
     #: It may raise an exception that depends on data.
     raises: bool = False
+    #: It writes content, not only how a tensor looks at it (``t_()``).
+    content: bool = False
 
 
 class _Same(NamedTuple):
@@ -311,7 +313,8 @@ def _run(
     reader = _Reader(world, target, tensors, fakes, memory)
     template, result = reader.read(raw)
     effects = Effects(
-        writes, observer.random, observer.raises or not _is_library_function(target)
+        writes, observer.random, observer.raises or not _is_library_function(target),
+        observer.content,
     ) if known is None else known.effects  # fmt: skip
     aliases = reader.aliases
     if aliases and reader.fresh:

@@ -186,8 +186,9 @@ torch.func.grad(keep)(torch.ones(3))
 f(kept[0])
 ---
 Compile the transformed function: `framejit.compile(torch.func.grad(f))`.
-=== FJ0116 An operation writes to memory that overlaps
-The target of an in-place operation shares elements with itself or with what is read.
+=== FJ0116 An operation writes to a tensor in a way that is not captured
+The target of an in-place operation shares elements with itself or with what is read, or it is an
+input that gets another shape or other strides as well (`x.t_()`).
 ---
 @framejit.compile(backend="eager")
 def f(x):
