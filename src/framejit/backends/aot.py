@@ -105,6 +105,7 @@ def in_parts(
     values = dict(zip(gm.graph.find_nodes(op="placeholder"), fakes, strict=True))
     segments = [Segment(*[[nodes[i] for i in some] for some in part[:3]]) for part in parts]
     todo = iter(zip(segments, parts, strict=True))
+    from torch._dispatch.python import enable_python_dispatcher  # imports functorch
 
     def wrap(module: torch.fx.GraphModule, _: list[int]) -> Callable[..., Any]:
         segment, part = next(todo)
@@ -114,7 +115,8 @@ def in_parts(
         # Each needs a context of its own, which its backward graph meets again.
         with preserved_state(), tracing(TracingContext(mode)):
             compiled = compile_graph(module, given)
-        with mode:
+        # Composite operators in C++ want sizes that are numbers; their Python forms do not.
+        with mode, enable_python_dispatcher():
             values.update(zip(segment.outputs, module.forward(*given), strict=True))
         if part.reached is not None:
             return exact_gradients(compiled, [frozenset(found) for found in part.reached])

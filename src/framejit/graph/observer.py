@@ -50,6 +50,9 @@ _RAISING = frozenset(
         "multinomial", "poisson", "binomial", "_ctc_loss", "masked_scatter", "histc",
     )
 )  # fmt: skip
+#: Operators whose derivative for the last tensor has a size that depends on data, if they are
+#: given a mask.
+_SELECTING = frozenset(("aten::index_put", "aten::masked_scatter"))
 #: Operators that raise when an integer is divided by zero.
 _DIVISIONS = frozenset(("aten::floor_divide", "aten::remainder", "aten::fmod"))
 #: Random operators take parameters of the distribution as numbers or, in these forms, as tensors.
@@ -114,6 +117,8 @@ class Observer(Unwrapped, TorchDispatchMode):
         if isinstance(func, torch._ops.OpOverload):
             self.raises = self.raises or raises_on_data(func, args, kwargs)
             schema = func._schema
+            if schema.name.removesuffix("_") in _SELECTING:
+                check_masks(args[1], args[2])
             if torch.Tag.nondeterministic_seeded in func.tags:
                 self.random = self.random or _draws(schema, args, kwargs)
             if schema.is_mutable:
@@ -146,6 +151,17 @@ def _draws(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
             default = kwargs.get("dropout_p", argument.default_value)
             return bool((args[position] if position < len(args) else default) != 0.0)
     return True
+
+
+def check_masks(indices: Any, values: torch.Tensor) -> None:
+    """GraphBreak where compilers would have to find a size that depends on data equal to one that
+    varies."""
+    masks = [one for one in (indices if isinstance(indices, (list, tuple)) else [indices])
+             if one is not None and one.dtype in (torch.bool, torch.uint8)]  # fmt: skip
+    sizes = [size for one in (*masks, values) for size in one.shape]
+    varies = any(isinstance(size, torch.SymInt) for size in sizes)
+    if masks and varies and values.requires_grad and torch.is_grad_enabled():
+        raise GraphBreak("FJ0103", "a gradient of what is selected by a mask of varying size")
 
 
 def check_write(

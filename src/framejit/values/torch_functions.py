@@ -411,6 +411,21 @@ _nest(torch.autocast_increment_nesting, 1)
 _nest(torch.autocast_decrement_nesting, -1)
 
 
+def _recurrent(function: Any) -> None:
+    @lookaside(function)
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        # Packed sequences come with their lengths, hence one argument later.
+        first = 4 if args[3].realize().python_type() is bool else 5
+        dropout, training = args[first + 1 : first + 3]
+        if space.truth(dropout) and space.truth(training):
+            raise GraphBreak("FJ0121", "dropout in a recurrent layer, which compilers leave out")
+        return graph_call(space, function, args, kwargs)
+
+
+for _function in (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu):
+    _recurrent(_function)
+
+
 @lookaside(torch.clear_autocast_cache)
 def _clear_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
     space.builder.call_effect(torch.clear_autocast_cache, (), {})

@@ -1,0 +1,107 @@
+"""Backends that use AOTAutograd leave behind what eager mode does: random numbers, gradients."""
+
+import pytest
+import torch
+from torch import nn
+
+from backends.agreement import agrees
+
+BACKENDS = ["eager", "aot_eager", "aot_eager_decomp_partition"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("wanted", ["input", "weights", "both", "none"])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_with_dropout_draw_the_masks_of_eager_mode(kind, wanted, packed):
+    torch.manual_seed(0)
+    layer = kind(3, 4, num_layers=3, dropout=0.5, bidirectional=True)
+    layer.requires_grad_(wanted in ("weights", "both"))
+
+    def f(x, *weights):
+        x = x * 2
+        given = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 2])) if packed else x
+        out = layer(given)[0]
+        return (out.data if packed else out) * 3
+
+    def make():
+        layer.zero_grad()
+        return torch.randn(5, 2, 3).requires_grad_(wanted in ("input", "both")), *[
+            p for p in layer.parameters()
+        ]
+
+    for backend in BACKENDS:
+        agrees(f, make, backend=backend, graphs=None if packed else 2)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_that_draw_nothing_are_in_the_graph(kind):
+    torch.manual_seed(0)
+    for layer in (kind(3, 4, num_layers=2), kind(3, 4, num_layers=2, dropout=0.5).eval()):
+        layer.requires_grad_(False)
+
+        def f(x, layer=layer):
+            return layer(x * 2)[0] * 3
+
+        agrees(f, lambda: (torch.randn(5, 2, 3),), graphs=1)
+
+
+# -- training with sizes that vary -----------------------------------------------------------------
+
+
+def vectors(*sizes):
+    return [lambda n=n: ((torch.rand(n) + 0.5).requires_grad_(),) for n in sizes]
+
+
+def pinv(x):
+    return torch.linalg.pinv(torch.diag(x)), (x * 2).sum()
+
+
+def cholesky_solve(x):
+    square = torch.diag(x) + 0.1
+    factor = torch.linalg.cholesky(square @ square.T + torch.eye(x.shape[0]))
+    return torch.cholesky_solve(square, factor), (x * 2).sum()
+
+
+def log_prob(x):
+    normal = torch.distributions.MultivariateNormal(x, torch.eye(x.shape[0]))
+    return normal.log_prob(x * 2), (x * 2).sum()
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("function", [pinv, cholesky_solve, log_prob])
+def test_results_with_gradients_of_their_own_in_sizes_that_vary(function, dynamic):
+    for backend in BACKENDS:
+        agrees(function, *vectors(4, 5, 6), backend=backend, dynamic=dynamic)
+
+
+def masks(*sizes):
+    def make(size):
+        mask = torch.arange(size) % 3 > 0
+        return torch.randn(size), mask, torch.randn(int(mask.sum())).requires_grad_()
+
+    return [lambda n=n: make(n) for n in sizes]
+
+
+def assigned(x, mask, y):
+    x = x.clone()
+    x[mask] = y
+    return x * 2, y.sum()
+
+
+def scattered(x, mask, y):
+    return x.masked_scatter(mask, y).sin()
+
+
+def accumulated(x, mask, y):
+    return (x * 1).index_put_((mask,), y, accumulate=True).sin()
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("function", [assigned, scattered, accumulated])
+def test_what_a_mask_selects_gets_a_gradient(function, dynamic):
+    for backend in BACKENDS:
+        agrees(function, *masks(4, 5, 7), backend=backend, dynamic=dynamic)
+
+
+def test_a_mask_of_a_known_size_is_in_the_graph():
+    agrees(assigned, *masks(4), graphs=1)
