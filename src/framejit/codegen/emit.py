@@ -568,7 +568,8 @@ def write_container(out: Emitter, target: ast.expr, container: Any, new: bool) -
             )
     elif isinstance(container, DequeValue):
         items = ast.List(out.values(container.items), ast.Load())
-        out.statement(call(out.helper("assign_deque"), target, items))
+        moved = ast.Constant(new or container.version > 0)
+        out.statement(call(out.helper("assign_deque"), target, items, moved))
     elif isinstance(container, ListValue):
         if not container.loaded:  # what was there has not been looked at: only append
             items = ast.List(out.values(container.tail), ast.Load())

@@ -45,7 +45,8 @@ def _sequence_iterator(out: Emitter, value: iterators.SequenceIterator) -> ast.e
 @emits(iterators.ReversedIterator)
 def _reversed_iterator(out: Emitter, value: iterators.ReversedIterator) -> ast.expr:
     if value.sequence is None:
-        empty = call(out.constant(reversed), ast.List([], ast.Load()))
+        kind = ast.Tuple if value.kind is reversed else ast.List
+        empty = call(out.constant(reversed), kind([], ast.Load()))
         return out.keep(value, "iterator", empty)
     made = call_of_base(out, value.sequence, "__reversed__")
     made = call(out.helper("iterator_at"), made, ast.Constant(value.index))
@@ -96,10 +97,9 @@ def _set_iterator(out: Emitter, value: iterators.SetIterator) -> ast.expr:
 
 @emits(iterators.DequeIterator)
 def _deque_iterator(out: Emitter, value: iterators.DequeIterator) -> ast.expr:
-    if value.sequence is None:
-        return out.keep(value, "iterator", _ended(out))
     _prepare(out, value, value.sequence, value.sequence.version == value.version)
-    made = _advanced(out, call_of_base(out, value.sequence, "__iter__"), value.index)
+    method = "__reversed__" if value.reverse else "__iter__"
+    made = _advanced(out, call_of_base(out, value.sequence, method), value.index)
     return out.keep(value, "iterator", made)
 
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import sys
 import types
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import (  # type: ignore[attr-defined]
+    _grouper,
+    groupby,
+    islice,
+)
 from typing import Any
 
 import torch
@@ -65,10 +69,14 @@ def assign_set(target: set[Any], items: set[Any]) -> None:
     set.update(target, items)
 
 
-def assign_deque(target: Any, items: list[Any]) -> None:
-    """Replace a deque's content."""
-    target.clear()
-    target.extend(items)
+def assign_deque(target: Any, items: list[Any], moved: bool = True) -> None:
+    """Replace a deque's content; its iterators go on if nothing has ``moved``."""
+    if moved:
+        deque.clear(target)
+        deque.extend(target, items)
+        return
+    for i, item in enumerate(items):
+        deque.__setitem__(target, i, item)
 
 
 def write_globals(namespace: dict[str, Any], name: str, value: Any) -> None:
@@ -165,6 +173,34 @@ def iterator_at(iterator: Any, state: int) -> Any:
     return iterator
 
 
+def started_groupby(
+    iterator: Iterator[Any], function: Any, key: Any, target: Any, *value: Any
+) -> Any:
+    """An ``itertools.groupby`` that has read an element with this key, ``value`` unless its group
+    has given it already."""
+    made: Any = groupby(iterator, function)
+    if value:
+        made.__setstate__((key, value[0], target))
+    else:
+        made.__setstate__((key, None, key))
+        next(_grouper(made, key))
+    return made
+
+
+def ended_by_index() -> Iterator[Any]:
+    """An ended iterator over an object that has only ``__getitem__``."""
+    made: Iterator[Any] = iter(ByIndex())  # type: ignore[call-overload]
+    list(made)
+    return made
+
+
+class ByIndex:
+    """It has only ``__getitem__``, and nothing in it."""
+
+    def __getitem__(self, index: int) -> Any:
+        raise IndexError
+
+
 def answer(thunk: Callable[[], Any], result: Any) -> Any:
     """Run ``thunk`` and answer ``result`` (a constructor's new object)."""
     thunk()
@@ -206,8 +242,8 @@ HELPERS: dict[str, Any] = {
     for name in (
         "new_cell", "set_cell", "empty_cell", "assign_list", "assign_dict", "assign_set",
         "assign_deque", "write_globals", "new_function", "new_exception", "advance", "iterator_at",
-        "answer", "started_generator", "random_state", "restore_random", "expect",
-        "array", "scalar",
+        "answer", "started_generator", "started_groupby", "ended_by_index", "random_state",
+        "restore_random", "expect", "array", "scalar",
     )
 } | {
     name: getattr(native, name)

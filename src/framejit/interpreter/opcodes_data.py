@@ -12,6 +12,7 @@ from framejit.exc import GraphBreak
 from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.registry import Handler, opcode
 from framejit.values.base import NULL, CallRequest, Value
+from framejit.values.calling_iterators import elements
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import CellValue, FunctionValue
 from framejit.values.mappings import DictValue
@@ -389,7 +390,7 @@ def list_extend(vm: Any, frame: Frame, instruction: Instruction) -> None:
     if _never_iterable(source):
         kind = source.python_type().__name__
         vm.space.raise_error(TypeError, f"Value after * must be an iterable, not {kind}")
-    items = TupleValue(vm.space.items(source))
+    items = TupleValue(list(elements(vm.space, source)))
     _build_up(vm, frame.stack[-instruction.arg], "extend", items)
 
 

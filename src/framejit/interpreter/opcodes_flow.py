@@ -19,6 +19,7 @@ from framejit.interpreter.loop import Yielded
 from framejit.interpreter.opcodes_data import deliver, mapping_pairs
 from framejit.interpreter.registry import opcode, unsupported
 from framejit.values.base import NULL, Raised, Value
+from framejit.values.calling_iterators import elements
 from framejit.values.classes import ClassValue, make_super
 from framejit.values.constants import ConstantValue, PythonModuleValue
 from framejit.values.exceptions import matches
@@ -185,10 +186,10 @@ def call_function_ex(vm: Any, frame: Frame, instruction: Instruction) -> None:
     sequence = frame.stack.pop().realize()
     if sequence.is_constant and not hasattr(sequence.python_type(), "__iter__"):
         raise GraphBreak("FJ0137", "an argument after * is not iterable")
-    args = vm.space.items(sequence)
+    args = list(elements(vm.space, sequence))
     function = frame.stack.pop()
     frame.stack.pop()  # NULL
-    _call(vm, frame, function, list(args), kwargs)
+    _call(vm, frame, function, args, kwargs)
 
 
 @opcode("RETURN_VALUE")

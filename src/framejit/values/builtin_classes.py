@@ -12,9 +12,11 @@ from collections import OrderedDict, defaultdict, deque
 from framejit.exc import GraphBreak
 from framejit.values.base import Value
 from framejit.values.builtin_functions import builtin, folds
+from framejit.values.calling_iterators import ReversedIndexIterator, elements
 from framejit.values.deques import DequeValue
 from framejit.values.folding import fold, fold_if_constant
 from framejit.values.iterators import (
+    DequeIterator,
     EnumerateIterator,
     FilterIterator,
     MapIterator,
@@ -35,7 +37,7 @@ from framejit.values.text import format_value
 
 @builtin(list, 0, 1)
 def _list(space: Space, iterable: Value | None = None) -> Value:
-    return ListValue([] if iterable is None else space.items(iterable))
+    return ListValue([] if iterable is None else list(elements(space, iterable)))
 
 
 @builtin(tuple, 0, 1)
@@ -45,7 +47,7 @@ def _tuple(space: Space, iterable: Value | None = None) -> Value:
     iterable = iterable.realize()
     if iterable.python_type() is tuple:
         return iterable
-    return TupleValue(space.items(iterable))
+    return TupleValue(list(elements(space, iterable)))
 
 
 @builtin(set, 0, 1)
@@ -153,10 +155,10 @@ def _filter(space: Space, function: Value, iterable: Value) -> Value:
 @builtin(reversed, 1)
 def _reversed(space: Space, value: Value) -> Result:
     value = value.realize()
-    if isinstance(value, SequenceValue) and not isinstance(value, DequeValue):
-        return ReversedIterator(value)
     if isinstance(value, DequeValue):
-        return space.iter(TupleValue(value.items[::-1]))
+        return DequeIterator(value, space.step, reverse=True)
+    if isinstance(value, SequenceValue):
+        return ReversedIterator(value)
     if value.is_constant:
         constant = value.as_python()
         if isinstance(constant, range):
@@ -164,15 +166,14 @@ def _reversed(space: Space, value: Value) -> Result:
         if isinstance(constant, (str, bytes, tuple)):
             items = value.items_now(space) or []
             return ReversedIterator(TupleValue(items))
+    cls = value.python_type()
     method = space.special_method(value, "__reversed__")
     if method is not None:
         return space.call(method, [], {})
-    if is_tensor(value) or not hasattr(value.python_type(), "__getitem__"):
-        name = value.python_type().__name__
-        return space.raise_error(TypeError, f"{name!r} object is not reversible")
-    length = index_of(space, space.len(value))
-    items = [space.now(space.getitem(value, space.constant(i))) for i in range(length)]
-    return ReversedIterator(TupleValue(items))
+    hidden = space.class_attribute(cls, "__reversed__") is not None  # it is None
+    if hidden or is_tensor(value) or space.class_attribute(cls, "__getitem__") is None:
+        return space.raise_error(TypeError, f"{cls.__name__!r} object is not reversible")
+    return ReversedIndexIterator(space, value, index_of(space, space.len(value)) - 1)
 
 
 # -- numbers and text ------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ import torch
 from framejit.exc import FrameSeen, GraphBreak
 from framejit.values import polyfills
 from framejit.values.base import Raised, Value
+from framejit.values.calling_iterators import elements
 from framejit.values.folding import NotConstantError, fold, fold_if_constant, python_of
 from framejit.values.functions import function_value
 from framejit.values.generators import GeneratorValue
@@ -474,7 +475,7 @@ def _any_order(space: Space, value: Value) -> list[Value]:
         kinds = {item.python_type() for item in items}
         if len(kinds) <= 1 and kinds <= {int, str}:
             return items
-    return space.items(value)
+    return list(elements(space, value))
 
 
 @builtin(sorted, 1, 1, "key", "reverse")

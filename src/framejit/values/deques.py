@@ -56,6 +56,10 @@ class DequeValue(ListValue):
 
     def changed(self, space: Space) -> None:
         self.version += 1
+        self.replaced(space)
+
+    def replaced(self, space: Space) -> None:
+        """Elements are others; iterators go on."""
         super().changed(space)
 
     def truth(self, space: Space) -> bool:
@@ -74,7 +78,7 @@ class DequeValue(ListValue):
 
     def setitem(self, space: Space, key: Value, value: Value) -> None:
         self.items[self._position(space, key)] = value
-        self.changed(space)
+        self.replaced(space)
 
     def delitem(self, space: Space, key: Value) -> None:
         del self.items[self._position(space, key)]
@@ -162,7 +166,8 @@ class DequeValue(ListValue):
         if items:
             count = (1 if steps is None else index_of(space, steps)) % len(items)
             self._items = items[len(items) - count :] + items[: len(items) - count]
-        self.changed(space)
+        if len(items) > 1:
+            self.changed(space)
 
     @method(2)
     def do_insert(self, space: Space, index: Value, item: Value) -> None:
@@ -180,6 +185,16 @@ class DequeValue(ListValue):
         if not item.realize().is_constant:
             raise GraphBreak("FJ0136", "deque.remove() of an object that is not in the deque")
         space.raise_error(ValueError, f"{item.realize().as_python()!r} is not in deque")
+
+    @method()
+    def do_clear(self, space: Space) -> None:
+        if self.items:
+            super().do_clear(space)
+
+    @method()
+    def do_reverse(self, space: Space) -> None:
+        self.items.reverse()
+        self.replaced(space)
 
     @method()
     def do_copy(self, space: Space) -> Value:

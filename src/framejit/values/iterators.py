@@ -250,31 +250,36 @@ class SetIterator(IteratorValue):
 
 
 class DequeIterator(IteratorValue):
-    """An iterator over a deque."""
+    """An iterator over a deque, perhaps backwards; ``index`` elements were taken."""
 
-    __slots__ = ("index", "sequence", "step", "version")
+    __slots__ = ("index", "reverse", "sequence", "step", "version")
 
-    def __init__(self, sequence: DequeValue, step: int) -> None:
+    def __init__(self, sequence: DequeValue, step: int, reverse: bool = False) -> None:
         self.step = step
-        self.sequence: DequeValue | None = sequence
+        self.sequence = sequence
+        self.reverse = reverse
         self.version = sequence.version
         self.index = 0
         self.source = None
 
     def python_type(self) -> type:
-        return type(iter(deque()))
+        return type(reversed(deque()) if self.reverse else iter(deque()))
 
     def next(self, space: Space) -> Value | None:
-        sequence = self.sequence
-        if sequence is None:
-            return None
-        if sequence.version != self.version:
+        items, index = self.sequence.items, self.index
+        if self.sequence.version != self.version:
+            self.index = len(items)
             space.raise_error(RuntimeError, "deque mutated during iteration")
-        if self.index >= len(sequence.items):
-            self.sequence = None
+        if index >= len(items):
             return None
-        self.index += 1
-        return sequence.items[self.index - 1]
+        self.index = index + 1
+        return items[-1 - index if self.reverse else index]
+
+    def rest(self, space: Space) -> list[Value] | None:
+        if self.sequence.version != self.version:
+            return None
+        items = self.sequence.items[:: -1 if self.reverse else 1]
+        return items[self.index :]
 
 
 class ZipIterator(IteratorValue):

@@ -1,8 +1,6 @@
 """The module ``itertools``.
 
-In: calls of its classes and functions. Out: iterators of our own where their state is simple and
-known, else instances of the classes of the same names in `polyfills`, which are traced through.
-Next: interpreter.
+In: calls of its classes and functions. Out: iterators. Next: interpreter.
 """
 
 from __future__ import annotations
@@ -10,9 +8,18 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from framejit.values import polyfills
 from framejit.values.base import Value
 from framejit.values.builtin_functions import builtin
+from framejit.values.calling_iterators import (
+    AccumulateIterator,
+    CompressIterator,
+    CycleIterator,
+    GroupbyIterator,
+    PairwiseIterator,
+    StarmapIterator,
+    WhileIterator,
+    ZipLongestIterator,
+)
 from framejit.values.iterators import (
     ChainIterator,
     CombinationIterator,
@@ -24,7 +31,7 @@ from framejit.values.iterators import (
 )
 from framejit.values.methods import Result, index_of
 from framejit.values.sequences import TupleValue
-from framejit.values.space import LOOKASIDES, Space, lookaside
+from framejit.values.space import Space, lookaside
 
 
 @builtin(itertools.chain, 0, -1)
@@ -94,16 +101,51 @@ _combinatoric(itertools.combinations, 1)
 _combinatoric(itertools.combinations_with_replacement, 1)
 
 
-def _polyfilled(function: Any, replacement: type) -> None:
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        cls = space.class_value(replacement)
-        return space.call(cls, args, kwargs)
+@builtin(itertools.accumulate, 1, 2, "iterable", "func", "initial")
+def _accumulate(
+    space: Space, iterable: Value, func: Value | None = None, *, initial: Value | None = None
+) -> Value:
+    function, first = [None if v is None or v.is_none() else v for v in (func, initial)]
+    return AccumulateIterator(space.iter(iterable), function, first)
 
-    LOOKASIDES[function] = handler
+
+@builtin(itertools.compress, 2, 2, "data", "selectors")
+def _compress(space: Space, data: Value, selectors: Value) -> Value:
+    return CompressIterator(space.iter(data), space.iter(selectors))
 
 
-for _name in (
-    "accumulate", "compress", "cycle", "dropwhile", "takewhile", "starmap", "pairwise",
-    "zip_longest", "groupby",
-):  # fmt: skip
-    _polyfilled(getattr(itertools, _name), getattr(polyfills, _name))
+@builtin(itertools.cycle, 1)
+def _cycle(space: Space, iterable: Value) -> Value:
+    return CycleIterator(space.iter(iterable))
+
+
+@builtin(itertools.dropwhile, 2)
+def _dropwhile(space: Space, predicate: Value, iterable: Value) -> Value:
+    return WhileIterator(itertools.dropwhile, predicate, space.iter(iterable))
+
+
+@builtin(itertools.takewhile, 2)
+def _takewhile(space: Space, predicate: Value, iterable: Value) -> Value:
+    return WhileIterator(itertools.takewhile, predicate, space.iter(iterable))
+
+
+@builtin(itertools.starmap, 2)
+def _starmap(space: Space, function: Value, iterable: Value) -> Value:
+    return StarmapIterator(function, space.iter(iterable))
+
+
+@builtin(itertools.pairwise, 1)
+def _pairwise(space: Space, iterable: Value) -> Value:
+    return PairwiseIterator(space.iter(iterable))
+
+
+@builtin(itertools.zip_longest, 0, -1, "fillvalue")
+def _zip_longest(space: Space, *iterables: Value, fillvalue: Value | None = None) -> Value:
+    iterators = [space.iter(iterable) for iterable in iterables]
+    return ZipLongestIterator(iterators, fillvalue or space.constant(None))
+
+
+@builtin(itertools.groupby, 1, 2, "iterable", "key")
+def _groupby(space: Space, iterable: Value, key: Value | None = None) -> Value:
+    function = None if key is None or key.is_none() else key
+    return GroupbyIterator(space.iter(iterable), function)

@@ -370,13 +370,12 @@ class ObjectValue(Value):
         method = space.special_method(self, "__iter__")
         if method is not None:
             return space.call_now(method, [])
-        if space.special_method(self, "__getitem__") is None:
+        hidden = space.class_attribute(self.cls, "__iter__") is not None  # it is None
+        if hidden or space.special_method(self, "__getitem__") is None:
             return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not iterable")
-        from framejit.values.functions import function_value
-        from framejit.values.polyfills import iter_by_index
+        from framejit.values.calling_iterators import IndexIterator  # room-internal cycle
 
-        by_index = function_value(space, iter_by_index)  # type: ignore[arg-type]
-        return space.call_now(by_index, [self])
+        return IndexIterator(space, self, 0)
 
     def items_now(self, space: Space) -> list[Value] | None:
         if self.container is not None:

@@ -347,7 +347,9 @@ class ListValue(SequenceValue):
 
     def added(self, space: Space, iterable: Value) -> Iterable[Value]:
         """The elements to add; of the list itself only those that are there now."""
-        return list(self.items) if iterable.realize() is self else space.each(iterable)
+        from framejit.values.calling_iterators import elements  # room-internal cycle
+
+        return list(self.items) if iterable.realize() is self else elements(space, iterable)
 
     @method(2)
     def do_insert(self, space: Space, index: Value, item: Value) -> None:

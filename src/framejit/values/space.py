@@ -489,9 +489,10 @@ class Space:
             return self.bind_class_attribute(found, value, cls, name)
         if name == "__class__":
             return self.class_value(cls)
-        return self.raise_error(
-            AttributeError, f"{cls.__name__!r} object has no attribute {name!r}"
-        )
+        shown = cls.__name__
+        if not is_heap_class(cls) and cls.__module__ != "builtins":
+            shown = f"{cls.__module__}.{shown}"
+        return self.raise_error(AttributeError, f"{shown!r} object has no attribute {name!r}")
 
     def bind_class_attribute(
         self, found: ClassAttribute, value: Value, cls: type, name: str

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
+from framejit.values.calling_iterators import CompressIterator, StarmapIterator
 from framejit.values.iterators import FilterIterator, IteratorValue, MapIterator
 from framejit.values.space import Space, wraps
 
@@ -67,6 +68,8 @@ def twin(iterator: Any, known: dict[int, Any] | None = None) -> Iterator[Any]:
 def _copy(iterator: Any) -> Any:
     function, arguments, *state = iterator.__reduce__()
     sequence = arguments[0]
+    if type(iterator) is reversed and type(sequence) not in (tuple, str, bytes):
+        raise TypeError("a copy would call methods of the program")
     for base in (list, tuple):
         if isinstance(sequence, base) and type(sequence) is not base:  # not the subclass's iterator
             name = "__iter__" if function is iter else "__reversed__"
@@ -218,7 +221,7 @@ def _wrap_iterator(space: Space, source: Source, obj: Any) -> Value:
 
 
 class Argument(NamedTuple):
-    """What a map or filter was made of: its function, then iterators."""
+    """What a map, filter, ... was made of: mostly its function, then iterators."""
 
     number: int
 
@@ -230,7 +233,7 @@ class Argument(NamedTuple):
         return arguments[self.number] if self.number < len(arguments) else None
 
 
-@wraps(map, filter)
+@wraps(map, filter, itertools.filterfalse, itertools.starmap, itertools.compress)
 def _wrap_calling(space: Space, source: Source, obj: Any) -> Value:
     """It has no state of its own: what is taken, is taken from its iterators."""
     space.guard(source, "TYPE_MATCH", type(obj))
@@ -242,8 +245,13 @@ def _wrap_calling(space: Space, source: Source, obj: Any) -> Value:
     if type(obj) is map:
         space.guard(source.child("call", Argument(len(arguments))), "EQUALS_MATCH", None)
         made: Value = MapIterator(function, parts)
+    elif type(obj) is itertools.starmap:
+        made = StarmapIterator(function, parts[0])
+    elif type(obj) is itertools.compress:
+        made = CompressIterator(function, parts[0])
     else:
         keeps_true = function.realize().is_constant and arguments[0] is None
-        made = FilterIterator(None if keeps_true else function, parts[0])
+        keep = type(obj) is filter
+        made = FilterIterator(None if keeps_true else function, parts[0], keep)
     made.source = source
     return space.remember(obj, made)

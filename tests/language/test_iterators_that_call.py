@@ -1,0 +1,431 @@
+"""Iterators that run the program's code or stand for others: itertools' classes, and those over
+objects that have only ``__getitem__``. Their class, what they take and when, and where they stand
+after a break are those of plain Python."""
+
+from __future__ import annotations
+
+import itertools as it
+from collections import deque, namedtuple
+
+import pytest
+import torch
+
+import framejit
+from checking import check
+
+x = torch.tensor([1.0, -2.0])
+Pair = namedtuple("Pair", "a b")
+
+
+class Numbers:
+    def __init__(self):
+        self.n, self.log = 3, []
+
+    def __len__(self):
+        self.log.append("len")
+        return self.n
+
+    def __getitem__(self, i):
+        self.log.append(i)
+        if i >= self.n:
+            raise IndexError
+        return i * 10
+
+
+class Fails(Numbers):
+    def __getitem__(self, i):
+        if i == 1:
+            raise ValueError(i)
+        return i
+
+
+class NoReversed(Numbers):
+    __reversed__ = None
+
+
+class NoIter(Numbers):
+    __iter__ = None
+
+
+class NoLen:
+    def __getitem__(self, i):
+        return i
+
+
+class Doubled(tuple):
+    __slots__ = ()
+
+    def __getitem__(self, i):
+        return tuple.__getitem__(self, i) * 2
+
+
+class Calls(deque):
+    def clear(self):
+        print("clear")
+        super().clear()
+
+    def extend(self, items):
+        print("extend")
+        super().extend(items)
+
+
+class Unsized:
+    def __init__(self, error):
+        self.error = error
+
+    def __iter__(self):
+        return iter([1, 2])
+
+    def __len__(self):
+        raise self.error
+
+
+class Hinted:
+    def __init__(self):
+        self.log = []
+
+    def __iter__(self):
+        self.log.append("iter")
+        return self
+
+    def __next__(self):
+        self.log.append("next")
+        if len(self.log) > 5:
+            raise StopIteration
+        return 1
+
+    def __length_hint__(self):
+        self.log.append("hint")
+        return 2
+
+
+def outcome(function, *args):
+    """What a call gives, or the error's text."""
+    try:
+        return function(*args)
+    except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+# -- by __getitem__ --------------------------------------------------------------------------------
+
+
+def p01_reversed_is_lazy(x, s):
+    r = reversed(s)
+    a = next(r)
+    s.log.append("between")
+    return x + a, next(r), s.log
+
+
+def p02_reversed_that_shrinks(x, s):
+    r = reversed(s)
+    a = next(r)
+    s.n = 1
+    return x + a, r.__length_hint__(), list(r), next(r, 7), s.log
+
+
+def p03_reversed_over_a_break(x, s):
+    r = reversed(s)
+    a = next(r)
+    print("break")
+    return x + a, type(r) is reversed, list(r), s.log
+
+
+def p04_left_early(x, s):
+    for n in reversed(s):
+        x = x + n
+        if n == 10:
+            break
+    return x, s.log
+
+
+def p05_errors(x):
+    seen = []
+    for make in (reversed, iter):
+        iterator = make(Fails())
+        seen += [outcome(next, iterator, None) for _ in range(4)]
+    return x + 1, seen
+
+
+def p06_not_iterable(x):
+    objects = [NoReversed(), NoIter(), NoLen(), 3, {1}]
+    return x + 1, [type(outcome(f, o)).__name__ for f in (reversed, iter) for o in objects]
+
+
+def p07_index_iterator(x, s):
+    i = iter(s)
+    a = next(i)
+    kind = type(i)
+    print("break")
+    return x + a, kind, type(i), list(i), s.log
+
+
+def p08_subclasses(x):
+    a, b = reversed(Pair(1, 2)), reversed(Doubled([1, 2]))
+    first = next(a), next(b)
+    print("break")
+    return x + 1, first, list(a), list(b), type(a)
+
+
+def p09_existing_reversed(x, r):
+    return x + next(r), list(r)
+
+
+def p10_sizes_are_asked_for(x):
+    calls = [list, tuple, sorted, lambda o: [*o], lambda o: [].extend(o), lambda o: max(*o), set]
+    errors = [NotImplementedError(), TypeError()]
+    return x + 1, [[outcome(f, Unsized(e)) for e in errors] for f in calls]
+
+
+def p11_hints(x):
+    seen = []
+    for f in (list, tuple, sorted, set, sum, lambda o: [*o], lambda o: [n for n in o]):
+        o = Hinted()
+        seen.append((f(o), o.log))
+    return x + 1, seen
+
+
+# -- deques ----------------------------------------------------------------------------------------
+
+
+def p12_reversed_deque(x, q):
+    r = reversed(q)
+    a = next(r)
+    print("break")
+    return x + a, type(r), list(r), r
+
+
+def p13_changed_deque(x, q):
+    changes = [
+        lambda: q.append(3), lambda: q.rotate(0), q.reverse, lambda: q.__setitem__(0, 5),
+        lambda: q.extend([]), q.popleft, q.clear, q.clear,
+    ]  # fmt: skip
+    seen = []
+    for change in changes:
+        iterators = [iter(q), reversed(q)]
+        change()
+        seen.append([outcome(next, i, None) for i in iterators])
+    return x + 1, seen, list(q)
+
+
+def p14_changed_after_the_end(x, q):
+    i = iter(q)
+    items = list(i)
+    q.append(3)
+    return x + 1, items, outcome(next, i, None)
+
+
+def p15_existing_iterator_goes_on(x, both):
+    q, i = both
+    q[0] = 5
+    y = x + next(iter(q))
+    print("break")
+    return y, list(i)
+
+
+def p16_overridden_methods(x, q):
+    q.append(2)
+    return x + 1, list(q), q.maxlen
+
+
+# -- itertools -------------------------------------------------------------------------------------
+
+
+def fails_at_two(a, *rest):
+    if a == 2:
+        raise ValueError(a)
+    return a < 5
+
+
+def failing():
+    yield 1
+    raise ValueError("failing")
+
+
+MAKERS = [
+    lambda: it.accumulate([1, 2, 3, 4]),
+    lambda: it.accumulate([1, 2, 3], lambda a, b: a * b, initial=5),
+    lambda: it.accumulate(["a", [1]], lambda a, b: None),
+    lambda: it.compress("abcdef", [1, 0, 1, 1, 0, 1]),
+    lambda: it.cycle([1, 2, 3]),
+    lambda: it.cycle([1]),
+    lambda: it.cycle([]),
+    lambda: it.dropwhile(lambda v: v < 2, [1, 2, 1, 3]),
+    lambda: it.takewhile(lambda v: v < 3, [1, 2, 3, 1]),
+    lambda: it.takewhile(lambda v: v < 2, [1, 2, 1]),
+    lambda: it.pairwise([1, 2, 3, 4]),
+    lambda: it.pairwise([1, 2]),
+    lambda: it.zip_longest([1, 2, 3], "ab", [7], fillvalue=0),
+    lambda: it.zip_longest(),
+    lambda: it.starmap(pow, [(1, 2), [2, 3], (3, 2)]),
+    lambda: it.filterfalse(None, [0, 1, "", 2, None]),
+    lambda: it.groupby([1, 1, 2, 3, 3], key=lambda v: v // 2),
+]
+
+
+def shown(item):
+    """An element with its group's content."""
+    return (item[0], list(item[1])) if type(item) is tuple and len(item) == 2 and hasattr(
+        item[1], "__next__"
+    ) else item
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2])
+@pytest.mark.parametrize("number", range(len(MAKERS)))
+def test_over_a_break(number, taken):
+    make = MAKERS[number]
+
+    def program(x):
+        iterator = make()
+        kinds = [type(iterator)]
+        items = [shown(next(iterator, None)) for _ in range(taken)]
+        print("break")
+        kinds.append(type(iterator))
+        return x + 1, kinds, items, [shown(item) for item in it.islice(iterator, 4)]
+
+    check(program, x, graphs=1)
+
+
+@pytest.mark.parametrize("number", range(len(MAKERS) - 1))
+def test_given_back(number):
+    make = MAKERS[number]
+
+    def program(x):
+        iterator = make()
+        first = next(iterator, None)
+        return x + 1, first, it.islice(iterator, 4), type(iterator), isinstance(iterator, it.cycle)
+
+    check(program, x, graphs=1, ops=1, fullgraph=True)
+
+
+def p20_what_is_taken_and_called(x):
+    source, seen = iter(range(20)), []
+
+    def note(name, v):
+        seen.append((name, v))
+        return v
+
+    made = [
+        it.accumulate(source), it.compress(source, it.cycle([0, 1])),
+        it.dropwhile(lambda v: note("d", v) < 6, source),
+        it.takewhile(lambda v: note("t", v) < 9, source), it.pairwise(source),
+        it.zip_longest(source, [1]), it.starmap(lambda v: note("s", v), zip(source)),
+        map(lambda v: note("m", v), source), filter(lambda v: note("f", v) % 2, source),
+    ]  # fmt: skip
+    for _ in range(2):
+        seen += [next(iterator, None) for iterator in made]
+        print("break")
+    return x + 1, seen, next(source, None)
+
+
+def p21_groups(x):
+    g = it.groupby([1, 1, 1, 2, 2, 3])
+    k, a = next(g)
+    first = next(a)
+    print("break")
+    second = next(a)
+    k2, b = next(g)
+    print("break")
+    return x + k, first, second, k2, list(a), list(b), [(k, list(v)) for k, v in g]
+
+
+def p22_a_group_read_ahead(x):
+    g = it.groupby([1, 1, 1, 2, 2, 3], key=lambda v: v // 2)
+    a = next(g)[1]
+    b = next(g)[1]
+    items = list(b)
+    print("break")
+    return x + 1, items, list(a), list(b), [(k, list(v)) for k, v in g]
+
+
+def p23_keys_by_identity(x):
+    n = float("nan")
+    return x + 1, [len(list(g)) for _, g in it.groupby([n, n, 1.0])]
+
+
+def p24_errors_inside(x):
+    seen = []
+    for kind in (it.takewhile, it.dropwhile):
+        iterator = kind(fails_at_two, [1, 2, 3, 7, 8])
+        seen += [outcome(next, iterator, None) for _ in range(6)]
+    for iterator in (it.zip_longest(failing(), [1, 2, 3]), it.pairwise(failing())):
+        seen += [outcome(next, iterator, None) for _ in range(3)]
+    return x + 1, seen
+
+
+def p25_breaks_in_what_is_called(x):
+    def loud(v):
+        print(v)
+        return v
+
+    taken = list(it.takewhile(lambda v: loud(v) < 3, [1, 2, 3, 4]))
+    summed = list(it.accumulate([1, 2, 3], lambda a, b: loud(a + b)))
+    groups = [(k, list(g)) for k, g in it.groupby([1, 1, 2], loud)]
+    return x + 1, taken, summed, groups
+
+
+def p26_attributes(x):
+    c = it.compress([1], [1])
+    return x + 1, [hasattr(c, name) for name in ("data", "__dict__", "__next__")]
+
+
+def p27_arguments(x):
+    calls = [
+        lambda: it.cycle(iterable=[1]), lambda: it.pairwise(), lambda: it.compress(1, 2),
+        lambda: it.zip_longest([1], foo=2), lambda: list(it.starmap(3, [()])),
+    ]  # fmt: skip
+    return x + 1, [outcome(f) for f in calls]
+
+
+def p28_existing(x, a, b, c):
+    return x + next(a), next(b), next(c), list(a), list(b), list(c)
+
+
+#: (program, arguments, graphs)
+PROGRAMS = [
+    (p01_reversed_is_lazy, lambda: [Numbers()], 1),
+    (p02_reversed_that_shrinks, lambda: [Numbers()], 1),
+    (p03_reversed_over_a_break, lambda: [Numbers()], 1),
+    (p04_left_early, lambda: [Numbers()], 1),
+    (p05_errors, list, 1),
+    (p06_not_iterable, list, 1),
+    (p07_index_iterator, lambda: [Numbers()], 1),
+    (p08_subclasses, list, 1),
+    (p09_existing_reversed, lambda: [reversed((1, 2, 3))], 1),
+    (p10_sizes_are_asked_for, list, 1),
+    (p11_hints, list, 1),
+    (p12_reversed_deque, lambda: [deque([1, 2, 3])], 1),
+    (p13_changed_deque, lambda: [deque([1, 2, 3])], 1),
+    (p14_changed_after_the_end, lambda: [deque([1, 2, 3])], 1),
+    (p15_existing_iterator_goes_on, lambda: [existing_deque()], 1),
+    (p16_overridden_methods, lambda: [Calls([1], 5)], 1),
+    (p20_what_is_taken_and_called, list, 1),
+    (p21_groups, list, 1),
+    (p22_a_group_read_ahead, list, 1),
+    (p23_keys_by_identity, list, 1),
+    (p24_errors_inside, list, 1),
+    (p25_breaks_in_what_is_called, list, 1),
+    (p26_attributes, list, 1),
+    (p27_arguments, list, 1),
+    (p28_existing, lambda: [it.starmap(pow, [(1, 2), (2, 3)]), it.compress("abc", [1, 0, 1]),
+                            it.filterfalse(None, [0, 1, 0])], 1),
+]  # fmt: skip
+
+
+def existing_deque():
+    q = deque([1, 2, 3])
+    return q, iter(q)
+
+
+@pytest.mark.parametrize(("program", "arguments", "graphs"), PROGRAMS)
+def test_program(program, arguments, graphs) -> None:
+    check(program, x, *arguments(), graphs=graphs)
+
+
+def test_guards_run_no_code_of_the_program() -> None:
+    """An entry for a reversed tuple is asked about a reversed object of the program's."""
+    compiled = framejit.compile(p09_existing_reversed, backend="eager")
+    compiled(x, reversed((1, 2, 3)))
+    numbers = Numbers()
+    assert compiled(x, reversed(numbers))[1] == [10, 0]
+    assert numbers.log == ["len", 2, "len", 1, 0]
