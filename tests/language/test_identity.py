@@ -85,3 +85,160 @@ def test_addresses_remembered_from_call_to_call():
         return f
 
     both(make, (X, ONE), (X, OTHER), (X, ONE), (X, ONE), (X, OTHER))
+
+
+# -- is --------------------------------------------------------------------------------------------
+
+NAN = float("nan")
+MISSING = ("missing",)
+NT = collections.namedtuple("NT", "a b")
+#: An object and another one that is equal.
+EQUAL = {
+    "tuple": (MISSING, tuple(["missing"])),
+    "nested": (((1,), 2), (tuple([1]), 2)),
+    "of tensors": ((X,), tuple([X])),
+    "named": (NT(1, 2), NT(1, 2)),
+    "size": (torch.Size([1, 2]), torch.Size([1, 2])),
+    "slice": (slice(1, 2), slice(1, 2)),
+    "frozenset": (frozenset([1, 2]), frozenset([2, 1])),
+    "int": (1000, int("1000")),
+    "long": (10**30, int("1" + "0" * 30)),
+    "float": (1.5, float("1.5")),
+    "complex": (1 + 2j, complex(1, 2)),
+    "text": ("two words", " ".join(["two", "words"])),
+    "bytes": (b"two words", b" ".join([b"two", b"words"])),
+    "range": (range(3), range(3)),
+    "device": (torch.device("cpu"), torch.device("cpu")),
+    "nan": (NAN, float("nan")),
+    "tuple of nan": ((NAN,), (float("nan"),)),
+}
+
+
+@pytest.mark.parametrize("kind", EQUAL)
+def test_equal_objects_are_told_apart(kind):
+    one, other = EQUAL[kind]
+
+    def f(x, a, b):
+        return x + 1, a is b, a is not b, [a][0] is b
+
+    calls = [(X, one, one), (X, one, other), (X, other, other), (X, one, one)]
+    both(lambda: f, *calls)
+
+
+@pytest.mark.parametrize("kind", EQUAL)
+def test_equal_objects_after_a_break(kind):
+    one, other = EQUAL[kind]
+
+    def f(x, a, b):
+        known = [a], {"k": b}, a == a
+        print(end="")
+        return x + 1, a is b, known[0][0] is a, known[1]["k"] is b, known[0][0] is b
+
+    if kind == "of tensors":
+        one, other = (X, X), (X, X)
+    both(lambda: f, (X, one, one), (X, one, other), (X, one, one))
+
+
+@pytest.mark.parametrize("kind", EQUAL)
+def test_containers_compare_identities_first(kind):
+    one, other = EQUAL[kind]
+
+    def f(x, a, b):
+        found = a in [b], [b].count(a), (a,) == (b,), {"k": a} == {"k": b}, a in {1: b}.values()
+        keys = (a in {b: 1}, len({a, b}), {a: 1}.get(b)) if type(a) is not slice else None
+        return x + 1, found, keys
+
+    if kind != "of tensors":
+        both(lambda: f, (X, one, one), (X, one, other), (X, one, one))
+
+
+def test_a_sentinel_stays_itself():
+    def f(x, table):
+        found = table.get("k", MISSING)
+        print(end="")
+        return x + 1, found is MISSING, found == MISSING
+
+    both(lambda: f, (X, {}), (X, {"k": MISSING}), (X, {"k": tuple(["missing"])}), (X, {}))
+
+
+def test_results_are_the_objects_that_came_in():
+    def f(a, b):
+        return (a, b) if a == b else (b, a)
+
+    compiled = framejit.compile(f, backend="eager")
+    for one, other in EQUAL.values():
+        if not isinstance(one, tuple):
+            result = compiled(one, other)
+            assert result[0] is f(one, other)[0] and result[1] is f(one, other)[1]
+
+
+def with_default(x, given=MISSING, *, other=("a", "b")):
+    return given is MISSING, given is with_default.__defaults__[0], other
+
+
+def test_constants_of_code_and_defaults():
+    def f(x):
+        a, b, c, d, e = (1, 2), (1, 2), (1, 2, 3)[:2], 1000, 1000
+        sums = d + 0, "two " + "words"[:5], 1.5 * 1.0
+        first = a is b, a is c, d is e, d is sums[0], with_default(x)[:2], with_default(x, a)[:2]
+        print(end="")
+        later = a is b, a is c, d is e, d is sums[0], "two words" is sums[1], 1.5 is sums[2]  # noqa: F632
+        return x + 1, first, later, with_default(x)[2] is with_default(x)[2]
+
+    both(lambda: f, (X,), (X,), ops=1)
+
+
+KEEP = {
+    "tuple": lambda t: (tuple(t), t[:], t + (), () + t, t * 1, (*t,), t[::1], t[1:] + t[:1]),
+    "text": lambda t: (str(t), t[:], t.strip(), t + "", "" + t, t * 1, t.upper(), t.lower()),
+    "frozenset": lambda t: (frozenset(t), t.copy(), t | set(), t & t, t.union(), t - set()),
+    "extremes": lambda t: (max(t, t[:1]), min([t]), sorted([t, t])[0], next(iter([t])), t or 1),
+    "int": lambda t: (+t, t + 0, int(t), abs(t), max(t, 0), -(-t)),
+}  # fmt: skip
+KEPT = {"tuple": (1, 2), "text": "two words", "frozenset": frozenset([1]), "extremes": (3, 4),
+        "int": 10**20}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KEEP)
+def test_operations_that_return_their_operand(kind):
+    operation = KEEP[kind]
+
+    def f(x, a):
+        made = operation(a)
+        before = [one is a for one in made]
+        print(end="")
+        return x + 1, before, [one is a for one in made]
+
+    both(lambda: f, (X, KEPT[kind]), (X, KEPT[kind]), ops=1)
+
+
+def test_keys_and_elements_are_objects():
+    key = tuple([1, 2])
+
+    def f(x, d, s):
+        first, keys = next(iter(d)), list(d)
+        print(end="")
+        items = list(d.items())
+        return x + 1, first is key, keys[0] is first, list(s)[0] is key, items[0][0] is key
+
+    both(lambda: f, (X, {key: 1}, {key}), (X, {(1, 2): 1}, {(1, 2)}), (X, {key: 1}, {key}))
+
+
+def test_numbers_that_vary():
+    def f(x, a, b):
+        return x + 1, a is b, a is a
+
+    same = [(X, n, n) for n in (1000, 2000, 3000, 5)]
+    both(lambda: f, *same, (X, 7000, int("7000")), (X, 3, 4))
+
+
+def test_nan_is_found_by_its_identity():
+    def f(x):
+        a, b = x.sum().item(), x.prod().item()
+        values, table, pair = [a, 2.0], {a: 1}, (a, 1)
+        print(end="")
+        found = [n in values for n in (a, b)], values.index(a), values.count(b), pair == (a, 1)
+        values.remove(a)
+        return found, a in table, table.get(b), len({a, b}), (b,) == (a,), values, pair == (b, 1)
+
+    check(f, torch.tensor([NAN, 1.0]), graphs=2, ops=2)

@@ -35,6 +35,7 @@ from framejit.values.functions import (
     FunctionValue,
     MethodValue,
 )
+from framejit.values.identity import is_shared
 from framejit.values.local_classes import DescriptorValue
 from framejit.values.mapping_views import DictViewValue
 from framejit.values.mappings import DictValue, InstanceDictValue
@@ -99,6 +100,8 @@ class Emitter:
         self._in_progress: dict[Value, None] = {}
         self._pending: list[Callable[[], None]] = []
         self._constants: dict[int, str] = {}
+        #: Equal literals become one object when the function is compiled: the first of them.
+        self._literals: dict[tuple[type, Any], Any] = {}
         self._captures: dict[Source, str] = {}
         self._taken = set(slot_names)
 
@@ -121,7 +124,7 @@ class Emitter:
 
     def constant(self, obj: Any, label: str = "const") -> ast.expr:
         """Any object that the entry itself holds."""
-        if type(obj) in _LITERALS:
+        if type(obj) in _LITERALS and self._literals.setdefault((type(obj), obj), obj) is obj:
             return ast.Constant(obj)
         known = self._constants.get(id(obj))
         if known is None:
@@ -202,7 +205,7 @@ class Emitter:
     def value(self, value: Value) -> ast.expr:
         """The expression for ``value``; makes the object now if it does not exist yet."""
         if type(value) is LazyValue:
-            if value.value is None:
+            if value.value is None or (value.value.is_symbolic and value.source.accessor != "call"):
                 return self.load(value.source)
             value = value.value
         known = self.made.get(value)
@@ -281,7 +284,9 @@ def builds(*kinds: type) -> Callable[[Any], Any]:
 
 @emits(ConstantValue)
 def _constant(out: Emitter, value: ConstantValue) -> ast.expr:
-    return out.constant(value.value)
+    if value.source is None or is_shared(value.value):
+        return out.constant(value.value)
+    return out.load(value.source)
 
 
 @emits(SymbolicValue)
@@ -482,9 +487,10 @@ def _set(out: Emitter, value: SetValue) -> ast.expr:
     return out.keep(value, "set", call(out.constant(value.cls), items))
 
 
-@emits(SliceValue)
+@builds(SliceValue)
 def _slice(out: Emitter, value: SliceValue) -> ast.expr:
-    return call(out.constant(slice), *out.values([value.start, value.stop, value.step]))
+    parts = out.values(value.parts())
+    return out.keep(value, "slice", call(out.constant(slice), *parts))
 
 
 @builds(ObjectValue)

@@ -16,7 +16,7 @@ from framejit.values.calling_iterators import elements
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import CellValue, FunctionValue
 from framejit.values.mappings import DictValue
-from framejit.values.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.sequences import ListValue, SliceValue, TupleValue, code_constant
 from framejit.values.sets import SetValue
 from framejit.values.text import format_value, joined
 
@@ -49,7 +49,8 @@ def delete_fast(vm: Any, frame: Frame, instruction: Instruction) -> None:
 
 @opcode("LOAD_CONST")
 def load_const(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    frame.stack.append(constant_value(vm.space, instruction.value))
+    made = code_constant if type(instruction.value) is tuple else constant_value
+    frame.stack.append(made(vm.space, instruction.value))
 
 
 @opcode("MAKE_CELL")

@@ -14,6 +14,7 @@ import operator
 import threading
 import types
 import typing
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -40,7 +41,8 @@ PURE_TYPES: set[type] = {
 }  # fmt: skip
 #: PyTorch's numbers that vary.
 SYMBOLIC = frozenset({torch.SymInt, torch.SymFloat, torch.SymBool})
-_BY_IDENTITY: frozenset[type] = frozenset(
+#: Equal ones are one object.
+BY_IDENTITY: frozenset[type] = frozenset(
     {
         type(None), bool, type(Ellipsis), type(NotImplemented), torch.dtype, torch.layout,
         torch.memory_format, types.CodeType,
@@ -98,7 +100,7 @@ class ConstantValue(Value):
             from framejit.values.torch_functions import device_block  # room-internal cycle
 
             return device_block(space, self.value, name)
-        return fold(space, getattr(self.value, name), args, kwargs, f"str.{name}")
+        return fold(space, getattr(self.value, name), args, kwargs, f"str.{name}", self)
 
     def getitem(self, space: Space, key: Value) -> Result:
         return fold(space, operator.getitem, [self, key], {}, "indexing")
@@ -290,9 +292,18 @@ def guard_decimal_context(space: Space) -> None:
     space.guard(asked, "EQUALS_MATCH", decimal_context())
 
 
+def answer_of(space: Space, answer: Any, operands: Iterable[Value]) -> Value:
+    """The value of what folding gave: an operand's, if it is that very object."""
+    for operand in operands:
+        if type(operand) is ConstantValue and operand.value is answer:
+            return operand
+    return constant_value(space, answer)
+
+
 def fold(
-    space: Space, function: Any, args: list[Value], kwargs: dict[str, Value], what: str
-) -> Value:
+    space: Space, function: Any, args: list[Value], kwargs: dict[str, Value], what: str,
+    *receiver: Value,
+) -> Value:  # fmt: skip
     """Run a pure C function on constants now; its exception is raised in the program."""
     real_args = []
     for arg in args:
@@ -302,7 +313,8 @@ def fold(
         except GraphBreak:
             raise GraphBreak("FJ0136", f"{what}() of a {arg.describe()}")
     real_kwargs = {name: value.realize().as_python() for name, value in kwargs.items()}
-    return constant_value(space, space.run_real(function, *real_args, **real_kwargs))
+    answer = space.run_real(function, *real_args, **real_kwargs)
+    return answer_of(space, answer, (*receiver, *[arg.realize() for arg in args]))
 
 
 def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: str) -> Result:
@@ -329,7 +341,7 @@ def _enum_part(space: Space, member: enum.Enum, name: str) -> Value:
     source = root.child("dict").child("item", name)
     if name in ("_name_", "_value_") and type(part) in PURE_TYPES:
         space.guard(source, "EQUALS_MATCH", part)
-        return constant_value(space, part)
+        return ConstantValue(part, source)
     return space.load(source, part)
 
 
@@ -350,7 +362,10 @@ def _wrap_number(space: Space, source: Source, obj: int | float) -> Value:
 def _wrap_literal(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source, "EQUALS_MATCH", obj)
     if type(obj) is slice:
-        return constant_value(space, obj)
+        from framejit.values.sequences import SliceValue  # room-internal cycle
+
+        parts = [constant_value(space, part) for part in (obj.start, obj.stop, obj.step)]
+        return SliceValue(*parts, source=source, obj=obj)
     return ConstantValue(obj, source)
 
 

@@ -7,10 +7,12 @@ that it raises is raised in the program. Next: builtin_functions, stdlib_functio
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.values.base import Value
+from framejit.values.constants import ConstantValue
 from framejit.values.mappings import DictValue, InstanceDictValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue
@@ -30,7 +32,9 @@ def python_of(value: Value) -> Any:
         raise NotConstantError
     if isinstance(value, (ListValue, TupleValue)):
         items = [python_of(item) for item in value.items]
-        return items if isinstance(value, ListValue) else value.cls(items)
+        if isinstance(value, ListValue):
+            return items
+        return value.cls(items) if value.obj is None else value.obj
     if isinstance(value, DictValue):
         if value.cls is defaultdict:
             raise NotConstantError
@@ -43,19 +47,40 @@ def python_of(value: Value) -> Any:
     raise NotConstantError
 
 
-def from_python(space: Space, obj: Any) -> Value:
+#: What an object stands for that folding was given, by its identity.
+Given = dict[int, Value]
+
+
+def from_python(space: Space, obj: Any, given: Given) -> Value:
     """The value of a Python object that folding made: containers get their own values."""
     kind = type(obj)
+    if id(obj) in given:
+        return given[id(obj)]
     if kind is list:
-        return ListValue([from_python(space, item) for item in obj])
+        return ListValue([from_python(space, item, given) for item in obj])
     if kind is tuple:
-        return TupleValue([from_python(space, item) for item in obj])
+        return TupleValue([from_python(space, item, given) for item in obj])
     if kind is dict or kind is OrderedDict:
-        pairs = {k: (from_python(space, k), from_python(space, v)) for k, v in obj.items()}
+        pairs = {
+            k: (from_python(space, k, given), from_python(space, v, given)) for k, v in obj.items()
+        }
         return DictValue(pairs, None, None, kind)
     if kind is set:
-        return SetValue([(item, from_python(space, item)) for item in obj])
+        return SetValue([(item, from_python(space, item, given)) for item in obj])
     return space.constant(obj)
+
+
+def _collect(values: Iterable[Value], given: Given) -> Given:
+    """The existing objects among constants and the elements of sequences."""
+    for value in values:
+        value = value.realize()
+        if isinstance(value, TupleValue) and value.obj is not None:
+            given[id(value.obj)] = value
+        if isinstance(value, (ListValue, TupleValue)):
+            _collect(value.items, given)
+        elif type(value) is ConstantValue and value.source is not None:
+            given[id(value.value)] = value
+    return given
 
 
 def fold_if_constant(
@@ -67,7 +92,8 @@ def fold_if_constant(
         real_kwargs = {name: python_of(value) for name, value in kwargs.items()}
     except NotConstantError:
         return None
-    return from_python(space, space.run_real(function, *real_args, **real_kwargs))
+    answer = space.run_real(function, *real_args, **real_kwargs)
+    return from_python(space, answer, _collect(args, {}))
 
 
 def fold(space: Space, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:

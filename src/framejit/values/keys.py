@@ -194,16 +194,26 @@ def is_plain(obj: Any) -> bool:
     return _is_enum_of_plain(kind)
 
 
+def is_nan(value: Value) -> bool:
+    """Is it a number that is not equal to itself, so that containers find it by its identity?"""
+    if not value.is_constant or value.python_type() not in (float, complex):
+        return False
+    number = value.as_python()
+    return bool(number != number)
+
+
 def key_of(space: Space, value: Value) -> Any:
     """The key for ``value``; TypeError in the program when it is not hashable."""
     value = value.realize()
-    if value.is_constant or value.is_symbolic:
-        key = value.as_python()
-        space.run_real(hash, key)
-        return key
     hash_key = getattr(value, "hash_key", None)  # tuples, frozensets: made of keys
     if hash_key is not None:
         return hash_key(space)
+    if value.is_constant or value.is_symbolic:
+        key = value.as_python()
+        space.run_real(hash, key)
+        if is_nan(value):  # hashed by its address
+            space.guard(value.source, "ID_MATCH", key)
+        return key
     return key_of_object(space, value)
 
 
@@ -325,8 +335,13 @@ def real_key(key: Any) -> tuple[bool, Any]:
     return True, key
 
 
-def value_of_key(space: Space, obj: Any, source: Source) -> Value:
-    """The value for a real key of the dict or set at ``source`` (whose keys are guarded)."""
+def value_of_key(space: Space, obj: Any, source: Source, place: Source | None = None) -> Value:
+    """The value for a real key of the dict or set at ``source`` (whose keys are guarded), which is
+    found at ``place``, if that is known."""
+    if type(obj) is tuple and is_plain(obj) and place is not None:
+        from framejit.values.sequences import constant_tuple  # room-internal cycle
+
+        return constant_tuple(space, obj, place)
     if type(obj) in PLAIN_TYPES or (is_plain(obj) and not isinstance(obj, enum.Enum)):
         return space.constant(obj)
     known = space.known_value(obj)

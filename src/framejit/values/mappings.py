@@ -102,7 +102,7 @@ class DictValue(ContainerValue):
         space.guard(source, "DICT_KEYS", reals)
         fix_length(space, source, dict)
         out: dict[Any, Pair] = {}
-        for real in reals:
+        for position, real in enumerate(reals):
             key = key_of_real(real)
             if key in self.removed:
                 continue
@@ -111,7 +111,8 @@ class DictValue(ContainerValue):
                 content = space.load(source.child("item", real), _read(obj, real))
             else:
                 content = known[1]
-            out[key] = (value_of_key(space, real, source), content)
+            place = source.child("key_at", position) if type(real) is tuple else None
+            out[key] = (value_of_key(space, real, source, place), content)
         for key, pair in self.pairs.items():
             out.setdefault(key, pair)
         self.pairs = out

@@ -517,7 +517,7 @@ def object_method(
             value.plain_delattr(space, text)
         return ConstantValue(None)
     if name in ("__eq__", "__ne__"):
-        if operators.identical(space, value, rest[0]):
+        if space.is_(value, rest[0]):
             return ConstantValue(name == "__eq__")
         return ConstantValue(NotImplemented)
     if name == "__hash__" and value.is_constant:

@@ -15,17 +15,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy
-import torch
 
 from framejit.exc import GraphBreak
-from framejit.values.base import NULL, CallRequest, Value, is_heap_class
-from framejit.values.constants import ConstantValue, constant_value
+from framejit.values.base import CallRequest, Value, is_heap_class
+from framejit.values.constants import ConstantValue, answer_of, constant_value
+from framejit.values.identity import identical
 from framejit.values.methods import ContainerValue, container_of
+from framejit.values.sequences import TupleValue
 from framejit.values.space import (
     BINARY_METHODS,
     COMPARE_METHODS,
     UNARY_METHODS,
-    LazyValue,
     Result,
     Space,
 )
@@ -52,7 +52,7 @@ def binary(
 ) -> Result:
     """``left op right``."""
     plain_name, reflected_name, inplace_name = BINARY_METHODS[op]
-    if left.is_constant and right.is_constant:
+    if _fold_at_once(left, right):
         return _folded(space, BINARY[op], left, right)
     if left.is_symbolic or right.is_symbolic:
         known = compute(space, BINARY[op], [left, right])
@@ -99,11 +99,20 @@ def binary(
     )
 
 
+def _fold_at_once(left: Value, right: Value) -> bool:
+    """Are both constants? Tuples answer for themselves, as they keep their elements."""
+    if type(left) is TupleValue:
+        return False
+    if type(right) is TupleValue and left.python_type() not in (str, bytes):
+        return False
+    return left.is_constant and right.is_constant
+
+
 def _folded(space: Space, function: Callable[[Any, Any], Any], left: Value, right: Value) -> Value:
     answer = space.run_real(function, left.as_python(), right.as_python())
     if isinstance(answer, numpy.ndarray):  # can be changed: a new one for each call
         raise _makes_array()
-    return constant_value(space, answer)
+    return answer_of(space, answer, (left, right))
 
 
 def _makes_array() -> GraphBreak:
@@ -144,7 +153,7 @@ def _attempt(
     """Ask ``value`` for the operation; None means NotImplemented."""
     if value.is_constant or type(value) is TensorValue:
         other = scalar_of(other) or other
-    if value.is_constant and other.is_constant:
+    if value.is_constant and other.is_constant and type(value) is not TupleValue:
         function = getattr(value.as_python(), name, None)
         if function is None:
             return None
@@ -201,7 +210,8 @@ _user_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary
 def unary(space: Space, op: str, value: Value) -> Result:
     """``-x``, ``+x``, ``~x``."""
     if value.is_constant:
-        return constant_value(space, space.run_real(UNARY[op], value.as_python()))
+        answer = space.run_real(UNARY[op], value.as_python())
+        return answer_of(space, answer, (value,))
     if type(value) is TensorValue:
         return tensor_operator(space, UNARY[op], value)
     if value.is_symbolic:
@@ -221,7 +231,7 @@ def unary(space: Space, op: str, value: Value) -> Result:
 def compare(space: Space, op: str, left: Value, right: Value) -> Result:
     """Rich comparison."""
     own_name, mirrored_name = COMPARE_METHODS[op]
-    if left.is_constant and right.is_constant:
+    if _fold_at_once(left, right):
         return _folded(space, COMPARE[op], left, right)
     if left.is_symbolic or right.is_symbolic:
         if op in ("==", "!=") and (left.is_none() or right.is_none()):
@@ -291,56 +301,3 @@ def _attempt_compare(
         return container.compare_op(space, op, plain)
     bound = space.now(space.bind_class_attribute(found, value, cls, name))
     return not_implemented(space, space.call(bound, [other], {}))
-
-
-def identical(space: Space, left: Value, right: Value) -> bool:
-    """``left is right``. Two lazy values are compared without looking at either when possible."""
-    if left is right:
-        return True
-    if type(left) is LazyValue and type(right) is LazyValue and left.obj is right.obj:
-        left, right = left.realize(), right.realize()  # pins both
-        if left is right:
-            return True
-    left, right = left.realize(), right.realize()
-    if left is right:
-        return True
-    if left is NULL or right is NULL:
-        return False
-    if left.is_symbolic or right.is_symbolic:
-        if left.python_type() is not right.python_type():
-            return False
-        left, right = plain(left), plain(right)
-    if left.is_constant and right.is_constant:
-        one, two = left.as_python(), right.as_python()
-        if one is two:
-            return True
-        if type(one) is not type(two):
-            return False
-        if isinstance(one, (bool, type(None), torch.dtype)):
-            return False
-        if isinstance(one, (int, str)):  # small ints and interned names are shared by CPython
-            return bool(one == two)
-        return False
-    if left.is_constant is not right.is_constant:
-        return False
-    if isinstance(left, TensorValue) and isinstance(right, TensorValue):
-        left, right = left.original(space), right.original(space)
-        if left is right:
-            return True
-    one_object, two_object = _real(left), _real(right)
-    if one_object is not None and two_object is not None:
-        if one_object is two_object:
-            return True
-        if left.source is not None and right.source is not None:
-            space.guard(right.source, "DISTINCT", (left.source,))
-        return False
-    if (one_object is None) is not (two_object is None):
-        return False
-    if isinstance(left, TensorValue) and isinstance(right, TensorValue):
-        return left.node is right.node
-    return False
-
-
-def _real(value: Value) -> Any:
-    return getattr(value, "obj", None)
-

@@ -18,8 +18,8 @@ from framejit.source import Source
 from framejit.values.base import Value
 from framejit.values.builtin_functions import builtin
 from framejit.values.constants import ConstantValue
+from framejit.values.identity import identical
 from framejit.values.keys import IdentityKey, hash_known_here, real_object, tell_apart
-from framejit.values.operators import identical
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Result, Space, wraps
 

@@ -36,13 +36,17 @@ _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operato
 class SliceValue(ContainerValue):
     """A slice; its bounds may be any values (tensors and objects are allowed in indexing)."""
 
-    __slots__ = ("start", "step", "stop")
+    __slots__ = ("obj", "start", "step", "stop")
 
-    def __init__(self, start: Value, stop: Value, step: Value) -> None:
+    def __init__(
+        self, start: Value, stop: Value, step: Value, *, source: Source | None = None,
+        obj: Any = None,
+    ) -> None:  # fmt: skip
         self.start = start
         self.stop = stop
         self.step = step
-        self.source = None
+        self.source = source
+        self.obj = obj
 
     @property
     def is_constant(self) -> bool:  # type: ignore[override]
@@ -484,13 +488,18 @@ class TupleValue(SequenceValue):
         if op == "+" and reflected:  # only torch.Size has __radd__
             plain = container_of(other, TupleValue)
             return None if plain is None else TupleValue(plain.items + self.items, None, kind)
+        made: list[Value] | None = None
         if op == "+":
-            joined = self.concatenated(space, other, TupleValue)
-            return None if joined is None else TupleValue(joined, None, kind)
-        if op == "*":
-            repeated = self.repeat(space, other)
-            return None if repeated is None else TupleValue(repeated, None, kind)
-        return None
+            made = self.concatenated(space, other, TupleValue)
+        elif op == "*":
+            made = self.repeat(space, other)
+        if made is None:
+            return None
+        for operand in (self, other):  # CPython makes no copy of a tuple
+            if type(operand) is TupleValue and operand.cls is kind is tuple:
+                if len(made) == len(operand.items):
+                    return operand
+        return TupleValue(made, None, kind)
 
     @method()
     def do___getnewargs__(self, space: Space) -> Value:
@@ -506,6 +515,26 @@ class TupleValue(SequenceValue):
     @method(0)
     def do___hash__(self, space: Space) -> Value:
         return space.constant(hash(self.as_python()))
+
+
+def constant_tuple(space: Space, obj: tuple[Any, ...], source: Source) -> TupleValue:
+    """A tuple of constants whose content needs no guard of its own."""
+    known = space.preloaded(source)
+    if known is None:
+        items = [
+            constant_tuple(space, item, source.child("index", i)) if type(item) is tuple
+            else space.constant(item)
+            for i, item in enumerate(obj)
+        ]  # fmt: skip
+        known = TupleValue(items, source, tuple, obj)
+        space.preload(source, known)
+    assert isinstance(known, TupleValue)
+    return known
+
+
+def code_constant(space: Space, obj: tuple[Any, ...]) -> Value:
+    """A tuple among the constants of code, which is one object in all calls."""
+    return constant_tuple(space, obj, space.const_source(obj, "const tuple"))
 
 
 def _plain(obj: Any) -> bool:

@@ -96,12 +96,24 @@ class SetValue(ContainerValue):
             content = self.source if plain else self.source.child("call", _content)
             self.space.guard(content, "EQUALS_MATCH", copy if plain else frozenset(copy))
             keys = self._keys = set()
-            for element in elements:
+            places = None
+            if tuple in map(type, elements):  # they are found by where they are
+                places = self._guard_order(self.space)
+            for position, element in enumerate(elements):
                 key = key_of_real(element)
                 keys.add(key)
-                self.values[key] = value_of_key(self.space, element, self.source)
+                place = None if places is None else places.child("index", position)
+                self.values[key] = value_of_key(self.space, element, self.source, place)
             pin_all(self.space, keys)
         return keys
+
+    def _guard_order(self, space: Space) -> Source:
+        """Guard the order of an existing set; where its elements are in this order."""
+        assert self.source is not None
+        asked = tuple if type(self.obj) in (set, frozenset) else _in_order
+        place = self.source.child("call", asked)
+        space.guard(place, "EQUALS_MATCH", _in_order(self.obj))
+        return place
 
     def entries(self, space: Space | None) -> list[tuple[Any, Value]]:
         """(key, value) of every element, in the order of ``keys``."""
@@ -125,10 +137,8 @@ class SetValue(ContainerValue):
         keys = self.keys(space)
         if len(keys) > 1:
             if self.source is not None and not self.mutated:
-                order = _in_order(self.obj)
-                asked = tuple if type(self.obj) in (set, frozenset) else _in_order
-                space.guard(self.source.child("call", asked), "EQUALS_MATCH", order)
-                return [self.values[key_of_real(element)] for element in order]
+                self._guard_order(space)
+                return [self.values[key_of_real(element)] for element in _iterate(self.obj)]
             if not self.ordered:
                 raise GraphBreak(
                     "FJ0164", "the order of a set depends on more than its elements", "sort the set"

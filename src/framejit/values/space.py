@@ -21,6 +21,7 @@ from framejit.source import Source
 from framejit.values.base import CallRequest, Raised, Value, is_heap_class
 from framejit.values.effects import Effects
 from framejit.values.inline_policy import is_library
+from framejit.values.keys import is_nan
 
 Result = Value | CallRequest
 #: What answers a call in the place of the callable: handler(space, args, kwargs).
@@ -593,16 +594,16 @@ class Space:
         return compare(self, op, left.realize(), right.realize())
 
     def is_(self, left: Value, right: Value) -> bool:
-        from framejit.values.operators import identical  # room-internal cycle
+        from framejit.values.identity import identical  # room-internal cycle
 
         return identical(self, left, right)
 
     def equal(self, left: Value, right: Value) -> bool:
         """``left is right or left == right``, as containers compare their elements."""
         left, right = left.realize(), right.realize()
-        if left is right:
+        if left is right or self.truth(self.now(self.compare("==", left, right))):
             return True
-        return self.truth(self.now(self.compare("==", left, right)))
+        return is_nan(left) and is_nan(right) and self.is_(left, right)
 
     def contains(self, container: Value, item: Value) -> bool:
         return self.truth(container.realize().contains(self, item))

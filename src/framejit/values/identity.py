@@ -1,0 +1,89 @@
+"""Identity: which existing object a value stands for, and whether two values are one object.
+
+In: two values, of which nobody may have asked before whether they are the same. Out: the answer,
+with a fact wherever it could be another one in another call with equal values: a constant with a
+source is known by its value only. What the program makes itself is a new object, except for the few
+that CPython makes once (small ints, the empty tuple). Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from framejit.exc import GraphBreak
+from framejit.values.base import NULL, Value
+from framejit.values.constants import BY_IDENTITY, ConstantValue
+from framejit.values.sequences import TupleValue
+from framejit.values.space import Space
+from framejit.values.symbolic import plain
+from framejit.values.tensors import TensorValue
+
+#: CPython has one object for each of these ints.
+_SMALL = range(-5, 257)
+#: Stands for what the program has made.
+_NEW = object()
+
+
+def identical(space: Space, left: Value, right: Value) -> bool:
+    """``left is right``."""
+    left, right = left.realize(), right.realize()
+    if left is right:
+        return True
+    if left is NULL or right is NULL:
+        return False
+    if left.is_symbolic or right.is_symbolic:
+        return _same_number(left, right)
+    if isinstance(left, TensorValue) and isinstance(right, TensorValue):
+        left, right = left.original(space), right.original(space)
+        if left is right:
+            return True
+    one, two = _object(left), _object(right)
+    if one is _NEW or two is _NEW:
+        if isinstance(left, TensorValue) and isinstance(right, TensorValue):
+            return one is two and left.node is right.node
+        return _is_empty_tuple(left) and _is_empty_tuple(right)
+    same = one is two
+    if type(one) is not type(two) or is_shared(one):
+        return same
+    if isinstance(left, ConstantValue) and not same and one == one and one != two:
+        return False
+    sources = [
+        value.source or (space.const_source(real, f"const {type(real).__name__}"))
+        for value, real in ((left, one), (right, two)) if value.source or value.is_constant
+    ]  # fmt: skip
+    if len(sources) == 2 and sources[0] is not sources[1]:
+        payload = sources[0] if same else (sources[0],)
+        space.guard(sources[1], "SAME_OBJECT" if same else "DISTINCT", payload)
+    return same
+
+
+def is_shared(obj: Any) -> bool:
+    """Is every object that is equal to this one the very same?"""
+    kind = type(obj)
+    if kind is int:
+        return obj in _SMALL
+    return kind in BY_IDENTITY or isinstance(obj, enum.Enum)
+
+
+def _object(value: Value) -> Any:
+    """The existing object that a value stands for; `_NEW` if the program has made it."""
+    if isinstance(value, ConstantValue):
+        return _NEW if value.is_open and value.source is None else value.value
+    real = getattr(value, "obj", None)
+    real = getattr(value, "module", None) if real is None else real
+    return _NEW if real is None else real
+
+
+def _is_empty_tuple(value: Value) -> bool:
+    return type(value) is TupleValue and value.cls is tuple and not value.items
+
+
+def _same_number(left: Value, right: Value) -> bool:
+    """The same for numbers one of which varies: those that are computed are new objects."""
+    if left.python_type() is not right.python_type():
+        return False
+    one, two = plain(left).as_python(), plain(right).as_python()
+    if one == two and not is_shared(one):
+        raise GraphBreak("FJ0159", "whether two equal numbers are one object is not known")
+    return bool(one == two)
