@@ -6,6 +6,7 @@ In: an existing object. Out: yes or no, as far as can be seen now. Next room: in
 from __future__ import annotations
 
 import gc
+import sys
 import types
 import weakref
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 
 from framejit import native
+from framejit.bytecode.continuations import is_continuation
 
 #: More objects than this are not looked through: one of them may be noticed.
 _LOOKED_AT = 200
@@ -60,6 +62,8 @@ def search_what_is_seen(obj: Any, inside: bool = False) -> bool | None:
             return True
         if issubclass(type(one), _ENDS_UNNOTICED) and not (inside and one is obj):
             continue
+        if type(one) is types.FrameType and _is_not_left(one):
+            continue
         for held in gc.get_referents(one):
             if id(held) not in seen and gc.is_tracked(held):
                 seen.add(id(held))
@@ -67,3 +71,14 @@ def search_what_is_seen(obj: Any, inside: bool = False) -> bool | None:
         if len(seen) > _LOOKED_AT:
             return None
     return False
+
+
+def _is_not_left(frame: types.FrameType) -> bool:
+    """Is a frame that a traceback keeps no frame of the program's, or does it still run?"""
+    module = str(frame.f_globals.get("__name__"))
+    if module.startswith("framejit.") or is_continuation(frame.f_code):
+        return True
+    running: types.FrameType | None = sys._getframe()
+    while running is not None and running is not frame:
+        running = running.f_back
+    return running is frame
