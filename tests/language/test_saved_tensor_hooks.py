@@ -281,12 +281,10 @@ def test_hooks_opened_inside(backend):
         torch.testing.assert_close(compiled(*inputs()), hooks_inside(*inputs()))
     if backend != "graphs":
         return
-    forward, backward = graphs.forward[0], graphs.backward[0]
-    casts = [n for n in forward.graph.nodes if str(n.target) == "aten._to_copy.default"]
-    assert len(casts) == targets(backward).count("aten._to_copy.default") == 4
-    assert [n.meta["val"].dtype for n in forward.graph.output_node().args[0][1:]].count(
-        torch.bfloat16
-    ) == 4
+    casts = [n.meta["val"].dtype for gm in (*graphs.forward, *graphs.backward)
+             for n in gm.graph.nodes if str(n.target) == "aten._to_copy.default"]  # fmt: skip
+    # w is kept once for two operations; which of the values are kept is up to the partitioner.
+    assert casts.count(torch.bfloat16) == casts.count(torch.float32) == 5
     assert not framejit.counters["graph_break"]
 
 
@@ -299,8 +297,8 @@ def test_the_hooks_of_a_program_change():
         for _ in range(2):
             x, w = inputs()
             compiled(x, w, pack, unpack).backward()
-    casts = [targets(gm).count("aten._to_copy.default") for gm in graphs.forward]
-    assert casts == [4, 4, 0]
+    casts = [targets(gm).count("aten._to_copy.default") for gm in graphs.backward]
+    assert len(graphs.forward) == 3 and casts == [10, 10, 0]
 
 
 def test_hooks_opened_inside_are_called_as_in_eager():
@@ -456,17 +454,14 @@ def test_hooks_made_in_the_call(function, operations, backend, capsys):
 
 
 def test_hooks_opened_under_those_of_the_caller():
+    """The graph runs operation by operation."""
     graphs = Graphs()
     compiled = framejit.compile(hooks_inside, backend=graphs, fullgraph=True)
     outside = casting(torch.float16)
     for _ in range(2):
         got, expected = gradient(compiled, outside), gradient(hooks_inside, outside)
-        torch.testing.assert_close(got, expected, atol=0.01 * expected.abs().max(), rtol=0.01)
-    (forward,) = graphs.forward
-    kinds = [n.args[0].meta["val"].dtype for n in graphs.backward[0].graph.nodes
-             if str(n.target) == "aten._to_copy.default"]  # fmt: skip
-    assert (kinds.count(torch.bfloat16), kinds.count(torch.float16)) == (4, 3)
-    assert targets(forward).count("aten._to_copy.default") == 7
+        torch.testing.assert_close(got, expected)
+    assert not graphs.forward
 
 
 def counting(x, w):

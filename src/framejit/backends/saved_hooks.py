@@ -4,13 +4,13 @@ In: the hooks that ``torch.autograd.graph.saved_tensors_hooks`` has put in place
 hooks as graph modules, which AOTAutograd makes part of the forward and the backward graph. Hooks
 that do more than compute cannot be: `UntraceableHook`; their graph runs operation by operation, so
 that they are called as often as in eager mode. A graph that opens hooks for some of its operations
-runs them itself in that way; compiled with AOTAutograd, its hooks get what is saved for the
-operations between opening and closing. Next: capture.
+runs them itself in that way; AOTAutograd traces through them. Next: capture.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,7 +18,7 @@ import torch
 import torch.fx
 
 from ..exc import GraphBreak
-from ..graph.nested import calls, close_hooks, open_hooks
+from ..graph.nested import calls, close_hooks, hooks_traced_as, open_hooks
 
 Hook = Callable[[Any], Any]
 Hooks = tuple[Hook, Hook]
@@ -59,28 +59,35 @@ def hooks_in_place(
     Ordinary functions are asked for each saved tensor anew, so they may decide by its size and
     dtype. Raises UntraceableHook when ``judge`` says no, and for hooks that use tensors (None).
     """
+    if None in pairs:
+        raise UntraceableHook("FJ0118", "a saved-tensor hook uses a tensor")
+    if pairs and active is not None:  # what both shall get is not told apart
+        raise UntraceableHook("FJ0118", "saved-tensor hooks are opened under others")
     if not pairs and as_modules(active) is not None:
         yield
         return
     known = [hooks for hooks in (*pairs, active) if hooks is not None]
-    if None in pairs:
-        raise UntraceableHook("FJ0118", "a saved-tensor hook uses a tensor")
     _judge_examples(known, judge, examples)
-
-    def hooks_of_saved() -> Hooks | None:
-        number = _pair_of_saved() if pairs else None
-        return active if number is None else pairs[number]
+    if pairs:
+        with hooks_traced_as(functools.partial(_traced, judge)):
+            yield
+        return
+    assert active is not None
 
     def pack(tensor: torch.Tensor) -> Any:
-        hooks = hooks_of_saved()
-        return tensor if hooks is None else _checked(hooks, judge, tensor)
+        return _checked(active, judge, tensor)
 
     def unpack(packed: Any) -> Any:  # generated code would look for torch's own by name
-        hooks = hooks_of_saved()
-        return packed if hooks is None else hooks[1](packed)
+        return active[1](packed)
 
     with torch.autograd.graph.saved_tensors_hooks(calls(pack), calls(unpack)):
         yield
+
+
+def _traced(judge: Judge, pack: Hook, unpack: Hook) -> Hooks:
+    """Hooks that AOTAutograd traces: each operation between opening and closing differentiates with
+    what comes back from the hooks, as in eager mode, and no other does."""
+    return lambda tensor: _checked((pack, unpack), judge, tensor), unpack
 
 
 def _checked(hooks: Hooks, judge: Judge, tensor: torch.Tensor) -> Any:
@@ -103,46 +110,22 @@ def _judge_examples(pairs: Sequence[Hooks], judge: Judge, examples: Sequence[Any
 
 # -- hooks that a graph opens ----------------------------------------------------------------------
 
-#: In ``node.meta["custom"]``, which AOTAutograd hands on to the nodes of backward graphs: the
-#: number of the pair of hooks that a node is under.
-_MARK = "framejit_saved_tensor_hooks"
-
-
 def opened_hooks(module: torch.fx.GraphModule, training: bool) -> list[Hooks | None]:
-    """The pairs of hooks that a graph opens, None for those that use tensors; the nodes under them
-    are marked. Without training the graph is rid of them."""
+    """The pairs of hooks that a graph opens, None for those that use tensors. Without training the
+    graph is rid of them."""
     pairs: list[Hooks | None] = []
-    opening: list[int] = []
     for node in list(module.graph.nodes):
-        if node.target is open_hooks or node.target is close_hooks:
-            if node.target is open_hooks:
-                modules: list[Any] = [getattr(module, arg.target) for arg in node.args[:2]]
-                pack, unpack = [m.held[0] for m in modules]
-                opening.append(len(pairs))
-                pairs.append(None if node.args[2:] else (pack, unpack))
-            else:
-                opening.pop()
-            if not training:
-                attributes = node.args[:2]
-                module.graph.erase_node(node)
-                for attribute in attributes:
-                    module.graph.erase_node(attribute)
-        elif opening and node.op.startswith("call"):
-            node.meta["custom"] = {**node.meta.get("custom", {}), _MARK: opening[-1]}
+        if node.target is open_hooks:
+            modules: list[Any] = [getattr(module, arg.target) for arg in node.args[:2]]
+            pack, unpack = [m.held[0] for m in modules]
+            pairs.append(None if node.args[2:] else (pack, unpack))
+        elif node.target is not close_hooks:
+            continue
+        if not training:
+            attributes = node.args[:2]
+            module.graph.erase_node(node)
+            for attribute in attributes:
+                module.graph.erase_node(attribute)
     if pairs and not training:
         module.recompile()
     return pairs if training else []
-
-
-def _pair_of_saved() -> int | None:
-    """Of the tensor that AOTAutograd asks hooks for: which hooks all are under that use it in the
-    backward graph."""
-    # Slow optional dependency: whoever asks has imported it.
-    from torch._functorch._aot_autograd.graph_compile import _get_saved_tensor_hook_context
-
-    context = _get_saved_tensor_hook_context() or {}
-    saved = context["_node"].name
-    placeholders = context["_bw_graph"].find_nodes(op="placeholder")
-    users = next(node.users for node in placeholders if node.name == saved)
-    numbers = {(user.meta.get("custom") or {}).get(_MARK) for user in users}
-    return numbers.pop() if len(numbers) == 1 else None

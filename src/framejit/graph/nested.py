@@ -7,11 +7,12 @@ Used by the value layer. Next room: backends.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -56,9 +57,14 @@ class _Opened(threading.local):
 
     def __init__(self) -> None:
         self.packs: list[torch.nn.Module] = []
+        #: Whether AOTAutograd had switched hooks off before.
+        self.off: list[bool] = []
+        #: What is put in the place of a pair of hooks while AOTAutograd traces.
+        self.traced: Callable[[Any, Any], tuple[Any, Any]] | None = None
 
 
 _opened = _Opened()
+_set_off = torch._C._autograd._saved_tensors_hooks_set_tracing
 
 
 def open_hooks(pack: HeldHook, unpack: HeldHook, *tensors: Any) -> None:
@@ -66,22 +72,40 @@ def open_hooks(pack: HeldHook, unpack: HeldHook, *tensors: Any) -> None:
     hooks = [module.held[0] for module in (pack, unpack)]
     if tensors:
         hooks = [make(tensors) for make in hooks]
+    if _opened.traced is not None:
+        hooks = list(_opened.traced(*hooks))
     torch._C._autograd._push_saved_tensors_default_hooks(*hooks)
     _opened.packs.append(pack)
+    _opened.off.append(_set_off(False))
 
 
 def close_hooks() -> None:
     """Take back what was opened last."""
     torch._C._autograd._pop_saved_tensors_default_hooks()
     _opened.packs.pop()
+    _set_off(_opened.off.pop())
+
+
+@contextlib.contextmanager
+def hooks_traced_as(traced: Callable[[Any, Any], tuple[Any, Any]]) -> Iterator[None]:
+    """In this block graphs put ``traced(pack, unpack)`` in the place of hooks that they open."""
+    before, _opened.traced = _opened.traced, traced
+    try:
+        yield
+    finally:
+        _opened.traced = before
 
 
 def close_all_hooks(module: torch.fx.GraphModule) -> None:
     """Close what a graph opened that did not come to its end."""
     opened = module.graph.find_nodes(op="call_function", target=open_hooks)
     packs = {getattr(module, node.args[0].target) for node in opened}
+    closed = False
     while _opened.packs and _opened.packs[-1] in packs:
         close_hooks()
+        closed = True
+    if closed:  # AOTAutograd, should it have raised, does not trace any more
+        _set_off(False)
 
 
 def hook_gradient(hook: HeldHook, tensor: torch.Tensor) -> Any:
