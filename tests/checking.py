@@ -13,7 +13,9 @@ import dataclasses
 import enum
 import io
 import math
+import os
 import pickle
+import traceback
 import types
 from collections import deque
 from collections.abc import Callable
@@ -22,6 +24,7 @@ from typing import Any
 import numpy
 import torch
 
+import framejit
 import framejit.api
 from framejit import config
 
@@ -34,6 +37,12 @@ _BY_NAME = (type, types.ModuleType, types.BuiltinFunctionType)
 
 #: Called with every program that was found to do the same: its function, arguments and ``make``.
 checked: Callable[..., None] | None = None
+
+
+#: Where frames come from that only one of both calls may have.
+_NOT_THE_USERS = tuple(
+    [os.path.dirname(module.__file__) for module in (framejit, torch)] + [__file__]
+)
 
 
 class CountingBackend:
@@ -118,7 +127,8 @@ def compare_outcomes(expected: Outcome, got: Outcome) -> None:
 
 
 def compare_errors(expected: BaseException | None, got: BaseException | None) -> None:
-    """Assert that two exceptions are alike, with their causes and contexts."""
+    """Assert that two exceptions are alike: texts, the lines that they went through, and the chain
+    of their causes and contexts."""
     assert type(got) is type(expected), f"raised {got!r}, not {expected!r}"
     if expected is None or got is None:
         return
@@ -126,8 +136,21 @@ def compare_errors(expected: BaseException | None, got: BaseException | None) ->
         assert str(got).splitlines()[:1] == str(expected).splitlines()[:1]
     else:
         assert str(got) == str(expected)
-    assert type(got.__cause__) is type(expected.__cause__)
+    assert lines_of(got) == lines_of(expected)
     assert got.__suppress_context__ == expected.__suppress_context__
+    assert (got.__cause__ is got.__context__) == (expected.__cause__ is expected.__context__)
+    compare_errors(expected.__cause__, got.__cause__)
+    if expected.__cause__ is not expected.__context__:
+        compare_errors(expected.__context__, got.__context__)
+
+
+def lines_of(error: BaseException) -> list[tuple[str, str, int]]:
+    """The user's frames of a traceback: file, function, line."""
+    return [
+        (os.path.basename(frame.f_code.co_filename), frame.f_code.co_name, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith(_NOT_THE_USERS)
+    ]
 
 
 #: The ways in which `copied` copies.

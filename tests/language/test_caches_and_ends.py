@@ -167,6 +167,43 @@ def p17_result_that_changes(wrap):
     return [call(X, n) for n in (3, 2, 3, 5, 2)], boxed(2, k=0), boxed.cache_info()
 
 
+def p18_room_is_made_after_hits(wrap):
+    twice, calls = cached(maxsize=2)
+
+    def program(x):
+        for n in (1, 2, 1, 3, 1, 2):
+            x = x + twice(n)
+        return x
+
+    call = wrap(program)
+    return call(X), call(X), calls, twice.cache_info()
+
+
+def p19_keeps_its_arguments(wrap):
+    calls = []
+
+    class Scale:
+        @functools.lru_cache(maxsize=8)  # noqa: B019
+        def by(self, t, n):
+            calls.append(n)
+            return t * n
+
+    kept = Scale()
+
+    def program(x):
+        a, b = kept.by(x, 2), kept.by(x, 2)
+        return a + 1, a is b, kept.by(x + 1, 3), Scale().by(1, 2)
+
+    call = wrap(program)
+    return call(X), call(X), calls, Scale.by.cache_info()
+
+
+def p20_no_room_at_all(wrap):
+    twice, calls = cached(maxsize=0)
+    call = wrap(lambda x: x + twice(1) + twice(1))
+    return call(X), call(X), calls, twice.cache_info()
+
+
 def p13_enum_value_changes(wrap):
     class Mode(enum.Enum):
         FAST = 1
@@ -242,6 +279,8 @@ PROGRAMS = [
     (p10_tensor_arguments, 2, 2), (p11_tensor_result, 1, 1), (p12_cache_cleared_between, 1, 1),
     (p13_enum_value_changes, 2, 2), (p14_end_at_del, 2, 2), (p15_end_at_rebinding, 3, 3),
     (p16_end_of_a_callee, 2, 2), (p17_result_that_changes, 3, 3),
+    (p18_room_is_made_after_hits, 4, 6), (p19_keeps_its_arguments, 3, 4),
+    (p20_no_room_at_all, 2, 2),
 ]  # fmt: skip
 
 

@@ -102,6 +102,13 @@ def _write_object(out: Emitter, value: ObjectValue) -> None:
         write_attributes(out, target, value, value.attributes)
 
 
+def _write_exception(out: Emitter, value: ExceptionValue) -> None:
+    _write_object(out, value)
+    if value.trace:
+        trace = out.constant(value.trace, "trace")
+        out.statement(call(out.helper("add_trace"), out.value(value), trace))
+
+
 def _write_cell(out: Emitter, value: CellValue) -> None:
     target = out.value(value)
     if value.contents is None:
@@ -147,7 +154,7 @@ _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     DictValue: _write_container,
     SetValue: _write_container,
     ObjectValue: _write_object,
-    ExceptionValue: _write_object,
+    ExceptionValue: _write_exception,
     CellValue: _write_cell,
     FunctionValue: _write_function,
     ContextVarValue: _write_context,

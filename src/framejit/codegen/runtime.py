@@ -116,9 +116,14 @@ def new_exception(
     else:
         made = cls.__new__(cls, *args)
         made.args = args
+    return add_trace(made, trace)
+
+
+def add_trace(error: BaseException, trace: tuple[tuple[str, str, int], ...]) -> BaseException:
+    """``error`` has passed these places of the user's, the outermost first."""
     for place in reversed(trace):
-        located(made, place)
-    return made
+        located(error, place)
+    return error
 
 
 def located(error: BaseException, place: tuple[str, str, int]) -> BaseException:
@@ -241,9 +246,9 @@ HELPERS: dict[str, Any] = {
     name: globals()[name]
     for name in (
         "new_cell", "set_cell", "empty_cell", "assign_list", "assign_dict", "assign_set",
-        "assign_deque", "write_globals", "new_function", "new_exception", "advance", "iterator_at",
-        "answer", "started_generator", "started_groupby", "ended_by_index", "random_state",
-        "restore_random", "expect", "array", "scalar",
+        "assign_deque", "write_globals", "new_function", "new_exception", "add_trace", "advance",
+        "iterator_at", "answer", "started_generator", "started_groupby", "ended_by_index",
+        "random_state", "restore_random", "expect", "array", "scalar",
     )
 } | {
     name: getattr(native, name)

@@ -501,7 +501,7 @@ class Interpreter:
             if isinstance(value, ExceptionValue) and not entered:
                 code = frame.info.code
                 place = (code.co_filename, code.co_name, frame.instruction.line)
-                value.trace = (place, *value.trace)
+                value.passes(self.space, place)
             entered = False
             handler = frame.info.handlers[frame.index]
             if handler is not None:

@@ -39,7 +39,9 @@ class ExceptionValue(ObjectValue):
         self.given: list[Value] | None = None
 
     def getattr(self, space: Space, name: str) -> Result:
-        if name == "__traceback__" and self.trace and self.source is None:
+        if name == "__traceback__" and self.trace:
+            if self.source is not None:
+                raise GraphBreak("FJ0146", "looking at the traceback of an error raised once more")
             return TracebackValue(self)
         if self.model is not None and name not in self.attributes:
             descriptor = vars(BaseException).get(name)
@@ -75,6 +77,7 @@ class ExceptionValue(ObjectValue):
             self.note(space)
             return ConstantValue(None)
         if name == "with_traceback":
+            self._set_traceback(space, args[0])
             return self
         if name == "__str__":
             from framejit.values.text import exception_text  # room-internal cycle
@@ -108,9 +111,25 @@ class ExceptionValue(ObjectValue):
             self.store(space, "__context__", context)
 
     def plain_setattr(self, space: Space, name: str, value: Value) -> None:
+        if name == "__traceback__":
+            self._set_traceback(space, value)
+            return
         if name == "__cause__":
             self.attributes["__suppress_context__"] = ConstantValue(True)
         super().plain_setattr(space, name, value)
+
+    def _set_traceback(self, space: Space, value: Value) -> None:
+        value = value.realize()
+        if self.source is not None or not (value.is_none() or isinstance(value, TracebackValue)):
+            raise GraphBreak("FJ0146", f"setting the traceback of a {self.describe()}")
+        self.trace = value.exception.trace if isinstance(value, TracebackValue) else ()
+        space.changes += 1
+
+    def passes(self, space: Space, place: tuple[str, str, int]) -> None:
+        """It is raised in a frame, or leaves it."""
+        self.trace = (place, *self.trace)
+        if self.source is not None:
+            space.effects.note(self)
 
 
 class TracebackValue(Value):

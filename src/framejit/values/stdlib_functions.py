@@ -195,11 +195,11 @@ class CachedFunctionValue(Value):
 
     An existing one, called with constants and existing objects, is looked into now and, as a guard,
     before each later call. What it does not hold is computed now, if that is all its function does;
-    else the call is a graph break. With tensors and objects made while capturing nothing can be in
-    the cache: it is traced through.
+    else the call is a graph break, as with tensors and new objects, which the cache would keep.
+    With numbers that vary it is traced through.
     """
 
-    __slots__ = ("attributes", "function", "known", "obj", "options", "step")
+    __slots__ = ("attributes", "function", "hit", "known", "obj", "options", "step")
 
     def __init__(
         self, obj: Any, source: Source | None, function: Value | None = None,
@@ -211,6 +211,8 @@ class CachedFunctionValue(Value):
         self.options = options or {}
         #: What it holds, oldest first; of an existing one, what was traced in this capture.
         self.known: dict[Any, Value] = {}
+        #: Has it answered from its cache, which it is told behind the graph?
+        self.hit = False
         #: What the program stored in a new one's ``__dict__``.
         self.attributes: dict[str, Value] = {}
         self.step = step
@@ -235,7 +237,7 @@ class CachedFunctionValue(Value):
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         size = self.option("maxsize", 128)
         if size is not None and size <= 0:
-            return space.call(self.wrapped(space), args, kwargs)
+            raise self._break("counts its calls")
         if self.function is not None:
             return self._call_new(space, args, kwargs, size)
         values = [value.realize() for value in (*args, *kwargs.values())]
@@ -246,6 +248,8 @@ class CachedFunctionValue(Value):
             (real is None and not value.is_constant) or isinstance(value, TensorValue)
             for real, value in zip(reals, values, strict=True)
         ):
+            if not all(value.is_constant or value.is_symbolic for value in values):
+                raise self._break("keeps an argument that is no constant")
             return self._trace(space, args, kwargs)
         for value in values:
             if not value.is_constant:
@@ -258,9 +262,12 @@ class CachedFunctionValue(Value):
             hash(asked)
             try:
                 result = asked(self.obj)
+                self.hit = True
             except LookupError:
                 if space.is_pure is None:
                     return self._trace(space, args, kwargs)
+                if self.hit and self.obj.cache_info().currsize == size:
+                    raise self._break("makes room in its cache")  # in the order of its hits
                 result = self._first_call(space, asked)
         except GraphBreak:
             raise
