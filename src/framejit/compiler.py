@@ -33,7 +33,7 @@ from framejit.bytecode.decode import decode
 from framejit.bytecode.frame_point import leaves_result
 from framejit.capture import Caller, Capture, Driver, GraphCall, Target, capture
 from framejit.codegen.function import call_point
-from framejit.codegen.runtime import Unexpected, answer
+from framejit.codegen.runtime import Unexpected, answer, new_object
 from framejit.exc import (
     BackendCompilerFailed,
     ComptimeError,
@@ -394,7 +394,7 @@ class Compiler:
         inner = thunk()
         if type(inner) is native.TailCall:
             return native.tail(self._joined(inner.target, _NEW_OBJECT), *inner.args, result)
-        return result
+        return new_object(inner, result)
 
     # -- plain Python ------------------------------------------------------------------------------
 

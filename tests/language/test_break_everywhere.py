@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 import torch
 
@@ -77,7 +79,63 @@ def handlers_in_handlers(x):
     return seen, x + len(seen)
 
 
+class Declines:
+    def __add__(self, other):
+        return self.decides()
+
+    def __radd__(self, other):
+        return 5
+
+    def decides(self):
+        return NotImplemented
+
+
+class Other(Declines):
+    pass
+
+
+def operators_that_decline_elsewhere(x):
+    try:
+        Declines() + Declines()
+    except TypeError as error:
+        seen = str(error)
+    return (Declines() + Other()) * x, seen
+
+
+class Answers:
+    def __init__(self, wrong):
+        self.wrong = wrong
+        return wrong
+
+    def __getattr__(self, name):
+        raise AttributeError("no " + name)
+
+
+def what_a_frame_is_for(x):
+    seen = []
+    try:
+        Answers(3)
+    except TypeError as error:
+        seen.append(str(error))
+    try:
+        Answers(None).missing  # noqa: B018
+    except AttributeError as error:
+        seen.append((str(error), error.name, type(error.obj)))
+    return x + 1, seen
+
+
+def objects_held_by_variables_alone(x):
+    kept = Declines()
+    where = weakref.ref(kept)
+    others = weakref.WeakSet()
+    held = Declines()
+    others.add(held)
+    return x + len(others), where() is None
+
+
 PROGRAMS = [
+    (operators_that_decline_elsewhere, X), (what_a_frame_is_for, X),
+    (objects_held_by_variables_alone, X),
     (methods_in_c_of_a_base_class, X), (methods_in_c_are_one_object, X, []),
     (handlers_in_handlers, X),
 ]  # fmt: skip

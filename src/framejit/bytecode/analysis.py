@@ -107,3 +107,20 @@ def only_passes_through(info: CodeInfo, index: int) -> bool:
         return True
     behind = info.instructions[handler.target + 1]
     return behind.op == "WITH_EXCEPT_START"
+
+
+#: What they put on the stack is never NotImplemented: operators turn that into a TypeError.
+_NEVER_DECLINES = (
+    "BINARY_OP", "COMPARE_OP", "UNARY_", "BUILD_", "CONTAINS_OP", "IS_OP", "LOAD_CONST",
+    "FORMAT_VALUE", "LIST_TO_TUPLE",
+)  # fmt: skip
+
+
+def never_declines(info: CodeInfo) -> bool:
+    """Does every ``return`` stand right behind something that cannot give NotImplemented?"""
+    targets = {instruction.target for instruction in info.instructions}
+    return all(
+        info.instructions[i - 1].op.startswith(_NEVER_DECLINES) and i not in targets
+        for i, instruction in enumerate(info.instructions)
+        if instruction.op == "RETURN_VALUE" and info.depth[i] >= 0
+    )

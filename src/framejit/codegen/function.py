@@ -28,6 +28,7 @@ from framejit.codegen.emit_generators import acts_at_its_end
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
 from framejit.values.base import NULL, Value
+from framejit.values.ends import may_be_noticed
 from framejit.values.generators import GeneratorValue
 from framejit.values.iterators import IteratorValue
 from framejit.values.objects import ObjectValue
@@ -286,10 +287,15 @@ def live_slots_of(frame: Frame) -> frozenset[int]:
 
 
 def _is_handed_over(value: Value, frame: Frame) -> bool:
-    """Is it a new object that the broken operation gets, which may make weak references to it?"""
-    if not isinstance(value, ObjectValue) or value.source is not None:
+    """Does the broken operation get it, which may start it or make weak references to it?"""
+    if frame.instruction.op in ("FOR_ITER", "SEND"):  # it stays where it is
         return False
-    return value in frame.before and frame.instruction.op not in ("FOR_ITER", "SEND")  # stay there
+    if isinstance(value, (ObjectValue, GeneratorValue)) and value in frame.before:
+        return value.source is None or may_be_noticed(getattr(value, "obj", None))
+    obj = getattr(value, "obj", None)
+    return may_be_noticed(obj) and any(
+        getattr(other, "obj", None) is obj for other in frame.before
+    )
 
 
 def _is_simple(value: Value) -> bool:

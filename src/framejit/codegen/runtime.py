@@ -207,9 +207,15 @@ class ByIndex:
 
 
 def answer(thunk: Callable[[], Any], result: Any) -> Any:
-    """Run ``thunk`` and answer ``result`` (a constructor's new object)."""
-    thunk()
-    return result
+    """Run ``thunk`` (a constructor's call of ``__init__``) and answer ``result``, the object."""
+    return new_object(thunk(), result)
+
+
+def new_object(returned: Any, made: Any) -> Any:
+    """What a constructor answers when its ``__init__`` has returned."""
+    if returned is not None:
+        raise TypeError(f"__init__() should return None, not {type(returned).__name__!r}")
+    return made
 
 
 def started_generator(function: Callable[..., Iterator[Any]], *state: Any) -> Iterator[Any]:

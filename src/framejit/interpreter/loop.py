@@ -12,6 +12,7 @@ from collections.abc import Container
 from typing import Any, NamedTuple
 
 from framejit import config
+from framejit.bytecode.analysis import never_declines
 from framejit.bytecode.decode import decode
 from framejit.bytecode.frame_point import PART_OF_FRAME
 from framejit.bytecode.model import CodeInfo, Instruction
@@ -451,9 +452,12 @@ class Interpreter:
         if self.space.changes != changes:
             raise Restart(self.root_step, cause)
         chain = self.frame.chain()
-        for frame in chain:  # a continuation would not ask `__getattr__`
-            if frame.missing is not None and frame.missing[0].asks_getattr():
+        for frame in chain:  # a continuation does not know what its frame's result is for
+            missing, asks = frame.missing, frame.reads is not None
+            if missing[0].asks_getattr() if missing is not None else asks:
                 raise Restart(frame.missing_step, cause)
+            if frame.operator_step and not never_declines(frame.info):
+                raise Restart(frame.operator_step, cause)
         raise BreakHere(Broken(chain, cause))
 
     def _raised(self, error: Raised, changes: int) -> None:

@@ -15,6 +15,7 @@ import torch
 
 from framejit import native
 from framejit.bytecode.continuations import is_continuation
+from framejit.values.operators import is_user_class
 
 #: More objects than this are not looked through: one of them may be noticed.
 _LOOKED_AT = 200
@@ -46,6 +47,14 @@ def end_is_seen(obj: Any) -> bool:
     return not issubclass(cls, _ENDS_UNNOTICED) and any(
         type(reference) is not native.GuardReference for reference in weakref.getweakrefs(obj)
     )
+
+
+def may_be_noticed(obj: Any) -> bool:
+    """Is it of a kind whose end a program looks at, once it has started it or refers to it?"""
+    cls = type(obj)
+    if issubclass(cls, _ENDS_UNNOTICED):
+        return False
+    return issubclass(cls, types.GeneratorType) or is_user_class(cls)
 
 
 def keeps_what_is_seen(obj: Any) -> bool:
