@@ -44,8 +44,8 @@ class Ordered(OrderedDict):
 @pytest.mark.parametrize("kind", [dict, OrderedDict, Ordered, lambda: defaultdict(list)])
 def test_dicts_are_written_in_order(kind):
     target = kind()
-    native.write_dict(target, {"b": 1, "a": 2, "c": 3})
-    native.write_dict(target, {"b": DELETED, "never": DELETED, "d": 4, "a": 5})
+    assert native.write_dict(target, ("b", 1, "a", 2, "c", 3)) is target
+    native.write_dict(target, ("b", DELETED, "never", DELETED, "d", 4, "a", 5))
     assert list(target.items()) == [("a", 5), ("c", 3), ("d", 4)]
 
 
@@ -59,12 +59,48 @@ def test_errors_of_keys_go_on():
 
     first, second = Key(), Key()
     with pytest.raises(ValueError):
-        native.write_dict({first: 1}, {second: 2})
+        native.write_dict({first: 1}, (second, 2))
     with pytest.raises(ValueError):
-        native.write_dict({first: 1}, {second: DELETED})
-    for arguments in [(), ({},), ([], {}), ({}, []), ({}, {}, {})]:
+        native.write_dict({first: 1}, (second, DELETED))
+    for arguments in [(), ({},), ([], ()), ({}, []), ({}, (1,)), ({}, (), ())]:
         with pytest.raises(TypeError):
             native.write_dict(*arguments)
+
+
+class Asked:
+    def __init__(self, name):
+        self.name = name
+
+    def __hash__(self):
+        raise AssertionError("not asked")
+
+    def __eq__(self, other):
+        raise AssertionError("not asked")
+
+
+def test_containers_are_filled_with_known_hashes():
+    a, b = Asked("a"), Asked("b")
+    known = (a, 1, b, 1)
+    filled = native.with_hashes(known, native.write_dict, {}, (a, 1, (b, a), 2, b, 3, a, 4, 1, 5))
+    assert list(filled.values()) == [4, 2, 3, 5]
+    native.with_hashes(known, native.write_dict, filled, (a, DELETED))
+    assert [type(key) for key in filled] == [tuple, Asked, int]
+    made = native.with_hashes((a, -1, b, 1 << 70), frozenset, [a, b, a])
+    assert len(made) == 2 and hash(made) == hash(frozenset([-2, hash(1 << 70)]))
+    found = set()
+    native.with_hashes(known, set.update, found, [a, b])
+    native.with_hashes(known, set.discard, found, a)
+    assert [key.name for key in found] == ["b"]
+    for obj in (a, b):  # the class is as it was
+        with pytest.raises(AssertionError):
+            hash(obj)
+        with pytest.raises(AssertionError):
+            obj == 1  # noqa: B015
+    with pytest.raises(KeyError):
+        native.with_hashes(known, dict.pop, {}, a)
+    for arguments in [(), ((a,), set, []), ([], set, []), ((a, "1"), set, [])]:
+        with pytest.raises(TypeError):
+            native.with_hashes(*arguments)
 
 
 def test_new_objects():

@@ -61,7 +61,10 @@ def objects_made():
         made = native.new_object(Box, object)
         native.set_attributes(made, ("a", "b"), value, value)
         native.set_attributes(made, ("a", "c"), native.DELETED, native.DELETED)
-        native.write_dict(made.__dict__, {"d": value, "b": native.DELETED, "e": native.DELETED})
+        gone = native.DELETED
+        native.write_dict(made.__dict__, ("d", value, "b", gone, "e", gone))
+        native.with_hashes((box, 1, value, 2), set.update, {value}, [(box, value), box, value])
+        native.with_hashes((box, 1), native.write_dict, {box: box}, (box, value, "b", gone))
         native.restore_cpu_random_state(native.cpu_random_state())
 
     return run, [box, value, native.DELETED]

@@ -7,21 +7,16 @@ changes. Next: codegen.function.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from framejit.codegen.emit import (
-    Emitter,
-    call,
-    set_attributes,
-    write_attributes,
-    write_class,
-    write_container,
-)
+from framejit.codegen.emit import Emitter, call
+from framejit.codegen.emit_containers import write_container
+from framejit.codegen.emit_objects import set_attributes, write_attributes, write_class
 from framejit.exc import GraphBreak
-from framejit.values.base import Value
 from framejit.values.classes import ClassValue
 from framejit.values.deques import DequeValue
 from framejit.values.exceptions import ExceptionValue
@@ -37,35 +32,31 @@ from framejit.values.tensors import TensorValue
 from framejit.values.torch_functions import STATE
 
 
+def register(out: Emitter) -> None:
+    """Existing objects are to be changed before anything depends on their content."""
+    for value in out.space.effects.changed:
+        writer = _WRITERS.get(type(value))
+        if writer is None:
+            raise GraphBreak("FJ0152", f"changing a {value.describe()}")
+        if isinstance(value, StartedIterator):  # while what it goes over is as it was
+            writer(out, value)
+            continue
+        if isinstance(value, ObjectValue):
+            content = value.container
+            # A container that noted its change itself is written in its own turn.
+            if getattr(content, "mutated", False) and content not in out.space.effects.changed:
+                out.later(content, functools.partial(_write_content, out, value))
+        out.later(value, functools.partial(writer, out, value))
+
+
 def replay(out: Emitter) -> None:
     """Emit everything that the capture changed outside itself."""
-    effects = out.space.effects
-    for value in effects.changed:
-        _write(out, value)
-    for (_, name), change in effects.globals.items():
+    out.flush()
+    for (_, name), change in out.space.effects.globals.items():
         content = out.value(change.value) if change.value is not None else out.helper("DELETED")
         namespace = out.constant(change.namespace, "globals")
         out.statement(call(out.helper("write_globals"), namespace, ast.Constant(name), content))
     out.flush()
-
-
-def _write(out: Emitter, value: Value) -> None:
-    if value in out.written:
-        return
-    out.written.add(value)
-    writer = _WRITERS.get(type(value))
-    if writer is None:
-        raise GraphBreak("FJ0152", f"changing a {value.describe()}")
-    writer(out, value)
-    out.flush()
-
-
-def write_first(out: Emitter, container: Value) -> None:
-    """Emit what the program wrote to an existing container, for an iterator over it."""
-    owner = getattr(container, "owner", container)
-    for value in out.space.effects.changed:
-        if value is owner or getattr(value, "container", None) is container:
-            _write(out, value)
 
 
 def replay_state(out: Emitter) -> None:
@@ -89,13 +80,12 @@ def _write_container(out: Emitter, value: Any) -> None:
     write_container(out, out.value(value), value, new=False)
 
 
+def _write_content(out: Emitter, value: ObjectValue) -> None:
+    write_container(out, out.value(value), value.container, new=False)
+
+
 def _write_object(out: Emitter, value: ObjectValue) -> None:
     target = out.value(value)
-    content = value.container
-    # A container that noted its change itself is written in its own turn.
-    own_turn = content in out.space.effects.changed
-    if content is not None and getattr(content, "mutated", False) and not own_turn:
-        write_container(out, target, value.container, new=False)
     if value.moved:
         write_attributes(out, target, value, dict.fromkeys(sorted(value.moved)))
     if value.attributes:

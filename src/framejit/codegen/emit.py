@@ -1,8 +1,10 @@
 """Values to expressions: how each kind of value is loaded or built in a generated function.
 
-In: a value. Out: an AST expression; objects with an identity are built once, by a statement.
-Things that refer to each other (objects, cells, functions) are made empty first and filled behind.
-Next: codegen.effects, codegen.function.
+In: a value. Out: an AST expression; objects with an identity are built once, by a statement. What
+can be changed may be made empty and filled later, so that things can refer to each other; what
+cannot be changed is made when its parts exist. Existing objects get what the program wrote to them
+in the same way. Positions of iterators come last. Next: emit_containers, emit_objects,
+emit_iterators, codegen.effects, codegen.function.
 """
 
 from __future__ import annotations
@@ -10,10 +12,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-import itertools
-import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from framejit.codegen.runtime import HELPERS
@@ -22,36 +22,14 @@ from framejit.interpreter.frame import HandledValue
 from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.carried import CarriedSum, NewNumber
-from framejit.values.classes import ClassValue, NewMethodValue, SuperValue
+from framejit.values.classes import ClassValue, NewMethodValue
 from framejit.values.compiled_functions import CompiledFunctionValue
 from framejit.values.constants import ConstantValue, OpaqueValue, PythonModuleValue
-from framejit.values.deques import DequeValue
-from framejit.values.descriptors import is_data_descriptor
-from framejit.values.exceptions import ExceptionValue, TracebackValue
-from framejit.values.functions import (
-    BoundBuiltin,
-    BuiltinValue,
-    CellValue,
-    FunctionValue,
-    MethodValue,
-)
+from framejit.values.functions import BuiltinValue
 from framejit.values.identity import is_shared
-from framejit.values.local_classes import DescriptorValue
-from framejit.values.mapping_views import DictViewValue
-from framejit.values.mappings import DictValue, InstanceDictValue
-from framejit.values.objects import (
-    SCALARS,
-    ObjectMethodValue,
-    ObjectValue,
-    PropertyValue,
-    solid_base,
-)
 from framejit.values.process import ContextVarValue
-from framejit.values.sequences import ListValue, SliceValue, TupleValue
-from framejit.values.sets import SetValue
 from framejit.values.space import LazyValue, Space
 from framejit.values.started_iterators import StartedIterator
-from framejit.values.stdlib_functions import CachedFunctionValue, PartialValue
 from framejit.values.symbolic import SymbolicValue
 from framejit.values.tensors import TensorValue
 from framejit.values.text import TextValue
@@ -70,10 +48,12 @@ def call(function: ast.expr, *args: ast.expr) -> ast.Call:
     return ast.Call(function, list(args), [])
 
 
-def call_of_base(out: Emitter, value: Value, method: str) -> ast.expr:
-    """A call of the builtin class's own method on a container: a subclass may have another one."""
-    base = solid_base(value.python_type())
-    return call(out.constant(getattr(base, method, reversed)), out.value(value))
+class Unfinished(Unmaterialisable):
+    """A value is needed while it is being built: what needs it must be filled later."""
+
+    def __init__(self, value: Value) -> None:
+        super().__init__(getattr(value, "step", -1), f"a {value.describe()} that contains itself")
+        self.value = value
 
 
 class Emitter:
@@ -93,12 +73,12 @@ class Emitter:
         self.shared: dict[int, ast.expr] = {}
         #: The symbols that the function needs, with the names of their parameters.
         self.symbols: dict[str, str] = {}
-        #: Generators whose state is being built.
-        self.unfinished: set[Value] = set()
-        #: The existing objects whose changes have been written.
-        self.written: set[Value] = set()
-        self._in_progress: dict[Value, None] = {}
-        self._pending: list[Callable[[], None]] = []
+        #: What is being built, and what is being filled.
+        self.building: set[Value] = set()
+        self.filling: set[Value] = set()
+        #: What is still to be filled (or, existing, to be changed), in order.
+        self._pending: dict[Any, Callable[[], None]] = {}
+        self._last: list[Callable[[], None]] = []
         self._constants: dict[int, str] = {}
         #: Equal literals become one object when the function is compiled: the first of them.
         self._literals: dict[tuple[type, Any], Any] = {}
@@ -211,12 +191,18 @@ class Emitter:
         known = self.made.get(value)
         if known is not None:
             return known
+        if value in self.building:
+            raise Unfinished(value)
         emitter = EMITTERS.get(type(value))
         if emitter is None:
             raise Unmaterialisable(
                 getattr(value, "step", -1), f"a {value.describe()} cannot be built for real"
             )
-        return emitter(self, value)
+        self.building.add(value)
+        try:
+            return emitter(self, value)
+        finally:
+            self.building.discard(value)
 
     def values(self, values: list[Value]) -> list[ast.expr]:
         """The expressions for several values."""
@@ -231,27 +217,77 @@ class Emitter:
         made = self.made[value] = self.assign(label, expression)
         return made
 
-    def later(self, fill: Callable[[], None]) -> None:
+    def later(self, value: Any, fill: Callable[[], None]) -> None:
         """Fill an object when everything it may refer to can be named."""
-        self._pending.append(fill)
+        self._pending[value] = fill
+
+    def complete(self, value: Value) -> None:
+        """Fill an object now, if that has been put off: something depends on its content."""
+        if value in self.building or value in self.filling:
+            raise Unfinished(value)
+        fill = self._pending.pop(value, None)
+        if fill is not None:
+            self.filling.add(value)
+            fill()
+            self.filling.discard(value)
 
     def flush(self) -> None:
         """Run what was put off."""
         while self._pending:
-            self._pending.pop(0)()
+            self.complete(next(iter(self._pending)))
+
+    def last(self, statement: Callable[[], None]) -> None:
+        """Emit something when all objects have their content."""
+        self._last.append(statement)
+
+    def finish(self) -> None:
+        """Run what comes last."""
+        self.flush()
+        for statement in self._last:
+            statement()
+
+    def parts(
+        self,
+        owner: Value,
+        values: Sequence[Value | None],
+        assign: Callable[[int, ast.expr], None],
+    ) -> list[ast.expr]:
+        """The expressions for what ``owner`` is filled with; None deletes. What depends on its
+        content, or waits for it, is assigned in the place of a None when it is filled."""
+        made: list[ast.expr] = []
+        for position, value in enumerate(values):
+            if value is None:
+                made.append(self.helper("DELETED"))
+                continue
+            try:
+                made.append(self.value(value))
+            except Unfinished:
+                made.append(ast.Constant(None))
+                late = functools.partial(self._late, assign, position, value)
+                self.later((owner, position), late)
+        return made
+
+    def _late(self, assign: Callable[[int, ast.expr], None], position: int, value: Value) -> None:
+        assign(position, self.value(value))
 
     def build(
-        self, value: Value, label: str, empty: ast.expr, content: Callable[[], ast.expr], fill: str
+        self,
+        value: Value,
+        label: str,
+        display: Callable[[], ast.expr],
+        empty: Callable[[], ast.expr],
+        fill: Callable[[ast.expr], None],
     ) -> ast.expr:
-        """A mutable container: written as one display; made empty first if it contains itself."""
-        if value in self._in_progress:
-            return self.keep(value, label, empty)  # referred to by its own content
-        self._in_progress[value] = None
-        expression = content()
-        del self._in_progress[value]
-        if value in self.made:
-            self.statement(call(self.helper(fill), self.made[value], expression))
-            return self.made[value]
+        """A mutable container: written as one display; made empty, and filled later, if its content
+        needs something that is being built."""
+        try:
+            expression = display()
+        except Unfinished as problem:
+            if problem.value not in self.building and problem.value not in self.filling:
+                raise
+            made = self.keep(value, label, empty())
+            self.later(value, lambda: fill(made))
+            return made
         return self.keep(value, label, expression)
 
 
@@ -350,41 +386,6 @@ def _weak_reference(out: Emitter, value: WeakReferenceValue) -> ast.expr:
     return out.keep(value, "weak reference", reference)
 
 
-@emits(ClassValue)
-def _class(out: Emitter, value: ClassValue) -> ast.expr:
-    making = value.making
-    if making is None:
-        return out.cls(value.cls)
-    arguments = out.values(making.args)
-    if making.names is not None:
-        cell = {} if making.cell is None else {"__classcell__": making.cell}
-        arguments.append(attribute_display(out, {**making.names, **cell}))
-    keywords = out.keywords(making.kwargs)
-    made = out.keep(
-        value, "class", ast.Call(out.constant(making.function), arguments, keywords)
-    )
-    for function, options in making.behind:
-        keywords = [ast.keyword(key, ast.Constant(v)) for key, v in options.items()]
-        out.statement(ast.Call(out.constant(function), [made], keywords))
-
-    def fill() -> None:
-        for key, v in out.space.class_writes.get(value.cls, {}).items():
-            if (making.names or {}).get(key) is not v:
-                write_class(out, made, key, v)
-
-    out.later(fill)
-    return made
-
-
-def write_class(out: Emitter, target: ast.expr, key: str, value: Value | None) -> None:
-    """Assign or delete one attribute of a class."""
-    if value is None:
-        out.statement(call(out.constant(type.__delattr__), target, ast.Constant(key)))
-    else:
-        setter = out.constant(type.__setattr__)
-        out.statement(call(setter, target, ast.Constant(key), out.value(value)))
-
-
 @emits(PythonModuleValue)
 def _module(out: Emitter, value: PythonModuleValue) -> ast.expr:
     return out.constant(value.module)
@@ -410,322 +411,6 @@ def _tensor(out: Emitter, value: TensorValue) -> ast.expr:
     return name(out.output(value))
 
 
-@builds(TupleValue)
-def _tuple(out: Emitter, value: TupleValue) -> ast.expr:
-    display = ast.Tuple(out.values(value.items), ast.Load())
-    if value.cls is not tuple:
-        return out.keep(value, "tuple", call(out.cls(value.cls), display))
-    if not value.items:
-        return display
-    return out.keep(value, "tuple", display)
-
-
-@builds(ListValue)
-def _list(out: Emitter, value: ListValue) -> ast.expr:
-    return out.build(
-        value, "list", ast.List([], ast.Load()),
-        lambda: ast.List(out.values(value.items), ast.Load()), "assign_list",
-    )  # fmt: skip
-
-
-@builds(DequeValue)
-def _deque(out: Emitter, value: DequeValue) -> ast.expr:
-    maxlen = out.constant(value.maxlen)
-    factory = out.constant(value.python_type())
-    return out.build(
-        value, "deque", call(factory, ast.Tuple([], ast.Load()), maxlen),
-        lambda: call(factory, ast.List(out.values(value.items), ast.Load()), maxlen),
-        "assign_deque",
-    )  # fmt: skip
-
-
-def dict_display(out: Emitter, value: DictValue) -> ast.expr:
-    """A dict display with all entries, in order."""
-    keys: list[ast.expr | None] = []
-    values: list[ast.expr] = []
-    for key, item in value.items.values():
-        keys.append(out.value(key))
-        values.append(out.value(item))
-    return ast.Dict(keys, values)
-
-
-@emits(DictValue)
-def _dict(out: Emitter, value: DictValue) -> ast.expr:
-    if value.source is not None:
-        loaded = out.load(value.source)
-        if value.cls is types.MappingProxyType:  # its source is the mapping behind it
-            return out.keep(value, "proxy", call(out.constant(value.cls), loaded))
-        return loaded
-    cls = value.cls
-    if cls is dict:
-        return out.build(
-            value, "dict", ast.Dict([], []), lambda: dict_display(out, value), "assign_dict"
-        )
-    prefix = []
-    if value.default_factory is not None:
-        prefix = [out.value(value.default_factory)]
-    factory = out.constant(cls)
-    return out.build(
-        value, "dict", call(factory, *prefix),
-        lambda: call(factory, *prefix, dict_display(out, value)), "assign_dict",
-    )  # fmt: skip
-
-
-@emits(InstanceDictValue)
-def _instance_dict(out: Emitter, value: InstanceDictValue) -> ast.expr:
-    return ast.Attribute(out.value(value.owner), "__dict__", ast.Load())
-
-
-@emits(DictViewValue)
-def _dict_view(out: Emitter, value: DictViewValue) -> ast.expr:
-    return out.keep(value, "view", call_of_base(out, value.mapping, value.what))
-
-
-@builds(SetValue)
-def _set(out: Emitter, value: SetValue) -> ast.expr:
-    items = ast.List(out.values(value.items), ast.Load())
-    return out.keep(value, "set", call(out.constant(value.cls), items))
-
-
-@builds(SliceValue)
-def _slice(out: Emitter, value: SliceValue) -> ast.expr:
-    parts = out.values(value.parts())
-    return out.keep(value, "slice", call(out.constant(slice), *parts))
-
-
-@builds(ObjectValue)
-def _object(out: Emitter, value: ObjectValue) -> ast.expr:
-    base: type = object
-    content: list[ast.expr] = []
-    if value.container is not None:
-        base = value.container.python_type()
-        if base in (tuple, frozenset):
-            content = [ast.Tuple(out.values(list(value.container.items)), ast.Load())]
-        elif base in SCALARS:
-            content = [out.value(value.container)]
-    made = out.keep(
-        value, "object",
-        call(out.helper("new_object"), out.cls(value.cls), out.constant(base), *content),
-    )  # fmt: skip
-
-    def fill() -> None:
-        if value.container is not None and not content:
-            write_container(out, made, value.container, new=True)
-        attributes: dict[str, Value | None] = {
-            k: v for k, v in value.attributes.items() if v is not None
-        }
-        write_attributes(out, made, value, attributes)
-
-    out.later(fill)
-    return made
-
-
-@emits(PropertyValue)
-def _property(out: Emitter, value: PropertyValue) -> ast.expr:
-    raise Unmaterialisable(value.step, f"a {value.describe()} is needed for real")
-
-
-def write_attributes(
-    out: Emitter, target: ast.expr, value: ObjectValue, attributes: dict[str, Value | None]
-) -> None:
-    """Write what is in slots or in the instance's ``__dict__``, also behind a descriptor's back."""
-
-    def is_hidden(key: str) -> bool:
-        found = out.space.class_attribute(value.cls, key)
-        c_level = (types.MemberDescriptorType, types.GetSetDescriptorType)
-        return (
-            found is not None and is_data_descriptor(found.raw) and type(found.raw) not in c_level
-        )
-
-    for hidden, keys in itertools.groupby(attributes, is_hidden):  # their order can be seen
-        run = {key: attributes[key] for key in keys}
-        if hidden:
-            namespace = ast.Attribute(target, "__dict__", ast.Load())
-            out.statement(call(out.helper("write_dict"), namespace, attribute_display(out, run)))
-        else:
-            names = ast.Tuple([ast.Constant(key) for key in run], ast.Load())
-            values = attribute_values(out, run)
-            out.statement(call(out.helper("set_attributes"), target, names, *values))
-
-
-def attribute_display(out: Emitter, attributes: dict[str, Value | None]) -> ast.expr:
-    """Attribute names with their values; deleted ones are marked."""
-    return ast.Dict([ast.Constant(key) for key in attributes], attribute_values(out, attributes))
-
-
-def attribute_values(out: Emitter, attributes: dict[str, Value | None]) -> list[ast.expr]:
-    """The values of attributes, or the mark of deleted ones."""
-    return [out.value(v) if v is not None else out.helper("DELETED") for v in attributes.values()]
-
-
-def write_container(out: Emitter, target: ast.expr, container: Any, new: bool) -> None:
-    """Give an object of a container subclass its content, through the base class only."""
-    if isinstance(container, DictValue):
-        if new or container.rewritten:
-            if container.items or not new:
-                write = out.helper("write_dict" if new else "assign_dict")
-                out.statement(call(write, target, dict_display(out, container)))
-        else:
-            out.statement(call(out.helper("write_dict"), target, written_display(out, container)))
-        if new and container.default_factory is not None:
-            factory = ast.Constant("default_factory")
-            out.statement(
-                call(out.constant(setattr), target, factory, out.value(container.default_factory))
-            )
-    elif isinstance(container, DequeValue):
-        items = ast.List(out.values(container.items), ast.Load())
-        moved = ast.Constant(new or container.version > 0)
-        out.statement(call(out.helper("assign_deque"), target, items, moved))
-    elif isinstance(container, ListValue):
-        if not container.loaded:  # what was there has not been looked at: only append
-            items = ast.List(out.values(container.tail), ast.Load())
-            out.statement(call(out.constant(list.extend), target, items))
-        elif container.items or not new:
-            items = ast.List(out.values(container.items), ast.Load())
-            out.statement(call(out.helper("assign_list"), target, items))
-    elif isinstance(container, SetValue) and container.log and not new:
-        for method, arguments in container.log:
-            function = out.constant(getattr(set, method))
-            out.statement(call(function, target, *out.values(arguments)))
-    elif isinstance(container, SetValue):
-        content = call(out.constant(set), ast.List(out.values(container.items), ast.Load()))
-        out.statement(call(out.helper("assign_set"), target, content))
-
-
-def written_display(out: Emitter, container: DictValue) -> ast.expr:
-    """The single keys that were stored or deleted."""
-    keys: list[ast.expr | None] = []
-    values: list[ast.expr] = []
-    for key, pair in container.written.items():
-        keys.append(out.value(pair[0]) if pair is not None else _key(out, key))
-        values.append(out.value(pair[1]) if pair is not None else out.helper("DELETED"))
-    return ast.Dict(keys, values)
-
-
-def _key(out: Emitter, key: Any) -> ast.expr:
-    target = getattr(key, "target", key)
-    return out.value(target) if isinstance(target, Value) else out.constant(target)
-
-
-@builds(ExceptionValue)
-def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
-    given = value.args(out.space) if value.given is None else value.given
-    args = ast.Tuple(out.values(given), ast.Load())
-    made = out.keep(
-        value, "exception",
-        call(
-            out.helper("new_exception"), out.cls(value.cls), args,
-            out.constant(value.trace, "trace"),
-        ),
-    )  # fmt: skip
-    attributes = {
-        key: v
-        for key, v in value.attributes.items()
-        if v is not None and key not in ("args", "__traceback__", "value", "exceptions")
-        and not (type(v) is ConstantValue and (v.value is None or v.value is False))
-    }  # fmt: skip
-
-    if attributes:
-        out.later(lambda: set_attributes(out, made, attributes))
-    return made
-
-
-@emits(TracebackValue)
-def _traceback(out: Emitter, value: TracebackValue) -> ast.expr:
-    return ast.Attribute(out.value(value.exception), "__traceback__", ast.Load())
-
-
-@builds(CellValue)
-def _cell(out: Emitter, value: CellValue) -> ast.expr:
-    made = out.keep(value, "cell", call(out.helper("new_cell")))
-    contents = value.contents
-    if contents is not None:
-        out.later(lambda: out.statement(call(out.helper("set_cell"), made, out.value(contents))))
-    return made
-
-
-@builds(FunctionValue)
-def _function(out: Emitter, value: FunctionValue) -> ast.expr:
-    none = ast.Constant(None)
-    closure: ast.expr = none
-    if value.closure:
-        closure = ast.Tuple(out.values(list(value.closure)), ast.Load())
-    made = out.keep(
-        value, "function",
-        call(
-            out.helper("new_function"), out.constant(value.code, "code"),
-            out.constant(value.globals, "globals"), ast.Constant(value.name),
-            out.value(value.defaults) if value.defaults is not None else none,
-            out.value(value.kwdefaults) if value.kwdefaults is not None else none, closure,
-        ),
-    )  # fmt: skip
-    if value.attributes:
-        out.later(lambda: set_attributes(out, made, value.attributes))
-    return made
-
-
-def set_attributes(out: Emitter, target: ast.expr, attributes: dict[str, Value]) -> None:
-    """Assign attributes as the program would."""
-    for key, v in attributes.items():
-        out.statement(call(out.constant(setattr), target, ast.Constant(key), out.value(v)))
-
-
-@builds(MethodValue)
-def _method(out: Emitter, value: MethodValue) -> ast.expr:
-    return out.keep(
-        value, "method",
-        call(out.helper("method"), out.value(value.function), out.value(value.receiver)),
-    )  # fmt: skip
-
-
-@builds(BoundBuiltin, ObjectMethodValue)
-def _bound_builtin(out: Emitter, value: Any) -> ast.expr:
-    raw = value.raw
-    if raw is not None:  # the base class's own method, whatever the receiver's class overrides
-        of_class = [ast.Constant(None)] if type(raw) is types.ClassMethodDescriptorType else []
-        bind = ast.Attribute(out.constant(raw), "__get__", ast.Load())
-        return out.keep(value, "method", call(bind, *of_class, out.value(value.receiver)))
-    bound = ast.Attribute(out.value(value.receiver), value.name, ast.Load())
-    return out.keep(value, "method", bound)
-
-
-@emits(DescriptorValue)
-def _descriptor(out: Emitter, value: DescriptorValue) -> ast.expr:
-    none = ast.Constant(None)
-    parts = [out.value(value.parts[n]) if n in value.parts else none for n in value.fields]
-    return out.keep(value, value.kind.__name__, call(out.constant(value.kind), *parts))
-
-
-@emits(SuperValue)
-def _super(out: Emitter, value: SuperValue) -> ast.expr:
-    return call(out.constant(super), out.cls(value.cls), out.value(value.receiver))
-
-
 @emits(HandledValue)
 def _handled(out: Emitter, value: HandledValue) -> ast.expr:
     return out.value(value.handled)
-
-
-@emits(CachedFunctionValue)
-def _cached_function(out: Emitter, value: CachedFunctionValue) -> ast.expr:
-    if value.function is None:
-        assert value.source is not None
-        return out.load(value.source)
-    if value.known:
-        raise Unmaterialisable(value.step, "a functools.lru_cache that holds something")
-    decorate = ast.Call(out.constant(functools.lru_cache), [], out.keywords(value.options))
-    made = out.keep(value, "cached", call(decorate, out.value(value.function)))
-    set_attributes(out, made, value.attributes)
-    return made
-
-
-@builds(PartialValue)
-def _partial(out: Emitter, value: PartialValue) -> ast.expr:
-    keywords = out.keywords(value.kwargs)
-    arguments = [out.value(value.function), *out.values(value.args)]
-    made = out.keep(
-        value, "partial", ast.Call(out.constant(functools.partial), arguments, keywords)
-    )
-    if value.attributes:
-        out.later(lambda: set_attributes(out, made, value.attributes))
-    return made

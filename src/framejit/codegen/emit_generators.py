@@ -44,7 +44,7 @@ def _generator(out: Emitter, value: GeneratorValue) -> ast.expr:
 def _suspended(out: Emitter, value: GeneratorValue) -> ast.expr:
     """A generator that stands behind a yield: its frame's state is handed to a continuation."""
     frame = value.frame
-    if frame is None or frame.parent is not None or value in out.unfinished:
+    if frame is None or frame.parent is not None:
         raise Unmaterialisable(value.step, "a running generator is needed for real")
     live = live_slots(frame.info, frame.pc)
     bound = frozenset(
@@ -53,13 +53,11 @@ def _suspended(out: Emitter, value: GeneratorValue) -> ast.expr:
     )  # fmt: skip
     nulls = frozenset(i for i, item in enumerate(frame.stack) if item is NULL)
     point = FramePoint(frame.info.code, frame.pc, bound, nulls, len(frame.stack))
-    out.unfinished.add(value)
     slots: list[ast.expr] = [
         out.value(item) if i in bound and item is not None else ast.Constant(None)
         for i, item in enumerate(frame.slots)
     ]
     stack = [out.value(item) for item in frame.stack if item is not NULL]
-    out.unfinished.remove(value)
     function = out.constant(build_generator(point, frame.globals), "generator")
     return out.keep(
         value, "generator", call(out.helper("started_generator"), function, *slots, *stack)

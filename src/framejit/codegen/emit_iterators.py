@@ -11,11 +11,12 @@ import ast
 import itertools
 from typing import Any
 
-from framejit.codegen.emit import Emitter, builds, call, call_of_base, emits
+from framejit.codegen.emit import Emitter, builds, call, emits
+from framejit.codegen.emit_containers import call_of_base
 from framejit.values import iterators
 from framejit.values.base import Unmaterialisable, Value
-from framejit.values.mappings import InstanceDictValue
 from framejit.values.operator_functions import GetterValue
+from framejit.values.sequences import ListValue
 
 
 def _iter(out: Emitter, iterable: ast.expr) -> ast.expr:
@@ -36,10 +37,10 @@ def _advanced(out: Emitter, iterator: ast.expr, count: int) -> ast.expr:
 def _sequence_iterator(out: Emitter, value: iterators.SequenceIterator) -> ast.expr:
     if value.sequence is None:
         return out.keep(value, "iterator", _iter(out, call(out.constant(value.kind))))
-    made = call_of_base(out, value.sequence, "__iter__")
+    made = out.keep(value, "iterator", call_of_base(out, value.sequence, "__iter__"))
     if value.index:
-        made = call(out.helper("iterator_at"), made, ast.Constant(value.index))
-    return out.keep(value, "iterator", made)
+        _position(out, made, value.sequence, value.index)
+    return made
 
 
 @emits(iterators.ReversedIterator)
@@ -48,9 +49,19 @@ def _reversed_iterator(out: Emitter, value: iterators.ReversedIterator) -> ast.e
         kind = ast.Tuple if value.kind is reversed else ast.List
         empty = call(out.constant(reversed), kind([], ast.Load()))
         return out.keep(value, "iterator", empty)
-    made = call_of_base(out, value.sequence, "__reversed__")
-    made = call(out.helper("iterator_at"), made, ast.Constant(value.index))
-    return out.keep(value, "iterator", made)
+    made = out.keep(value, "iterator", call_of_base(out, value.sequence, "__reversed__"))
+    _position(out, made, value.sequence, value.index)
+    return made
+
+
+def _position(out: Emitter, made: ast.expr, sequence: Value, index: int) -> None:
+    """A list may still get its content, or be shorter now than what was taken from it."""
+    position = ast.Constant(index)
+    if isinstance(sequence, ListValue):
+        helper, target = out.helper("set_position"), out.value(sequence)
+        out.last(lambda: out.statement(call(helper, made, target, position)))
+    else:
+        out.statement(call(out.helper("iterator_at"), made, position))
 
 
 @emits(iterators.ConstantIterator, iterators.RangeIterator)
@@ -60,13 +71,13 @@ def _constant_iterator(out: Emitter, value: iterators.ConstantIterator) -> ast.e
 
 
 def _prepare(out: Emitter, value: Any, container: Value, fits: bool) -> None:
-    """The real iterator must find the container as the program has changed it before; if it has
-    changed it since, the iterator would have noticed."""
-    from framejit.codegen.effects import write_first  # room-internal cycle
-
+    """The real iterator must find the container with its content; if that has changed since, the
+    iterator would have noticed."""
     if not fits:
         raise Unmaterialisable(value.step, "what is iterated over changes while this goes on")
-    write_first(out, container)
+    target = getattr(container, "owner", container)
+    out.value(target)
+    out.complete(target)
 
 
 @emits(iterators.DictIterator)
@@ -76,10 +87,6 @@ def _dict_iterator(out: Emitter, value: iterators.DictIterator) -> ast.expr:
     else:
         _prepare(out, value, value.dict, value.dict.version == value.version)
         view = call_of_base(out, value.dict, value.what)
-        if type(value.dict) is InstanceDictValue:
-            out.flush()  # the object must have its attributes before they are iterated over
-            if value in out.made:
-                return out.made[value]
     made: ast.expr = call(out.constant(reversed if value.reverse else iter), view)
     if value.dict is not None:
         made = _advanced(out, made, value.index)

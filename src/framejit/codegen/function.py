@@ -19,10 +19,11 @@ from framejit.codegen import (  # noqa: F401 - the first ones register their emi
     emit_arrays,
     emit_calling_iterators,
     emit_iterators,
+    emit_objects,
     emit_process,
     steppable,
 )
-from framejit.codegen.effects import replay, replay_state
+from framejit.codegen.effects import register, replay, replay_state
 from framejit.codegen.emit import Emitter, call, name
 from framejit.codegen.emit_generators import acts_at_its_end
 from framejit.interpreter.frame import Frame
@@ -30,7 +31,6 @@ from framejit.interpreter.loop import Broken, Returned
 from framejit.values.base import NULL, Value
 from framejit.values.ends import may_be_noticed
 from framejit.values.generators import GeneratorValue
-from framejit.values.iterators import IteratorValue
 from framejit.values.objects import ObjectValue
 from framejit.values.tensors import TensorValue
 
@@ -72,11 +72,11 @@ class Draft:
 
     def __init__(self, out: Emitter, outcome: Returned | Broken, link: Callable[..., Any]) -> None:
         self.out = out
-        # Effects come first in the text only because values must be built before they are stored.
+        register(out)
         exit_values = _exit_values(out, outcome, link)
         replay(out)
         way_out = exit_values()
-        out.flush()
+        out.finish()
         self.exit = ast.Return(way_out)
         replay_state(out)
         #: What must hold before anything of this is done.
@@ -211,8 +211,6 @@ def _exit_values(
     if isinstance(outcome, Returned):
         result = out.value(outcome.value)
         return lambda: result
-    for i, frame in enumerate(outcome.frames):  # before an iterator needs what was written
-        _state(out, frame, i, outcome, but_iterators=True)
     states = [_state(out, frame, i, outcome) for i, frame in enumerate(outcome.frames)]
     overrides = [
         out.value(frame.result) if frame.result is not None else None for frame in outcome.frames
@@ -243,26 +241,18 @@ def _exit_values(
     return expression
 
 
-def _state(
-    out: Emitter, frame: Frame, depth: int, outcome: Broken, but_iterators: bool = False
-) -> list[ast.expr]:
+def _state(out: Emitter, frame: Frame, depth: int, outcome: Broken) -> list[ast.expr]:
     """The arguments of the frame's break function: every slot, then the stack without NULLs."""
     innermost = depth == len(outcome.frames) - 1
     stack = frame.before if innermost else frame.stack
     live = live_slots_of(frame)
     return [
-        ast.Constant(None)
-        if value is None or (but_iterators and _is_iterator(value))
-        else out.value(value)
+        ast.Constant(None) if value is None else out.value(value)
         for value in (
             *[value if i in live else None for i, value in enumerate(frame.slots)],
             *[value for value in stack if value is not NULL],
         )
     ]
-
-
-def _is_iterator(value: Value) -> bool:
-    return isinstance(value, (IteratorValue, GeneratorValue))
 
 
 def call_point(frame: Frame, innermost: bool = False) -> FramePoint:

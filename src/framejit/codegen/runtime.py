@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import types
-from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from itertools import (  # type: ignore[attr-defined]
     _grouper,
@@ -52,31 +51,6 @@ def _filled(cell: types.CellType) -> bool:
 def assign_list(target: list[Any], items: list[Any]) -> None:
     """Replace a list's content."""
     list.__setitem__(target, slice(None), items)
-
-
-def assign_dict(target: dict[Any, Any], items: dict[Any, Any]) -> None:
-    """Replace a dict's content, in this order."""
-    if isinstance(target, OrderedDict):  # its own method keeps it consistent
-        OrderedDict.clear(target)
-    else:
-        dict.clear(target)
-    native.write_dict(target, items)
-
-
-def assign_set(target: set[Any], items: set[Any]) -> None:
-    """Replace a set's content."""
-    set.clear(target)
-    set.update(target, items)
-
-
-def assign_deque(target: Any, items: list[Any], moved: bool = True) -> None:
-    """Replace a deque's content; its iterators go on if nothing has ``moved``."""
-    if moved:
-        deque.clear(target)
-        deque.extend(target, items)
-        return
-    for i, item in enumerate(items):
-        deque.__setitem__(target, i, item)
 
 
 def write_globals(namespace: dict[str, Any], name: str, value: Any) -> None:
@@ -173,7 +147,7 @@ def advance(iterator: Iterator[Any], count: int) -> Iterator[Any]:
 
 
 def iterator_at(iterator: Any, state: int) -> Any:
-    """A list, tuple or reversed iterator at a position."""
+    """An iterator over a tuple at a position."""
     iterator.__setstate__(state)
     return iterator
 
@@ -204,6 +178,14 @@ class ByIndex:
 
     def __getitem__(self, index: int) -> Any:
         raise IndexError
+
+
+def set_position(iterator: Any, target: list[Any], position: int) -> None:
+    """Put an iterator over a list at a position, which the list may be too short for."""
+    length = list.__len__(target)
+    list.extend(target, [None] * (position + 1 - length))
+    iterator.__setstate__(position)
+    list.__delitem__(target, slice(length, None))
 
 
 def answer(thunk: Callable[[], Any], result: Any) -> Any:
@@ -251,12 +233,12 @@ def restore_random(state: tuple[Any, list[torch.Tensor] | None]) -> None:
 HELPERS: dict[str, Any] = {
     name: globals()[name]
     for name in (
-        "new_cell", "set_cell", "empty_cell", "assign_list", "assign_dict", "assign_set",
-        "assign_deque", "write_globals", "new_function", "new_exception", "add_trace", "advance",
-        "iterator_at", "answer", "started_generator", "started_groupby", "ended_by_index",
-        "random_state", "restore_random", "expect", "array", "scalar",
+        "new_cell", "set_cell", "empty_cell", "assign_list", "write_globals", "new_function",
+        "new_exception", "add_trace", "advance", "iterator_at", "set_position", "answer",
+        "started_generator", "started_groupby", "ended_by_index", "random_state",
+        "restore_random", "expect", "array", "scalar",
     )
 } | {
     name: getattr(native, name)
-    for name in ("DELETED", "new_object", "set_attributes", "write_dict")
+    for name in ("DELETED", "new_object", "set_attributes", "with_hashes", "write_dict")
 } | {"method": types.MethodType}  # fmt: skip

@@ -1,7 +1,10 @@
 import weakref
 from collections.abc import Callable
 from types import CodeType, FunctionType
-from typing import Any, final
+from typing import Any, TypeVar, final
+
+Answer = TypeVar("Answer")
+Dict = TypeVar("Dict", bound=dict[Any, Any])
 
 # (parent, accessor, key, checks, capture); see guard_tree.h and guard_checks.h.
 Node = tuple[int, str, Any, list[tuple[Any, ...]], int]
@@ -122,7 +125,10 @@ def has_generic_getattr(t: type, /) -> bool: ...
 DELETED: Any
 
 def set_attributes(obj: Any, names: tuple[str, ...], /, *values: Any) -> None: ...
-def write_dict(target: dict[Any, Any], changes: dict[Any, Any], /) -> None: ...
+def write_dict(target: Dict, changes: tuple[Any, ...], /) -> Dict: ...
+def with_hashes(
+    known: tuple[Any, ...], function: Callable[..., Answer], /, *arguments: Any
+) -> Answer: ...
 def new_object(cls: type, base: type, content: Any = ..., /) -> Any: ...
 def cached_result(
     function: Any, args: tuple[Any, ...], keywords: tuple[Any, ...], types: tuple[type, ...], /

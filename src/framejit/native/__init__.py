@@ -35,6 +35,7 @@ from framejit.native._C import (
     set_run_only,
     tail,
     type_version,
+    with_hashes,
     write_dict,
 )
 
@@ -65,5 +66,6 @@ __all__ = [
     "set_run_only",
     "tail",
     "type_version",
+    "with_hashes",
     "write_dict",
 ]

@@ -6,6 +6,8 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <mutex>
+#include <unordered_map>
+#include <vector>
 
 namespace framejit {
 
@@ -47,16 +49,16 @@ static PyObject* set_attributes(PyObject*, PyObject* const* args, Py_ssize_t cou
   Py_RETURN_NONE;
 }
 
+// write_dict(target, (key, value, ...)): the target.
 static PyObject* write_dict(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (count != 2 || !PyDict_Check(args[0]) || !PyDict_CheckExact(args[1])) {
-    PyErr_SetString(PyExc_TypeError, "write_dict takes a dict and a dict of changes");
+  if (count != 2 || !PyDict_Check(args[0]) || !PyTuple_Check(args[1]) || PyTuple_GET_SIZE(args[1]) % 2 != 0) {
+    PyErr_SetString(PyExc_TypeError, "write_dict takes a dict and a tuple of keys and values");
     return nullptr;
   }
   // The base class whose methods keep the target consistent.
   bool ordered = PyODict_Check(args[0]);
-  Py_ssize_t position = 0;
-  PyObject *key, *value;
-  while (PyDict_Next(args[1], &position, &key, &value)) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); i += 2) {
+    PyObject *key = PyTuple_GET_ITEM(args[1], i), *value = PyTuple_GET_ITEM(args[1], i + 1);
     int failed;
     if (value == deleted) {
       failed = ordered ? PyODict_DelItem(args[0], key) : PyDict_DelItem(args[0], key);
@@ -66,7 +68,115 @@ static PyObject* write_dict(PyObject*, PyObject* const* args, Py_ssize_t count) 
     }
     if (failed < 0) return nullptr;
   }
-  Py_RETURN_NONE;
+  return Py_NewRef(args[0]);
+}
+
+// ---- keys with a __hash__ of their own ----------------------------------------------------------------------------
+
+// While it lives, some objects have known hashes and are equal to themselves only: their classes' slots are replaced,
+// which Python code cannot see because none runs meanwhile (no key's own methods, no collection of garbage).
+class KnownHashes {
+ public:
+  KnownHashes() : outer(innermost), collecting(PyGC_Disable()) { innermost = this; }
+  KnownHashes(const KnownHashes&) = delete;
+
+  ~KnownHashes() {
+    for (auto slot = replaced.rbegin(); slot != replaced.rend(); ++slot) {
+      slot->type->tp_hash = slot->hash;
+      slot->type->tp_richcompare = slot->compare;
+    }
+    innermost = outer;
+    if (collecting) PyGC_Enable();
+  }
+
+  // `number` is what its __hash__ returned.
+  bool add(PyObject* object, PyObject* number) {
+    if (!PyLong_Check(number)) return PyErr_SetString(PyExc_TypeError, "a hash is an integer"), false;
+    Py_hash_t hash = PyLong_AsSsize_t(number);  // as the type's slot does
+    if (hash == -1 && PyErr_Occurred()) {
+      PyErr_Clear();
+      hash = PyLong_Type.tp_hash(number);
+    }
+    hashes[object] = hash == -1 ? -2 : hash;
+    PyTypeObject* type = Py_TYPE(object);
+    if (type->tp_hash != known_hash) {
+      replaced.push_back({type, type->tp_hash, type->tp_richcompare});
+      type->tp_hash = known_hash;
+      type->tp_richcompare = same_object;
+    }
+    return true;
+  }
+
+ private:
+  struct Slots {
+    PyTypeObject* type;
+    hashfunc hash;
+    richcmpfunc compare;
+  };
+
+  static const Slots* own(PyTypeObject* type) {
+    for (KnownHashes* known = innermost; known != nullptr; known = known->outer) {
+      for (const Slots& slots : known->replaced) {
+        if (slots.type == type) return &slots;
+      }
+    }
+    return nullptr;
+  }
+
+  static const Py_hash_t* find(PyObject* object) {
+    for (KnownHashes* known = innermost; known != nullptr; known = known->outer) {
+      auto found = known->hashes.find(object);
+      if (found != known->hashes.end()) return &found->second;
+    }
+    return nullptr;
+  }
+
+  static Py_hash_t known_hash(PyObject* object) {
+    const Py_hash_t* hash = find(object);
+    return hash != nullptr ? *hash : own(Py_TYPE(object))->hash(object);
+  }
+
+  static PyObject* same_object(PyObject* left, PyObject* right, int op) {
+    if ((op == Py_EQ || op == Py_NE) && (find(left) != nullptr || find(right) != nullptr)) {
+      return PyBool_FromLong((left == right) == (op == Py_EQ));
+    }
+    return own(Py_TYPE(left))->compare(left, right, op);
+  }
+
+  static KnownHashes* innermost;
+  KnownHashes* outer;
+  int collecting;
+  std::unordered_map<PyObject*, Py_hash_t> hashes;
+  std::vector<Slots> replaced;
+};
+
+KnownHashes* KnownHashes::innermost = nullptr;
+
+// with_hashes((key, hash, ...), function, container, *arguments): function(container, *arguments).
+static PyObject* with_hashes(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count < 3 || !PyTuple_Check(args[0]) || PyTuple_GET_SIZE(args[0]) % 2 != 0) {
+    PyErr_SetString(PyExc_TypeError, "with_hashes takes a tuple of keys and hashes, a function, its arguments");
+    return nullptr;
+  }
+  Ref before;  // what the container loses goes afterwards: its end may run Python code
+  KnownHashes known;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); i += 2) {
+    if (!known.add(PyTuple_GET_ITEM(args[0], i), PyTuple_GET_ITEM(args[0], i + 1))) return nullptr;
+  }
+  if (PyDict_Check(args[2])) {
+    before = Ref::steal(PyList_New(0));
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    while (before && PyDict_Next(args[2], &position, &key, &value)) {
+      if (PyList_Append(before.get(), key) < 0 || PyList_Append(before.get(), value) < 0) return nullptr;
+    }
+    if (!before) return nullptr;
+  } else if (PySet_Check(args[2])) {
+    Ref iterator = Ref::steal(PySet_Type.tp_iter(args[2]));
+    before = Ref::steal(iterator ? PySequence_List(iterator.get()) : nullptr);
+    if (!before) return nullptr;
+  }
+  return PyObject_Vectorcall(args[1], args + 2, count - 2, nullptr);
 }
 
 // new_object(cls, base, *arguments): base.__new__(cls, *arguments).
@@ -195,7 +305,9 @@ static PyMethodDef functions[] = {
     {"set_attributes", reinterpret_cast<PyCFunction>(set_attributes), METH_FASTCALL,
      "set_attributes(object, names, *values): as object.__setattr__ does; DELETED deletes."},
     {"write_dict", reinterpret_cast<PyCFunction>(write_dict), METH_FASTCALL,
-     "write_dict(target, changes): as dict or OrderedDict does; DELETED deletes."},
+     "write_dict(target, (key, value, ...)): as dict or OrderedDict does; DELETED deletes. Returns the target."},
+    {"with_hashes", reinterpret_cast<PyCFunction>(with_hashes), METH_FASTCALL,
+     "with_hashes((key, hash, ...), function, container, *arguments): calls it while no method of the keys runs."},
     {"new_object", reinterpret_cast<PyCFunction>(new_object), METH_FASTCALL,
      "new_object(cls, base[, content]): base.__new__(cls[, content])."},
     {"cached_result", reinterpret_cast<PyCFunction>(cached_result), METH_FASTCALL,

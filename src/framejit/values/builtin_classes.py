@@ -23,7 +23,6 @@ from framejit.values.iterators import (
     ReversedIterator,
     ZipIterator,
 )
-from framejit.values.keys import key_of
 from framejit.values.mappings import DictValue, existing_dict
 from framejit.values.methods import container_of, index_of, is_tensor
 from framejit.values.operators import is_user_class
@@ -122,7 +121,7 @@ def class_method(
         default = args[1] if len(args) > 1 else kwargs.get("value", space.constant(None))
         made = DictValue({}, None, None, cls if cls is not dict else dict)
         for key in space.items(args[0]):
-            made.store(space, key_of(space, key), key, default)
+            made.store(space, made.key(space, key), key, default)
         return made
     return None
 

@@ -399,6 +399,7 @@ def new_instance(
             from framejit.values.containers import new_container
 
             made.container = new_container(space, base, cls, args, kwargs)
+            space.holders[made.container] = made
             return made
     solid = solid_base(cls)
     if solid is not object and not issubclass(solid, BaseException):

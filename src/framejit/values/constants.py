@@ -389,6 +389,11 @@ def _wrap_frozenset(space: Space, source: Source, obj: Any) -> Value:
         space.guard(source, "EQUALS_MATCH", obj)
         if len(obj) > 1:  # equal ones may list their elements in another order
             space.guard(source.child("call", tuple), "EQUALS_MATCH", tuple(obj))
+    elif any(type(type(item).__hash__) is types.FunctionType for item in obj):
+        from framejit.values.sets import existing_set  # room-internal cycle
+
+        space.guard(source, "TYPE_MATCH", frozenset)
+        return space.remember(obj, existing_set(space, source, obj, frozenset))
     else:
         space.guard(source, "ID_MATCH", obj)
     return ConstantValue(obj, source)

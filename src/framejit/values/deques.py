@@ -1,7 +1,8 @@
 """collections.deque.
 
 In: existing deques with their sources, or new ones. Out: their operations. When one is mutated,
-codegen clears the real deque and extends it with ``items``. Next: codegen.
+codegen clears the real deque and extends it with ``items``, unless it only assigned some of them.
+Next: codegen.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class DequeValue(ListValue):
     ) -> None:
         super().__init__(items, source, obj)
         self.maxlen = maxlen
-        #: Counts changes, for iterators.
+        #: Counts changes that iterators notice.
         self.version = 0
 
     def python_type(self) -> type:

@@ -8,10 +8,11 @@ break. Next: mappings, sets.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import types
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -53,16 +54,34 @@ class ObjectKey:
 
 
 class UserKey:
-    """The key of a value whose ``__hash__`` and ``__eq__`` are Python code: they are inlined."""
+    """The key of a value whose ``__hash__`` and ``__eq__`` are Python code: they are inlined.
+
+    Looking for a key runs ``__eq__`` where CPython would, once (`find`). What is done after that,
+    with keys that are known to be different, runs nothing (`settled`).
+    """
 
     __slots__ = ("number", "space", "target")
 
     def __init__(self, space: Space, target: Value, number: int) -> None:
         self.space = space
         self.target = target
+        #: What ``__hash__`` returned.
         self.number = number
+        space.user_keys = True
 
     def __eq__(self, other: object) -> bool:
+        if type(other) is UserKey and other.target is self.target:
+            return True
+        found = self.space.found_equal
+        if self.space.settled:
+            pair = {id(self), id(other)}
+            return any(pair == {id(left), id(right)} for left, right in found or ())
+        equal = self._equals(other)
+        if equal and found is not None:
+            found.append((self, other))
+        return equal
+
+    def _equals(self, other: object) -> bool:
         if type(other) is ObjectKey:
             if not isinstance(other.target, Value):
                 raise GraphBreak(
@@ -82,6 +101,39 @@ class UserKey:
 
     def __repr__(self) -> str:
         return f"<key of {self.target.describe()}>"
+
+
+@contextlib.contextmanager
+def settled(space: Space) -> Iterator[None]:
+    """What is known about the equality of keys is all that counts; none is asked any more."""
+    before, space.settled = space.settled, True
+    try:
+        yield
+    finally:
+        space.settled = before
+
+
+def find(space: Space, keys: Collection[Any], key: Any) -> Any:
+    """The one of ``keys`` that equals ``key``, or else ``key``: what the program's lookup finds."""
+    if not space.user_keys:
+        return key
+    outer, space.found_equal = space.found_equal, []
+    try:
+        if key not in keys:
+            return key
+        with settled(space):
+            return next(known for known in keys if known is key or known == key)
+    finally:
+        space.found_equal = outer
+
+
+def user_keys(key: Any) -> Iterator[UserKey]:
+    """Those that a key is made of."""
+    if type(key) is UserKey:
+        yield key
+    elif type(key) is tuple or type(key) is frozenset:
+        for part in key:
+            yield from user_keys(part)
 
 
 class IdentityKey(ObjectKey):
@@ -230,9 +282,9 @@ def key_of_object(space: Space, value: Value) -> Any:
             method = space.special_method(value, "__hash__")
             assert method is not None
             number = space.call_now(method, []).realize().as_python()
-            if type(number) is not int:
+            if not isinstance(number, int):
                 space.raise_error(TypeError, "__hash__ method should return an integer")
-            return UserKey(space, value, hash(number))
+            return UserKey(space, value, number)
         raise GraphBreak(
             "FJ0157",
             f"a {value.describe()} with its own __hash__ is used as a key of a dict or set"

@@ -59,7 +59,7 @@ class DictViewValue(ContainerValue):
         plain = container_of(item, TupleValue)
         if plain is None or len(plain.items) != 2:
             return space.constant(False)
-        pair = mapping.lookup(space, key_of(space, plain.items[0]))
+        pair = mapping.lookup(space, mapping.key(space, plain.items[0]))
         return space.constant(pair is not None and space.equal(pair[1], plain.items[1]))
 
     def getattr(self, space: Space, name: str) -> Result:

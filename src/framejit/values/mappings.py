@@ -20,12 +20,15 @@ from framejit.values.iterators import DictIterator
 from framejit.values.keys import (
     IdentityKey,
     UserKey,
+    find,
     key_of,
     key_of_real,
     pin_all,
     pin_key,
     real_key,
     separate,
+    settled,
+    user_keys,
     value_of_key,
 )
 from framejit.values.mapping_views import DictViewValue
@@ -97,13 +100,16 @@ class DictValue(ContainerValue):
             return
         source, obj = self.source, self.obj
         assert source is not None
+        if isinstance(obj, OrderedDict):
+            for real in dict.__iter__(obj):  # its own iterator hashes the keys
+                key_of_real(real)
         reals = tuple(_iterate(obj))
+        keys = [key_of_real(real) for real in reals]
         separate(self.pairs, reals)
         space.guard(source, "DICT_KEYS", reals)
         fix_length(space, source, dict)
         out: dict[Any, Pair] = {}
-        for position, real in enumerate(reals):
-            key = key_of_real(real)
+        for position, (real, key) in enumerate(zip(reals, keys, strict=True)):
             if key in self.removed:
                 continue
             known = self.pairs.get(key)
@@ -121,9 +127,23 @@ class DictValue(ContainerValue):
         self.removed.clear()
         pin_all(space, out)
 
+    def key(self, space: Space, item: Value) -> Any:
+        """The key under which ``item`` is, or would be, in this dict."""
+        key = key_of(space, item)
+        if not space.user_keys:
+            return key
+        if any(user_keys(key)):
+            self.look_at_all(space)
+        if self.cls is OrderedDict and any(
+            hash(other) == hash(key) and (any(user_keys(other)) or any(user_keys(key)))
+            for other in self.pairs
+        ):
+            raise GraphBreak("FJ0157", "an OrderedDict compares keys more often than it needs to")
+        return find(space, self.pairs, key)
+
     def lookup(self, space: Space, key: Any) -> Pair | None:
         """The entry for ``key``; in an incomplete dict its presence or absence is guarded."""
-        pair = self.pairs.get(key)
+        pair = self.known(space, key)
         if pair is None:
             separate((key,), self.pairs)
         if pair is not None or self.complete:
@@ -148,8 +168,22 @@ class DictValue(ContainerValue):
         self.pairs[key] = pair
         return pair
 
+    def known(self, space: Space, key: Any) -> Pair | None:
+        """The entry of a key that was looked for (`key`)."""
+        if not space.user_keys:
+            return self.pairs.get(key)
+        with settled(space):
+            return self.pairs.get(key)
+
     def store(self, space: Space, key: Any, key_value: Value, value: Value) -> None:
         """``self[key] = value``; an equal key that is there already stays."""
+        if not space.user_keys:
+            self._store(space, key, key_value, value)
+            return
+        with settled(space):
+            self._store(space, key, key_value, value)
+
+    def _store(self, space: Space, key: Any, key_value: Value, value: Value) -> None:
         if self.written.get(key, self) is None:  # deleted before: it moves to the end
             self.look_at_all(space)
             self.rewritten = True
@@ -168,6 +202,13 @@ class DictValue(ContainerValue):
 
     def remove(self, space: Space, key: Any) -> None:
         """Delete an entry that is there."""
+        if not space.user_keys:
+            self._remove(space, key)
+            return
+        with settled(space):
+            self._remove(space, key)
+
+    def _remove(self, space: Space, key: Any) -> None:
         if self.source is not None:
             known, real = real_key(key)
             was_there = known and self.obj is not None and _has(self.obj, real)
@@ -249,10 +290,10 @@ class DictValue(ContainerValue):
         return [self.entry(space, key, "keys") for key in self.keys_in_order(space)]
 
     def contains(self, space: Space, item: Value) -> Value:
-        return space.constant(self.lookup(space, key_of(space, item)) is not None)
+        return space.constant(self.lookup(space, self.key(space, item)) is not None)
 
     def getitem(self, space: Space, key: Value) -> Result:
-        pair = self.lookup(space, key_of(space, key))
+        pair = self.lookup(space, self.key(space, key))
         if pair is not None:
             return pair[1]
         if self.cls is defaultdict:
@@ -262,12 +303,12 @@ class DictValue(ContainerValue):
     def setitem(self, space: Space, key: Value, value: Value) -> None:
         if self.cls is types.MappingProxyType:
             space.raise_error(TypeError, "'mappingproxy' object does not support item assignment")
-        self.store(space, key_of(space, key), key, value)
+        self.store(space, self.key(space, key), key, value)
 
     def delitem(self, space: Space, key: Value) -> None:
         if self.cls is types.MappingProxyType:
             space.raise_error(TypeError, "'mappingproxy' object does not support item deletion")
-        made = key_of(space, key)
+        made = self.key(space, key)
         if self.lookup(space, made) is None:
             self._missing(space, key)
         self.remove(space, made)
@@ -314,7 +355,9 @@ class DictValue(ContainerValue):
         if ordered and list(mine) != list(theirs):
             return False
         for key, (_, value) in mine.items():
-            pair = theirs.get(key)
+            found = find(space, theirs, key)
+            with settled(space):
+                pair = theirs.get(found)
             if pair is None or not space.equal(value, pair[1]):
                 return False
         return True
@@ -342,7 +385,8 @@ class DictValue(ContainerValue):
         """A new dict of the same kind with the same entries."""
         cls = dict if self.cls is types.MappingProxyType else self.cls
         keys = self.keys_in_order(space)
-        pairs = {key: self.lookup(space, key) for key in keys}
+        with settled(space):
+            pairs = {key: self.lookup(space, key) for key in keys}
         copy = DictValue(pairs, None, None, cls)  # type: ignore[arg-type]
         if cls is defaultdict:
             copy.default_factory = self.factory(space)
@@ -353,18 +397,18 @@ class DictValue(ContainerValue):
         for key in other.keys_in_order(space):
             pair = other.lookup(space, key)
             assert pair is not None
-            self.store(space, key, *pair)
+            self.store(space, find(space, self.pairs, key), *pair)
 
     # -- methods -----------------------------------------------------------------------------------
 
     @method(1, 2)
     def do_get(self, space: Space, key: Value, default: Value | None = None) -> Value | None:
-        pair = self.lookup(space, key_of(space, key))
+        pair = self.lookup(space, self.key(space, key))
         return default if pair is None else pair[1]
 
     @method(1, 2)
     def do_setdefault(self, space: Space, key: Value, default: Value | None = None) -> Value:
-        made = key_of(space, key)
+        made = self.key(space, key)
         pair = self.lookup(space, made)
         if pair is not None:
             return pair[1]
@@ -374,7 +418,7 @@ class DictValue(ContainerValue):
 
     @method(1, 2, "default")
     def do_pop(self, space: Space, key: Value, default: Value | None = None) -> Value:
-        made = key_of(space, key)
+        made = self.key(space, key)
         pair = self.lookup(space, made)
         if pair is None:
             return self._missing(space, key) if default is None else default
@@ -395,16 +439,15 @@ class DictValue(ContainerValue):
 
     @method(1, 2, "last")
     def do_move_to_end(self, space: Space, key: Value, last: Value | None = None) -> None:
-        pairs, made = self.items, key_of(space, key)
-        pair = pairs.get(made)
+        pairs, made = self.items, self.key(space, key)
+        pair = self.known(space, made)
         if pair is None:
             self._missing(space, key)
             return
-        rest = {k: p for k, p in pairs.items() if k != made}
-        if last is None or space.truth(last):
-            self.replace(space, {**rest, made: pair})
-        else:
-            self.replace(space, {made: pair, **rest})
+        to_end = last is None or space.truth(last)
+        with settled(space):
+            rest = {k: p for k, p in pairs.items() if k != made}
+            self.replace(space, {**rest, made: pair} if to_end else {made: pair, **rest})
 
     @method(0, 1, "**")
     def do_update(
@@ -426,11 +469,11 @@ class DictValue(ContainerValue):
             keys = space.call_now(space.getattr_now(other, "keys"), [])
             for key in space.items(keys):
                 value = space.now(space.getitem(other, key))
-                self.store(space, key_of(space, key), key, value)
+                self.store(space, self.key(space, key), key, value)
         else:
             for position, element in enumerate(space.each(other)):
                 pair = self._pair(space, element, position)
-                self.store(space, key_of(space, pair[0]), pair[0], pair[1])
+                self.store(space, self.key(space, pair[0]), pair[0], pair[1])
 
     def _pair(self, space: Space, element: Value, position: int) -> list[Value]:
         if self.cls is OrderedDict:  # has its own C code and messages
@@ -498,7 +541,7 @@ class DictValue(ContainerValue):
         if self.cls is not defaultdict or factory.is_none():
             return self._missing(space, key)
         value = space.call_now(factory, [])
-        self.store(space, key_of(space, key), key, value)
+        self.store(space, self.key(space, key), key, value)
         return value
 
 

@@ -18,11 +18,13 @@ from framejit.values.base import Value
 from framejit.values.iterators import SetIterator
 from framejit.values.keys import (
     ObjectKey,
+    find,
     key_of,
     key_of_real,
     pin_all,
     real_key,
     separate,
+    settled,
     value_of_key,
 )
 from framejit.values.methods import ContainerValue, Result, container_of, method
@@ -38,7 +40,8 @@ class SetValue(ContainerValue):
     """A set or frozenset (``cls``): ``keys`` in CPython's order, and the value of each key.
 
     ``ordered`` tells whether the order of ``keys`` is the one CPython would iterate in. For an
-    existing set, ``log`` holds the method calls that changed it, to be replayed in order.
+    existing set, ``log`` holds the method calls that changed it, to be replayed in order: with
+    elements that were found by the program's ``__eq__`` in the place of those that equal them.
     """
 
     __slots__ = ("_keys", "cls", "log", "obj", "ordered", "space", "values")
@@ -61,8 +64,8 @@ class SetValue(ContainerValue):
         self.cls = cls
         self.mutated = False
         self.ordered = True
-        #: (method, argument): the argument is a snapshot.
-        self.log: list[tuple[str, list[Value]]] = []
+        #: (method, argument, its keys): the argument is a snapshot.
+        self.log: list[tuple[str, list[Value], list[Any]]] = []
         self.space: Space | None = None
 
     def python_type(self) -> type:
@@ -75,8 +78,7 @@ class SetValue(ContainerValue):
         return all(value.realize().is_constant for value in self.values.values())
 
     def as_python(self) -> Any:
-        values = self.entries(self.space)
-        return self.cls([value.realize().as_python() for _, value in values])
+        return self.cls([self.values[key].realize().as_python() for key in self.keys(self.space)])
 
     def hash_key(self, space: Space) -> Any:
         """The key that this frozenset is in another set or dict."""
@@ -91,6 +93,7 @@ class SetValue(ContainerValue):
             assert self.space is not None and self.source is not None
             fix_length(self.space, self.source, self._kind)
             elements = list(_iterate(self.obj))
+            found = [key_of_real(element) for element in elements]
             copy = (frozenset if self.cls is frozenset else set)(elements)
             plain = type(self.obj) in (set, frozenset)
             content = self.source if plain else self.source.child("call", _content)
@@ -99,8 +102,7 @@ class SetValue(ContainerValue):
             places = None
             if tuple in map(type, elements):  # they are found by where they are
                 places = self._guard_order(self.space)
-            for position, element in enumerate(elements):
-                key = key_of_real(element)
+            for position, (key, element) in enumerate(zip(found, elements, strict=True)):
                 keys.add(key)
                 place = None if places is None else places.child("index", position)
                 self.values[key] = value_of_key(self.space, element, self.source, place)
@@ -114,11 +116,6 @@ class SetValue(ContainerValue):
         place = self.source.child("call", asked)
         space.guard(place, "EQUALS_MATCH", _in_order(self.obj))
         return place
-
-    def entries(self, space: Space | None) -> list[tuple[Any, Value]]:
-        """(key, value) of every element, in the order of ``keys``."""
-        keys = self.keys(space)
-        return [(key, self.values[key]) for key in keys]
 
     @property
     def items(self) -> list[Value]:
@@ -134,6 +131,10 @@ class SetValue(ContainerValue):
 
     def elements_in_order(self, space: Space) -> list[Value]:
         """The elements in CPython's order; a graph break when that is not known."""
+        with settled(space):
+            return self._in_order(space)
+
+    def _in_order(self, space: Space) -> list[Value]:
         keys = self.keys(space)
         if len(keys) > 1:
             if self.source is not None and not self.mutated:
@@ -150,17 +151,21 @@ class SetValue(ContainerValue):
                 )
         return [self.values[key] for key in keys]
 
-    def changed_by(self, space: Space, method: str, *args: Value) -> None:
-        """The set has been changed by calling ``method`` with ``args``."""
+    def changed_by(
+        self, space: Space, method: str, *args: Value, keys: Iterable[Any] = ()
+    ) -> None:
+        """The set has been changed by calling ``method`` with ``args``, which have these keys."""
         self.changed(space)
         if self.source is not None:
-            self.log.append((method, list(args)))
+            self.log.append((method, list(args), list(keys)))
             self.ordered = False
 
     @property
     def restored(self) -> bool:
         """Has an existing set the elements again that it had?"""
-        if any(method not in ("add", "discard") for method, _ in self.log):
+        if any(method not in ("add", "discard") for method, *_ in self.log):
+            return False
+        if self.space is not None and self.space.user_keys:
             return False
         return self._keys == set(map(key_of_real, _iterate(self.obj)))
 
@@ -194,13 +199,18 @@ class SetValue(ContainerValue):
         inner = container_of(item, SetValue)
         if inner is not None and inner.cls is set:  # `{1} in s` looks for frozenset({1})
             return space.constant(frozenset(inner.keys(space)) in self.keys(space))
-        return space.constant(self.key(space, item) in self.keys(space))
+        return space.constant(self._has(space, self.key(space, item)))
+
+    def _has(self, space: Space, key: Any) -> bool:
+        """Is a key that was looked for (`key`) there?"""
+        with settled(space):
+            return key in self.keys(space)
 
     def key(self, space: Space, item: Value) -> Any:
-        """The key of an element to look for among the others."""
+        """The key under which ``item`` is, or would be, in this set."""
         key = key_of(space, item)
         separate((key,), self.keys(space))
-        return key
+        return find(space, self.keys(space), key)
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         plain = _as_set(space, other)
@@ -235,7 +245,8 @@ class SetValue(ContainerValue):
         left = self.keys(space)
         result = SetValue((), None, None, frozenset if self.cls is frozenset else set)
         result._keys = getattr(left, _OPERATIONS[op])(operand.keys)
-        result._adopt(self.values, operand.values)
+        with settled(space):
+            result._adopt(self.values, operand.values)
         result.ordered = self._order_known() and operand.ordered
         return result
 
@@ -255,7 +266,13 @@ class SetValue(ContainerValue):
 
     def apply(self, space: Space, op: str, other: Value) -> None:
         """``self op= other`` for any iterable."""
+        if op == "|" and container_of(other, SetValue) is None and other.python_type() is not dict:
+            self._add_all(space, space.items(other))
+            return
         keys, operand = self.keys(space), self._operand(space, other)
+        if space.user_keys:
+            self._apply_one_by_one(space, op, operand)
+            return
         others = operand.snapshot()  # before the change: the other set may be this one
         self.ordered = self.ordered and (op == "-" or operand.ordered)
         if op == "|":
@@ -268,7 +285,50 @@ class SetValue(ContainerValue):
             keys.symmetric_difference_update(operand.keys)
         self._adopt(self.values, operand.values)
         name = "update" if op == "|" else f"{_OPERATIONS[op]}_update"
-        self.changed_by(space, name, others)
+        self.changed_by(space, name, others, keys=operand.keys)
+
+    def _add_all(self, space: Space, items: list[Value]) -> None:
+        """Add elements that are not in a set."""
+        added = []
+        for item in items:
+            added.append((self.key(space, item), item))
+            self._put(space, *added[-1])
+        if not space.user_keys:
+            keys = [key for key, _ in added]
+            self.changed_by(space, "update", TupleValue(items), keys=keys)
+        elif self.source is not None:
+            with settled(space):
+                for key, item in added:
+                    self.changed_by(space, "add", self.values.get(key, item), keys=[key])
+
+    def _put(self, space: Space, key: Any, item: Value) -> Value:
+        """Add an element that was looked for; the one that is there now."""
+        if not space.user_keys:
+            self.keys(space).add(key)
+            return self.values.setdefault(key, item)
+        with settled(space):
+            self.keys(space).add(key)
+            return self.values.setdefault(key, item)
+
+    def _apply_one_by_one(self, space: Space, op: str, operand: _Operand) -> None:
+        """The same where the program's own methods say what is equal."""
+        ordered = self.ordered and (op == "-" or operand.ordered)
+        if op == "&":
+            kept = [find(space, self.keys(space), key) for key in operand.keys]
+            with settled(space):
+                gone = [key for key in self.keys(space) if key not in kept]
+            for key in gone:
+                self._discard(space, key, self.values[key])
+        else:
+            with settled(space):
+                given = [(key, operand.values[key]) for key in operand.keys]
+            for key, value in given:
+                key = find(space, self.keys(space), key)
+                if op == "-" or (op == "^" and self._has(space, key)):
+                    self._discard(space, key, value)
+                else:
+                    self._add(space, key, value)
+        self.ordered = ordered and self.source is None
 
     def _operand(self, space: Space, other: Value) -> _Operand:
         """Any iterable as the argument of an operation."""
@@ -280,24 +340,27 @@ class SetValue(ContainerValue):
 
     @method(1)
     def do_add(self, space: Space, item: Value) -> None:
-        key = self.key(space, item)
-        self.keys(space).add(key)
-        self.values.setdefault(key, item)
-        self.changed_by(space, "add", item)
+        self._add(space, self.key(space, item), item)
+
+    def _add(self, space: Space, key: Any, item: Value) -> None:
+        self.changed_by(space, "add", self._put(space, key, item), keys=[key])
 
     @method(1)
     def do_discard(self, space: Space, item: Value) -> None:
-        key = self.key(space, item)
-        self.keys(space).discard(key)
-        self.values.pop(key, None)
-        self.changed_by(space, "discard", item)
+        self._discard(space, self.key(space, item), item)
+
+    def _discard(self, space: Space, key: Any, item: Value) -> None:
+        with settled(space):
+            self.keys(space).discard(key)
+            item = self.values.pop(key, item)
+        self.changed_by(space, "discard", item, keys=[key])
 
     @method(1)
     def do_remove(self, space: Space, item: Value) -> None:
         key = self.key(space, item)
-        if key not in self.keys(space):
+        if not self._has(space, key):
             space.raise_error(KeyError, item)
-        self.do_discard(space, item)
+        self._discard(space, key, item)
 
     @method()
     def do_pop(self, space: Space) -> Value:
@@ -308,7 +371,8 @@ class SetValue(ContainerValue):
             raise GraphBreak("FJ0164", "set.pop() of a set whose order is not known")
         self.elements_in_order(space)
         key = keys.pop()
-        value = self.values.pop(key)
+        with settled(space):
+            value = self.values.pop(key)
         self.changed_by(space, "pop")
         return value
 
@@ -325,8 +389,9 @@ class SetValue(ContainerValue):
 
     def _fresh(self, space: Space) -> SetValue:
         result = SetValue((), None, None, self.cls)
-        result._keys = self.keys(space).copy()
-        result.values = dict(self.values)
+        with settled(space):
+            result._keys = self.keys(space).copy()
+            result.values = dict(self.values)
         result.ordered = self._order_known()
         return result
 
@@ -406,7 +471,10 @@ def _has_address(key: Any) -> bool:
 
 def set_of(space: Space, items: list[Value], cls: type = set) -> SetValue:
     """``set(items)``."""
-    return SetValue([(key_of(space, item), item) for item in items], None, None, cls)
+    made = SetValue((), None, None, cls)
+    for item in items:
+        made._add(space, made.key(space, item), item)
+    return made
 
 
 def _as_set(space: Space, value: Value) -> SetValue | None:
@@ -446,13 +514,16 @@ def _operand(space: Space, value: Value) -> _Operand:
     plain = container_of(value, SetValue)
     if plain is not None:
         return _Operand(plain.keys(space), plain.values, plain._order_known())
+    if value.python_type() is dict:  # it knows the hashes of its keys
+        items = getattr(value, "items")  # noqa: B009
+        return _Operand(items, {key: pair[0] for key, pair in items.items()}, True)
     values: dict[Any, Value] = {}
     keys = []
     for item in space.items(value):
         keys.append(key_of(space, item))
-        values.setdefault(keys[-1], item)
-    walked = dict.fromkeys(keys) if value.python_type() is dict else keys
-    return _Operand(walked, values, True)
+        with settled(space):
+            values.setdefault(keys[-1], item)
+    return _Operand(keys, values, True)
 
 
 def copy_as(space: Space, value: Value | None, cls: type) -> SetValue:
@@ -465,8 +536,12 @@ def copy_as(space: Space, value: Value | None, cls: type) -> SetValue:
         return plain
     operand = _operand(space, value)
     result = SetValue((), None, None, cls)
-    result._keys = set(operand.keys)
-    result.values = dict(operand.values)
+    if space.user_keys and not isinstance(operand.keys, (set, frozenset, dict)):
+        result._apply_one_by_one(space, "|", operand)
+        return result
+    with settled(space):
+        result._keys = set(operand.keys)
+        result.values = dict(operand.values)
     result.ordered = operand.ordered
     return result
 

@@ -178,6 +178,13 @@ class Space:
         #: The existing objects that the program uses as keys; shall they be known by identity?
         self.keys: dict[Value, None] = {}
         self.pin_keys = False
+        #: Whose content containers inside objects of subclasses are.
+        self.holders: dict[Value, Value] = {}
+        #: Are there keys with a ``__hash__`` of the program's? Shall they be compared no more than
+        #: they have been, and which has the search that is going on found equal?
+        self.user_keys = False
+        self.settled = False
+        self.found_equal: list[tuple[Any, Any]] | None = None
         #: May truth values that depend on data be taken for granted?
         self.may_expect = False
         #: Does calling a function with these arguments only compute? Set by the capture; None while

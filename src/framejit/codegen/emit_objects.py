@@ -1,0 +1,246 @@
+"""Classes, objects, functions and exceptions to expressions.
+
+In: values. Out: AST expressions, registered with `codegen.emit`; the statements that write
+attributes. Objects are made without ``__init__`` and get their attributes later. Next:
+emit_iterators, codegen.effects.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import itertools
+import types
+from typing import Any
+
+from framejit.codegen.emit import Emitter, builds, call, emits
+from framejit.codegen.emit_containers import hashing, write_container
+from framejit.values.base import Unmaterialisable, Value
+from framejit.values.classes import ClassValue, SuperValue
+from framejit.values.constants import ConstantValue
+from framejit.values.descriptors import is_data_descriptor
+from framejit.values.exceptions import ExceptionValue, TracebackValue
+from framejit.values.functions import BoundBuiltin, CellValue, FunctionValue, MethodValue
+from framejit.values.local_classes import DescriptorValue
+from framejit.values.objects import SCALARS, ObjectMethodValue, ObjectValue, PropertyValue
+from framejit.values.stdlib_functions import CachedFunctionValue, PartialValue
+
+
+@emits(ClassValue)
+def _class(out: Emitter, value: ClassValue) -> ast.expr:
+    making = value.making
+    if making is None:
+        return out.cls(value.cls)
+    arguments = out.values(making.args)
+    if making.names is not None:
+        cell = {} if making.cell is None else {"__classcell__": making.cell}
+        names = {**making.names, **cell}
+        keys: list[ast.expr | None] = [ast.Constant(key) for key in names]
+        arguments.append(ast.Dict(keys, out.values(list(names.values()))))
+    keywords = out.keywords(making.kwargs)
+    made = out.keep(
+        value, "class", ast.Call(out.constant(making.function), arguments, keywords)
+    )
+    for function, options in making.behind:
+        keywords = [ast.keyword(key, ast.Constant(v)) for key, v in options.items()]
+        out.statement(ast.Call(out.constant(function), [made], keywords))
+
+    def fill() -> None:
+        for key, v in out.space.class_writes.get(value.cls, {}).items():
+            if (making.names or {}).get(key) is not v:
+                write_class(out, made, key, v)
+
+    out.later(value, fill)
+    return made
+
+
+def write_class(out: Emitter, target: ast.expr, key: str, value: Value | None) -> None:
+    """Assign or delete one attribute of a class."""
+    if value is None:
+        out.statement(call(out.constant(type.__delattr__), target, ast.Constant(key)))
+    else:
+        setter = out.constant(type.__setattr__)
+        out.statement(call(setter, target, ast.Constant(key), out.value(value)))
+
+
+@builds(ObjectValue)
+def _object(out: Emitter, value: ObjectValue) -> ast.expr:
+    container = value.container
+    base = object if container is None else container.python_type()
+    parts: list[ast.expr] = [out.cls(value.cls), out.constant(base)]
+    keys: list[Any] = []
+    fixed = base in (tuple, frozenset) or base in SCALARS
+    if base in (tuple, frozenset):
+        if base is frozenset:
+            keys = list(container.keys(out.space))
+        parts.append(ast.Tuple(out.values(list(container.items)), ast.Load()))
+    elif fixed:
+        parts.append(out.value(container))
+    made = out.keep(value, "object", hashing(out, keys, out.helper("new_object"), *parts))
+
+    if container is not None and not fixed:
+        out.made[container] = made
+        out.later(container, lambda: write_container(out, made, container, new=True))
+    attributes: dict[str, Value | None] = {
+        key: v for key, v in value.attributes.items() if v is not None
+    }
+    if attributes:
+        out.later(value, lambda: write_attributes(out, made, value, attributes))
+    return made
+
+
+@emits(PropertyValue)
+def _property(out: Emitter, value: PropertyValue) -> ast.expr:
+    raise Unmaterialisable(value.step, f"a {value.describe()} is needed for real")
+
+
+def write_attributes(
+    out: Emitter, target: ast.expr, value: ObjectValue, attributes: dict[str, Value | None]
+) -> None:
+    """Write what is in slots or in the instance's ``__dict__``, also behind a descriptor's back."""
+
+    def is_hidden(key: str) -> bool:
+        found = out.space.class_attribute(value.cls, key)
+        c_level = (types.MemberDescriptorType, types.GetSetDescriptorType)
+        return (
+            found is not None and is_data_descriptor(found.raw) and type(found.raw) not in c_level
+        )
+
+    def write(hidden: bool, names: list[str], values: list[ast.expr]) -> None:
+        keys: list[ast.expr] = [ast.Constant(key) for key in names]
+        if hidden:
+            namespace = ast.Attribute(target, "__dict__", ast.Load())
+            entries = [part for entry in zip(keys, values, strict=True) for part in entry]
+            changes = ast.Tuple(entries, ast.Load())
+            out.statement(call(out.helper("write_dict"), namespace, changes))
+        else:
+            names_of = ast.Tuple(keys, ast.Load())
+            out.statement(call(out.helper("set_attributes"), target, names_of, *values))
+
+    def one(hidden: bool, names: list[str], position: int, part: ast.expr) -> None:
+        write(hidden, [names[position]], [part])
+
+    for hidden, run in itertools.groupby(attributes, is_hidden):  # their order can be seen
+        names = list(run)
+        assign = functools.partial(one, hidden, names)
+        write(hidden, names, out.parts(value, [attributes[key] for key in names], assign))
+
+
+@builds(ExceptionValue)
+def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
+    given = value.args(out.space) if value.given is None else value.given
+    args = ast.Tuple(out.values(given), ast.Load())
+    made = out.keep(
+        value, "exception",
+        call(
+            out.helper("new_exception"), out.cls(value.cls), args,
+            out.constant(value.trace, "trace"),
+        ),
+    )  # fmt: skip
+    attributes: dict[str, Value | None] = {
+        key: v
+        for key, v in value.attributes.items()
+        if v is not None and key not in ("args", "__traceback__", "value", "exceptions")
+        and not (type(v) is ConstantValue and (v.value is None or v.value is False))
+    }  # fmt: skip
+
+    if attributes:
+        out.later(value, lambda: write_attributes(out, made, value, attributes))
+    return made
+
+
+@emits(TracebackValue)
+def _traceback(out: Emitter, value: TracebackValue) -> ast.expr:
+    return ast.Attribute(out.value(value.exception), "__traceback__", ast.Load())
+
+
+@builds(CellValue)
+def _cell(out: Emitter, value: CellValue) -> ast.expr:
+    made = out.keep(value, "cell", call(out.helper("new_cell")))
+    contents = value.contents
+    if contents is not None:
+        fill = out.helper("set_cell")
+        out.later(value, lambda: out.statement(call(fill, made, out.value(contents))))
+    return made
+
+
+@builds(FunctionValue)
+def _function(out: Emitter, value: FunctionValue) -> ast.expr:
+    none = ast.Constant(None)
+    closure: ast.expr = none
+    if value.closure:
+        closure = ast.Tuple(out.values(list(value.closure)), ast.Load())
+    made = out.keep(
+        value, "function",
+        call(
+            out.helper("new_function"), out.constant(value.code, "code"),
+            out.constant(value.globals, "globals"), ast.Constant(value.name),
+            out.value(value.defaults) if value.defaults is not None else none,
+            out.value(value.kwdefaults) if value.kwdefaults is not None else none, closure,
+        ),
+    )  # fmt: skip
+    if value.attributes:
+        out.later(value, lambda: set_attributes(out, made, value.attributes))
+    return made
+
+
+def set_attributes(out: Emitter, target: ast.expr, attributes: dict[str, Value]) -> None:
+    """Assign attributes as the program would."""
+    for key, v in attributes.items():
+        out.statement(call(out.constant(setattr), target, ast.Constant(key), out.value(v)))
+
+
+@builds(MethodValue)
+def _method(out: Emitter, value: MethodValue) -> ast.expr:
+    return out.keep(
+        value, "method",
+        call(out.helper("method"), out.value(value.function), out.value(value.receiver)),
+    )  # fmt: skip
+
+
+@builds(BoundBuiltin, ObjectMethodValue)
+def _bound_builtin(out: Emitter, value: Any) -> ast.expr:
+    receiver, raw = out.value(value.receiver), value.raw
+    bound: ast.expr = ast.Attribute(receiver, value.name, ast.Load())
+    if raw is not None:  # the base class's own method, whatever the receiver's class overrides
+        of_class = [ast.Constant(None)] if type(raw) is types.ClassMethodDescriptorType else []
+        bound = call(ast.Attribute(out.constant(raw), "__get__", ast.Load()), *of_class, receiver)
+    return out.keep(value, "method", bound)
+
+
+@emits(DescriptorValue)
+def _descriptor(out: Emitter, value: DescriptorValue) -> ast.expr:
+    none = ast.Constant(None)
+    parts = [out.value(value.parts[n]) if n in value.parts else none for n in value.fields]
+    return out.keep(value, value.kind.__name__, call(out.constant(value.kind), *parts))
+
+
+@emits(SuperValue)
+def _super(out: Emitter, value: SuperValue) -> ast.expr:
+    made = call(out.constant(super), out.cls(value.cls), out.value(value.receiver))
+    return out.keep(value, "super", made)
+
+
+@emits(CachedFunctionValue)
+def _cached_function(out: Emitter, value: CachedFunctionValue) -> ast.expr:
+    if value.function is None:
+        assert value.source is not None
+        return out.load(value.source)
+    if value.known:
+        raise Unmaterialisable(value.step, "a functools.lru_cache that holds something")
+    decorate = ast.Call(out.constant(functools.lru_cache), [], out.keywords(value.options))
+    made = out.keep(value, "cached", call(decorate, out.value(value.function)))
+    set_attributes(out, made, value.attributes)
+    return made
+
+
+@builds(PartialValue)
+def _partial(out: Emitter, value: PartialValue) -> ast.expr:
+    keywords = out.keywords(value.kwargs)
+    arguments = [out.value(value.function), *out.values(value.args)]
+    made = out.keep(
+        value, "partial", ast.Call(out.constant(functools.partial), arguments, keywords)
+    )
+    if value.attributes:
+        out.later(value, lambda: set_attributes(out, made, value.attributes))
+    return made
