@@ -552,6 +552,10 @@ class Compiler:
             events.emit(self._end(target, "failed", started, 0))
             compiled.left("FJ0306", "the stack is nearly full (RecursionError)")
             return None
+        except MemoryError:  # what is captured takes more room than what runs
+            events.emit(self._end(target, "failed", started, 0))
+            compiled.skip("FJ0139", "there is not enough memory to capture it")
+            return None
         except Exception as error:
             return self._internal_error(compiled, error, started)
         events.emit(self._end(target, "compiled", started, made.steps, made.backend_seconds))

@@ -35,8 +35,15 @@ raise_internal_errors: bool = False
 recompile_limit: int = 16
 #: Capture nothing at all: every compiled object runs its original function.
 disable: bool = False
-#: How many instructions one capture may execute symbolically before it stops with a graph break.
+#: How many instructions one capture may execute symbolically; beyond, plain Python goes on.
 step_limit: int = 20_000_000
+#: The same for instructions in a row that record no operation: a loop over Python's own numbers.
+idle_step_limit: int = 1_000_000
+#: How many seconds one capture may take, compiling aside.
+capture_seconds: int = 600
+#: How many elements a container may have that a capture makes, looks through or copies; texts and
+#: whole numbers may have 16 bytes for each. What is larger, Python makes between two graphs.
+size_limit: int = 100_000
 #: How deep calls are inlined before a graph break.
 inline_depth_limit: int = 400
 #: Capture ``tensor.item()`` and the like as symbols whose value is known when the graph runs.

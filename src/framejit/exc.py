@@ -131,6 +131,15 @@ class DifferentiatedTwice(GraphBreak):
     twice = True
 
 
+class CaptureTooLong(GraphBreak):
+    """A limit of what one capture may do is reached: the running frames go on as plain Python."""
+
+    seen = True
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("FJ0139", reason)
+
+
 class FrameSeen(GraphBreak):
     """The instruction gives somebody the running frames: a debugger, or the program itself."""
 

@@ -36,6 +36,8 @@ from framejit.values.text import TextValue
 from framejit.values.torch_library import WeakReferenceValue
 
 _LITERALS = (type(None), bool, int, float, str, bytes, type(Ellipsis))
+#: Python limits the length of numbers in texts, and so of those in generated code.
+_WRITTEN_BITS = 2000
 
 
 def name(text: str) -> ast.Name:
@@ -104,7 +106,9 @@ class Emitter:
 
     def constant(self, obj: Any, label: str = "const") -> ast.expr:
         """Any object that the entry itself holds."""
-        if type(obj) in _LITERALS and self._literals.setdefault((type(obj), obj), obj) is obj:
+        kind = type(obj)
+        written = kind in _LITERALS and (kind is not int or obj.bit_length() <= _WRITTEN_BITS)
+        if written and self._literals.setdefault((kind, obj), obj) is obj:
             return ast.Constant(obj)
         known = self._constants.get(id(obj))
         if known is None:

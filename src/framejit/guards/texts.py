@@ -17,6 +17,8 @@ import torch
 from framejit.source import Source
 
 _LIMIT = 80
+#: Python limits the length of decimal numbers.
+_DECIMAL_BITS = 2000
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), range)
 _TORCH_PLAIN = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _CONTAINERS: dict[type, str] = {
@@ -123,6 +125,8 @@ def text_of(obj: Any) -> str:
 
 def _text(obj: Any, depth: int) -> str:
     cls = type(obj)
+    if cls is int and obj.bit_length() > _DECIMAL_BITS:
+        return hex(obj)
     if cls in _PLAIN or cls in _TORCH_PLAIN:
         return repr(obj)
     form = _CONTAINERS.get(cls)

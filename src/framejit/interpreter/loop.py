@@ -20,6 +20,7 @@ from framejit.exc import GraphBreak
 from framejit.interpreter import forced
 from framejit.interpreter.dropped import Existing, Roots
 from framejit.interpreter.frame import NONE, Frame
+from framejit.interpreter.limits import Limits
 from framejit.interpreter.registry import HANDLERS, Handler
 from framejit.report import events
 from framejit.values.base import CallRequest, Raised, Value
@@ -86,7 +87,8 @@ class Interpreter:
     def __init__(self, space: Space, break_at: dict[int, GraphBreak]) -> None:
         self.space = space
         self.break_at = break_at
-        self.next_break = min(break_at, default=config.step_limit)
+        self.next_break = 0
+        self.limits = Limits(space.builder)
         self.steps = 0
         self.depth = 0
         #: How many operations are running frames in their middle (`run_request`, generators).
@@ -436,15 +438,17 @@ class Interpreter:
     def _planned_break(self) -> None:
         step = self.steps
         planned = self.break_at.get(step)
-        if planned is None:
-            if step >= config.step_limit:
-                raise GraphBreak(
-                    "FJ0139", f"the capture took more than {config.step_limit} instructions"
-                )
+        limits = self.limits
+        self.next_break = min([s for s in self.break_at if s > step] + [step + limits.every])
+        if planned is not None:
+            raise planned
+        if not self.depth and self.frame.index < self.frame.info.body_start:
+            self.next_break = step + 1  # nobody can go on here
             return
-        later = [s for s in self.break_at if s > step]
-        self.next_break = min(later, default=config.step_limit)
-        raise planned
+        limits.check(step)
+        idle_since = limits.idle_since(step, self.root_step)
+        if idle_since is not None:
+            raise Restart(idle_since, limits.idle())
 
     def _broken(self, cause: GraphBreak, changes: int) -> None:
         if self.level > 0:

@@ -74,6 +74,8 @@ class Codes:
         return known[1]
 
 
+#: Python limits the length of decimal numbers.
+_DECIMAL_BITS = 2000
 #: What a variable of a closure holds that has no value yet.
 _NOTHING = types.CellType()
 
@@ -214,6 +216,8 @@ class Encoder:
 def literal(obj: Any) -> Json:
     """JSON for what needs no name; None for everything else (and for None)."""
     kind = type(obj)
+    if kind is int and obj.bit_length() > _DECIMAL_BITS:
+        return ["int", hex(obj)]
     if kind is bool or kind is int or kind is str:
         return obj
     if kind is float:
@@ -451,6 +455,7 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     **{tag: _container(tag) for tag in _MADE_OF},
     "class of": lambda decoder, value: type(decoder.value(value)),
     "d": lambda decoder, *items: {decoder.value(k): decoder.value(v) for k, v in items},
+    "int": lambda decoder, text: int(text, 16),
     "f": lambda decoder, text: float.fromhex(text),
     "b": lambda decoder, text: base64.b64decode(text),
     "c": lambda decoder, real, imag: complex(float.fromhex(real), float.fromhex(imag)),

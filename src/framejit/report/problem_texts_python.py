@@ -129,8 +129,12 @@ def f(x):
 f(torch.ones(3))
 ---
 Compile the functions that compute, and await outside of them.
-=== FJ0139 The capture is too long or too deep
-A capture stops after `config.step_limit` instructions and at `config.inline_depth_limit` calls.
+=== FJ0139 The capture is too long, too deep or too large
+A capture stops after `config.step_limit` instructions, `config.idle_step_limit` in a row that
+record no operation, or `config.capture_seconds`; then the running functions go on as plain
+Python, and what they call is captured. It inlines calls `config.inline_depth_limit` deep.
+Containers of more than `config.size_limit` elements, and texts and numbers of more than 16 bytes
+for each of these, are left to Python.
 ---
 def down(x, n):
     return x if n == 0 else down(x + 1, n - 1)

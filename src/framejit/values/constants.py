@@ -22,6 +22,7 @@ import torch
 from framejit import native
 from framejit.exc import GraphBreak
 from framejit.source import Source
+from framejit.values.amounts import check_count, check_size
 from framejit.values.base import Value
 from framejit.values.space import (
     BINARY_METHODS,
@@ -121,6 +122,7 @@ class ConstantValue(Value):
 
     def items_now(self, space: Space) -> list[Value] | None:
         if type(self.value) in (str, bytes, range, frozenset, tuple):
+            check_count(len(self.value))
             return [constant_value(space, item) for item in self.value]
         return None
 
@@ -360,6 +362,7 @@ def _wrap_number(space: Space, source: Source, obj: int | float) -> Value:
 
 @wraps(complex, str, bytes, range, slice, torch.device, torch.finfo, torch.iinfo)
 def _wrap_literal(space: Space, source: Source, obj: Any) -> Value:
+    check_size(obj)
     space.guard(source, "EQUALS_MATCH", obj)
     if type(obj) is slice:
         from framejit.values.sequences import SliceValue  # room-internal cycle
@@ -385,6 +388,7 @@ def _wrap_identity(space: Space, source: Source, obj: Any) -> Value:
 
 @wraps(frozenset)
 def _wrap_frozenset(space: Space, source: Source, obj: Any) -> Value:
+    check_count(len(obj))
     if all(type(item) in PURE_TYPES or isinstance(item, (enum.Enum, type)) for item in obj):
         space.guard(source, "EQUALS_MATCH", obj)
         if len(obj) > 1:  # equal ones may list their elements in another order

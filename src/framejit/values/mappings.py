@@ -15,6 +15,7 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
+from framejit.values.amounts import check_count
 from framejit.values.base import Value
 from framejit.values.iterators import DictIterator
 from framejit.values.keys import (
@@ -100,6 +101,7 @@ class DictValue(ContainerValue):
             return
         source, obj = self.source, self.obj
         assert source is not None
+        check_count(dict.__len__(obj))
         if isinstance(obj, OrderedDict):
             for real in dict.__iter__(obj):  # its own iterator hashes the keys
                 key_of_real(real)

@@ -17,6 +17,7 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
+from framejit.values.amounts import check_count
 from framejit.values.base import Raised, Value
 from framejit.values.keys import key_of
 from framejit.values.methods import (
@@ -168,7 +169,9 @@ class SequenceValue(ContainerValue):
         if issubclass(kind, int) or hasattr(kind, "__index__"):
             if issubclass(kind, torch.Tensor):
                 return None
-            return self.items * index_of(space, other)
+            times = index_of(space, other)
+            check_count(len(self.items) * times)
+            return self.items * times
         if other.is_constant or isinstance(other, ContainerValue):
             space.raise_error(
                 TypeError, f"can't multiply sequence by non-int of type {kind.__name__!r}"
@@ -232,6 +235,7 @@ class ListValue(SequenceValue):
         """Look at the whole list: its length is guarded, its elements are not yet."""
         source, obj = self.source, self.obj
         assert source is not None and obj is not None
+        check_count(list.__len__(obj))
         space.guard(source, "LEN_MATCH", list.__len__(obj))
         fix_length(space, source, list)
         values = [
@@ -588,6 +592,7 @@ def existing_tuple(
     space: Space, source: Source, obj: tuple[Any, ...], cls: type = tuple
 ) -> TupleValue:
     """The content of an existing tuple (or of an object of a subclass)."""
+    check_count(tuple.__len__(obj))
     space.guard(source, "LEN_MATCH", tuple.__len__(obj))
     values = [
         space.load(source.child("index", i), item) for i, item in enumerate(tuple.__iter__(obj))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
+from framejit.values.amounts import check_count
 from framejit.values.base import Value
 from framejit.values.iterators import SetIterator
 from framejit.values.keys import (
@@ -91,6 +92,7 @@ class SetValue(ContainerValue):
         keys = self._keys
         if keys is None:
             assert self.space is not None and self.source is not None
+            check_count(self._kind.__len__(self.obj))
             fix_length(self.space, self.source, self._kind)
             elements = list(_iterate(self.obj))
             found = [key_of_real(element) for element in elements]

@@ -18,6 +18,7 @@ from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
+from framejit.values.amounts import limited_items, run_limited
 from framejit.values.base import CallRequest, Raised, Value, is_heap_class
 from framejit.values.effects import Effects
 from framejit.values.inline_policy import is_library
@@ -388,7 +389,9 @@ class Space:
         """What a function without effects answers for real objects, run now; an exception of its is
         raised in the captured program."""
         try:
-            return function(*args, **kwargs)
+            return run_limited(function, args, kwargs)
+        except GraphBreak:
+            raise
         except Exception as error:
             return self.raise_real(error)
 
@@ -656,7 +659,7 @@ class Space:
 
     def items(self, value: Value) -> list[Value]:
         """All elements of an iterable, in order."""
-        return list(self.each(value))
+        return limited_items(self.each(value))
 
     def unpack(self, value: Value, count: int) -> list[Value]:
         """The elements of ``value``, which must be exactly ``count``; one more is asked for."""

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from framejit.exc import GraphBreak
+from framejit.values.amounts import check_size
 from framejit.values.base import Value, is_heap_class
 from framejit.values.carried import CarriedSum, with_known_class
 from framejit.values.constants import ConstantValue, guard_decimal_context
@@ -119,20 +120,24 @@ def _is_known(value: Value) -> bool:
 def joined(values: Iterable[Value]) -> Value:
     """Strings one after the other."""
     parts: list[str | Field] = []
-    now, last, count = "", None, 0
+    contents: list[str] = []
+    last = None
     for value in values:
         content = _now(value) if _open_kind(value) is str else value.realize().as_python()
         if not content and type(value) is ConstantValue:
             continue
-        now, last, count = now + content, value, count + 1
+        contents.append(content)
+        last = value
         if _open_kind(value) is None:
             parts.append(content)
         elif type(value) is TextValue:
             parts += value.parts
         else:
             parts.append(Field(value, None, ""))
-    if count == 1 and last is not None:
+    if len(contents) == 1 and last is not None:
         return last
+    now = "".join(contents)
+    check_size(now)
     return TextValue(parts, now) if any(type(p) is Field for p in parts) else ConstantValue(now)
 
 
