@@ -20,7 +20,8 @@ from typing import Any
 import torch
 
 import framejit.autotune
-from framejit import dropin, launch
+from framejit import config, dropin, launch
+from framejit.audit import audit_summary, checked_rate
 from framejit.backends import doctor as backends_doctor
 from framejit.callables import supported
 from framejit.exc import FramejitError
@@ -35,6 +36,7 @@ _DESCRIPTION = """framejit makes PyTorch programs faster without changing them.
 
   framejit run train.py --epochs 3          torch.compile in the script means framejit
   framejit run --report out.html train.py   the same, and a page that says what happened
+  framejit run --audit=0.01 train.py        the same, and a share of calls checked in plain Python
   framejit explain train.py                 the same in the terminal
   framejit explain FJ0101                   what an identifier in a message stands for
   framejit doctor                           what works on this machine"""
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["autotune"]:
         return framejit.autotune.command(given[1:])
-    options = _parser().parse_args(given)
+    options = _parser().parse_args(_with_rate(given))
     options.for_good = arguments is None  # this process is for nothing else
     try:
         return int(options.function(options) or 0)
@@ -62,6 +64,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"framejit: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
+
+
+def _with_rate(given: list[str]) -> list[str]:
+    """``--audit`` alone, in front of the script, means every call; argparse would take the script
+    for its value."""
+    for position, word in enumerate(given):
+        if word == "--audit":
+            return [*given[:position], "--audit=1", *given[position + 1 :]]
+        takes_word = position and given[position - 1] in ("--report", "--backend")
+        if position and not word.startswith("-") and not takes_word:
+            break
+    return given
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -86,6 +100,8 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     run = script("run", _run, "run a script with framejit in place of torch.compile")
+    run.add_argument("--audit", metavar="RATE", type=_rate,
+                     help="make calls, or this share, as plain Python, too")  # fmt: skip
     run.add_argument("--report", metavar="FILE", help="write a page that says what happened")
     run.add_argument("script", metavar="SCRIPT", help=_SCRIPT)
     explain = script(
@@ -129,7 +145,24 @@ def _parser() -> argparse.ArgumentParser:
 # -- scripts ---------------------------------------------------------------------------------------
 
 
+def _rate(text: str) -> float:
+    try:
+        return checked_rate(float(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text} is no share of calls, such as 0.01") from error
+
+
 def _run(options: argparse.Namespace) -> int:
+    if getattr(options, "audit", None) is None:
+        return _run_and_report(options)
+    with config.patch(audit=options.audit):
+        try:
+            return _run_and_report(options)
+        finally:
+            audit_summary()
+
+
+def _run_and_report(options: argparse.Namespace) -> int:
     if options.report is None:
         _run_script(options)
         return 0

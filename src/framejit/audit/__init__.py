@@ -13,6 +13,7 @@ import functools
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +83,7 @@ class audit(Region):
         self.calls = 0
         self.mismatches: list[events.Mismatch] = []
         self.skipped: collections.Counter[str] = collections.Counter()
+        self._earlier: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
         self._told: set[tuple[str, str, int, str]] = set()
 
     def __call__(self, function: Callable[..., Any]) -> Any:
@@ -155,6 +157,15 @@ class audit(Region):
             raise InternalError(f"while auditing: {type(error).__name__}: {error}") from error
         self._skip(compiled, f"the auditor failed ({type(error).__name__}: {error})")
 
+    def earlier(self, compiled: Any) -> list[Any]:
+        """The calls of this object that compiled something, as far as they are remembered."""
+        return self._earlier.setdefault(compiled, [])
+
+    @property
+    def scripts(self) -> str:
+        """The folder for scripts."""
+        return self.folder or config.audit_folder or "framejit_audit"
+
     def tolerance_for(self, compiled: Any) -> Tolerance:
         """What was asked for, or what the backend promises."""
         from framejit.audit.call import EXACT_BACKENDS
@@ -212,7 +223,8 @@ def audit_everywhere(rate: float) -> audit | None:
 
 
 @atexit.register
-def _say() -> None:
+def audit_summary() -> None:
+    """Say what the audit of all threads has found, if there is one."""
     if _everywhere is not None and (_everywhere.calls or _everywhere.skipped) and sys.stderr:
         print(f"framejit.audit: {_everywhere.summary()}", file=sys.stderr)
 

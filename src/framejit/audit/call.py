@@ -8,6 +8,7 @@ Next: the room's front door.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import types
 from collections.abc import Callable
@@ -15,10 +16,13 @@ from typing import Any
 
 import torch
 
+from framejit.audit import script
 from framejit.audit.comparison import Comparison, Tolerance, differences
 from framejit.audit.printed import Printed
-from framejit.audit.snapshot import Moment, NotSaveable, Snapshot
+from framejit.audit.snapshot import Moment, NotSaveable, Settings, Snapshot
+from framejit.callables import Compiler
 from framejit.exc import FramejitError
+from framejit.native import set_dispatch_enabled
 
 #: Backends that compute what PyTorch computes, operation by operation.
 EXACT_BACKENDS = ("eager",)
@@ -55,6 +59,11 @@ class CallAudit:
         self.skipped = ""
         self.fell_back = False
         self.script = ""
+        #: Why there is no script, if so.
+        self.unwritten = ""
+        self.writes = True
+        self.known = len(auditor.earlier(compiled))
+        self.anew: int = compiled.compiler.compiled_anew
         self.printed = Printed()
         self.printed.start()
 
@@ -95,9 +104,14 @@ class CallAudit:
             self.difference = self.compared(outcome, self.seen[0])
         if len(self.seen) == 3:
             self._repeats(outcome)
+            if self.difference is not None and self.writes:
+                self.snapshot.put(None, outcome.moment)
+                self._write()
         if len(self.seen) == 1 or (len(self.seen) == 2 and self.difference is not None):
             self.printed.silent = True
             self.snapshot.put(None, outcome.moment)
+            if len(self.seen) == 1 and self.compiled.compiler.compiled_anew > self.anew:
+                self._keep()
             return self._plain()
         return None
 
@@ -115,6 +129,44 @@ class CallAudit:
         elif "random" not in str(self.difference) and self._draws_otherwise():
             self.difference = None
             self.skipped = "it draws random numbers, which the backend does in a way of its own"
+
+    def _keep(self) -> None:
+        """This call has compiled something that later ones use."""
+        known = self.auditor.earlier(self.compiled)
+        if len(known) < script.EARLIER_CALLS:
+            _, args, kwargs = self.call
+            with contextlib.suppress(Exception):  # then scripts do without
+                known.append(script.Earlier(args, kwargs, script.namespaces(self.snapshot)))
+
+    def _write(self) -> None:
+        """The script; the state is that before the call."""
+        self.printed.closed = True
+        try:
+            earlier = self.auditor.earlier(self.compiled)[: self.known]
+            self.script = script.write(
+                self, script.Reduced(self, self._shows, earlier), self.auditor.scripts
+            )
+        except Exception as error:  # the mismatch is reported all the same
+            self.unwritten = f"{type(error).__name__}: {error}"
+
+    def _shows(self, earlier: list[Any], args: Any, kwargs: Any) -> bool:
+        """Does a new compilation, after these calls, show the difference at the same place?"""
+        old = self.compiled.compiler
+        compiler = Compiler(
+            old.backend, old.backend_name, fullgraph=old.fullgraph, dynamic=old.dynamic,
+            **old.options,
+        )  # fmt: skip
+        compiled = compiler.compiled_function(self.call[0])
+        compiled.stands_for_call = self.compiled.stands_for_call
+        try:
+            for one in earlier:
+                with contextlib.suppress(Exception):
+                    run_here(compiled, *one.call())
+            self.snapshot.settings.put(Settings())
+            found = difference_of(compiled, self.call[0], args, kwargs, self.auditor)
+        finally:
+            self.snapshot.put(None, self.snapshot.now())
+        return found is not None and _place(found) == _place(str(self.difference))
 
     def _draws_otherwise(self) -> bool:
         compiler = self.compiled.compiler
@@ -144,10 +196,58 @@ class CallAudit:
         """Back to what the compiled run left behind."""
         self.printed.stop()
         if len(self.seen) > 1 or (self.skipped and self.seen):
+            settled = len(self.seen) == 2 and self.difference is None and not self.skipped
             try:
-                self.snapshot.put(self.seen[0].moment, self.snapshot.now())
+                now = self.seen[1].moment if settled else None
+                self.snapshot.put(self.seen[0].moment, now or self.snapshot.now())
             except NotSaveable as reason:
                 self.skipped = f"{reason} cannot be put back"
+
+
+class _Silent:
+    """An auditor for a call that only somebody here wants to know about."""
+
+    def __init__(self, auditor: Any) -> None:
+        self.gradients, self.tolerance_for = auditor.gradients, auditor.tolerance_for
+
+    def failed(self, compiled: Any, error: Exception) -> None:
+        raise error
+
+    def done(self, call: Any) -> None:
+        pass
+
+    def earlier(self, compiled: Any) -> list[Any]:
+        return [None] * script.EARLIER_CALLS
+
+
+def run_here(function: Any, args: Any, kwargs: Any) -> Any:
+    """A call of the program's, made from here."""
+    return function(*args, **kwargs)
+
+
+def difference_of(
+    compiled: Any, function: Any, args: Any, kwargs: Any, auditor: Any
+) -> str | None:
+    """How a compiled call differs from plain Python, with the state as it was."""
+    audit = CallAudit(_Silent(auditor), compiled, function, args, kwargs)
+    audit.writes = False
+    call: PlainCall | None = (compiled, args, kwargs)
+    while call is not None:
+        plain = len(audit.seen) > 0
+        enabled = set_dispatch_enabled(not plain)
+        result = error = None
+        try:
+            result = run_here(*call)
+        except Exception as raised:
+            error = raised
+        finally:
+            set_dispatch_enabled(enabled)
+        call = audit.step(result, error, False)
+    return None if audit.skipped else audit.difference
+
+
+def _place(difference: str) -> str:
+    return difference.partition(":")[0]
 
 
 def _error_difference(

@@ -257,7 +257,8 @@ class Comparison:
                     equal_nan=True, check_stride=False,
                 )  # fmt: skip
             except AssertionError as error:
-                raise Difference(f"{path}: {error}") from None
+                text = str(error).replace("\n\n", "\n").replace("\n", "; ")
+                raise Difference(f"{path}: {text}") from None
 
     def compare_arrays(self, expected: Any, got: Any, path: str) -> None:
         """Arrays or scalars of numpy; captured as torch's operations, they agree nearly."""

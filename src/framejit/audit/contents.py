@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import contextvars
 import functools
+import inspect
 import io
 import mmap
 import random
@@ -282,6 +283,30 @@ class _Iterator(Aspect):
         obj.__setstate__(content[1])
 
 
+class _Watched(Aspect):
+    """Other iterators written in C. What they are made of is put back, they themselves are not."""
+
+    def take(self, obj: Any) -> Any:
+        try:
+            return _flat(obj.__reduce__()[1:])
+        except (TypeError, AttributeError):
+            raise NotSaveable(f"an iterator ({type(obj).__qualname__})") from None
+
+    def same(self, one: Any, two: Any) -> bool:
+        return len(one) == len(two) and all(
+            a is b or (isinstance(a, ATOMS) and a == b) for a, b in zip(one, two, strict=True)
+        )
+
+    def put(self, obj: Any, content: Any) -> None:
+        raise NotSaveable(f"an iterator ({type(obj).__qualname__}) that has moved")
+
+
+def _flat(value: Any) -> list[Any]:
+    if type(value) is tuple:
+        return [part for inner in value for part in _flat(inner)]
+    return [value]
+
+
 class _Cache(Aspect):
     """`functools.lru_cache`: what it holds cannot be put back, only seen to stay the same."""
 
@@ -318,9 +343,25 @@ class _Refused(Aspect):
         self.why = why
 
     def take(self, obj: Any) -> Any:
-        if isinstance(obj, types.GeneratorType) and obj.gi_frame is None:
-            return ()
         raise NotSaveable(self.why)
+
+
+class _Generator(Aspect):
+    """Generators that are at their start or their end, and stay there."""
+
+    def take(self, obj: Any) -> Any:
+        frame = obj.gi_frame
+        if frame is None or obj.gi_running:
+            return ("ended" if frame is None else "running",)
+        if inspect.getgeneratorstate(obj) != inspect.GEN_CREATED:
+            raise NotSaveable("a generator")
+        return ("new", *frame.f_locals.values())
+
+    def same(self, one: Any, two: Any) -> bool:
+        return bool(one[0] == two[0])
+
+    def put(self, obj: Any, content: Any) -> None:
+        raise NotSaveable("a generator that was started")
 
 
 class TensorContent:
@@ -330,8 +371,7 @@ class TensorContent:
 
     def __init__(self, t: torch.Tensor) -> None:
         self.key = storage_key(t)
-        with torch.no_grad():
-            self.alias = t.detach()
+        self.alias = t.detach()
         self.requires_grad, self.leaf = t.requires_grad, t.is_leaf
         inference = t.is_inference()
         self.grad = grad_of(t)
@@ -348,9 +388,8 @@ class TensorContent:
     def on(self, storage: torch.UntypedStorage) -> torch.Tensor:
         """The elements, read from a copy of the memory."""
         a = self.alias
-        with torch.no_grad():
-            empty = torch.empty(0, dtype=a.dtype, device=a.device)
-            return empty.set_(storage, a.storage_offset(), a.shape, a.stride())  # type: ignore
+        empty = torch.empty(0, dtype=a.dtype, device=a.device)
+        return empty.set_(storage, a.storage_offset(), a.shape, a.stride())  # type: ignore
 
 
 class _Tensor(Aspect):
@@ -436,7 +475,7 @@ _KINDS: dict[type, Aspect] = {
     BaseException: _Error(
         "args", "__cause__", "__context__", "__suppress_context__", "__traceback__"
     ),
-    types.GeneratorType: _Refused("a generator"),
+    types.GeneratorType: _Generator(),
     types.CoroutineType: _Refused("a coroutine"),
     types.AsyncGeneratorType: _Refused("an asynchronous generator"),
     io.IOBase: _Refused("a file"), io.TextIOWrapper: _Refused("a file"),
@@ -473,7 +512,9 @@ def aspects_of(cls: type) -> tuple[Aspect, ...]:
     aspects = [aspect for base in cls.__mro__ for kind, aspect in _KINDS.items() if base is kind]
     aspects = aspects[:1]
     if not aspects and not _of_python(base := _solid_base(cls)):
-        if why := _unknown(base):
+        if hasattr(base, "__next__"):
+            aspects.append(_Watched())
+        elif why := _unknown(base):
             return (_Refused(why),)
     if not issubclass(cls, types.FunctionType) and (cls.__dictoffset__ or slots_of(cls)):
         aspects.append(_Attributes())
@@ -494,8 +535,6 @@ def _solid_base(cls: type) -> type:
 
 def _unknown(cls: type) -> str:
     """Why objects of a class that is written in C cannot be put back; "" if there is no need to."""
-    if hasattr(cls, "__next__"):
-        return f"an iterator ({cls.__qualname__})"
     module = cls.__module__.partition(".")[0]
     if is_library_of_python(cls.__module__) or module in ("torch", "numpy", "framejit"):
         return ""

@@ -7,13 +7,12 @@ Warnings, and what framejit itself writes, are not the program's text. Next: scr
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -25,7 +24,8 @@ class Printed:
     def __init__(self) -> None:
         self.thread = threading.get_ident()
         self.texts: list[tuple[str, str]] = []
-        self.silent = False
+        #: Nothing of the program's reaches the streams; ``closed``: nothing at all.
+        self.silent = self.closed = False
         self._undo: list[Callable[[], None]] = []
 
     def start(self) -> None:
@@ -43,7 +43,8 @@ class Printed:
             kind = _writer(sys._getframe(1))
             if kind == "program":
                 self.texts.append((name, text))
-            return len(text) if self.silent and kind != "framejit" else plain(text)
+            quiet = self.closed or (self.silent and kind != "framejit")
+            return len(text) if quiet else plain(text)
 
         had = "write" in getattr(stream, "__dict__", ())
         try:
@@ -63,15 +64,6 @@ class Printed:
             for name in ("stdout", "stderr")
         }
 
-    @contextlib.contextmanager
-    def nothing(self) -> Iterator[None]:
-        """In this block nothing reaches the streams."""
-        self.silent, before = True, self.silent
-        try:
-            yield
-        finally:
-            self.silent = before
-
     def stop(self) -> None:
         while self._undo:
             self._undo.pop()()
@@ -83,6 +75,6 @@ def _writer(frame: types.FrameType | None) -> str:
         if frame.f_code.co_filename == warnings.__file__:
             return "warning"
         if frame.f_code.co_filename.startswith(_OURS):
-            return "framejit"
+            return "program" if frame.f_code.co_name == "run_here" else "framejit"
         frame = frame.f_back
     return "program"

@@ -2,13 +2,17 @@
 
 In: functions, classes and modules that a walk over objects meets. Out: the values that their code
 names, to be walked over as well, and the `Names` of each namespace that may be written to. A method
-counts when its name appears in some code that was met; code of the standard library, of torch and
-of numpy is not looked into. Next: snapshot.
+counts when its name appears in some code that was met; code of the standard library and of
+installed packages is not looked into. Next: snapshot.
 """
 
 from __future__ import annotations
 
+import dis
 import functools
+import os
+import sys
+import sysconfig
 import types
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,6 +20,12 @@ from typing import Any
 
 from framejit.audit.comparison import MISSING
 from framejit.values.inline_policy import is_library_of_python
+
+_STORES = {dis.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR",
+                                        "DELETE_ATTR")}  # fmt: skip
+_INSTALLED = tuple(
+    os.path.join(sysconfig.get_path(name), "") for name in ("purelib", "platlib")
+)
 
 Found = Iterator[tuple[str, Any]]
 
@@ -28,10 +38,23 @@ def names_in(code: types.CodeType) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=8192)
+def stored_in(code: types.CodeType) -> frozenset[str]:
+    """The names of globals and attributes that a code object, or one inside it, assigns."""
+    inner = [stored_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    found: set[str] = set()
+    if not _STORES.isdisjoint(code.co_code[::2]):
+        found = {i.argval for i in dis.get_instructions(code) if i.opcode in _STORES}
+    return frozenset(found).union(*inner)
+
+
+@functools.lru_cache(maxsize=8192)
 def is_foreign(module: str) -> bool:
-    """A module whose code keeps no state of the program, or torch's, which is saved on its own."""
+    """Code of an installed library: it is looked into only for the objects that it is given."""
     top = module.partition(".")[0]
-    return is_library_of_python(module) or top in ("torch", "numpy", "framejit", "sympy")
+    if is_library_of_python(module) or top in ("torch", "numpy", "framejit", "sympy"):
+        return True
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    return file.startswith(_INSTALLED)
 
 
 class Names:
@@ -69,6 +92,7 @@ class Reach:
     def __init__(self) -> None:
         self.spaces: dict[int, Names] = {}
         self._names: set[str] = set()
+        self._stored: set[str] = set()
         self._codes: set[types.CodeType] = set()
         self._waiting: defaultdict[str, list[tuple[str, Any]]] = defaultdict(list)
         self._classes: set[type] = set()
@@ -81,6 +105,7 @@ class Reach:
             return
         self._codes.add(code)
         names = names_in(code)
+        self._stored |= stored_in(code)
         yield from self._named(space, names, "")
         new = names - self._names
         self._names |= new
@@ -126,9 +151,12 @@ class Reach:
         known = self._space(space).values
         for name in names:
             if name not in known:
-                value = known[name] = space.get(name, MISSING)
+                value = space.get(name, MISSING)
                 if value is not MISSING:
+                    known[name] = value
                     yield prefix + name, value
+                elif name in self._stored:
+                    known[name] = value
 
 
 def _is_special(name: str) -> bool:

@@ -272,8 +272,7 @@ def _same_bytes(one: torch.UntypedStorage, two: torch.UntypedStorage) -> bool:
 
 
 def _as_bytes(storage: torch.UntypedStorage) -> torch.Tensor:
-    with torch.no_grad():
-        return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)  # type: ignore
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)  # type: ignore
 
 
 __all__ = ["Moment", "NotSaveable", "Snapshot", "storage_key"]

@@ -94,6 +94,22 @@ class Skip(NamedTuple):
     reason: str
 
 
+class Mismatch(NamedTuple):
+    """An audited call that did something else than plain Python."""
+
+    frame: str
+    filename: str
+    line: int
+    identifier: str
+    difference: str
+    script: str
+
+    @property
+    def place(self) -> str:
+        """``model.py:12``"""
+        return _place(self.filename, self.line)
+
+
 class Phase(NamedTuple):
     """A capture on the time line, in seconds."""
 
@@ -109,7 +125,7 @@ class Explanation:
 
     Attributes: ``entries`` (each with its graph's ``nodes``, generated ``code`` and ``guards``),
     ``breaks``, ``recompiles``, ``skips`` (what ran as plain Python and why), ``no_graph``,
-    ``phases``, ``lines`` (captured lines per file),
+    ``mismatches`` (what `framejit.audit` found), ``phases``, ``lines`` (captured lines per file),
     ``functions`` ((file, first line, name) of the user's code that was captured), ``result`` (what
     the call returned, for `explain`) and ``memory`` (bytes by which the process grew).
     """
@@ -119,6 +135,7 @@ class Explanation:
         self.memory = 0
         self.entries: list[Entry] = []
         self.recompiles: list[Recompile] = []
+        self.mismatches: list[Mismatch] = []
         self.lines: dict[str, set[int]] = collections.defaultdict(set)
         self.steps = 0
         self._functions: dict[tuple[str, int, str], None] = {}
@@ -155,6 +172,12 @@ class Explanation:
                 self._skips[Skip(*where, event.identifier, event.sentence())] = None
             case events.BackendFailed():
                 self._skips[Skip(*where, "FJ0207", event.reason)] = None
+            case events.AuditSkipped():
+                self._skips[Skip(*where, event.identifier, f"not audited: {event.reason}")] = None
+            case events.Mismatch():
+                self.mismatches.append(
+                    Mismatch(*where, event.identifier, event.difference, event.script)
+                )
             case _:
                 pass
 

@@ -93,6 +93,7 @@ def fragment(explanation: Explanation) -> str:
         '<div class="fj"><h1>framejit report</h1>',
         _figures(explanation),
         f"<p>{_text(explanation.no_graph)}</p>" if explanation.no_graph else "",
+        _mismatches(explanation),
         _breaks(explanation, anchors),
         source,
         _graphs(explanation, anchors),
@@ -268,6 +269,15 @@ def _recompiles(explanation: Explanation) -> str:
             f"<td><b>{''.join(one.identifiers[-1:])}</b></td><td>{nearest}</td></tr>"
         )
     return f'<h2>Recompiles</h2><table class="recompiles">{"".join(rows)}</table>'
+
+
+def _mismatches(explanation: Explanation) -> str:
+    rows = "".join(
+        f"<tr><td>{_text(one.frame)}<br>{_text(one.place)}</td><td><b>{one.identifier}</b></td>"
+        f"<td>{_text(one.difference)}<br>{_text(one.script)}</td></tr>"
+        for one in explanation.mismatches
+    )
+    return f"<h2>What differs from plain Python</h2><table>{rows}</table>" if rows else ""
 
 
 def _skips(explanation: Explanation) -> str:

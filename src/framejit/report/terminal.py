@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ def renderable(explanation: Explanation) -> Any:
     parts: list[Any] = [Text(_headline(explanation), "bold")]
     if explanation.no_graph:
         parts.append(Text(explanation.no_graph))
+    for wrong in explanation.mismatches:
+        parts.append(Text(f"\nmismatch [{wrong.identifier}] {wrong.place}", "bold red"))
+        parts.append(Text(textwrap.indent(wrong.difference, "  ")))
+        if wrong.script:
+            parts.append(Text(f"  {wrong.script}", "green"))
     for number, one in enumerate(explanation.breaks, 1):
         times = f", {one.times} times" if one.times > 1 else ""
         parts.append(Text(f"\nbreak {number} [{one.identifier}] {one.place}{times}", "bold red"))

@@ -1,0 +1,223 @@
+"""Objects of one process for another one: what a script of an audit starts from.
+
+In: any objects, and the namespaces that their code uses. Out: a pickle, and tensors' memory in the
+safetensors format. Functions and classes that no import leads to (of ``__main__``, of closures)
+travel by value; tensors that share memory still do. Next: script.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import marshal
+import pickle
+import sys
+import types
+from typing import Any
+
+import torch
+
+from framejit.audit.comparison import storage_key
+from framejit.audit.reach import is_foreign, names_in
+from framejit.package import tensors
+
+_NOT_COPIED = ("__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "_abc_impl")
+
+
+class Writer(pickle.Pickler):
+    """Pickles; ``live`` are modules that are the same object for all pickles of a script, and
+    ``memory`` is the tensors' memory."""
+
+    def __init__(self, file: Any, live: list[Any], memory: list[torch.Tensor]) -> None:
+        super().__init__(file, protocol=4)
+        self.live, self.memory = live, memory
+        self.inside_live = False
+        self._storages: dict[int, int] = {}
+        self._tensors: dict[int, tuple[Any, Any]] = {}
+        #: By module: the globals of functions that travel by value, and the names they use.
+        self.spaces: dict[str, tuple[dict[str, Any], set[str]]] = {}
+
+    def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, torch.Tensor):
+            return self._tensor(obj)
+        if isinstance(obj, types.ModuleType):
+            return "module", obj.__name__
+        if isinstance(obj, torch.nn.Module) and not self.inside_live:
+            known = [one is obj for one in self.live]
+            if True not in known:
+                self.live.append(obj)
+            return "live", known.index(True) if True in known else len(known)
+        return None
+
+    def _tensor(self, t: torch.Tensor) -> Any:
+        known = self._tensors.get(id(t))
+        if known is None:
+            if type(t) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+                raise pickle.PicklingError(f"a tensor of class {type(t).__qualname__}")
+            key = storage_key(t)
+            if t.layout is not torch.strided or key is None:
+                raise pickle.PicklingError(f"a tensor of layout {t.layout}")
+            place = self._storages.get(key)
+            if place is None:
+                place = self._storages[key] = len(self.memory)
+                storage = t.untyped_storage()
+                self.memory.append(
+                    torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)  # type: ignore
+                )
+            row = (
+                "tensor", (id(t), place), str(t.dtype)[6:], tuple(t.shape), t.stride(),
+                t.storage_offset(), t.requires_grad, t.is_leaf, type(t).__name__,
+            )  # fmt: skip
+            known = self._tensors[id(t)] = (t, row)
+        return known[1]
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, types.FunctionType) and not importable(obj):
+            space = obj.__globals__
+            name = str(space.get("__name__"))
+            self.spaces.setdefault(name, (space, set()))[1].update(names_in(obj.__code__))
+            made = marshal.dumps(obj.__code__), name, obj.__closure__
+            state = obj.__defaults__, obj.__kwdefaults__, vars(obj), obj.__qualname__
+            return _function, made, state, None, None, _fill_function
+        if isinstance(obj, types.CellType):
+            try:
+                return _cell, (), (obj.cell_contents,), None, None, _fill_cell
+            except ValueError:
+                return _cell, ()
+        if isinstance(obj, type) and not importable(obj):
+            content = {k: v for k, v in vars(obj).items() if k not in _NOT_COPIED
+                       and not isinstance(v, types.MemberDescriptorType)}  # fmt: skip
+            slots = {"__slots__": content.pop("__slots__")} if "__slots__" in content else {}
+            made = type(obj), obj.__name__, obj.__bases__, slots, obj.__qualname__, obj.__module__  # type: ignore
+            return _class, made, content, None, None, _fill_class
+        if isinstance(obj, types.MappingProxyType):
+            return _read_only, (dict(obj),)
+        return NotImplemented
+
+
+def importable(obj: Any) -> bool:
+    """Does a name in a module, which another process can import, lead to this object?"""
+    module = getattr(obj, "__module__", None)
+    if module in (None, "__main__") or (module == "builtins" and isinstance(obj, type)):
+        return module == "builtins"
+    found: Any = sys.modules.get(str(module))
+    if getattr(found, "__spec__", None) is None and not is_foreign(str(module)):
+        return False
+    for part in obj.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is obj
+
+
+def dump(
+    content: Any, live: list[Any], memory: list[torch.Tensor], spaces: dict[str, dict[str, Any]],
+    inside_live: bool = False,
+) -> bytes:  # fmt: skip
+    """``content`` as a pickle. ``spaces``: for namespaces of functions that travel by value, the
+    names that count. Raises what pickling raises."""
+    file = io.BytesIO()
+    writer = Writer(file, live, memory)
+    writer.inside_live = inside_live
+    writer.dump(content)
+    told: set[tuple[str, str]] = set()
+    order: list[str] = []
+    while more := {(name, key) for name, (_, used) in writer.spaces.items() for key in used} - told:
+        told |= more
+        for name in sorted({name for name, _ in more}):
+            space = {**writer.spaces[name][0], **spaces.get(name, {})}
+            order.append(name)
+            keys = [key for of, key in sorted(more) if of == name and key in space]
+            writer.dump({key: space[key] for key in keys})
+    return marshal.dumps([order, file.getvalue()])
+
+
+# -- and back --------------------------------------------------------------------------------------
+
+_spaces: dict[str, dict[str, Any]] = {}
+
+
+class Reader(pickle.Unpickler):
+    """The other way. ``storages`` are the tensors' memory, as bytes."""
+
+    def __init__(self, data: bytes, live: list[Any], storages: list[torch.Tensor]) -> None:
+        self.names, inner = marshal.loads(data)
+        super().__init__(io.BytesIO(inner))
+        self.live, self.storages = live, storages
+        self._made: dict[Any, torch.Tensor] = {}
+
+    def content(self) -> Any:
+        content = self.load()
+        for name in self.names:
+            _space(name).update(self.load())
+        return content
+
+    def persistent_load(self, row: Any) -> Any:
+        kind, which, *rest = row
+        if kind == "module":
+            return importlib.import_module(which)
+        if kind == "live":
+            return self.live[which]
+        if which not in self._made:
+            self._made[which] = self._tensor(which[1], *rest)
+        return self._made[which]
+
+    def _tensor(
+        self, place: int, dtype: str, shape: Any, stride: Any, offset: int, grad: bool, leaf: bool,
+        kind: str,
+    ) -> torch.Tensor:  # fmt: skip
+        storage = self.storages[place].untyped_storage()
+        made = torch.empty(0, dtype=getattr(torch, dtype), device=storage.device)
+        made.set_(storage, offset, shape, stride)  # type: ignore[call-overload]
+        if kind != "Tensor":
+            return getattr(torch.nn, kind)(made, requires_grad=grad) if kind == "Parameter" else (
+                torch.nn.Buffer(made))  # fmt: skip
+        made.requires_grad_(grad)
+        return made if leaf else made.view_as(made)
+
+
+def _space(name: str) -> dict[str, Any]:
+    if name not in _spaces:
+        _spaces[name] = {"__name__": name, "__builtins__": __builtins__}
+    return _spaces[name]
+
+
+def _function(code: bytes, space: str, closure: Any) -> types.FunctionType:
+    return types.FunctionType(marshal.loads(code), _space(space), None, None, closure)
+
+
+def _fill_function(function: Any, state: Any) -> None:
+    function.__defaults__, function.__kwdefaults__, attributes, function.__qualname__ = state
+    vars(function).update(attributes)
+
+
+def _cell() -> types.CellType:
+    return types.CellType()
+
+
+def _read_only(content: dict[Any, Any]) -> Any:
+    return types.MappingProxyType(content)
+
+
+def _fill_cell(cell: Any, state: Any) -> None:
+    (cell.cell_contents,) = state
+
+
+def _class(meta: Any, name: str, bases: Any, slots: Any, qualname: str, module: str) -> Any:
+    return meta(name, bases, {**slots, "__qualname__": qualname, "__module__": module})
+
+
+def _fill_class(cls: Any, content: dict[str, Any]) -> None:
+    for name, value in content.items():
+        try:
+            setattr(cls, name, value)
+        except (AttributeError, TypeError):  # what the class has made itself
+            continue
+
+
+def load_tensors(data: bytes) -> list[torch.Tensor]:
+    """What `dump_tensors` wrote."""
+    return [t.clone() for t in tensors.load(memoryview(bytearray(data)))]
+
+
+def dump_tensors(memory: list[torch.Tensor]) -> bytes:
+    """Memory in the safetensors format."""
+    return tensors.dump(memory)

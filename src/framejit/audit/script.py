@@ -1,0 +1,301 @@
+"""A mismatch as a script that shows it: what is called, with which inputs, and what was compiled.
+
+In: a call whose runs differ, in the state it began in. Out: ``NAME.py`` to run and to read,
+``NAME.pickle`` and ``NAME.safetensors`` with what it starts from. Arguments that the difference
+does not need are left out, earlier calls are there only where it needs what they compiled. Next:
+call.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import platform
+import re
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from framejit.audit import portable
+from framejit.files import replacing
+from framejit.graph import global_state
+from framejit.version import __version__
+
+#: Seconds for making a script smaller.
+BUDGET = 10.0
+#: Lines of graphs in a script.
+_GRAPH_LINES = 300
+#: Tensors' memory in a script, and in what is kept of calls that compiled something.
+LIMIT = 1 << 28
+EARLIER_LIMIT = 1 << 25
+EARLIER_CALLS = 4
+
+_SCRIPT = '''"""{name} ({place}), compiled with {backend!r}, does something else than plain Python:
+
+{difference}
+
+Found by framejit.audit with framejit {version}, torch {torch}, Python {python}.
+Run it with `python {file}`: it says whether that is still so. {note}
+"""
+
+import sys
+
+sys.path.extend(path for path in {path!r} if path not in sys.path)
+
+import framejit  # noqa: E402
+from framejit.audit.script import Case  # noqa: E402
+
+# What is called:
+#
+{source}
+#
+# With:
+#
+{inputs}
+
+case = Case({file!r}, __file__)  # reads the .pickle and .safetensors beside this file
+compiled = framejit.compile(case.target, backend=case.backend or {backend!r}, fullgraph={fullgraph},
+                            dynamic={dynamic})
+for args, kwargs in case.earlier:
+    compiled(*args, **kwargs)
+case.prepare()  # torch's settings and random numbers
+try:
+    with framejit.audit(on_mismatch="raise", rtol={rtol}, atol={atol},
+                        gradients={gradients}) as audit:
+        compiled(*case.args, **case.kwargs)
+except framejit.exc.AuditMismatch as error:
+    sys.exit(str(error))
+print(audit.summary())
+
+# The graphs as they were compiled:
+#
+{graphs}
+'''
+
+
+class Earlier:
+    """The arguments of a call that compiled something; modules are those of the process."""
+
+    def __init__(self, args: Any, kwargs: Any, spaces: dict[str, dict[str, Any]]) -> None:
+        self.live: list[Any] = []
+        memory: list[torch.Tensor] = []
+        self.data = portable.dump((args, kwargs), self.live, memory, spaces)
+        if sum(map(len, memory)) > EARLIER_LIMIT:
+            raise ValueError("too large")
+        self.tensors = portable.dump_tensors(memory)
+
+    def call(self) -> tuple[Any, Any]:
+        """The arguments again."""
+        storages = portable.load_tensors(self.tensors)
+        made: tuple[Any, Any] = portable.Reader(self.data, self.live, storages).content()
+        return made
+
+
+def namespaces(snapshot: Any) -> dict[str, dict[str, Any]]:
+    """By module: the globals that code names, as they were before the call."""
+    found: dict[str, dict[str, Any]] = {}
+    for names in snapshot.reach.spaces.values():
+        if isinstance(names.owner, dict):
+            values = {k: v for k, v in names.values.items() if k in names.owner}
+            found[str(names.owner.get("__name__"))] = values
+    return found
+
+
+class Reduced:
+    """The smallest call that was found to show the difference."""
+
+    def __init__(self, call: Any, shows: Callable[..., bool], earlier: list[Earlier]) -> None:
+        self.shows, self.until = shows, time.monotonic() + BUDGET
+        _, self.args, self.kwargs = call.call
+        self.earlier = earlier
+        self.first = 1 if call.compiled.stands_for_call else 0
+        self.alone = self._try([], self.args, self.kwargs)
+        self.found = self.alone or self._try(earlier, self.args, self.kwargs)
+        if self.alone:
+            self.earlier = []
+        elif self.found:
+            for one in list(earlier):
+                rest = [other for other in self.earlier if other is not one]
+                if rest and self._try(rest, self.args, self.kwargs):
+                    self.earlier = rest
+        if self.found:
+            self._arguments()
+
+    def _try(self, earlier: list[Earlier], args: Any, kwargs: Any) -> bool:
+        return time.monotonic() < self.until and self.shows(earlier, args, kwargs)
+
+    def _arguments(self) -> None:
+        """Put None, or one row, in the place of what the difference does not need."""
+        for position in range(self.first, len(self.args)):
+            for smaller in _smaller(self.args[position]):
+                args = (*self.args[:position], smaller, *self.args[position + 1 :])
+                if self._try(self.earlier, args, self.kwargs):
+                    self.args = args
+                    break
+        for name, value in list(self.kwargs.items()):
+            for smaller in _smaller(value):
+                kwargs = {**self.kwargs, name: smaller}
+                if self._try(self.earlier, self.args, kwargs):
+                    self.kwargs = kwargs
+                    break
+
+
+def _smaller(value: Any) -> list[Any]:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return []
+    if isinstance(value, torch.Tensor) and value.dim() and value.shape[0] > 1:
+        with torch.no_grad():
+            rows = [value.detach()[:n].clone().requires_grad_(value.requires_grad) for n in (1, 2)]
+        return [None, *rows[: 1 + (value.shape[0] > 2)]]
+    return [None]
+
+
+def write(call: Any, reduced: Reduced, folder: str) -> str:
+    """The path of the script. Raises what pickling and writing raise."""
+    os.makedirs(folder, exist_ok=True)
+    compiled, compiler = call.compiled, call.compiled.compiler
+    name = re.sub(r"\W+", "_", compiled.target.name).strip("_") or "call"
+    number = 1
+    while os.path.exists(path := os.path.join(folder, f"{name}_{number}.py")):
+        number += 1
+    stem = Path(path).with_suffix("")
+    spaces = namespaces(call.snapshot)
+    function, args, kwargs = call.call[0], reduced.args, reduced.kwargs
+    target = args[0] if compiled.stands_for_call else function
+    earlier = [one.call() for one in reduced.earlier]
+    backend = _backend_of(compiler)
+    settings = call.snapshot.settings
+    content = {
+        "target": target, "args": args[reduced.first :], "kwargs": kwargs, "backend": backend,
+        "earlier": [(one[reduced.first :], two) for one, two in earlier],
+        "random": settings.random[:3], "grad": settings.torch.grad,
+        "default_dtype": settings.torch.default_dtype, "autocast": settings.torch.autocast,
+        "modules": {name: _plain(values) for name, values in spaces.items()
+                    if getattr(sys.modules.get(name), "__spec__", None) is not None},
+    }  # fmt: skip
+    memory: list[torch.Tensor] = []
+    data = portable.dump(content, [], memory, spaces, inside_live=True)
+    if sum(map(len, memory)) > LIMIT:
+        raise ValueError(f"the inputs have more than {LIMIT >> 20} MiB")
+    with replacing(f"{stem}.safetensors") as file:
+        file.write(portable.dump_tensors(memory))
+    with replacing(f"{stem}.pickle") as file:
+        file.write(data)
+    with replacing(path) as file:
+        file.write(_text(call, reduced, path).encode("utf-8", "backslashreplace"))
+    return path
+
+
+def _backend_of(compiler: Any) -> Any:
+    """The program's own backend; None for one that a name leads to."""
+    from framejit.backends.registry import list_backends
+
+    return None if compiler.backend_name in list_backends(None) else compiler.backend
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """The globals that are data."""
+    return {
+        name: value for name, value in values.items()
+        if not callable(value) and not inspect.ismodule(value) and not isinstance(value, type)
+    }  # fmt: skip
+
+
+def _text(call: Any, reduced: Reduced, path: str) -> str:
+    compiled, compiler = call.compiled, call.compiled.compiler
+    note = ""
+    if not reduced.found:
+        note = "\n\nCompiled anew, the call shows no difference: it needs what others compiled."
+    elif reduced.earlier:
+        note = "\n\nIt needs what earlier calls compiled: see `case.earlier`."
+    function, target = call.call[0], compiled.target
+    return _SCRIPT.format(
+        name=target.name, place=f"{target.code.co_filename}:{target.line}",
+        backend=compiler.backend_name, version=__version__, torch=torch.__version__,
+        python=platform.python_version(), note=note, file=os.path.basename(path),
+        difference=textwrap.indent(str(call.difference).replace('"""', "'''"), "    "),
+        path=[os.path.abspath(folder) for folder in sys.path if os.path.isdir(folder or ".")],
+        source=_comment(_source(function, reduced)), inputs=_comment(_inputs(reduced)),
+        fullgraph=compiler.fullgraph, dynamic=compiler.dynamic, rtol=call.tolerance.rtol,
+        atol=call.tolerance.atol,
+        gradients=bool(call.auditor.gradients), graphs=_comment(_graphs(compiler)),
+    )  # fmt: skip
+
+
+def _comment(text: str) -> str:
+    return "\n".join(f"#     {line}".rstrip() for line in text.splitlines()) or "#     nothing"
+
+
+def _source(function: Any, reduced: Reduced) -> str:
+    shown = function
+    if reduced.first and reduced.args:  # the __call__ of its class; what it does is in forward
+        shown = getattr(type(reduced.args[0]), "forward", function)
+    try:
+        return textwrap.dedent(inspect.getsource(shown))
+    except (OSError, TypeError):
+        return f"{function.__qualname__}, whose source cannot be read"
+
+
+def _inputs(reduced: Reduced) -> str:
+    lines = [_described(value) for value in reduced.args]
+    lines += [f"{name}={_described(value)}" for name, value in reduced.kwargs.items()]
+    return "\n".join(lines)
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        grad = ", requires_grad" if value.requires_grad else ""
+        return f"{str(value.dtype)[6:]}{list(value.shape)}{grad}"
+    if isinstance(value, torch.nn.Module):
+        return f"the module {type(value).__qualname__}"
+    text = repr(value) if not hasattr(value, "__dict__") else f"a {type(value).__qualname__}"
+    return text if len(text) < 300 else text[:297] + "..."
+
+
+def _graphs(compiler: Any) -> str:
+    lines: list[str] = []
+    for frame in compiler.frames():
+        for number, entry in enumerate(frame.entries):
+            origin = frame.origins.get(id(entry))
+            graph = getattr(getattr(origin, "call", None), "module", None)
+            lines.append(f"{frame.target.name}, entry {number}, used {entry.hits} times")
+            lines += [] if graph is None else str(graph.graph).strip().splitlines()[1:]
+    if len(lines) > _GRAPH_LINES:
+        lines = [*lines[:_GRAPH_LINES], f"and {len(lines) - _GRAPH_LINES} lines more"]
+    return "\n".join(lines)
+
+
+class Case:
+    """What a script starts from: ``target``, ``args``, ``kwargs``, ``backend`` (None: by name) and
+    ``earlier`` (args and kwargs of calls to make first)."""
+
+    def __init__(self, name: str, script: str) -> None:
+        stem = Path(script).resolve().with_name(name).with_suffix("")
+        storages = portable.load_tensors(stem.with_suffix(".safetensors").read_bytes())
+        content = portable.Reader(stem.with_suffix(".pickle").read_bytes(), [], storages).content()
+        for module, values in content["modules"].items():
+            vars(__import__(module, fromlist=["*"])).update(values)
+        self.target, self.args, self.kwargs = (content[k] for k in ("target", "args", "kwargs"))
+        self.backend, self.earlier = content["backend"], content["earlier"]
+        self._content = content
+
+    def prepare(self) -> None:
+        """Torch's settings and the generators of random numbers, as before the call."""
+        import random
+
+        import numpy
+
+        content = self._content
+        now = global_state.current()
+        global_state.GlobalState(
+            content["grad"], now.inference, content["default_dtype"], content["autocast"],
+            now.autocast_cache, True,
+        ).set()  # fmt: skip
+        torch.random.set_rng_state(content["random"][0])
+        random.setstate(content["random"][1])
+        numpy.random.set_state(content["random"][2])

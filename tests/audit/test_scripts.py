@@ -1,0 +1,114 @@
+"""A mismatch comes with a script that shows it in another process."""
+
+import subprocess
+import sys
+import textwrap
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+import framejit
+
+
+def run(path):
+    """Exit status and what was said."""
+    done = subprocess.run([sys.executable, "-W", "ignore", path], capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def program(tmp_path, text):
+    """Runs a program that has mismatches; its scripts."""
+    path = tmp_path / "program.py"
+    path.write_text("import framejit\nimport torch\n\n" + textwrap.dedent(text))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "framejit", "run", "--audit", path.name],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "mismatch" in done.stderr, done.stderr
+    return sorted((tmp_path / "framejit_audit").glob("*.py"))
+
+
+BAD = """
+def bad(gm, example_inputs):
+    def run(*args):
+        return [out + 1 if isinstance(out, torch.Tensor) else out for out in gm(*args)]
+    return run
+"""
+
+PROGRAMS = {
+    "function": """
+        SCALE = [2.0]
+
+        def helper(x):
+            return x * SCALE[0]
+
+        @framejit.compile(backend=bad)
+        def f(x, unused, y=None):
+            return helper(x) + y
+
+        f(torch.ones(4, 3), [1, 2], y=torch.ones(4, 1))
+    """,
+    "module": """
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = torch.nn.Linear(3, 3)
+                self.tied = self.inner
+
+            def forward(self, x):
+                return self.inner(x) + self.tied(x)
+
+        framejit.compile(Model(), backend=bad)(torch.ones(2, 3))
+    """,
+    "closure": """
+        def make(n):
+            def f(x, again=True):
+                return f(x, False) if again else x * n
+            return f
+
+        framejit.compile(make(torch.ones(1)), backend=bad)(torch.ones(2, 3))
+    """,
+    "earlier": """
+        def sticky(gm, example_inputs):
+            first = []
+            def run(*args):
+                if not first:
+                    first.append(gm(*args))
+                return first[0]
+            return run
+
+        f = framejit.compile(lambda x: x + 1, backend=sticky)
+        f(torch.ones(2))
+        f(torch.zeros(2))
+    """,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_the_script_shows_the_mismatch(tmp_path, kind):
+    (path,) = program(tmp_path, BAD + textwrap.dedent(PROGRAMS[kind]))
+    status, said = run(path)
+    assert status == 1 and "FJ0216" in said, said
+    text = path.read_text()
+    assert "result" in text and "placeholder" in text and "lambda x" in text + "lambda x"
+    if kind == "function":
+        assert "#     None" in text, "the argument that does not matter is gone"
+        assert "float32[1, 3]" in text, "one row is enough"
+    if kind == "earlier":
+        assert "earlier calls" in text
+        assert path.with_suffix(".safetensors").exists()
+
+
+def test_where_nothing_can_be_written_the_mismatch_is_said(tmp_path):
+    def backend(gm, inputs):
+        return lambda *args: [out + 1 for out in gm(*args)]
+
+    compiled = framejit.compile(lambda x: x + 1, backend=backend)
+    (tmp_path / "file").write_text("")
+    with warnings.catch_warnings(), framejit.audit(folder=tmp_path / "file" / "in") as audit:
+        warnings.simplefilter("ignore")
+        compiled(torch.ones(2))
+    (mismatch,) = audit.mismatches
+    assert mismatch.script == "" and not Path(tmp_path / "file").is_dir()
