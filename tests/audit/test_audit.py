@@ -365,6 +365,17 @@ def test_a_program_that_differs_each_time_is_skipped():
     assert any("each time" in reason or "iterator" in reason for reason in audit.skipped)
 
 
+def test_a_program_that_asks_whether_it_is_compiled():
+    def asks(x):
+        return x + 1 if torch.compiler.is_compiling() else x + 2
+
+    audit = audited(framejit.compile(asks, backend="eager"), torch.ones(1))
+    assert list(audit.skipped) == ["it asks torch.compiler.is_compiling()"]
+    before = torch.compiler.is_compiling
+    audit = audited(planted(asks, lambda x: x + 3), torch.ones(1))
+    assert len(audit.mismatches) == 1 and torch.compiler.is_compiling is before
+
+
 def test_history_that_changes_in_place_is_skipped():
     x = torch.ones(3, requires_grad=True) * 1
     audit = audited(framejit.compile(lambda x: x.add_(1), backend="eager"), x)

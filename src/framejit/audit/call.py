@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +43,31 @@ class Outcome:
         self.moment: Moment | None = None
 
 
+class IsCompiling:
+    """Whether plain runs ask `torch.compiler.is_compiling`, and what they are told."""
+
+    def __init__(self) -> None:
+        self.asked = self.says = False
+        self._before: list[tuple[Any, str, Any]] = []
+
+    def start(self) -> None:
+        if self._before:
+            return
+        for owner in (torch.compiler, sys.modules.get("torch._dynamo")):
+            for name in ("is_compiling", "is_dynamo_compiling"):
+                if name in getattr(owner, "__dict__", ()):
+                    self._before.append((owner, name, getattr(owner, name)))
+                    setattr(owner, name, self._answer)
+
+    def _answer(self) -> bool:
+        self.asked = True
+        return self.says
+
+    def stop(self) -> None:
+        while self._before:
+            setattr(*self._before.pop())
+
+
 class CallAudit:
     """The steps of one call; `step` is what the native dispatch calls. Raises NotSaveable."""
 
@@ -64,6 +90,7 @@ class CallAudit:
         self.writes = True
         self.known = len(auditor.earlier(compiled))
         self.anew: int = compiled.compiler.compiled_anew
+        self.asked = IsCompiling()
         self.printed = Printed()
         self.printed.start()
 
@@ -104,11 +131,19 @@ class CallAudit:
             self.difference = self.compared(outcome, self.seen[0])
         if len(self.seen) == 3:
             self._repeats(outcome)
-            if self.difference is not None and self.writes:
-                self.snapshot.put(None, outcome.moment)
-                self._write()
+        if len(self.seen) == 4 and self.compared(outcome, self.seen[0]) is None:
+            self.difference, self.skipped = None, "it asks torch.compiler.is_compiling()"
+        if len(self.seen) == 3 and self.difference is not None and self.asked.asked:
+            self.asked.says = True
+            self.snapshot.put(None, outcome.moment)
+            return self._plain()
+        if len(self.seen) > 2 and self.difference is not None and self.writes:
+            self.snapshot.put(None, outcome.moment)
+            self.asked.stop()
+            self._write()
         if len(self.seen) == 1 or (len(self.seen) == 2 and self.difference is not None):
             self.printed.silent = True
+            self.asked.start()
             self.snapshot.put(None, outcome.moment)
             if len(self.seen) == 1 and self.compiled.compiler.compiled_anew > self.anew:
                 self._keep()
@@ -195,6 +230,7 @@ class CallAudit:
     def _leave(self) -> None:
         """Back to what the compiled run left behind."""
         self.printed.stop()
+        self.asked.stop()
         if len(self.seen) > 1 or (self.skipped and self.seen):
             settled = len(self.seen) == 2 and self.difference is None and not self.skipped
             try:
