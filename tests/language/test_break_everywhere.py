@@ -133,7 +133,65 @@ def objects_held_by_variables_alone(x):
     return x + len(others), where() is None
 
 
+class Told(Exception):
+    def __init__(self, value, flag):
+        super().__init__("text", value)
+        self.value = value
+        self.flag = flag
+        self.exceptions = [value]
+        self.nothing = None
+
+
+class Stopped(StopIteration):
+    def __init__(self, value):
+        super().__init__(value, 3)
+        self.seen = False
+
+
+def what_exceptions_know(x):
+    seen = []
+    for cls, args in ((Told, (3, False)), (Stopped, (4,))):
+        try:
+            raise cls(*args)
+        except (Told, Stopped) as error:
+            seen.append(error)
+    changed = StopIteration(1)
+    changed.value = x
+    others = [SystemExit(3), StopIteration(4), ImportError("m", name="n", path="p"),
+              UnicodeDecodeError("utf-8", b"abc", 0, 1, "why"), SyntaxError("m", ("f", 1, 2, "t")),
+              OSError(2, "no", "file"), ExceptionGroup("g", [ValueError(1)]),
+              AttributeError("a", name="n", obj=x), NameError("q", name="z")]  # fmt: skip
+    print(len(seen))
+    a, b = seen
+    states = [a.value, a.flag, a.exceptions, a.nothing, a.args, b.value, b.seen, b.args]
+    codes = [others[0].code, others[1].value, others[2].path, others[3].reason, others[4].lineno]
+    names = [others[5].filename, len(others[6].exceptions), others[7].obj, others[8].name]
+    return states, codes, names, changed.value, x + 1
+
+
+def raises_again():
+    try:
+        raise ValueError("in")
+    except ValueError:
+        yield 1
+        raise
+
+
+def generators_handle_errors_of_their_own(x):
+    waiting = raises_again()
+    first = next(waiting)
+    try:
+        raise KeyError("mine")
+    except KeyError:
+        try:
+            next(waiting)
+        except Exception as error:
+            seen = str(error), type(error.__context__)
+    return x + first, seen
+
+
 PROGRAMS = [
+    (what_exceptions_know, X), (generators_handle_errors_of_their_own, X),
     (operators_that_decline_elsewhere, X), (what_a_frame_is_for, X),
     (objects_held_by_variables_alone, X),
     (methods_in_c_of_a_base_class, X), (methods_in_c_are_one_object, X, []),
@@ -189,5 +247,6 @@ def test_a_difference_is_found(monkeypatch):
 ])  # fmt: skip
 def test_program(function, args):
     everywhere = break_everywhere.Everywhere(1.0, 0, (0, 1), "")
+    check(function, *args)
     everywhere.check(break_everywhere.Program(function, args, {}, None), function.__name__)
     assert everywhere.pairs > 10 and not everywhere.left_out

@@ -23,6 +23,7 @@ from framejit.values.exceptions import ExceptionValue, TracebackValue
 from framejit.values.functions import BoundBuiltin, CellValue, FunctionValue, MethodValue
 from framejit.values.local_classes import DescriptorValue
 from framejit.values.objects import SCALARS, ObjectMethodValue, ObjectValue, PropertyValue
+from framejit.values.operators import is_user_class
 from framejit.values.stdlib_functions import CachedFunctionValue, PartialValue
 
 
@@ -126,6 +127,11 @@ def write_attributes(
         write(hidden, names, out.parts(value, [attributes[key] for key in names], assign))
 
 
+def _attributes_in_c(cls: type) -> list[str]:
+    errors = (base for base in cls.__mro__ if issubclass(base, BaseException))
+    return dir(next(base for base in errors if not is_user_class(base)))
+
+
 @builds(ExceptionValue)
 def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
     given = value.args(out.space) if value.given is None else value.given
@@ -137,11 +143,13 @@ def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
             out.constant(value.trace, "trace"),
         ),
     )  # fmt: skip
+    in_c = _attributes_in_c(value.cls)  # these are None or False on a new one
     attributes: dict[str, Value | None] = {
         key: v
         for key, v in value.attributes.items()
-        if v is not None and key not in ("args", "__traceback__", "value", "exceptions")
-        and not (type(v) is ConstantValue and (v.value is None or v.value is False))
+        if v is not None and key not in ("args", "__traceback__")
+        and not (key == "exceptions" and issubclass(value.cls, BaseExceptionGroup))
+        and not (type(v) is ConstantValue and (v.value is None or v.value is False) and key in in_c)
     }  # fmt: skip
 
     if attributes:

@@ -76,10 +76,13 @@ def new_function(
     return made
 
 
+_IN_C = type(BaseException.__init__)
+
+
 def new_exception(
     cls: type[BaseException], args: tuple[Any, ...], trace: tuple[tuple[str, str, int], ...]
 ) -> Any:
-    """An exception instance without running its ``__init__``.
+    """An exception instance without running an ``__init__`` of the user's.
 
     One that was raised while capturing gets a traceback of the user's lines (file, function, line
     of each frame); CPython relies on an exception that is being handled having one.
@@ -89,7 +92,8 @@ def new_exception(
         made = cls(*args)
     else:
         made = cls.__new__(cls, *args)
-        made.args = args
+        errors = [base for base in cls.__mro__ if issubclass(base, BaseException)]
+        next(base.__init__ for base in errors if type(base.__init__) is _IN_C)(made, *args)
     return add_trace(made, trace)
 
 

@@ -242,7 +242,11 @@ class Interpreter:
             return self.space.raise_error(ValueError, "generator already executing")
         else:
             frame.parent = self.frame
-        handled = self.handled
+        handled = frame.entry_handled = self.handled
+        levels = [frame.stack[i] for i in frame.info.exc_slots[frame.pc] if i < len(frame.stack)]
+        if levels:  # it is suspended in handlers of its own
+            levels[0].previous = handled  # type: ignore[attr-defined]
+            self.handled = levels[-1].handled  # type: ignore[attr-defined]
         self.roots.resumed.append(frame)
         try:
             if thrown is not None:
@@ -332,10 +336,15 @@ class Interpreter:
             ]  # fmt: skip
             if not gone:
                 return
-            if len(first) != 1:
-                raise GraphBreak("FJ0158", "which of several generators is closed first")
-            del self.suspended[first[0]]
-            first[0].drop(self.space)
+            try:
+                if len(first) != 1:
+                    raise GraphBreak("FJ0158", "which of several generators is closed first")
+                del self.suspended[first[0]]
+                first[0].drop(self.space)
+            except GraphBreak as cause:
+                if op in PART_OF_FRAME and not self.level:  # no break can stand there
+                    raise Restart(gone[0].step, cause)
+                raise
 
     def _running(self) -> list[Any]:
         return [frame.generator for frame in self.frame.chain() if frame.generator is not None]
