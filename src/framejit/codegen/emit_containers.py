@@ -181,6 +181,8 @@ def _set(out: Emitter, value: SetValue) -> ast.expr:
     factory = out.constant(value.cls)
 
     def display() -> ast.expr:
+        if value.is_replayed:
+            return _replayed(out, value)
         return hashing(out, value.keys(out.space), factory, elements(out, value))
 
     if value.cls is frozenset:
@@ -188,6 +190,20 @@ def _set(out: Emitter, value: SetValue) -> ast.expr:
     return out.build(
         value, "set", display, lambda: call(factory), lambda made: _fill_set(out, made, value)
     )
+
+
+def _replayed(out: Emitter, value: SetValue) -> ast.expr:
+    """A new set whose order depends on how it came to be what it is."""
+    assert value.start is not None
+    function, operands = value.start
+    made = call(out.constant(function), *out.values(operands))
+    if not value.log:
+        return made
+    changes: list[ast.expr] = [
+        ast.Tuple([out.constant(getattr(set, name)), *out.values(arguments)], ast.Load())
+        for name, arguments, _ in value.log
+    ]
+    return call(out.helper("changed_set"), made, ast.Tuple(changes, ast.Load()))
 
 
 def elements(out: Emitter, value: SetValue) -> ast.expr:
@@ -199,6 +215,9 @@ def elements(out: Emitter, value: SetValue) -> ast.expr:
 
 def _fill_set(out: Emitter, target: ast.expr, container: SetValue) -> None:
     update = out.constant(set.update)
+    if container.is_replayed:
+        out.statement(call(update, target, _replayed(out, container)))
+        return
     out.statement(hashing(out, container.keys(out.space), update, target, elements(out, container)))
 
 

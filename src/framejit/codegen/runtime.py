@@ -53,6 +53,13 @@ def assign_list(target: list[Any], items: list[Any]) -> None:
     list.__setitem__(target, slice(None), items)
 
 
+def changed_set(made: set[Any], changes: tuple[tuple[Any, ...], ...]) -> set[Any]:
+    """Call methods of a set, one behind the other."""
+    for method, *arguments in changes:
+        method(made, *arguments)
+    return made
+
+
 def write_globals(namespace: dict[str, Any], name: str, value: Any) -> None:
     """Assign or delete a global."""
     if value is DELETED:
@@ -237,7 +244,8 @@ def restore_random(state: tuple[Any, list[torch.Tensor] | None]) -> None:
 HELPERS: dict[str, Any] = {
     name: globals()[name]
     for name in (
-        "new_cell", "set_cell", "empty_cell", "assign_list", "write_globals", "new_function",
+        "changed_set", "new_cell", "set_cell", "empty_cell", "assign_list", "write_globals",
+        "new_function",
         "new_exception", "add_trace", "advance", "iterator_at", "set_position", "answer",
         "started_generator", "started_groupby", "ended_by_index", "random_state",
         "restore_random", "expect", "array", "scalar",

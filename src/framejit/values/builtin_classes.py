@@ -27,7 +27,7 @@ from framejit.values.mappings import DictValue, existing_dict
 from framejit.values.methods import container_of, index_of, is_tensor
 from framejit.values.operators import is_user_class
 from framejit.values.sequences import ListValue, SequenceValue, SliceValue, TupleValue
-from framejit.values.sets import copy_as
+from framejit.values.set_operands import copy_as
 from framejit.values.space import LOOKASIDES, Result, Space, lookaside
 from framejit.values.text import format_value
 

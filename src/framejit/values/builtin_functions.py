@@ -471,7 +471,7 @@ def _any_order(space: Space, value: Value) -> list[Value]:
     """All elements; of a set of plain constants in any order, as the answer depends on none."""
     value = value.realize()
     if isinstance(value, SetValue):
-        items = value.items if value.len(space) else []
+        items = [value.values[key] for key in value.keys(space)]
         kinds = {item.python_type() for item in items}
         if len(kinds) <= 1 and kinds <= {int, str}:
             return items
@@ -482,7 +482,9 @@ def _any_order(space: Space, value: Value) -> list[Value]:
 def _sorted(
     space: Space, iterable: Value, key: Value | None = None, reverse: Value | None = None
 ) -> Result:
-    return sort_in_place(space, ListValue(_any_order(space, iterable)), key, reverse, new=True)
+    plain = key is None or key.is_none()
+    items = _any_order(space, iterable) if plain else list(elements(space, iterable))
+    return sort_in_place(space, ListValue(items), key, reverse, new=True)
 
 
 def sort_in_place(

@@ -23,7 +23,8 @@ from framejit.values.sequences import (
     existing_list,
     existing_tuple,
 )
-from framejit.values.sets import SetValue, copy_as, existing_set
+from framejit.values.set_operands import copy_as
+from framejit.values.sets import SetValue, existing_set
 from framejit.values.space import Space, wraps
 
 _Sample = namedtuple("_Sample", "field")

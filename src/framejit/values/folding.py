@@ -41,7 +41,9 @@ def python_of(value: Value) -> Any:
         pairs = {python_of(k): python_of(v) for k, v in value.items.values()}
         return pairs if value.cls is dict else value.cls(pairs)
     if isinstance(value, SetValue):
-        return value.cls([python_of(item) for item in value.items])
+        for key in value.keys(value.space):
+            python_of(value.values[key])
+        return value.as_python()
     if isinstance(value, SliceValue):
         return slice(*[python_of(part) for part in value.parts()])
     raise NotConstantError

@@ -203,7 +203,7 @@ def hash_known_here(space: Space, obj: Any) -> None:
     elif isinstance(obj, (str, bytes)) or _is_enum_of_plain(type(obj)):
         asked = space.const_source(_A_TEXT, "a text").child("call", hash)
         space.guard(asked, "EQUALS_MATCH", hash(_A_TEXT))
-    elif obj is None or obj is Ellipsis:
+    elif type(obj) in PLAIN_TYPES and not isinstance(obj, (int, float, complex)):
         asked = space.const_source(obj, str(obj)).child("call", hash)
         space.guard(asked, "EQUALS_MATCH", hash(obj))
     elif not isinstance(obj, (int, float, complex, list, dict, set)):

@@ -73,7 +73,7 @@ class DictViewValue(ContainerValue):
 
     def as_set(self, space: Space) -> SetValue:
         """``set(view)``."""
-        from framejit.values.sets import set_of  # room-internal cycle
+        from framejit.values.set_operands import set_of  # room-internal cycle
 
         return set_of(space, self.items_now(space) or [])
 
@@ -82,7 +82,7 @@ class DictViewValue(ContainerValue):
     ) -> Result | None:
         if self.what == "values" or op not in ("&", "|", "-", "^"):
             return None
-        from framejit.values.sets import copy_as  # room-internal cycle
+        from framejit.values.set_operands import copy_as  # room-internal cycle
 
         if op == "&":
             return self._intersection(space, other)
@@ -93,7 +93,8 @@ class DictViewValue(ContainerValue):
 
     def _intersection(self, space: Space, other: Value) -> Value:
         """As ``_PyDictView_Intersect``: which side is walked decides the order of the result."""
-        from framejit.values.sets import SetValue, set_of  # room-internal cycle
+        from framejit.values.set_operands import set_of  # room-internal cycle
+        from framejit.values.sets import SetValue  # room-internal cycle
 
         mine, plain = self.as_set(space).keys(space), container_of(other, SetValue)
         walked, looked_up = (space.items(other), mine) if plain is None else ([], mine)

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.amounts import check_count
-from framejit.values.base import Value
+from framejit.values.base import Unmaterialisable, Value
 from framejit.values.iterators import SetIterator
 from framejit.values.keys import (
     ObjectKey,
     find,
+    hash_known_here,
     key_of,
     key_of_real,
     pin_all,
@@ -33,7 +34,13 @@ from framejit.values.sequences import TupleValue
 from framejit.values.space import Space, wraps
 from framejit.values.symbolic import fix_length, wrap_length
 
+if TYPE_CHECKING:
+    from framejit.values.set_operands import Operand
+
 _OPERATIONS = {"|": "union", "&": "intersection", "-": "difference", "^": "symmetric_difference"}
+_UNKNOWN_ORDER = "the order of a set depends on more than its elements"
+#: So many changes of a set are replayed one by one, to give it the order that they gave it.
+_LONGEST_LOG = 100
 _COMPARE = {"<=": set.issubset, ">=": set.issuperset, "==": set.__eq__, "!=": set.__ne__}
 
 
@@ -43,9 +50,11 @@ class SetValue(ContainerValue):
     ``ordered`` tells whether the order of ``keys`` is the one CPython would iterate in. For an
     existing set, ``log`` holds the method calls that changed it, to be replayed in order: with
     elements that were found by the program's ``__eq__`` in the place of those that equal them.
+    A new set to which elements were not only added one by one is made in the same way: by calling
+    ``start`` (a function, its operands), and then the methods of ``log``.
     """
 
-    __slots__ = ("_keys", "cls", "log", "obj", "ordered", "space", "values")
+    __slots__ = ("_keys", "cls", "log", "obj", "ordered", "space", "start", "step", "values")
 
     def __init__(
         self,
@@ -65,6 +74,9 @@ class SetValue(ContainerValue):
         self.cls = cls
         self.mutated = False
         self.ordered = True
+        self.start: tuple[Any, list[Value]] | None = None
+        #: Where it became a set with a ``start``.
+        self.step = -1
         #: (method, argument, its keys): the argument is a snapshot.
         self.log: list[tuple[str, list[Value], list[Any]]] = []
         self.space: Space | None = None
@@ -74,12 +86,20 @@ class SetValue(ContainerValue):
 
     @property
     def is_constant(self) -> bool:  # type: ignore[override]
-        if self.cls is not frozenset or self._keys is None:
+        if self.cls is not frozenset or self._keys is None or self._order_unknown():
             return False
         return all(value.realize().is_constant for value in self.values.values())
 
     def as_python(self) -> Any:
-        return self.cls([self.values[key].realize().as_python() for key in self.keys(self.space)])
+        """A set in CPython's order, which nobody may change."""
+        if self._order_unknown():
+            raise GraphBreak("FJ0164", _UNKNOWN_ORDER, "sort the set")
+        keys = self.keys(self.space)
+        real = self.cls([self.values[key].realize().as_python() for key in keys])
+        if self.source is not None and self.space is not None and len(real) > 1:
+            self._guard_order(self.space)
+            return self.obj if type(self.obj) is self.cls else real
+        return keys if self.cls is set and keys == real else real
 
     def hash_key(self, space: Space) -> Any:
         """The key that this frozenset is in another set or dict."""
@@ -92,7 +112,7 @@ class SetValue(ContainerValue):
         keys = self._keys
         if keys is None:
             assert self.space is not None and self.source is not None
-            check_count(self._kind.__len__(self.obj))
+            check_count(_size(self.obj))
             fix_length(self.space, self.source, self._kind)
             elements = list(_iterate(self.obj))
             found = [key_of_real(element) for element in elements]
@@ -119,16 +139,51 @@ class SetValue(ContainerValue):
         space.guard(place, "EQUALS_MATCH", _in_order(self.obj))
         return place
 
+    def _order_unknown(self) -> bool:
+        """Is the order neither that of ``keys`` nor that of an existing set?"""
+        unchanged = self.source is not None and not self.mutated
+        return not self.ordered and not unchanged and len(self.keys(self.space)) > 1
+
+    def not_grown(self, space: Space, start: tuple[Any, list[Value]] | None = None) -> None:
+        """The set is about to be changed otherwise than by adding an element, or (``start``) has
+        been made otherwise."""
+        if len(self.log) < _LONGEST_LOG:
+            self.step = space.step
+        if self.source is not None or space.user_keys:
+            return
+        if start is not None or self.start is None:
+            self.start = start or (self.cls, [TupleValue(list(self.values.values()))])
+
+    def snapshot(self, space: Space) -> Value:
+        """The set as it is now, for calls that are made later."""
+        made = SetValue((), None, None, self.cls)
+        made._keys, made.values = self.keys(space).copy(), dict(self.values)
+        made.ordered, made.step = self.order_known(), space.step
+        if self.source is None:
+            made.start, made.log = self.start, list(self.log)
+        return made
+
+    @property
+    def is_replayed(self) -> bool:
+        """Is it made by calling ``start`` and the methods of ``log``?"""
+        return self.start is not None and self.ordered and len(self.log) <= _LONGEST_LOG
+
     @property
     def items(self) -> list[Value]:
-        """The elements, in an order in which adding them one by one gives the order of ``keys``."""
+        """The elements, in an order in which adding them one by one gives the order of ``keys``.
+        Raises Unmaterialisable when that is not known."""
         order = list(self.keys(self.space))
+        grown = self.start is None
+        if self._order_unknown() or (not grown and any(map(_has_address, order))):
+            raise Unmaterialisable(self.step, _UNKNOWN_ORDER)
         candidates = [list(self.values), order, order[::-1]]
         if len(order) <= 5:
             candidates.extend(map(list, itertools.permutations(order)))
         for candidate in candidates:
             if list(set(candidate)) == order:
                 return [self.values[key] for key in candidate]
+        if not grown:
+            raise Unmaterialisable(self.step, _UNKNOWN_ORDER)
         return [self.values[key] for key in order]
 
     def elements_in_order(self, space: Space) -> list[Value]:
@@ -142,15 +197,15 @@ class SetValue(ContainerValue):
             if self.source is not None and not self.mutated:
                 self._guard_order(space)
                 return [self.values[key_of_real(element)] for element in _iterate(self.obj)]
-            if not self.ordered:
-                raise GraphBreak(
-                    "FJ0164", "the order of a set depends on more than its elements", "sort the set"
-                )
+            if self._order_unknown():
+                raise GraphBreak("FJ0164", _UNKNOWN_ORDER, "sort the set")
             if any(_has_address(key) for key in keys):
                 raise GraphBreak(
                     "FJ0164", "the order of a set of objects depends on their addresses",
                     "use a dict or a list instead of a set",
                 )
+            for key in keys:
+                hash_known_here(space, key)
         return [self.values[key] for key in keys]
 
     def changed_by(
@@ -159,17 +214,25 @@ class SetValue(ContainerValue):
         """The set has been changed by calling ``method`` with ``args``, which have these keys."""
         self.changed(space)
         if self.source is not None:
-            self.log.append((method, list(args), list(keys)))
             self.ordered = False
+        elif self.start is None:
+            return
+        elif len(self.log) == _LONGEST_LOG:
+            self.step = space.step
+        self.log.append((method, list(args), list(keys)))
 
     @property
     def restored(self) -> bool:
-        """Has an existing set the elements again that it had?"""
+        """Has an existing set lost again what was added to it, and nothing else?"""
         if any(method not in ("add", "discard") for method, *_ in self.log):
             return False
         if self.space is not None and self.space.user_keys:
             return False
-        return self._keys == set(map(key_of_real, _iterate(self.obj)))
+        before = set(map(key_of_real, _iterate(self.obj)))
+        lost = any(
+            method == "discard" and not before.isdisjoint(keys) for method, _, keys in self.log
+        )
+        return self._keys == before and not lost  # what comes back is found in another place
 
     # -- operations --------------------------------------------------------------------------------
 
@@ -215,7 +278,9 @@ class SetValue(ContainerValue):
         return find(space, self.keys(space), key)
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
-        plain = _as_set(space, other)
+        from framejit.values.set_operands import as_set  # room-internal cycle
+
+        plain = as_set(space, other)
         if plain is None:
             return None
         left, right = self.keys(space), plain.keys(space)
@@ -231,7 +296,9 @@ class SetValue(ContainerValue):
     ) -> Result | None:
         if op not in _OPERATIONS or hasattr(other, "as_set"):  # views of dicts answer themselves
             return None
-        plain = _as_set(space, other)
+        from framejit.values.set_operands import as_set  # room-internal cycle
+
+        plain = as_set(space, other)
         if plain is None:
             return None
         if inplace and self.cls is set:
@@ -249,10 +316,12 @@ class SetValue(ContainerValue):
         result._keys = getattr(left, _OPERATIONS[op])(operand.keys)
         with settled(space):
             result._adopt(self.values, operand.values)
-        result.ordered = self._order_known() and operand.ordered
+        result.ordered = self.order_known() and operand.ordered
+        function = getattr(result.cls, _OPERATIONS[op])
+        result.not_grown(space, (function, [self.snapshot(space), operand.snapshot(space)]))
         return result
 
-    def _order_known(self) -> bool:
+    def order_known(self) -> bool:
         return self.ordered and self.source is None
 
     def _adopt(self, *values: dict[Any, Value]) -> None:
@@ -268,14 +337,17 @@ class SetValue(ContainerValue):
 
     def apply(self, space: Space, op: str, other: Value) -> None:
         """``self op= other`` for any iterable."""
-        if op == "|" and container_of(other, SetValue) is None and other.python_type() is not dict:
+        other = other.realize()
+        laid_out = other.python_type() in (dict, frozenset)  # their tables are walked, not they
+        if op == "|" and not laid_out and container_of(other, SetValue) is None:
             self._add_all(space, space.items(other))
             return
         keys, operand = self.keys(space), self._operand(space, other)
         if space.user_keys:
-            self._apply_one_by_one(space, op, operand)
+            self.apply_one_by_one(space, op, operand)
             return
-        others = operand.snapshot()  # before the change: the other set may be this one
+        others = operand.snapshot(space)  # before the change: the other set may be this one
+        self.not_grown(space)
         self.ordered = self.ordered and (op == "-" or operand.ordered)
         if op == "|":
             keys.update(operand.keys)
@@ -312,7 +384,7 @@ class SetValue(ContainerValue):
             self.keys(space).add(key)
             return self.values.setdefault(key, item)
 
-    def _apply_one_by_one(self, space: Space, op: str, operand: _Operand) -> None:
+    def apply_one_by_one(self, space: Space, op: str, operand: Operand) -> None:
         """The same where the program's own methods say what is equal."""
         ordered = self.ordered and (op == "-" or operand.ordered)
         if op == "&":
@@ -332,9 +404,11 @@ class SetValue(ContainerValue):
                     self._add(space, key, value)
         self.ordered = ordered and self.source is None
 
-    def _operand(self, space: Space, other: Value) -> _Operand:
+    def _operand(self, space: Space, other: Value) -> Operand:
         """Any iterable as the argument of an operation."""
-        operand = _operand(space, other)
+        from framejit.values.set_operands import operand_of  # room-internal cycle
+
+        operand = operand_of(space, other)
         separate(self.keys(space), operand.keys)
         return operand
 
@@ -352,6 +426,7 @@ class SetValue(ContainerValue):
         self._discard(space, self.key(space, item), item)
 
     def _discard(self, space: Space, key: Any, item: Value) -> None:
+        self.not_grown(space)
         with settled(space):
             self.keys(space).discard(key)
             item = self.values.pop(key, item)
@@ -369,9 +444,10 @@ class SetValue(ContainerValue):
         keys = self.keys(space)
         if not keys:
             space.raise_error(KeyError, "pop from an empty set")
-        if len(keys) > 1 and not self._order_known():
+        if len(keys) > 1 and not self.order_known():
             raise GraphBreak("FJ0164", "set.pop() of a set whose order is not known")
         self.elements_in_order(space)
+        self.not_grown(space)
         key = keys.pop()
         with settled(space):
             value = self.values.pop(key)
@@ -381,6 +457,8 @@ class SetValue(ContainerValue):
     @method()
     def do_clear(self, space: Space) -> None:
         self._keys, self.values, self.ordered = set(), {}, True
+        if self.source is None:
+            self.start, self.log = None, []
         self.changed_by(space, "clear")
 
     @method()
@@ -394,7 +472,9 @@ class SetValue(ContainerValue):
         with settled(space):
             result._keys = self.keys(space).copy()
             result.values = dict(self.values)
-        result.ordered = self._order_known()
+        result.ordered = self.order_known()
+        copy = frozenset.copy if self.cls is frozenset else set.copy
+        result.not_grown(space, (copy, [self.snapshot(space)]))
         return result
 
     @method(0, -1)
@@ -469,83 +549,6 @@ def _has_address(key: Any) -> bool:
     if type(key) in (tuple, frozenset):
         return any(map(_has_address, key))
     return type(key) is ObjectKey or not real_key(key)[0]
-
-
-def set_of(space: Space, items: list[Value], cls: type = set) -> SetValue:
-    """``set(items)``."""
-    made = SetValue((), None, None, cls)
-    for item in items:
-        made._add(space, made.key(space, item), item)
-    return made
-
-
-def _as_set(space: Space, value: Value) -> SetValue | None:
-    """A set operand: a set, a frozenset (also a constant one), or None."""
-    plain = container_of(value, SetValue)
-    if plain is not None:
-        return plain
-    if value.is_constant and value.python_type() is frozenset:
-        elements = [(element, space.constant(element)) for element in value.as_python()]
-        return SetValue(elements, None, None, frozenset)
-    if hasattr(value, "as_set") and getattr(value, "what", "values") != "values":
-        result = value.as_set(space)
-        assert isinstance(result, SetValue)
-        return result
-    return None
-
-
-class _Operand(NamedTuple):
-    """Keys in the kind of container that CPython would walk, and their values."""
-
-    keys: Any
-    values: dict[Any, Value]
-    ordered: bool
-
-    def snapshot(self) -> Value:
-        """The argument again, to be replayed; what it holds cannot change any more."""
-        if isinstance(self.keys, set):
-            made = SetValue()
-            made._keys, made.values = self.keys.copy(), dict(self.values)
-            return made
-        return TupleValue([self.values[key] for key in self.keys])
-
-
-def _operand(space: Space, value: Value) -> _Operand:
-    """Any iterable as the argument of a set operation."""
-    value = value.realize()
-    plain = container_of(value, SetValue)
-    if plain is not None:
-        return _Operand(plain.keys(space), plain.values, plain._order_known())
-    if value.python_type() is dict:  # it knows the hashes of its keys
-        items = getattr(value, "items")  # noqa: B009
-        return _Operand(items, {key: pair[0] for key, pair in items.items()}, True)
-    values: dict[Any, Value] = {}
-    keys = []
-    for item in space.items(value):
-        keys.append(key_of(space, item))
-        with settled(space):
-            values.setdefault(keys[-1], item)
-    return _Operand(keys, values, True)
-
-
-def copy_as(space: Space, value: Value | None, cls: type) -> SetValue:
-    """``cls(value)`` for set and frozenset."""
-    if value is None:
-        return SetValue((), None, None, cls)
-    value = value.realize()
-    plain = container_of(value, SetValue)
-    if plain is not None and cls is frozenset and plain.cls is frozenset and value is plain:
-        return plain
-    operand = _operand(space, value)
-    result = SetValue((), None, None, cls)
-    if space.user_keys and not isinstance(operand.keys, (set, frozenset, dict)):
-        result._apply_one_by_one(space, "|", operand)
-        return result
-    with settled(space):
-        result._keys = set(operand.keys)
-        result.values = dict(operand.values)
-    result.ordered = operand.ordered
-    return result
 
 
 def _content(obj: Any) -> frozenset[Any]:

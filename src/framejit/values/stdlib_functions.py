@@ -35,7 +35,8 @@ from framejit.values.mappings import DictValue, new_dict
 from framejit.values.methods import Result
 from framejit.values.objects import ObjectValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
-from framejit.values.sets import SetValue, copy_as
+from framejit.values.set_operands import copy_as
+from framejit.values.sets import SetValue
 from framejit.values.space import (
     CODE_LOOKASIDES,
     LOOKASIDES,

@@ -1,0 +1,132 @@
+"""The order in which sets show their elements: arguments, results of operations, sets that are
+handed over a break or returned."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import framejit
+from checking import CountingBackend, Outcome, compare_outcomes
+from framejit import config
+
+X = torch.arange(3.0)
+
+
+def thinned():
+    """A set with a large table and few elements."""
+    made = set(range(100))
+    for i in range(98):
+        made.discard(i)
+    return made | {0, 33}
+
+
+#: Sets with equal elements in different orders, and others.
+MAKE = [lambda: {0, 8}, lambda: {8, 0}, lambda: {16, 0, 8}, lambda: {8, 16, 0}, thinned]
+ORDERED = {
+    "minus": lambda s, u: s - {1},
+    "minus the other": lambda s, u: u - s,
+    "union": lambda s, u: s | u,
+    "union with new": lambda s, u: {17, 25} | s,
+    "intersection": lambda s, u: s & {0, 8, 16, 24},
+    "intersection of new": lambda s, u: {0, 8, 16, 24} & s,
+    "symmetric difference": lambda s, u: s ^ {1},
+    "copy": lambda s, u: (s.copy(), s.add(99), s.copy()),
+    "set": lambda s, u: set(s),
+    "frozenset": lambda s, u: (frozenset(s), frozenset(s) | u, frozenset(u) & s),
+    "comprehension": lambda s, u: {x for x in s if x != 16},
+    "display": lambda s, u: {*s, *u},
+    "list": lambda s, u: (list(s), tuple(u), [*s], next(iter(u))),
+    "dict": lambda s, u: dict.fromkeys(s),
+    "update": lambda s, u: (s.update(u), s)[1],
+    "update in place": lambda s, u: (s.__ior__(u), s)[1],
+    "away and back": lambda s, u: (s.discard(0), s.add(0), u.discard(8), u.add(8)),
+    "away, back and copied": lambda s, u: (s.discard(0), s.add(0), set(s), s),
+    "there and away": lambda s, u: (s.add(24), s.discard(24), s),
+    "cleared": lambda s, u: (s - u, s.clear(), s.add(8), s.add(0), s),
+    "pop": lambda s, u: (s.pop(), s),
+    "pop of a result": lambda s, u: (lambda made: (made.pop(), made))(s | u),
+    "views": lambda s, u: ({0: 1, 8: 2}.keys() & s, {16: 1, 8: 2}.keys() | s, s - {8: 1}.keys()),
+    "sorted by a key": lambda s, u: sorted(s, key=lambda x: 0),
+    "extremes": lambda s, u: (max(s, key=lambda x: 0), min(u), sum(s), sorted(u)),
+    "text": lambda s, u: (repr(s), f"{u}", str(s | u)),
+    "nested": lambda s, u: {frozenset(s): 1, frozenset(u): 2},
+    "in a dict": lambda s, u: {"a": s | {1}, "b": [s - {8}, s]},
+}  # fmt: skip
+
+
+def ordered(value):
+    """Sets as lists."""
+    if isinstance(value, (set, frozenset)):
+        return [type(value).__name__, *value]
+    if isinstance(value, (list, tuple)):
+        return [ordered(item) for item in value]
+    if isinstance(value, dict):
+        return [(ordered(key), ordered(item)) for key, item in value.items()]
+    return value
+
+
+def same(program, makers):
+    backend = CountingBackend()
+    compiled = framejit.compile(program, backend=backend)
+    with config.patch(raise_internal_errors=True):
+        for one in makers:
+            for other in makers[::-1]:
+                outcomes = [Outcome(f, (X, one(), other()), {}) for f in (program, compiled)]
+                compare_outcomes(*outcomes)
+                results = [ordered([o.result[1:], *o.args[1:]]) for o in outcomes]
+                assert results[1] == results[0]
+    assert backend.ops
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_of_arguments(name):
+    operation = ORDERED[name]
+    same(lambda x, s, u: (x + 1, operation(s, u), s, u), MAKE)
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_after_a_break(name):
+    operation = ORDERED[name]
+
+    def f(x, s, u):
+        made = operation(s, u)
+        print(end="")
+        later = (list(made), made.pop()) if type(made) is set and made else ()
+        return x + 1, made, later, list(s)
+
+    same(f, MAKE[1:])
+
+
+def test_of_new_sets():
+    def f(x, s, u):
+        a, b, c = {8, 0}, {0, 8}, {1, 2, 3, 4, 5, 33, 65}
+        a.discard(8)
+        a.add(8)
+        b.add(16)
+        b.remove(0)
+        b.add(0)
+        c -= {1, 2}
+        c |= {1}
+        first = c.pop(), list(a), list(frozenset(b)), list(a ^ c), repr(b | c)
+        print(end="")
+        return x + 1, first, a, b, c, a | b, b.pop(), list(b - a), frozenset(c)
+
+    same(f, MAKE[:1])
+
+
+def test_of_texts_and_objects():
+    things = [object() for _ in range(9)]
+
+    def f(x, s, u):
+        texts = {"a", "b", "c", "dd", "ee", "ff"} - {"c"}
+        texts.add("c")
+        some = set(things[:5])
+        some.discard(things[1])
+        some |= {things[7], things[1]}
+        rest = {things[6], things[2]} & some
+        first = list(texts)
+        print(end="")
+        return x + 1, first, texts, list(texts), some, rest, list(some - rest), some.pop()
+
+    same(f, MAKE[:1])
