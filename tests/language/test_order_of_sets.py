@@ -130,3 +130,70 @@ def test_of_texts_and_objects():
         return x + 1, first, texts, list(texts), some, rest, list(some - rest), some.pop()
 
     same(f, MAKE[:1])
+
+
+class SetOf(set):
+    def __init__(self, *content):
+        super().__init__(*content)
+        self.first = 1
+
+
+class Named:
+    def __init__(self, name):
+        self.name = name
+
+    def __hash__(self):
+        return hash(self.name) % 2
+
+    def __eq__(self, other):
+        return self.name == other.name
+
+
+def test_of_new_objects_of_subclasses():
+    def f(x, s, u):
+        one = SetOf({8, 0})
+        one.discard(8)
+        one.add(8)
+        two = SetOf(one | {24})
+        two.remove(0)
+        two.update({0, 40})
+        print(end="")
+        return x + 1, list(one), list(two), one, two, one.first
+
+    same(f, MAKE[:1])
+
+
+def test_of_keys_of_the_program_among_others():
+    def f(x, s, u):
+        made = {8, 0}
+        made.discard(8)
+        made.add(8)
+        one, other = Named("a"), Named("a")
+        made.add(one)
+        made.add(other)
+        print(end="")
+        made.discard(other)
+        return x + 1, len(made), one in made, made
+
+    same(f, MAKE[:1])
+
+
+def test_of_many_changes():
+    def f(x, s, u):
+        made = set(range(200))
+        for i in range(150):
+            made.discard(i * 3 % 200)
+            made.add(i + 500)
+        print(end="")
+        return x + 1, made, list(made), made.pop()
+
+    same(f, MAKE[:1])
+
+
+def test_of_classes_and_members():
+    kinds = frozenset({int, str})
+
+    def f(x, s, u):
+        return x + 1, int in kinds, kinds & {int, float}, len(kinds | {float}), {int} <= kinds
+
+    same(f, MAKE[:1])

@@ -192,18 +192,23 @@ def _set(out: Emitter, value: SetValue) -> ast.expr:
     )
 
 
-def _replayed(out: Emitter, value: SetValue) -> ast.expr:
-    """A new set whose order depends on how it came to be what it is."""
+def _replayed(out: Emitter, value: SetValue, target: ast.expr | None = None) -> ast.expr:
+    """A new set (or the empty ``target``) whose order depends on how it came to be what it is."""
     assert value.start is not None
     function, operands = value.start
-    made = call(out.constant(function), *out.values(operands))
-    if not value.log:
-        return made
+    made: ast.expr = call(out.constant(function), *out.values(operands))
     changes: list[ast.expr] = [
         ast.Tuple([out.constant(getattr(set, name)), *out.values(arguments)], ast.Load())
         for name, arguments, _ in value.log
     ]
-    return call(out.helper("changed_set"), made, ast.Tuple(changes, ast.Load()))
+    if target is not None:  # a constructor fills an empty set in the same way
+        argument = out.values(operands) if function is set else [made]
+        changes.insert(0, ast.Tuple([out.constant(set.update), *argument], ast.Load()))
+        made = target
+    if not changes:
+        return made
+    keys = itertools.chain.from_iterable(keys for _, _, keys in value.log)
+    return hashing(out, keys, out.helper("changed_set"), made, ast.Tuple(changes, ast.Load()))
 
 
 def elements(out: Emitter, value: SetValue) -> ast.expr:
@@ -216,7 +221,7 @@ def elements(out: Emitter, value: SetValue) -> ast.expr:
 def _fill_set(out: Emitter, target: ast.expr, container: SetValue) -> None:
     update = out.constant(set.update)
     if container.is_replayed:
-        out.statement(call(update, target, _replayed(out, container)))
+        out.statement(_replayed(out, container, target))
         return
     out.statement(hashing(out, container.keys(out.space), update, target, elements(out, container)))
 
