@@ -582,3 +582,35 @@ def test_203_throw_into_yield_from():
 
     one(f, x, [])
     one(g, x, [])
+
+
+def returned_once(x):
+    finished = guarded_count()
+    for _ in finished:
+        x = x + 1
+    try:
+        next(finished)
+    except StopIteration as error:
+        return x, error.value
+    return x
+
+
+def guarded_count():
+    yield 1
+    return "end"
+
+
+def returned_to_yield_from(x):
+    finished = guarded_count()
+    list(finished)
+
+    def outer():
+        got = yield from finished
+        yield x + 1, got
+
+    return list(outer())
+
+
+def test_a_generator_gives_its_return_value_once():
+    one(returned_once, x)
+    one(returned_to_yield_from, x)

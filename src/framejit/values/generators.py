@@ -47,6 +47,7 @@ class GeneratorValue(Value):
         if self.dropped:
             raise Unmaterialisable(self.step, "when a generator is dropped is not known")
         if self.finished:
+            self.returned = None  # only the request that ends it gets what it returned
             if thrown is not None:
                 raise Raised(thrown)
             return None
@@ -99,7 +100,6 @@ class GeneratorValue(Value):
         value = self.resume(space, sent, thrown)
         if value is None:
             returned = self.returned
-            self.returned = None
             is_none = returned is None or returned.is_none()
             return space.raise_error(StopIteration, *([] if is_none else [returned]))
         return value
