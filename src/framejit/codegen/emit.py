@@ -247,8 +247,8 @@ class Emitter:
     def finish(self) -> None:
         """Run what comes last."""
         self.flush()
-        for statement in self._last:
-            statement()
+        while self._last:  # they refer to the emitter
+            self._last.pop(0)()
 
     def parts(
         self,

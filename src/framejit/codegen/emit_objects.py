@@ -17,13 +17,11 @@ from framejit.codegen.emit import Emitter, builds, call, emits
 from framejit.codegen.emit_containers import hashing, write_container
 from framejit.values.base import Unmaterialisable, Value
 from framejit.values.classes import ClassValue, SuperValue
-from framejit.values.constants import ConstantValue
 from framejit.values.descriptors import is_data_descriptor
-from framejit.values.exceptions import ExceptionValue, TracebackValue
+from framejit.values.exceptions import ExceptionValue, Made, TracebackValue
 from framejit.values.functions import BoundBuiltin, CellValue, FunctionValue, MethodValue
 from framejit.values.local_classes import DescriptorValue
 from framejit.values.objects import SCALARS, ObjectMethodValue, ObjectValue, PropertyValue
-from framejit.values.operators import is_user_class
 from framejit.values.stdlib_functions import CachedFunctionValue, PartialValue
 
 
@@ -127,31 +125,29 @@ def write_attributes(
         write(hidden, names, out.parts(value, [attributes[key] for key in names], assign))
 
 
-def _attributes_in_c(cls: type) -> list[str]:
-    errors = (base for base in cls.__mro__ if issubclass(base, BaseException))
-    return dir(next(base for base in errors if not is_user_class(base)))
-
-
 @builds(ExceptionValue)
 def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
-    given = value.args(out.space) if value.given is None else value.given
-    args = ast.Tuple(out.values(given), ast.Load())
+    def given(made: Made) -> list[ast.expr]:
+        for part in made.args:  # a group of exceptions copies a list
+            out.complete(part.realize())
+        keys: list[ast.expr | None] = [ast.Constant(key) for key in made.kwargs]
+        keywords = ast.Dict(keys, out.values(list(made.kwargs.values())))
+        return [ast.Tuple(out.values(made.args), ast.Load()), keywords]
+
+    inits = [ast.Tuple(given(made), ast.Load()) for made in value.inits]
     made = out.keep(
         value, "exception",
         call(
-            out.helper("new_exception"), out.cls(value.cls), args,
-            out.constant(value.trace, "trace"),
+            out.helper("new_exception"), out.cls(value.cls), out.constant(value.base),
+            out.constant(value.trace, "trace"), *given(value.made), *inits,
         ),
     )  # fmt: skip
-    in_c = _attributes_in_c(value.cls)  # these are None or False on a new one
     attributes: dict[str, Value | None] = {
         key: v
         for key, v in value.attributes.items()
-        if v is not None and key not in ("args", "__traceback__")
-        and not (key == "exceptions" and issubclass(value.cls, BaseExceptionGroup))
-        and not (type(v) is ConstantValue and (v.value is None or v.value is False) and key in in_c)
-    }  # fmt: skip
-
+        # The program may hold the very tuple that it has read.
+        if v is not None and (key not in value.read or key == "args") and key != "__traceback__"
+    }
     if attributes:
         out.later(value, lambda: write_attributes(out, made, value, attributes))
     return made

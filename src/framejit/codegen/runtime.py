@@ -21,7 +21,6 @@ import torch
 from framejit import native
 from framejit.bytecode.assemble import with_location
 from framejit.native import DELETED
-from framejit.values.exceptions import STATEFUL
 
 
 def new_cell() -> types.CellType:
@@ -83,24 +82,23 @@ def new_function(
     return made
 
 
-_IN_C = type(BaseException.__init__)
-
-
 def new_exception(
-    cls: type[BaseException], args: tuple[Any, ...], trace: tuple[tuple[str, str, int], ...]
+    cls: type[BaseException],
+    base: type[BaseException],
+    trace: tuple[tuple[str, str, int], ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *inits: tuple[tuple[Any, ...], dict[str, Any]],
 ) -> Any:
-    """An exception instance without running an ``__init__`` of the user's.
+    """An exception instance as its class in C (``base``) makes it and, with each of ``inits``,
+    initialises it; what its own classes do is done already.
 
     One that was raised while capturing gets a traceback of the user's lines (file, function, line
     of each frame); CPython relies on an exception that is being handled having one.
     """
-    made: BaseException
-    if issubclass(cls, STATEFUL):
-        made = cls(*args)
-    else:
-        made = cls.__new__(cls, *args)
-        errors = [base for base in cls.__mro__ if issubclass(base, BaseException)]
-        next(base.__init__ for base in errors if type(base.__init__) is _IN_C)(made, *args)
+    made = base.__new__(cls, *args, **kwargs)
+    for arguments, keywords in inits:
+        base.__init__(made, *arguments, **keywords)
     return add_trace(made, trace)
 
 
@@ -115,7 +113,7 @@ def located(error: BaseException, place: tuple[str, str, int]) -> BaseException:
     """``error`` with a place of the user's (file, function, line) at the head of its traceback."""
     frame = _frame_in(*place)
     trace = types.TracebackType(error.__traceback__, frame, frame.f_lasti, place[2])
-    return error.with_traceback(trace)
+    return BaseException.with_traceback(error, trace)
 
 
 def raise_again(error: BaseException, *slots: Any) -> Any:

@@ -227,13 +227,13 @@ f(torch.ones(3))
 ---
 Catch single exceptions in compiled code.
 === FJ0145 An exception is made in a form that is not captured
-Its class has its own `__new__` or `__init__` written in C, or it gets unusual arguments.
+Its class has its own `__new__`, or what it keeps depends on values that are not known.
 ---
 @framejit.compile(backend="eager")
 def f(x):
     try:
-        raise ImportError("gone", name="module")
-    except ImportError:
+        raise OSError(x, "gone")
+    except OSError:
         return x + 1
 
 f(torch.ones(3))

@@ -1,13 +1,17 @@
 """Exceptions of the captured program: made, raised and caught while capturing.
 
-In: exception classes and arguments. Out: `ExceptionValue`, an object whose C-level state (``args``,
-``__cause__``, ...) lives in its attributes. Next room: interpreter.
+In: exception classes and arguments. Out: `ExceptionValue`. What the C classes keep of the arguments
+(``args``, ``value``, ``errno``, ...) is asked of a real exception, the model, which is made in the
+same way, of the same constants and of stand-ins for everything else. Next room: interpreter.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import itertools
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
@@ -16,52 +20,120 @@ from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.objects import ObjectValue, guard_class
 from framejit.values.space import WRAP_RULES, Result, Space
 
-#: Classes that keep more than their arguments.
-STATEFUL = (OSError, SyntaxError, UnicodeError, UnicodeDecodeError, UnicodeEncodeError,
-            UnicodeTranslateError, BaseExceptionGroup)  # fmt: skip
-#: C-level attributes that are None on a new exception.
-_STATE = ("__cause__", "__context__", "__traceback__")
+_C_LEVEL = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+class Made(NamedTuple):
+    """A call that made the C-level state of an exception: ``__new__`` or ``__init__``."""
+
+    args: list[Value]
+    kwargs: dict[str, Value]
 
 
 class ExceptionValue(ObjectValue):
-    """An exception instance. ``trace``: where it has been raised, the outermost place first.
-    ``model``: a real one made of the same arguments, for classes with more C-level state."""
+    """An exception instance. ``trace``: where it has been raised, the outermost place first."""
 
-    __slots__ = ("given", "model", "trace")
+    __slots__ = ("base", "exact", "inits", "made", "model", "parts", "read", "trace")
 
     def __init__(
         self, cls: type, obj: Any = None, source: Source | None = None, step: int = 0
     ) -> None:
         super().__init__(cls, obj, source, step)
         self.trace: tuple[tuple[str, str, int], ...] = ()
+        #: Of one made here: its class in C, and what was given to its ``__new__`` and ``__init__``.
+        self.base: type[BaseException] = _base(cls)
+        self.made = Made([], {})
+        self.inits: list[Made] = []
         self.model: BaseException | None = None
-        #: The arguments that it was made with, where ``args`` is not the same.
-        self.given: list[Value] | None = None
+        #: What the model was made of, by identity; is all of it what the program's is made of?
+        self.parts: dict[int, tuple[Any, Value]] = {}
+        self.exact = True
+        #: The attributes that only say what the model has.
+        self.read: set[str] = set()
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "__traceback__" and self.trace:
             if self.source is not None:
                 raise GraphBreak("FJ0146", "looking at the traceback of an error raised once more")
             return TracebackValue(self)
-        if self.model is not None and name not in self.attributes:
-            descriptor = vars(BaseException).get(name)
-            for cls in STATEFUL:
-                descriptor = vars(cls).get(name, descriptor)
-            if type(descriptor) in (types.MemberDescriptorType, types.GetSetDescriptorType):
-                return constant_value(space, getattr(self.model, name))
         return super().getattr(space, name)
 
-    def set_args(self, args: list[Value]) -> None:
-        """What ``BaseException.__new__`` and ``__init__`` store."""
-        from framejit.values.sequences import TupleValue  # room-internal cycle
+    def find_attribute(self, space: Space, name: str) -> Result | None:
+        if self.model is not None and name not in self.attributes:
+            found = space.class_attribute(self.cls, name)
+            kept = found is not None and type(found.raw) in _C_LEVEL and name != "__dict__"
+            if kept and issubclass(self.base, found.owner) and found.owner is not object:  # type: ignore[union-attr]
+                value = self._part(space, getattr(self.model, name, None))
+                self.attributes[name] = value
+                self.read = {*self.read, name}
+                return value
+        return super().find_attribute(space, name)
 
-        self.attributes["args"] = TupleValue(list(args))
-        if issubclass(self.cls, StopIteration):
-            self.attributes["value"] = args[0] if args else ConstantValue(None)
-        if issubclass(self.cls, (AttributeError, NameError, ImportError)):
-            self.attributes.setdefault("name", ConstantValue(None))
-        if issubclass(self.cls, AttributeError):
-            self.attributes.setdefault("obj", ConstantValue(None))
+    def _part(self, space: Space, real: Any) -> Value:
+        """What something that the model keeps stands for."""
+        known = self.parts.get(id(real))
+        if known is not None:
+            return known[1]
+        if type(real) is tuple:
+            from framejit.values.sequences import TupleValue  # room-internal cycle
+
+            return TupleValue([self._part(space, item) for item in real])
+        return constant_value(space, real)
+
+    def _stand_in(self, value: Value) -> Any:
+        """What the model gets in the place of a value."""
+        value = value.realize()
+        real: Any
+        if isinstance(value, ExceptionValue):
+            if not value.exact or value.model is None:
+                self.exact = False
+            real = value.model if value.model is not None else value.base()
+        elif value.is_constant and not value.is_open:
+            real = value.as_python()
+        elif value.python_type() in (list, tuple) and hasattr(value, "items"):
+            real = value.python_type()([self._stand_in(item) for item in value.items])
+        else:
+            self.exact, real = False, object()
+        self.parts[id(real)] = (real, value)
+        return real
+
+    def _run(self, space: Space, function: Any, made: Made, *model: Any) -> Any:
+        """Call the C class's ``__new__`` or ``__init__`` for the model."""
+        args = [self._stand_in(arg) for arg in made.args]
+        kwargs = {name: self._stand_in(arg) for name, arg in made.kwargs.items()}
+        if self.exact:
+            return space.run_real(function, *model, *args, **kwargs)
+        if issubclass(self.base, OSError):  # the number decides about the class
+            raise GraphBreak("FJ0145", f"making a {self.cls.__name__} of what is not known")
+        try:
+            return function(*model, *args, **kwargs)
+        except Exception as error:  # perhaps not for the real ones
+            raise GraphBreak("FJ0145", f"making a {self.cls.__name__}: {error}")
+
+    def create(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> None:
+        """``cls.__new__(cls, *args, **kwargs)``."""
+        self.made = Made(list(args), dict(kwargs))
+        cls = _model_class(self.cls)
+        self.model = self._run(space, self.base.__new__, self.made, cls)
+        if cls is self.cls:
+            self.cls = self.base = type(self.model)
+
+    def initialise(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> None:
+        """The C class's ``__init__``."""
+        self.inits.append(Made(list(args), dict(kwargs)))
+        self._run(space, self.base.__init__, self.inits[-1], self.model)
+        for name in self.read:
+            self.attributes.pop(name, None)
+        self.read = set()
+
+    def store(self, space: Space, name: str, value: Value | None) -> None:
+        super().store(space, name, value)
+        self.read = self.read - {name}
+        if self.model is not None and hasattr(type(self.model), name):
+            try:
+                self.model.__setattr__(name, self._stand_in(value or ConstantValue(None)))
+            except (TypeError, AttributeError):  # not for a stand-in
+                self.exact = False
 
     def args(self, space: Space) -> list[Value]:
         """``exception.args``."""
@@ -71,9 +143,9 @@ class ExceptionValue(ObjectValue):
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Result:
         if name == "__init__":
-            if kwargs:
-                raise GraphBreak("FJ0145", f"keyword arguments of {self.cls.__name__}()")
-            self.set_args(args)
+            if self.model is None:
+                raise GraphBreak("FJ0145", f"__init__() of an existing {self.cls.__name__}")
+            self.initialise(space, args, kwargs)
             self.note(space)
             return ConstantValue(None)
         if name == "with_traceback":
@@ -114,9 +186,10 @@ class ExceptionValue(ObjectValue):
         if name == "__traceback__":
             self._set_traceback(space, value)
             return
+        super().plain_setattr(space, name, value)
         if name == "__cause__":
             self.attributes["__suppress_context__"] = ConstantValue(True)
-        super().plain_setattr(space, name, value)
+            self.read = self.read - {"__suppress_context__"}
 
     def _set_traceback(self, space: Space, value: Value) -> None:
         value = value.realize()
@@ -145,13 +218,48 @@ class TracebackValue(Value):
         return types.TracebackType
 
 
-def new_exception(space: Space, cls: type[BaseException], args: list[Value]) -> ExceptionValue:
-    """An instance straight from ``BaseException.__new__``, without ``__init__``."""
+def _base(cls: type) -> type[BaseException]:
+    """The class in C that keeps the state of ``cls``."""
+    return next(base for base in cls.__mro__ if not is_heap_class(base))
+
+
+@functools.cache
+def _like(base: Any, own_init: bool) -> type[BaseException]:
+    """A class of the program's with this base: some look whether it has its own ``__init__``."""
+    return type(base.__name__, (base,), {"__init__": object.__init__} if own_init else {})
+
+
+def _model_class(cls: type) -> type[BaseException]:
+    """The class of the model; asking it anything runs no code of the program."""
+    base = _base(cls)
+    return base if base is cls else _like(base, cls.__init__ is not base.__init__)  # type: ignore[arg-type,misc]
+
+
+@functools.cache
+def text_is_of_args(base: Any) -> bool:
+    """Does a class in C make the text of an exception of its ``args`` alone?"""
+    try:
+        sample = base.__new__(base)
+        for name, member in itertools.chain(*[vars(cls).items() for cls in base.__mro__]):
+            if isinstance(member, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError, TypeError):
+                    setattr(sample, name, "other")
+        sample.args = ("text",)
+        return str(sample) == "text"
+    except TypeError:  # it needs arguments
+        return False
+
+
+def new_exception(
+    space: Space,
+    cls: type[BaseException],
+    args: list[Value],
+    kwargs: dict[str, Value] | None = None,
+) -> ExceptionValue:
+    """An instance as the C classes make it; an ``__init__`` of the program's does not run."""
     value = ExceptionValue(cls, step=space.step)
-    value.set_args(args)
-    for name in _STATE:
-        value.attributes[name] = ConstantValue(None)
-    value.attributes["__suppress_context__"] = ConstantValue(False)
+    value.create(space, args, kwargs or {})
+    value.initialise(space, args, kwargs or {})
     return value
 
 
@@ -167,6 +275,7 @@ def note_read(space: Space, error: Value, value: Value, name: str) -> None:
     new = {"name": ConstantValue(name), "obj": value}
     if error.source is None:
         error.attributes.update(new)
+        error.read = error.read - new.keys()
     else:
         for field, content in new.items():
             error.store(space, field, content)
@@ -184,45 +293,12 @@ def make_exception(
         raise GraphBreak("FJ0145", f"making a {cls.__qualname__}, which has its own __new__")
     init = space.class_attribute(cls, "__init__")
     assert init is not None
-    stateful = issubclass(cls, STATEFUL)
-    if type(init.raw) is types.FunctionType:
-        if stateful:
-            raise GraphBreak("FJ0145", f"making a {cls.__qualname__}, which has its own __init__")
-        return initialise(space, new_exception(space, cls, args), cls, args, kwargs)
-    if kwargs:
-        raise GraphBreak("FJ0145", f"making a {cls.__qualname__} with keyword arguments")
     space.changes += 1
-    return _stateful(space, cls, args) if stateful else new_exception(space, cls, args)
-
-
-def _stateful(space: Space, cls: type[BaseException], args: list[Value]) -> Value:
-    """An exception whose class keeps more than ``args``: a real one is made as the model."""
-    if issubclass(cls, BaseExceptionGroup):
-        real: list[Any] = [args[0].realize().as_python()] if args else []
-        for value in args[1:]:
-            members = [item.realize() for item in space.items(value)]
-            if not all(isinstance(item, ExceptionValue) for item in members):
-                raise GraphBreak("FJ0145", "an exception group of other things than exceptions")
-            real.append([_sample(space, item) for item in members])
-    else:
-        real = [arg.realize().as_python() for arg in args]
-    model = space.run_real(cls, *real)
-    made = new_exception(space, type(model), args[: len(model.args)])
-    made.given, made.model = args, model
-    if issubclass(cls, BaseExceptionGroup):
-        from framejit.values.sequences import TupleValue  # room-internal cycle
-
-        made.attributes["exceptions"] = TupleValue(space.items(args[1]))
-    return made
-
-
-def _sample(space: Space, value: Any) -> BaseException:
-    """A real exception with the same text."""
-    if value.model is not None:
-        return value.model  # type: ignore[no-any-return]
-    if not is_heap_class(value.cls) and value.source is None:
-        return value.cls(*[arg.realize().as_python() for arg in value.args(space)])  # type: ignore[no-any-return]
-    raise GraphBreak("FJ0145", f"an exception group with a {value.describe()}")
+    if type(init.raw) is types.FunctionType:
+        made = ExceptionValue(cls, step=space.step)
+        made.create(space, args, kwargs)
+        return initialise(space, made, cls, args, kwargs)
+    return new_exception(space, cls, args, kwargs)
 
 
 def _wrap_exception(space: Space, source: Source, obj: BaseException) -> Value:

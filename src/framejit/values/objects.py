@@ -36,6 +36,8 @@ from framejit.values.space import (
 )
 
 _MISSING = object()
+#: Descriptors of what is kept outside of ``__dict__``.
+_C_LEVEL = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _COMPARE_METHODS = frozenset(names[0] for names in COMPARE_METHODS.values())
 #: What answers NotImplemented for an operand of another kind.
 _OPERATOR_METHODS = _COMPARE_METHODS.union(
@@ -260,7 +262,7 @@ class ObjectValue(Value):
                 names.pop(name, None)
             if value is not None:
                 found = space.class_attribute(self.cls, name)
-                if found is None or not isinstance(found.raw, types.MemberDescriptorType):
+                if found is None or not isinstance(found.raw, _C_LEVEL):
                     names.setdefault(name)
         return list(names)
 

@@ -202,8 +202,10 @@ class Space:
 
     def close(self) -> None:
         """The capture is over: let go of the user's objects now, not at the next collection."""
-        for table in (self._loaded, self._known, self._class_attributes, self._globals,
-                      self.class_writes, self.local_classes, self.const_roots):  # fmt: skip
+        for table in (
+            self._loaded, self._known, self._class_attributes, self._globals, self.class_writes,
+            self.local_classes, self.const_roots, self.holders,
+        ):  # fmt: skip
             table.clear()  # type: ignore[attr-defined]
         self.graph_inputs, self.slot_roots, self.effects = [], [], Effects()
         self.run_frame, self.resume_generator = _no_interpreter, _no_generator
@@ -381,6 +383,8 @@ class Space:
         from framejit.values.exceptions import new_exception  # room-internal cycle
 
         made = new_exception(self, type(error), args)
+        for name, content in vars(error).items():  # what a Python __init__ has kept
+            made.attributes[name] = self.constant(content)
         if isinstance(error, (NameError, ImportError)):
             made.attributes["name"] = self.constant(error.name)
         raise Raised(made)

@@ -21,7 +21,7 @@ from framejit.values.amounts import check_size
 from framejit.values.base import Value, is_heap_class
 from framejit.values.carried import CarriedSum, with_known_class
 from framejit.values.constants import ConstantValue, guard_decimal_context
-from framejit.values.exceptions import STATEFUL
+from framejit.values.exceptions import text_is_of_args
 from framejit.values.sequences import TupleValue
 from framejit.values.space import LazyValue, Space
 from framejit.values.symbolic import SymbolicValue
@@ -235,8 +235,6 @@ def text_of(space: Space, value: Value, method: str) -> Value:
     if issubclass(cls, BaseException) and method == "__repr__":
         found = space.class_attribute(cls, method)
         if found is not None and found.owner is BaseException:
-            if value.model is not None:  # type: ignore[attr-defined]
-                return ConstantValue(repr(value.model))  # type: ignore[attr-defined]
             return _listed(space, value.args(space), (f"{cls.__name__}(", ")"))  # type: ignore[attr-defined]
     if is_heap_class(cls):
         found = space.class_attribute(cls, method)
@@ -276,8 +274,8 @@ def _enclosed(texts: list[Value], brackets: tuple[str, str]) -> Value:
 def exception_text(space: Space, value: Any) -> Value:
     """``str(exception)`` as the C classes make it."""
     found = space.class_attribute(value.cls, "__str__")
-    if found is not None and found.owner in STATEFUL:
-        if value.model is None:
+    if found is not None and found.owner is not KeyError and not text_is_of_args(value.base):
+        if value.model is None or not value.exact:
             raise GraphBreak("FJ0160", f"the text of a {value.describe()}")
         return ConstantValue(str(value.model))
     args = value.args(space)
