@@ -1,6 +1,5 @@
 """``backward(retain_graph=True)`` of graphs whose backward reuses what was saved for it."""
 
-import functools
 import sys
 
 import pytest
@@ -72,8 +71,8 @@ def test_code_that_reuses_memory_is_not_taken_for_code_that_must_not(tmp_path, m
     x, w = torch.randn(16, 16), torch.randn(16, 16, requires_grad=True)
     (expected,) = _gradients(_saves(x, w), w, False)
     _gradients(framejit.compile(_saves, backend="inductor")(x, w), w, False)
-    without = functools.partial(inductor.tracing_context, donate=False)
-    monkeypatch.setattr(inductor, "tracing_context", lambda fakes, donate: without(fakes))
+    settings = inductor.aot_settings
+    monkeypatch.setattr(inductor, "aot_settings", lambda donate: settings())
     compiled = framejit.compile(_saves, backend="inductor")
     for gradient in _gradients(compiled(x, w), w, True, True, False):
         torch.testing.assert_close(gradient, expected)

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 import torch.fx
 
-from framejit.backends.compile import first_line, preserved_state, watching
+from framejit.backends.compile import first_line, watching
+from framejit.backends.context import preserved_state
 from framejit.callables import new_compiler, supported
 from framejit.exc import FramejitWarning, warn
 from framejit.graph.fakes import isolated

@@ -17,7 +17,8 @@ import torch
 from torch.utils._pytree import tree_flatten
 
 from framejit.backends import configured_backend, list_backends
-from framejit.backends.compile import compile_graph, preserved_state
+from framejit.backends.compile import compile_graph
+from framejit.backends.context import preserved_state
 
 if TYPE_CHECKING:
     from framejit.autotune.subgraphs import Subgraph

@@ -8,8 +8,8 @@ other global settings are afterwards as they were; whatever the backend raises b
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-import random
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +21,8 @@ import torch.fx
 from ..exc import BackendCompilerFailed, FramejitError, GraphBreak
 from ..graph import global_state
 from . import repro
+from .context import preserved_state
+from .dividing import in_context
 from .exclusive import exclusive
 from .registry import CompilerFn, backend_name
 
@@ -47,7 +49,9 @@ def compile_graph(
         watcher(gm, example_inputs)
     try:
         with exclusive(), preserved_state(), global_state.unseen():
-            compiled = backend(gm, list(example_inputs))
+            compiled = in_context(
+                backend, gm, list(example_inputs), functools.partial(first_line, gm)
+            )
     except (FramejitError, GraphBreak):
         raise
     except Exception as error:
@@ -87,41 +91,6 @@ def watching(watcher: Watcher) -> Iterator[None]:
         yield
     finally:
         _watchers.active = before
-
-
-@contextlib.contextmanager
-def preserved_state() -> Iterator[None]:
-    """Put torch's global settings, function modes and all random states back behind a block."""
-    state, depth = global_state.current(), global_state.transform_depth()
-    modes = _function_modes()
-    python_random = random.getstate()
-    cpu_random = torch.default_generator.get_state()
-    gpu_random = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
-    try:
-        yield
-    finally:
-        global_state.leave_transforms(depth)
-        _set_function_modes(modes)
-        state.set()
-        random.setstate(python_random)
-        torch.default_generator.set_state(cpu_random)
-        if gpu_random is not None:
-            torch.cuda.set_rng_state_all(gpu_random)
-
-
-def _function_modes() -> list[Any]:
-    count = torch._C._len_torch_function_stack()
-    return [torch._C._get_function_stack_at(index) for index in range(count)]
-
-
-def _set_function_modes(modes: list[Any]) -> None:
-    now = _function_modes()
-    if len(now) == len(modes) and all(a is b for a, b in zip(now, modes, strict=True)):
-        return
-    for _ in now:
-        torch._C._pop_torch_function_stack()
-    for mode in modes:
-        torch._C._push_on_torch_function_stack(mode)
 
 
 def _describe(name: str, gm: torch.fx.GraphModule, error: Exception) -> str:

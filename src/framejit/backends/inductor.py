@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import functools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_origin
@@ -18,9 +17,10 @@ import torch
 import torch.fx
 from torch._guards import TracingContext
 
-from ..graph.symbol_nodes import fake_inputs
-from .aot import in_parts, owned_copy, tracing_context, with_floats, without_idle_dropout
+from ..graph.lazy import lazy_graph_modules
 from .compile import first_line
+from .context import aot_settings
+from .dividing import divided, owned_copy
 from .registry import register_backend
 from .repeatable import prepare_backward
 from .saved_hooks import active_hooks, as_modules
@@ -64,35 +64,30 @@ class InductorBackend:
     ) -> Callable[..., Any]:
         if mode is not None or options:
             return InductorBackend(mode, options)(gm, example_inputs)
-        known = fake_inputs(gm, example_inputs)
-        fakes, inputs = (None, list(example_inputs)) if known is None else known
+        place = first_line(gm)
 
         def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             # compile_fx changes the graph it is given; ours is still shown to people afterwards.
-            owned = owned_copy(without_idle_dropout(gm))
+            owned = owned_copy(gm)
             _mark_static_inputs(owned, inputs)
             hooks = as_modules(active_hooks())
             if hooks is not None:  # here the key of AOTAutograd's cache looks for them
                 owned.saved_tensors_hooks_pack_0, owned.saved_tensors_hooks_unpack_0 = hooks
-            return with_floats(functools.partial(self._compile, fakes), owned, inputs, fakes)
+            return self._compile(owned, inputs, place)
 
-        return in_parts(compile_graph, gm, inputs, fakes)
+        return divided(compile_graph, gm, list(example_inputs))
 
     def _compile(
-        self, fakes: Any, gm: torch.fx.GraphModule, inputs: Sequence[Any]
+        self, gm: torch.fx.GraphModule, inputs: Sequence[Any], place: str
     ) -> Callable[..., Any]:
         # Slow optional dependency, see above.
         from torch._inductor.compile_fx import compile_fx
 
-        place = first_line(gm)
-        with tracing_context(fakes, donate=True) as context:
-            before = context.fw_metadata  # of the graph of whoever compiles this one
+        context = TracingContext.get()
+        before = context.fw_metadata  # of the graph of whoever compiles this one
+        with aot_settings(donate=True), lazy_graph_modules():
             compiled: Any = compile_fx(
-                gm,
-                inputs,
-                inner_compile=_compile_inner,
-                config_patches=self.config_patches,
-                ignore_shape_env=fakes is None,
+                gm, inputs, inner_compile=_compile_inner, config_patches=self.config_patches
             )
         # compile_fx wraps its result so that torch._dynamo leaves it alone (2 us a call).
         unwrapped: Callable[..., Any] = getattr(compiled, "_torchdynamo_orig_callable", compiled)

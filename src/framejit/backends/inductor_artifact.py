@@ -20,7 +20,8 @@ from typing import Any
 import torch
 
 from . import inductor_runtime as runtime
-from .compile import first_line, preserved_state
+from .compile import first_line
+from .context import preserved_state
 from .repeatable import Found, UnknownObjects, donated, search
 
 

@@ -84,7 +84,8 @@ def prepare_backward(compiled: Callable[..., Any], place: str) -> None:
     except UnknownObjects:
         return
     for compiler in found.backwards:
-        RepeatableBackward(compiler)
+        if not isinstance(compiler.get_or_compile, RepeatableBackward):
+            RepeatableBackward(compiler)
 
     def double_backward(ctx: Any, run: Callable[[], Any], args: list[Any]) -> Any:
         return differentiated_once(run, args, place)

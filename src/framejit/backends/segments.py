@@ -3,7 +3,7 @@
 In: a graph of ATen operations with fake values, and a rule for what can be replayed. Out: a graph
 that calls the segments; each knows its inputs, its outputs and which inputs it writes to. The
 order of everything that writes stays. `assemble` also serves the parts that AOTAutograd gets. Next:
-cudagraphs, aot.
+cudagraphs, dividing.
 """
 
 from __future__ import annotations

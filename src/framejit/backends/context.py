@@ -1,0 +1,160 @@
+"""What AOTAutograd finds around it while a backend compiles, and what must not be left behind.
+
+In: a graph with its real inputs. Out: a block in which whoever uses AOTAutograd or Inductor, a
+backend of ours or a callable of the user's, finds a tracing context: its fake mode knows the inputs
+with the very symbols of their sizes. The mode is made when somebody asks for it, which many
+backends never do. Used by dividing and compile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.fx
+from torch._guards import TracingContext, tracing
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from ..graph import global_state
+from ..graph.symbol_nodes import fake_inputs
+
+
+class Refused(Exception):
+    """A graph that AOTAutograd cannot take as it is was about to be traced."""
+
+
+class Context(TracingContext):
+    """The context of one graph. ``whole``: AOTAutograd may trace the graph as it is."""
+
+    def __init__(self, gm: torch.fx.GraphModule, inputs: list[Any], whole: bool = True) -> None:
+        self.gm: torch.fx.GraphModule | None = gm
+        self.inputs = inputs
+        self.whole = whole
+        #: Did somebody ask for the mode although the graph cannot be traced as it is?
+        self.refused = False
+        self._mode: FakeTensorMode | None = None
+        self._fakes: list[Any] = []  # the mode refers to them weakly
+        super().__init__(None)
+
+    @property
+    def fake_mode(self) -> FakeTensorMode | None:  # type: ignore[override]
+        if self._mode is None and self.gm is not None:
+            if not self.whole:
+                self.refused = True
+                raise Refused
+            with tracing(None):  # reasoning about sizes asks as well
+                self._mode = self._made(self.gm)
+        return self._mode
+
+    @fake_mode.setter
+    def fake_mode(self, mode: FakeTensorMode | None) -> None:
+        self._mode = mode
+
+    def _made(self, gm: torch.fx.GraphModule) -> FakeTensorMode:
+        """A mode of its own: fakes that the capture changed in place must not be met again."""
+        known = fake_inputs(gm, self.inputs)
+        if known is None:
+            from torch.fx.experimental.symbolic_shapes import ShapeEnv  # slow optional dependency
+
+            # Without a ShapeEnv AOTAutograd would not use its cache.
+            mode = FakeTensorMode(shape_env=ShapeEnv())
+            self._fakes = [as_fake(value, mode) for value in self.inputs]
+            return mode
+        mode, self._fakes = known
+        for value, fake in zip(self.inputs, self._fakes, strict=True):
+            if fake is not value:
+                mode.fake_tensor_converter.set_tensor_memo(value, fake)
+        return mode
+
+    @property
+    def asked(self) -> bool:
+        """Has somebody asked for the mode?"""
+        return self._mode is not None
+
+    def settle(self) -> None:
+        """The graph is compiled: let go of the user's tensors. The backward graph, compiled later,
+        meets the mode again."""
+        self.gm, self.inputs, self._fakes = None, [], []
+
+
+def as_fake(value: Any, mode: FakeTensorMode) -> Any:
+    """The twin of a tensor that ``mode`` knows, or a new one of constant sizes."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return mode.from_tensor(value, static_shapes=True)
+
+
+@contextlib.contextmanager
+def entered(context: Context) -> Iterator[Context]:
+    """Compile the context's graph in this block."""
+    with tracing(context):
+        try:
+            yield context
+        finally:
+            context.settle()
+
+
+@contextlib.contextmanager
+def context_of(gm: torch.fx.GraphModule, inputs: list[Any]) -> Iterator[Context]:
+    """The context of ``gm`` that is there already, or a new one in this block."""
+    known = TracingContext.try_get()
+    if isinstance(known, Context) and known.gm is gm and known.whole:
+        yield known
+        return
+    with entered(Context(gm, inputs)) as context:
+        yield context
+
+
+@contextlib.contextmanager
+def aot_settings(donate: bool = False) -> Iterator[None]:
+    """What is compiled in this block allows ``backward(retain_graph=True)``, as eager does: the
+    backward graph does not reuse the memory of what was saved for it, unless ``donate``.
+    Saved-tensor hooks get all that is saved, inputs of the graph as well."""
+    from torch._functorch import config  # imports functorch
+
+    as_in_eager = config.patch(  # type: ignore[attr-defined]
+        donated_buffer=donate, saved_tensors_hooks_filtering_mode="all"
+    )
+    with as_in_eager:
+        yield
+    metadata = getattr(TracingContext.try_get(), "fw_metadata", None)
+    if metadata is not None and metadata.bw_donated_idxs is None:
+        metadata.bw_donated_idxs = []  # None would be taken for "some" when backward runs
+
+
+@contextlib.contextmanager
+def preserved_state() -> Iterator[None]:
+    """Put torch's global settings, function modes and all random states back behind a block."""
+    state, depth = global_state.current(), global_state.transform_depth()
+    modes = _function_modes()
+    python_random = random.getstate()
+    cpu_random = torch.default_generator.get_state()
+    gpu_random = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    try:
+        yield
+    finally:
+        global_state.leave_transforms(depth)
+        _set_function_modes(modes)
+        state.set()
+        random.setstate(python_random)
+        torch.default_generator.set_state(cpu_random)
+        if gpu_random is not None:
+            torch.cuda.set_rng_state_all(gpu_random)
+
+
+def _function_modes() -> list[Any]:
+    count = torch._C._len_torch_function_stack()
+    return [torch._C._get_function_stack_at(index) for index in range(count)]
+
+
+def _set_function_modes(modes: list[Any]) -> None:
+    now = _function_modes()
+    if len(now) == len(modes) and all(a is b for a, b in zip(now, modes, strict=True)):
+        return
+    for _ in now:
+        torch._C._pop_torch_function_stack()
+    for mode in modes:
+        torch._C._push_on_torch_function_stack(mode)

@@ -1,0 +1,233 @@
+"""Graphs as AOTAutograd can take them: cut in parts, floats as tensors, without idle dropout.
+
+In: a graph, its inputs, and a function that compiles graphs with AOTAutograd. Out: what runs all of
+it. `in_context` calls a backend of which it is not known whether it uses AOTAutograd: when it turns
+out to, on a graph that AOTAutograd cannot take as it is, the backend gets the parts. Next: compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+from torch._guards import TracingContext, tracing
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn import functional
+
+from ..graph.builder import WRITES
+from ..graph.gradients import exact_gradients
+from ..graph.lazy import LazyGraphModule
+from ..graph.parts import PARTS, Part
+from ..graph.symbol_nodes import replace_input, symbolic_inputs
+from .context import Context, aot_settings, as_fake, context_of, entered, preserved_state
+from .repeatable import prepare_backward
+from .segments import Segment, assemble
+
+GraphCompiler = Callable[..., Any]  # (gm, example inputs) -> a callable
+
+
+def in_context(
+    backend: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any], place: Callable[[], str]
+) -> Any:
+    """``backend(gm, inputs)`` in a tracing context. ``place`` tells the graph's first line."""
+
+    def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        with aot_settings():
+            compiled = backend(gm, inputs)
+        around = TracingContext.get()
+        if callable(compiled) and not (isinstance(around, Context) and not around.asked):
+            prepare_backward(compiled, place())
+        return compiled
+
+    with entered(Context(gm, inputs, _is_whole(gm))) as context:
+        try:
+            compiled = compile_graph(gm, inputs)
+        except Exception:
+            if not context.refused:
+                raise
+    return divided(compile_graph, gm, inputs) if context.refused else compiled
+
+
+def _is_whole(gm: torch.fx.GraphModule) -> bool:
+    """Can AOTAutograd take the graph as it is?"""
+    known = symbolic_inputs(gm)
+    return not (
+        gm.meta.get(PARTS) is not None
+        or (known is not None and float_symbols(known.symbols.env))
+        or (gm.meta.get(WRITES) and _idle_dropouts(gm))
+    )
+
+
+def divided(
+    compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any]
+) -> Callable[..., Any]:
+    """``compile_graph(gm, inputs)``, or what runs the graph's parts one behind the other (`parts`).
+    AOTAutograd makes a node of autograd's graph for each."""
+    with context_of(gm, inputs) as context:
+        mode = context.fake_mode
+        assert mode is not None
+
+        def compile_part(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+            return with_floats(compile_graph, without_idle_dropout(gm), inputs, mode)
+
+        parts = gm.meta.get(PARTS)
+        if parts is None:
+            return compile_part(gm, inputs)
+        return _in_parts(compile_part, gm, inputs, mode, parts) if parts else gm.forward
+
+
+def _in_parts(
+    compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any],
+    mode: FakeTensorMode, parts: list[Part],
+) -> Callable[..., Any]:  # fmt: skip
+    nodes = list(gm.graph.nodes)
+    fakes = [as_fake(value, mode) for value in inputs]
+    values = dict(zip(gm.graph.find_nodes(op="placeholder"), fakes, strict=True))
+    segments = [Segment(*[[nodes[i] for i in some] for some in part[:3]]) for part in parts]
+    todo = iter(zip(segments, parts, strict=True))
+    from torch._dispatch.python import enable_python_dispatcher  # imports functorch
+
+    def wrap(module: torch.fx.GraphModule, _: list[int]) -> Callable[..., Any]:
+        segment, part = next(todo)
+        if not part.compiled:
+            return lambda *arguments: module.forward(*arguments)
+        given = [values[node] for node in segment.inputs]
+        # Each needs a context of its own, which its backward graph meets again.
+        with preserved_state(), tracing(TracingContext(mode)):
+            compiled = compile_graph(module, given)
+        # Composite operators in C++ want sizes that are numbers; their Python forms do not.
+        with mode, enable_python_dispatcher():
+            values.update(zip(segment.outputs, module.forward(*given), strict=True))
+        if part.reached is not None:
+            return exact_gradients(compiled, [frozenset(found) for found in part.reached])
+        return lambda *arguments: compiled(*arguments)  # not every callable can be given a name
+
+    return assemble(gm, segments, None, wrap).forward
+
+
+
+
+_DROPOUTS = (
+    functional.dropout, functional.dropout2d, functional.dropout3d, functional.alpha_dropout,
+    functional.feature_alpha_dropout, torch.dropout, torch.feature_dropout, torch.alpha_dropout,
+    torch.feature_alpha_dropout,
+)  # fmt: skip
+
+
+def without_idle_dropout(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """Dropout that drops nothing answers its very operand, so that a write to its result is one to
+    the operand; AOTAutograd would make a copy. The same graph if there is no such dropout."""
+    idle = _idle_dropouts(gm)
+    if not idle:
+        return gm
+    names = {node.name for node in idle}
+    owned = owned_copy(gm)
+    for node in list(owned.graph.nodes):
+        if node.name in names:
+            node.replace_all_uses_with(node.args[0] if node.args else node.kwargs["input"])
+            owned.graph.erase_node(node)
+    owned.recompile()
+    return owned
+
+
+def _idle_dropouts(gm: torch.fx.GraphModule) -> list[torch.fx.Node]:
+    return [node for node in gm.graph.nodes
+            if node.target in _DROPOUTS and _is_idle(*node.args, **node.kwargs)]  # fmt: skip
+
+
+def _is_idle(
+    input: Any, p: Any = 0.5, training: Any = None, inplace: bool = False, train: Any = True
+) -> bool:
+    return (train if training is None else training) is False or p == 0
+
+
+def with_floats(
+    compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any], mode: Any
+) -> Callable[..., Any]:
+    """``compile_graph(gm, inputs)``, for graphs that may take floats which vary. Where AOTAutograd
+    cannot let them vary, they are built in: reading them makes a condition, so the entry holds for
+    these values."""
+    positions = [i for i, value in enumerate(inputs) if isinstance(value, torch.SymFloat)]
+    floats = float_symbols(mode.shape_env)
+    if not floats:
+        return compile_graph(gm, inputs)
+    from torch._functorch import config
+    from torch.fx.passes._tensorify_python_scalars import (  # imports torch._dynamo
+        TensorifyScalarRestartAnalysis,
+        TensorifyState,
+    )
+
+    # AOTAutograd raises for each float that has to be built in and that it has not been told of,
+    # among them those that the graph does not take.
+    symbols = {position: str(inputs[position].node.expr) for position in positions}
+    built_in = floats - set(symbols.values())
+    # Its cache would answer with code for other floats, without their conditions.
+    uncached = config.patch(  # type: ignore[attr-defined]
+        enable_autograd_cache=False, enable_remote_autograd_cache=False
+    )
+    try:
+        while True:
+            for name in built_in:
+                TensorifyState.specialize(name)
+            owned, given = owned_copy(gm), list(inputs)
+            placeholders = owned.graph.find_nodes(op="placeholder")
+            for position, name in symbols.items():
+                if name in built_in:
+                    replace_input(placeholders[position], float(inputs[position]))
+            _floats_as_tensors(owned, given, mode, positions)
+            try:
+                with uncached:
+                    return _with_tensors(compile_graph(owned, given), positions)
+            except TensorifyScalarRestartAnalysis:
+                if built_in == floats:
+                    raise
+                found = {name for name in floats if TensorifyState.should_specialize(name)}
+                built_in = found if found > built_in else floats
+    finally:
+        TensorifyState.clear()
+
+
+def float_symbols(env: Any) -> set[str]:
+    """The names of floats that vary."""
+    return {str(symbol) for symbol in env.backed_var_to_val if symbol.is_integer is None}
+
+
+def _floats_as_tensors(
+    gm: torch.fx.GraphModule, inputs: list[Any], mode: Any, positions: list[int]
+) -> None:
+    """AOTAutograd takes floats that vary as tensors without dimensions: change the graph and its
+    inputs to that."""
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    for position in positions:
+        node, number = placeholders[position], inputs[position]
+        with mode:
+            fake = torch.empty((), dtype=torch.float64)
+        setattr(fake, "item_memo", number)  # noqa: B010 (FakeTensor has it, Tensor does not)
+        with gm.graph.inserting_after(placeholders[-1]):
+            item = gm.graph.call_method("item", (node,))
+        node.replace_all_uses_with(item, delete_user_cb=lambda user, item=item: user is not item)
+        item.meta["example_value"] = number
+        node.meta = {"example_value": fake}
+        inputs[position] = fake
+    gm.recompile()
+
+
+def _with_tensors(compiled: Callable[..., Any], positions: list[int]) -> Callable[..., Any]:
+    """``compiled``, called with numbers where `_floats_as_tensors` has put tensors."""
+
+    def run(*arguments: Any) -> Any:
+        given = list(arguments)
+        for position in positions:
+            given[position] = torch.tensor(given[position], dtype=torch.float64)
+        return compiled(*given)
+
+    return run
+
+
+def owned_copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The same graph, to be changed; the one that was given is still shown to people."""
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(gm.graph, {}))
+    return LazyGraphModule(gm, graph)
