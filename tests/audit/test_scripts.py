@@ -101,6 +101,19 @@ def test_the_script_shows_the_mismatch(tmp_path, kind):
         assert path.with_suffix(".safetensors").exists()
 
 
+def test_there_is_one_script_for_each_place(tmp_path):
+    def backend(gm, inputs):
+        return lambda *args: [out + 1 for out in gm(*args)]
+
+    compiled = framejit.compile(lambda x: x + 1, backend=backend)
+    with warnings.catch_warnings(), framejit.audit(folder=tmp_path) as audit:
+        warnings.simplefilter("ignore")
+        for _ in range(4):
+            compiled(torch.ones(2))
+    assert len(audit.mismatches) == 4 and len(list(tmp_path.glob("*.py"))) == 1
+    assert len({mismatch.script for mismatch in audit.mismatches}) == 1
+
+
 def test_where_nothing_can_be_written_the_mismatch_is_said(tmp_path):
     def backend(gm, inputs):
         return lambda *args: [out + 1 for out in gm(*args)]

@@ -84,6 +84,8 @@ class audit(Region):
         self.mismatches: list[events.Mismatch] = []
         self.skipped: collections.Counter[str] = collections.Counter()
         self._earlier: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+        #: The scripts, by frame and place of the difference.
+        self.written: dict[Any, str] = {}
         self._told: set[tuple[str, str, int, str]] = set()
 
     def __call__(self, function: Callable[..., Any]) -> Any:

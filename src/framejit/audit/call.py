@@ -137,7 +137,7 @@ class CallAudit:
             self.asked.says = True
             self.snapshot.put(None, outcome.moment)
             return self._plain()
-        if len(self.seen) > 2 and self.difference is not None and self.writes:
+        if len(self.seen) > 2 and self.difference is not None and self._is_new():
             self.snapshot.put(None, outcome.moment)
             self.asked.stop()
             self._write()
@@ -173,6 +173,17 @@ class CallAudit:
             with contextlib.suppress(Exception):  # then scripts do without
                 known.append(script.Earlier(args, kwargs, script.namespaces(self.snapshot)))
 
+    def _is_new(self) -> bool:
+        """One script for each place in a function's results and state."""
+        written = self.auditor.written
+        if not self.writes or self._key() in written:
+            self.script = written.get(self._key(), "")
+            return False
+        return True
+
+    def _key(self) -> Any:
+        return (*self.compiled.target.shown.values(), _place(str(self.difference)))
+
     def _write(self) -> None:
         """The script; the state is that before the call."""
         self.printed.closed = True
@@ -183,6 +194,7 @@ class CallAudit:
             )
         except Exception as error:  # the mismatch is reported all the same
             self.unwritten = f"{type(error).__name__}: {error}"
+        self.auditor.written[self._key()] = self.script
 
     def _shows(self, earlier: list[Any], args: Any, kwargs: Any) -> bool:
         """Does a new compilation, after these calls, show the difference at the same place?"""
@@ -245,6 +257,7 @@ class _Silent:
 
     def __init__(self, auditor: Any) -> None:
         self.gradients, self.tolerance_for = auditor.gradients, auditor.tolerance_for
+        self.written: dict[Any, str] = {}
 
     def failed(self, compiled: Any, error: Exception) -> None:
         raise error

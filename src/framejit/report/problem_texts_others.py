@@ -164,7 +164,7 @@ def backend(gm, example_inputs):
     return lambda *args: [result + 1 for result in gm(*args)]
 
 f = framejit.compile(lambda x: x * 2, backend=backend)
-with framejit.audit(folder="/nowhere"):
+with framejit.audit(folder="/dev/null"):
     f(torch.ones(3))
 ---
 If `backend="eager"` shows it, too, it is a bug of framejit: please report the script. Otherwise it
