@@ -105,3 +105,50 @@ def test_what_a_mask_selects_gets_a_gradient(function, dynamic):
 
 def test_a_mask_of_a_known_size_is_in_the_graph():
     agrees(assigned, *masks(4), graphs=1)
+
+
+# -- memory that several tensors share, and bits that change what it means -------------------------
+
+
+def overlapping():
+    base = torch.arange(6.0)
+    return base[2:4], base
+
+
+def one_twice(x, b):
+    torch._foreach_add_([b, b], 1.0)
+    return b * 1
+
+
+def base_and_view(x, b):
+    torch._foreach_mul_([b, x], 2.0)
+    return b * 1
+
+
+def new_ones(x, b):
+    y = b * 1
+    torch._foreach_add_([y, y[1:]], 1.0)
+    torch._foreach_add_([y, y], [y, y])
+    return y
+
+
+@pytest.mark.parametrize("function", [one_twice, base_and_view, new_ones])
+def test_lists_that_overlap_are_written_one_after_the_other(function):
+    for backend in BACKENDS:
+        agrees(function, overlapping, backend=backend)
+
+
+def test_lists_of_views_that_do_not_overlap_are_in_the_graph():
+    def f(b):
+        torch._foreach_add_([b[:2], b[2:]], 1.0)
+        return b * 2
+
+    agrees(f, lambda: (torch.arange(6.0),), graphs=1)
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, "inductor"])
+def test_inputs_with_a_bit_for_negation_or_conjugation(backend):
+    numbers = torch.tensor([1 + 2j, 3 - 1j])
+    agrees(lambda x: x + 1, lambda: (numbers.conj().imag,), backend=backend)
+    agrees(lambda x: x.mul_(2) + 1, lambda: (numbers.clone().conj().imag,), backend=backend)
+    agrees(lambda x: x * 2, lambda: (numbers.conj(),), backend=backend)

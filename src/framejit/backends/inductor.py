@@ -64,6 +64,8 @@ class InductorBackend:
     ) -> Callable[..., Any]:
         if mode is not None or options:
             return InductorBackend(mode, options)(gm, example_inputs)
+        if any(isinstance(x, torch.Tensor) and (x.is_neg() or x.is_conj()) for x in example_inputs):
+            return gm.forward  # Inductor reads the memory without looking at these bits
         place = first_line(gm)
 
         def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:

@@ -131,6 +131,8 @@ class Observer(Unwrapped, TorchDispatchMode):
                     self._note(value)
                     if isinstance(value, torch.Tensor):
                         check_write(func, value, [*args, *kwargs.values()])
+                    elif value is not None:
+                        check_list(value)
             elif schema.name in _UNDECLARED_WRITES:
                 positions, flag = _UNDECLARED_WRITES[schema.name]
                 if args[flag]:
@@ -190,6 +192,19 @@ def check_write(
         same = first == second and written.stride() == other.stride()
         if first[0] < second[1] and second[0] < first[1] and not same and not apart(written, other):
             raise GraphBreak("FJ0116", "an operation reads a part of the memory that it writes")
+
+
+def check_list(written: Any) -> None:
+    """GraphBreak when tensors of a list that is written to share elements: eager mode writes one
+    after the other, AOTAutograd each to what was there before."""
+    seen: list[tuple[int, Any]] = []
+    for tensor in written:
+        if not isinstance(tensor, torch.Tensor) or not tensor.numel():
+            continue
+        memory, (start, end) = memory_of(tensor), extent(tensor)
+        if any(memory == other and start < last and first < end for other, (first, last) in seen):
+            raise GraphBreak("FJ0116", "an operation writes to tensors that share memory")
+        seen.append((memory, (start, end)))
 
 
 def apart(one: torch.Tensor, other: torch.Tensor) -> bool:
