@@ -165,6 +165,7 @@ class _Link:
     """Makes the break functions of a break's frames; ``make`` is the compiler's."""
 
     tail = staticmethod(native.tail)
+    step = staticmethod(native.step)
 
     def __init__(self, make: Callable[[Frame, bool], Any], answer: Callable[..., Any]) -> None:
         self._make = make
@@ -302,6 +303,7 @@ def _attempt(
             if space.effects.expected and builder.mutated_inputs:
                 raise _Written
     finally:
+        interpreter.suspended.clear()  # it may be collected late
         space.effects.restore_state()
     graph, module, seconds = None, None, 0.0
     hook_roots: list[Source] = []

@@ -204,6 +204,88 @@ def g12_ended_before(x, log):
     return x + total, a
 
 
+def g13_order_at_the_end(x, log):
+    def f():
+        a, b = numbers(log, 1), numbers(log, 2)
+        next(a), next(b)
+        print("break")
+        return 1
+
+    f()
+    log.append("after")
+    return x + 1
+
+
+def g14_order_is_not_known(x, log):
+    def f(n):
+        a, b = numbers(log, 1), numbers(log, 2)
+        print("break")
+        next(a), next(b)
+        return n
+
+    n = f(1)
+    log.append("after")
+    return x + n
+
+
+def g15_started_by_a_break(x, log):
+    def f():
+        a = numbers(log, 1)
+        print("break", next(a))
+        log.append("in")
+        return 1
+
+    f()
+    log.append("after")
+    return x + 1
+
+
+def g16_under_a_generator_expression(x, log):
+    inner = started(log)
+    a = (n for n in inner)
+    inner = None
+    next(a)
+    log.append("started")
+    a = None
+    log.append("after")
+    return x + 1, inner, a
+
+
+def g17_in_a_variable_of_two_functions(x, log):
+    a = started(log)
+
+    def h():
+        for n in a:
+            print("break")
+            return n
+
+    log.append(h())
+    a = None
+    log.append("after")
+    return x + 1
+
+
+def g18_kept_by_a_traceback(x, log):
+    def f():
+        a = numbers(log)
+        next(a)
+        print("break")
+        raise ValueError(a is None)
+
+    try:
+        f()
+    except ValueError:
+        log.append("caught")
+    log.append("after")
+    return x + 1
+
+
+@framejit.disable
+def started(log):
+    """A generator that has not given its last number."""
+    return numbers(log, 3)
+
+
 # -- what existing objects held --------------------------------------------------------------------
 
 
@@ -357,7 +439,10 @@ PROGRAMS = [
     (g01_deleted, 1), (g02_rebound, 1), (g03_returned_from_a_loop, 1), (g04_left_a_loop, 1),
     (g05_loop_left_by_an_error, 1), (g06_thrown_into, 1), (g07_popped, 1),
     (g08_callee_returns, 1), (g09_under_other_iterators, 1), (g10_left_a_with, 1),
-    (g11_held_twice, 1), (g12_ended_before, 1), (h01_list_item, 1), (h02_list_slice, 1),
+    (g11_held_twice, 1), (g12_ended_before, 1), (g13_order_at_the_end, 1),
+    (g14_order_is_not_known, 1), (g15_started_by_a_break, 1),
+    (g16_under_a_generator_expression, 1), (g17_in_a_variable_of_two_functions, 1),
+    (g18_kept_by_a_traceback, 1), (h01_list_item, 1), (h02_list_slice, 1),
     (h03_dict_item, 1), (h04_dict_update, 1), (h05_attribute, 1), (h06_attribute_deleted, 1),
     (h07_slot, 1), (h08_full_deque, 1), (h09_set, 1), (h10_deep, 1), (h11_whole, 1),
     (h12_taken_out, 1), (h13_weak_set, 1), (h14_weak_values, 1), (h15_finalizers, 1),

@@ -368,6 +368,9 @@ class _Layout:
         for position in outcome.stack_positions:
             units.append(emit("LOAD_FAST", self.n_parameters + position))
         units.append(emit_call(1 + outcome.arity))
+        # The frame may live on in a traceback: it must not keep what was on the stack.
+        for position in outcome.stack_positions:
+            units.append(emit("DELETE_FAST", self.n_parameters + position))
         units.append(emit("RETURN_VALUE"))
         return b"".join(units)
 

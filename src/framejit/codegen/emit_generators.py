@@ -24,7 +24,7 @@ def acts_at_its_end(value: Value) -> bool:
     if type(value) is LazyValue and value.value is not None:
         value = value.value
     if isinstance(value, GeneratorValue):
-        return value.started and not value.finished
+        return not value.finished  # whoever it is given to may start it
     obj = getattr(value, "obj", None)
     if source is not None and source.base is None:
         return keeps_what_is_seen(obj)

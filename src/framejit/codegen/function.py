@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import functools
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -229,7 +228,7 @@ def _exit_values(
             # thunk runs the operation only and answers the call of the continuation behind it.
             joined = depth > 0 and len(outcome.frames) - depth <= JOINED_LIMIT and not frame.seen
             joined = joined and leaves_result(call_point(outcome.frames[depth - 1]))
-            start = out.constant(functools.partial, "partial") if joined else tail
+            start = out.constant(link.step, "step") if joined else tail  # type: ignore[attr-defined]
             thunk = call(start, out.constant(target, "break"), *arguments)
             result = overrides[depth]
             if result is not None:

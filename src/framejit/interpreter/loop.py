@@ -321,30 +321,28 @@ class Interpreter:
                     way = self.suspended[generator] = roots.holder(generator, frame, extra)
                     if way is None:
                         gone.append(generator)
-            if any(isinstance(value, Existing) for value in gone):
-                cause = GraphBreak("FJ0153", "an object is dropped, and the program sees when")
-                step = self.root_step if self.level else self.steps
-                if op in PART_OF_FRAME and not self.level:
-                    step += 1  # the next one finds the object gone
-                    if step in self.break_at:
-                        return
-                raise Restart(step, cause)
+            if not gone:
+                return
             first = [
                 generator for generator in gone
                 if all(roots.holder(generator, None, (other,)) is None
                        for other in gone if other is not generator)
             ]  # fmt: skip
-            if not gone:
-                return
+            seen = any(isinstance(value, Existing) for value in gone)
+            step = self.root_step if self.level else self.steps
             try:
+                if seen:
+                    raise GraphBreak("FJ0153", "an object is dropped, and the program sees when")
                 if len(first) != 1:
                     raise GraphBreak("FJ0158", "which of several generators is closed first")
                 del self.suspended[first[0]]
                 first[0].drop(self.space)
             except GraphBreak as cause:
                 if op in PART_OF_FRAME and not self.level:  # no break can stand there
-                    raise Restart(gone[0].step, cause)
-                raise
+                    step = step + 1 if seen else gone[0].step
+                    if step in self.break_at:
+                        return  # the next one finds the object gone
+                raise Restart(step, cause)
 
     def _running(self) -> list[Any]:
         return [frame.generator for frame in self.frame.chain() if frame.generator is not None]
@@ -536,7 +534,7 @@ class Interpreter:
             if frame is self.base:
                 if self.suspended:
                     self.roots.left.setdefault(value, []).append(frame)
-                raise error
+                raise Raised(value)  # a new one: its traceback will keep this frame
             assert frame.parent is not None
             self.depth -= 1
             frame.left = True

@@ -244,7 +244,13 @@ class Recorder {
 
   // ---- places of single values ----
 
-  static bool is_constant(PyObject* object) { return PyCode_Check(object) || is_unchanging(object); }
+  // May the record keep it alive? Not a generator or a bound method, say: they keep others, and their end is seen.
+  static bool is_constant(PyObject* object) {
+    if (PyCode_Check(object)) return true;
+    if (!is_unchanging(object)) return false;
+    if (PyCFunction_Check(object)) return !PyCFunction_GET_SELF(object) || PyModule_Check(PyCFunction_GET_SELF(object));
+    return !PyObject_IS_GC(object) || PyTuple_Check(object) || PyFunction_Check(object);
+  }
 
   // Pins what stands at an address if its identity can be told. False, and nothing is emitted: it cannot.
   bool pin_at(int i, PyObject** address) {

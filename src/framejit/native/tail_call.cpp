@@ -24,6 +24,17 @@ static PyObject* tail_call_vectorcall(PyObject* self, PyObject* const*, size_t f
   return result;
 }
 
+static PyObject* step_vectorcall(PyObject* self, PyObject* const*, size_t flagged_count, PyObject* names) {
+  if (PyVectorcall_NARGS(flagged_count) || (names && PyTuple_GET_SIZE(names))) {
+    PyErr_SetString(PyExc_TypeError, "a step takes no arguments");
+    return nullptr;
+  }
+  Ref holder = Ref::borrow(self);
+  auto* call = reinterpret_cast<TailCallObject*>(self);
+  size_t count = static_cast<size_t>(call->count) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+  return PyObject_Vectorcall(call->target, call->args, count, nullptr);
+}
+
 static PyObject* make_tail_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count < 1 || !PyCallable_Check(args[0])) {
     PyErr_SetString(PyExc_TypeError, "tail(target, *args) needs a callable target");
@@ -56,6 +67,12 @@ static PyObject* make_tail_call(PyObject*, PyObject* const* args, Py_ssize_t cou
   for (Py_ssize_t i = 0; i < self->count; i++) self->args[i] = Py_NewRef(args[i + 1]);
   PyObject_GC_Track(self);
   return reinterpret_cast<PyObject*>(self);
+}
+
+static PyObject* make_step(PyObject* module, PyObject* const* args, Py_ssize_t count) {
+  PyObject* made = make_tail_call(module, args, count);
+  if (made) reinterpret_cast<TailCallObject*>(made)->vectorcall = step_vectorcall;
+  return made;
 }
 
 static int tail_call_traverse(TailCallObject* self, visitproc visit, void* arg) {
@@ -122,6 +139,8 @@ static PyGetSetDef tail_call_properties[] = {
 static PyMethodDef functions[] = {
     {"tail", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_tail_call)), METH_FASTCALL,
      "tail(target, *args) -> TailCall: what an entry returns to let its caller call target(*args)."},
+    {"step", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_step)), METH_FASTCALL,
+     "step(target, *args) -> TailCall: calling it calls target(*args) alone; lets go of the arguments in their order."},
     {nullptr, nullptr, 0, nullptr}};
 
 int add_tail_call(PyObject* module) {

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from framejit import native
-from framejit.bytecode.continuations import is_continuation
 from framejit.values.operators import is_user_class
 
 #: More objects than this are not looked through: one of them may be noticed.
@@ -36,7 +35,7 @@ def end_is_seen(obj: Any) -> bool:
     """Can the program tell when the last reference to the object itself goes?"""
     cls = type(obj)  # isinstance() would ask the user's `__class__`
     if issubclass(cls, types.GeneratorType):
-        if obj.gi_frame is not None and (obj.gi_suspended or obj.gi_running):
+        if obj.gi_frame is not None:  # whoever it is given to may start it
             return True
     elif has_own_end(cls):
         return True
@@ -65,13 +64,16 @@ def keeps_what_is_seen(obj: Any) -> bool:
 def search_what_is_seen(obj: Any, inside: bool = False) -> bool | None:
     """The same, or (``inside``) only of what it keeps; None if that is too much to look through."""
     todo, seen = [obj], {id(obj)}
+    handlers: set[Any] = set()
     while todo:
         one = todo.pop()
         if end_is_seen(one) and not (inside and one is obj):
             return True
         if issubclass(type(one), _ENDS_UNNOTICED) and not (inside and one is obj):
             continue
-        if type(one) is types.FrameType and _is_not_left(one):
+        if issubclass(type(one), BaseException) and one.__traceback__ is not None:
+            handlers.add(_function_of(one.__traceback__.tb_frame))
+        if type(one) is types.FrameType and _is_not_left(one, handlers):
             continue
         for held in gc.get_referents(one):
             if id(held) not in seen and gc.is_tracked(held):
@@ -82,10 +84,17 @@ def search_what_is_seen(obj: Any, inside: bool = False) -> bool | None:
     return False
 
 
-def _is_not_left(frame: types.FrameType) -> bool:
-    """Is a frame that a traceback keeps no frame of the program's, or does it still run?"""
+def _function_of(frame: types.FrameType) -> tuple[str, str, int]:
+    code = frame.f_code
+    return code.co_filename, code.co_name, code.co_firstlineno
+
+
+def _is_not_left(frame: types.FrameType, handlers: set[Any]) -> bool:
+    """Is a frame that a traceback keeps none of the program's, or does it still run? The function
+    that has caught the error goes on, perhaps in another frame."""
     module = str(frame.f_globals.get("__name__"))
-    if module.startswith("framejit.") or is_continuation(frame.f_code):
+    own = module.startswith("framejit.") and module != "framejit.generated"
+    if own or _function_of(frame) in handlers:
         return True
     running: types.FrameType | None = sys._getframe()
     while running is not None and running is not frame:

@@ -9,6 +9,7 @@ Next room: interpreter.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import itertools
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -201,7 +202,12 @@ class Space:
         self._globals: dict[tuple[int, str], Value] = {}
 
     def close(self) -> None:
-        """The capture is over: let go of the user's objects now, not at the next collection."""
+        """The capture is over: let go of the user's objects now, not at the next collection. Values
+        may be part of a cycle."""
+        for value in (*self._loaded.values(), *[value for _, value in self._known.values()]):
+            if getattr(value, "obj", None) is not None:
+                with contextlib.suppress(AttributeError):
+                    value.obj = None  # type: ignore[attr-defined]
         for table in (
             self._loaded, self._known, self._class_attributes, self._globals, self.class_writes,
             self.local_classes, self.const_roots, self.holders,
