@@ -270,6 +270,18 @@ def test_methods_of_keys_are_captured():
     check(change, X, {}, set(), graphs=1, ops=2, fullgraph=True)
 
 
+def test_sets_of_dicts_and_of_attributes():
+    def collect(x, box, d):
+        names = {"z"}
+        names |= set(box.__dict__)
+        names.update(d)
+        return x + len(names), sorted(names), set(d) - {"a"}
+
+    box = Thing()
+    box.first, box.second = 1, 2
+    check(collect, X, box, {"a": 1, "b": 2}, graphs=1, ops=1, fullgraph=True)
+
+
 class Ending:
     def __del__(self):
         LOG.append({Key(8): 8}[Key(8)])

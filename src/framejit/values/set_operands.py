@@ -78,8 +78,10 @@ def operand_of(space: Space, value: Value) -> Operand:
     if plain is not None:
         return Operand(plain.keys(space), plain.values, plain.order_known(), value)
     if value.python_type() is dict:  # it knows the hashes of its keys
-        items = getattr(value, "items")  # noqa: B009
-        return Operand(items, {key: pair[0] for key, pair in items.items()}, True, value)
+        mapping: Any = value
+        with settled(space):
+            found = {k: mapping.entry(space, k, "keys") for k in mapping.keys_in_order(space)}
+        return Operand(found, found, True, value)
     values: dict[Any, Value] = {}
     keys = []
     for item in space.items(value):
