@@ -13,7 +13,7 @@ import gc
 import sys
 import time
 import types
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -53,6 +53,7 @@ from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.ends import search_what_is_seen
 from framejit.values.hooks import Hooks, unsettled
+from framejit.values.mappings import DictValue
 from framejit.values.space import Space
 from framejit.values.tensors import TensorValue
 
@@ -490,13 +491,68 @@ class UnlessWritten:
 
 def _guard_aliases(space: Space) -> None:
     """What the program changed must stay another object than everything else it looked at."""
+    by_kind: dict[type, list[Value]] = {}
+    for obj, value in list(space.known_objects()):
+        if value.source is not None:
+            by_kind.setdefault(type(obj), []).append(value)
+    users: dict[type, dict[Any, list[Value]]] = {}
     for changed in space.effects.changed:
         kind, obj = changed.python_type(), getattr(changed, "obj", None)
         if obj is None or changed.source is None or isinstance(changed, TensorValue):
             continue  # gradients are only ever set to None, which may be done twice
-        for other_obj, other in list(space.known_objects()):
-            if other is not changed and other.source is not None and type(other_obj) is kind:
+        others: Iterable[Value] = by_kind.get(kind, ())
+        if isinstance(changed, DictValue) and _is_named(changed.written) and not changed.rewritten:
+            if kind not in users:
+                users[kind] = _users_of_keys(others)
+            found = list(users[kind].get(_ALL, ()))
+            for key in changed.written:
+                there = _is_there(changed, key)
+                for value in users[kind].get(key, ()):
+                    if None in (there, _is_there(value, key)) or _is_there(value, key) is there:
+                        found.append(value)
+            others = dict.fromkeys(found)
+        for other in others:
+            if other is not changed:
                 space.guard(other.source, "DISTINCT", (changed.source,))
+
+
+#: Stands for every key of a dict.
+_ALL = object()
+
+
+def _users_of_keys(dicts: Iterable[Value]) -> dict[Any, list[Value]]:
+    """Key -> the dicts of which the program uses it. Two dicts of which it uses different keys,
+    such as the attributes of objects, may be one."""
+    users: dict[Any, list[Value]] = {}
+    for value in dicts:
+        assert value.source is not None
+        children = value.source.children
+        keys: list[Any] = [key for accessor, key in children if accessor == "item"]
+        whole = len(keys) < len(children) or not isinstance(value, DictValue) or value.complete
+        if whole or any(fact.kind in _WHOLE for fact in value.source.facts) or not _is_named(keys):
+            keys = [_ALL]
+        elif isinstance(value, DictValue):
+            keys += value.written
+        for key in keys:
+            users.setdefault(key, []).append(value)
+    return users
+
+
+def _is_there(value: Value, key: str) -> bool | None:
+    """Is it guarded that the dict has the key, or that it has not?"""
+    assert value.source is not None
+    child = value.source.children.get(("item", key))
+    if child is None or child.read:
+        return None if child is None else True
+    return False if any(fact.kind == "ABSENT" for fact in child.facts) else None
+
+
+def _is_named(keys: Iterable[Any]) -> bool:
+    return all(type(key) is str for key in keys)
+
+
+#: Facts about a whole dict.
+_WHOLE = ("LEN_MATCH", "BOOL_MATCH", "DICT_KEYS", "EQUALS_MATCH")
 
 
 def _runs_user_code(node: torch.fx.Node) -> bool:

@@ -273,7 +273,7 @@ BUILTINS: dict[str, Any] = {
     "format": lambda x: (x + 1, format(3.14159, ".2f")),
     "frozenset": lambda x: (x + 1, frozenset([1, 2]) | {3}),
     "getattr": lambda x: x + getattr(Thing(), "value") + getattr(Thing(), "no", 1),
-    "globals": Break(lambda x: x + len(globals()) * 0, "globals() gives the module's own dict"),
+    "globals": lambda x: x + len(globals()) * 0,
     "hasattr": lambda x: x + hasattr(Thing(), "value") + hasattr(x, "no"),
     "hash": lambda x: x + (hash("a") == hash("a")) + hash(3),
     "help": Break(lambda x: (x + 1, repr(help)[:4]), "calling _Helper.__repr__()"),

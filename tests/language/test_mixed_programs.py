@@ -319,7 +319,7 @@ def p029_raise_from(x):
 
 #: (program, graphs, operations captured)
 PROGRAMS = [
-    (p001_module_vars, 2, 2), (p002_flag_ops, 1, 1), (p003_lru_user, 1, 1),
+    (p001_module_vars, 1, 2), (p002_flag_ops, 1, 1), (p003_lru_user, 1, 1),
     (p004_lru_tensor, 1, 4), (p005_dir, 1, 1), (p006_bytearray, 1, 1), (p007_format_tensor, 1, 2),
     (p008_str_methods, 1, 1), (p009_matchcls, 1, 1), (p010_walrus, 1, 2), (p011_nonlocal, 1, 2),
     (p012_global, 1, 1), (p013_starred, 1, 2), (p014_setdefault, 0, 0), (p015_chain, 1, 2),

@@ -21,7 +21,7 @@ from framejit.values.classes import ClassValue
 from framejit.values.deques import DequeValue
 from framejit.values.exceptions import ExceptionValue
 from framejit.values.functions import CellValue, FunctionValue
-from framejit.values.mappings import DictValue
+from framejit.values.mappings import DictValue, InstanceDictValue
 from framejit.values.objects import ObjectValue
 from framejit.values.process import ContextVarValue
 from framejit.values.sequences import ListValue
@@ -86,8 +86,6 @@ def _write_content(out: Emitter, value: ObjectValue) -> None:
 
 def _write_object(out: Emitter, value: ObjectValue) -> None:
     target = out.value(value)
-    if value.moved:
-        write_attributes(out, target, value, dict.fromkeys(sorted(value.moved)))
     if value.attributes:
         write_attributes(out, target, value, value.attributes)
 
@@ -142,6 +140,7 @@ _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     ListValue: _write_container,
     DequeValue: _write_container,
     DictValue: _write_container,
+    InstanceDictValue: _write_container,
     SetValue: _write_container,
     ObjectValue: _write_object,
     ExceptionValue: _write_exception,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import types
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from typing import Any
@@ -19,8 +18,10 @@ from framejit.codegen.emit import Emitter, builds, call, emits
 from framejit.values.base import Value
 from framejit.values.deques import DequeValue
 from framejit.values.keys import settled, user_keys
+from framejit.values.live_dicts import ClassDictValue, GlobalsValue, ProxyValue
 from framejit.values.mapping_views import DictViewValue
 from framejit.values.mappings import DictValue, InstanceDictValue
+from framejit.values.namespaces import entries
 from framejit.values.objects import solid_base
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue
@@ -105,10 +106,7 @@ def _fill_list(
 @emits(DictValue)
 def _dict(out: Emitter, value: DictValue) -> ast.expr:
     if value.source is not None:
-        loaded = out.load(value.source)
-        if value.cls is types.MappingProxyType:  # its source is the mapping behind it
-            return out.keep(value, "proxy", call(out.constant(value.cls), loaded))
-        return loaded
+        return out.load(value.source)
     holder = out.space.holders.get(value)
     if holder is not None:
         return out.value(holder)
@@ -133,9 +131,11 @@ def _dict(out: Emitter, value: DictValue) -> ast.expr:
         entries = ast.Dict(keys, values)
         return entries if cls is dict else call(out.constant(cls), *prefix, entries)
 
-    return out.build(
+    made = out.build(
         value, "dict", display, empty, lambda made: _fill_dict(out, made, value, value.items)
     )
+    fill_namespace(out, made, value)
+    return made
 
 
 def _fill_dict(out: Emitter, target: ast.expr, container: DictValue, pairs: dict[Any, Any]) -> None:
@@ -165,7 +165,32 @@ def _key(out: Emitter, key: Any) -> ast.expr:
 
 @emits(InstanceDictValue)
 def _instance_dict(out: Emitter, value: InstanceDictValue) -> ast.expr:
-    return ast.Attribute(out.value(value.owner), "__dict__", ast.Load())
+    if not value.is_current():
+        return _dict(out, value)
+    owner = out.value(value.owner)
+    known = out.made.get(value)
+    if known is not None:
+        return known
+    return out.keep(value, "attributes", ast.Attribute(owner, "__dict__", ast.Load()))
+
+
+def fill_namespace(out: Emitter, made: ast.expr, value: Any) -> None:
+    """Give an object that the program has made what its ``__dict__`` holds, later."""
+    namespace, own = value.namespace, entries(value)
+    if own and isinstance(namespace, InstanceDictValue) and namespace.owner is value:
+        target = ast.Attribute(made, "__dict__", ast.Load())
+        out.later(namespace, lambda: _fill_dict(out, target, namespace, own))
+
+
+@builds(ProxyValue)
+def _proxy(out: Emitter, value: ProxyValue) -> ast.expr:
+    return out.keep(value, "proxy", call(out.constant(value.cls), out.value(value.shown)))
+
+
+@emits(ClassDictValue, GlobalsValue)
+def _live_dict(out: Emitter, value: DictValue) -> ast.expr:
+    assert value.source is not None
+    return out.load(value.source)
 
 
 @emits(DictViewValue)
@@ -230,6 +255,7 @@ def write_container(out: Emitter, target: ast.expr, container: Any, new: bool) -
     """Give an object of a container subclass its content, through the base class only."""
     if isinstance(container, DictValue):
         if new or not container.rewritten:
+            _fill_dict(out, target, container, dict.fromkeys(container.moved))
             _fill_dict(out, target, container, container.items if new else container.written)
         else:
             base = OrderedDict if container.cls is OrderedDict else dict

@@ -75,9 +75,8 @@ def _prepare(out: Emitter, value: Any, container: Value, fits: bool) -> None:
     iterator would have noticed."""
     if not fits:
         raise Unmaterialisable(value.step, "what is iterated over changes while this goes on")
-    target = getattr(container, "owner", container)
-    out.value(target)
-    out.complete(target)
+    out.value(container)
+    out.complete(container)
 
 
 @emits(iterators.DictIterator)

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import ast
 import functools
-import itertools
 import types
 from typing import Any
 
 from framejit.codegen.emit import Emitter, builds, call, emits
-from framejit.codegen.emit_containers import hashing, write_container
+from framejit.codegen.emit_containers import fill_namespace, hashing, write_container
 from framejit.values.base import Unmaterialisable, Value
 from framejit.values.classes import ClassValue, SuperValue
 from framejit.values.descriptors import is_data_descriptor
 from framejit.values.exceptions import ExceptionValue, Made, TracebackValue
 from framejit.values.functions import BoundBuiltin, CellValue, FunctionValue, MethodValue
 from framejit.values.local_classes import DescriptorValue
+from framejit.values.namespaces import entries
 from framejit.values.objects import SCALARS, ObjectMethodValue, ObjectValue, PropertyValue
 from framejit.values.stdlib_functions import CachedFunctionValue, PartialValue
 
@@ -85,6 +85,7 @@ def _object(out: Emitter, value: ObjectValue) -> ast.expr:
     }
     if attributes:
         out.later(value, lambda: write_attributes(out, made, value, attributes))
+    _later_attributes(out, made, value)
     return made
 
 
@@ -94,35 +95,36 @@ def _property(out: Emitter, value: PropertyValue) -> ast.expr:
 
 
 def write_attributes(
-    out: Emitter, target: ast.expr, value: ObjectValue, attributes: dict[str, Value | None]
+    out: Emitter, target: ast.expr, owner: Value, attributes: dict[str, Value | None]
 ) -> None:
-    """Write what is in slots or in the instance's ``__dict__``, also behind a descriptor's back."""
+    """Write slots, and what is in the ``__dict__`` of ``owner``, as ``object.__setattr__`` does."""
+    names = list(attributes)
 
-    def is_hidden(key: str) -> bool:
-        found = out.space.class_attribute(value.cls, key)
-        c_level = (types.MemberDescriptorType, types.GetSetDescriptorType)
-        return (
-            found is not None and is_data_descriptor(found.raw) and type(found.raw) not in c_level
-        )
+    def write(names: list[str], values: list[ast.expr]) -> None:
+        keys = ast.Tuple([ast.Constant(key) for key in names], ast.Load())
+        out.statement(call(out.helper("set_attributes"), target, keys, *values))
 
-    def write(hidden: bool, names: list[str], values: list[ast.expr]) -> None:
-        keys: list[ast.expr] = [ast.Constant(key) for key in names]
-        if hidden:
-            namespace = ast.Attribute(target, "__dict__", ast.Load())
-            entries = [part for entry in zip(keys, values, strict=True) for part in entry]
-            changes = ast.Tuple(entries, ast.Load())
-            out.statement(call(out.helper("write_dict"), namespace, changes))
-        else:
-            names_of = ast.Tuple(keys, ast.Load())
-            out.statement(call(out.helper("set_attributes"), target, names_of, *values))
+    def one(position: int, part: ast.expr) -> None:
+        write([names[position]], [part])
 
-    def one(hidden: bool, names: list[str], position: int, part: ast.expr) -> None:
-        write(hidden, [names[position]], [part])
+    write(names, out.parts(owner, list(attributes.values()), one))
 
-    for hidden, run in itertools.groupby(attributes, is_hidden):  # their order can be seen
-        names = list(run)
-        assign = functools.partial(one, hidden, names)
-        write(hidden, names, out.parts(value, [attributes[key] for key in names], assign))
+
+def _later_attributes(out: Emitter, made: ast.expr, value: ObjectValue) -> None:
+    """What is in the ``__dict__`` of a new object, also behind a descriptor's back."""
+    own, namespace = entries(value), value.namespace
+    if not own or getattr(namespace, "owner", None) is not value:
+        return
+
+    def is_hidden(key: Any) -> bool:
+        found = out.space.class_attribute(value.cls, key) if type(key) is str else None
+        return type(key) is not str or (found is not None and is_data_descriptor(found.raw))
+
+    if any(map(is_hidden, own)):
+        fill_namespace(out, made, value)
+    else:
+        attributes: dict[str, Value | None] = {key: pair[1] for key, pair in own.items()}
+        out.later(namespace, lambda: write_attributes(out, made, namespace, attributes))
 
 
 @builds(ExceptionValue)
@@ -150,6 +152,7 @@ def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
     }
     if attributes:
         out.later(value, lambda: write_attributes(out, made, value, attributes))
+    fill_namespace(out, made, value)
     return made
 
 
@@ -185,6 +188,7 @@ def _function(out: Emitter, value: FunctionValue) -> ast.expr:
     )  # fmt: skip
     if value.attributes:
         out.later(value, lambda: set_attributes(out, made, value.attributes))
+    fill_namespace(out, made, value)
     return made
 
 
@@ -234,7 +238,7 @@ def _cached_function(out: Emitter, value: CachedFunctionValue) -> ast.expr:
         raise Unmaterialisable(value.step, "a functools.lru_cache that holds something")
     decorate = ast.Call(out.constant(functools.lru_cache), [], out.keywords(value.options))
     made = out.keep(value, "cached", call(decorate, out.value(value.function)))
-    set_attributes(out, made, value.attributes)
+    fill_namespace(out, made, value)
     return made
 
 
@@ -245,6 +249,5 @@ def _partial(out: Emitter, value: PartialValue) -> ast.expr:
     made = out.keep(
         value, "partial", ast.Call(out.constant(functools.partial), arguments, keywords)
     )
-    if value.attributes:
-        out.later(value, lambda: set_attributes(out, made, value.attributes))
+    fill_namespace(out, made, value)
     return made

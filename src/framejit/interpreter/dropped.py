@@ -21,8 +21,9 @@ from framejit.values.base import CallRequest, Value
 from framejit.values.ends import search_what_is_seen
 from framejit.values.functions import CellValue
 from framejit.values.keys import ReferenceKey, key_of_real
-from framejit.values.mappings import DictValue
-from framejit.values.objects import ObjectValue, instance_namespace
+from framejit.values.mappings import DictValue, InstanceDictValue
+from framejit.values.namespaces import instance_namespace
+from framejit.values.objects import ObjectValue
 from framejit.values.sequences import ListValue
 from framejit.values.sets import SetValue
 from framejit.values.space import Space
@@ -32,7 +33,7 @@ from framejit.values.torch_library import WeakReferenceValue
 #: a step that cannot be looked at again is a "root".
 _Hop = tuple[str, Any, Any, Any]
 _SEQUENCES = (list, tuple, deque)
-_WEAK = (WeakReferenceValue, ReferenceKey)
+_WEAK = (WeakReferenceValue, ReferenceKey, InstanceDictValue)
 _slot_names: dict[type, tuple[str, ...]] = {}
 
 

@@ -23,7 +23,7 @@ from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.limits import Limits
 from framejit.interpreter.registry import HANDLERS, Handler
 from framejit.report import events
-from framejit.values.base import CallRequest, Raised, Value
+from framejit.values.base import CallRequest, Raised, Value, type_name
 from framejit.values.exceptions import ExceptionValue, note_read
 from framejit.values.space import Result, Space
 
@@ -216,7 +216,7 @@ class Interpreter:
         constant = value.realize()
         if instead is not None:
             if not constant.is_constant or constant.as_python() is not None:
-                kind = constant.python_type().__name__
+                kind = type_name(constant.python_type())
                 self.space.raise_error(
                     TypeError, f"__init__() should return None, not {kind!r}"
                 )

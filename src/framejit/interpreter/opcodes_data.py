@@ -11,7 +11,7 @@ from framejit.bytecode.model import Instruction
 from framejit.exc import GraphBreak
 from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.registry import Handler, opcode
-from framejit.values.base import NULL, CallRequest, Value
+from framejit.values.base import NULL, CallRequest, Value, type_name
 from framejit.values.calling_iterators import elements
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import CellValue, FunctionValue
@@ -121,15 +121,13 @@ def load_global(vm: Any, frame: Frame, instruction: Instruction) -> None:
 
 @opcode("STORE_GLOBAL")
 def store_global(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    vm.space.effects.store_global(frame.globals, instruction.value, frame.stack.pop())
-    vm.space.changes += 1
+    vm.space.store_global(frame.globals, instruction.value, frame.stack.pop())
 
 
 @opcode("DELETE_GLOBAL")
 def delete_global(vm: Any, frame: Frame, instruction: Instruction) -> None:
     vm.space.load_global(frame.globals, instruction.value).realize()
-    vm.space.effects.store_global(frame.globals, instruction.value, None)
-    vm.space.changes += 1
+    vm.space.store_global(frame.globals, instruction.value, None)
 
 
 def _names(frame: Frame) -> dict[str, Value]:
@@ -389,7 +387,7 @@ def _never_iterable(value: Value) -> bool:
 def list_extend(vm: Any, frame: Frame, instruction: Instruction) -> None:
     source = frame.stack.pop().realize()
     if _never_iterable(source):
-        kind = source.python_type().__name__
+        kind = type_name(source.python_type())
         vm.space.raise_error(TypeError, f"Value after * must be an iterable, not {kind}")
     items = TupleValue(list(elements(vm.space, source)))
     _build_up(vm, frame.stack[-instruction.arg], "extend", items)
@@ -407,7 +405,7 @@ def mapping_pairs(vm: Any, mapping: Value) -> list[tuple[Value, Value]]:
     space = vm.space
     if mapping.realize().is_constant:
         space.raise_error(
-            TypeError, f"{mapping.realize().python_type().__name__!r} object is not a mapping"
+            TypeError, f"{type_name(mapping.realize().python_type())!r} object is not a mapping"
         )
     content = getattr(mapping.realize(), "container", None)
     if content is not None and mapping.realize().items_now(space) is not None:
@@ -439,7 +437,7 @@ def dict_merge(vm: Any, frame: Frame, instruction: Instruction) -> None:
 
 def _check_unpackable(vm: Any, value: Value) -> None:
     if _never_iterable(value):
-        kind = value.python_type().__name__
+        kind = type_name(value.python_type())
         vm.space.raise_error(TypeError, f"cannot unpack non-iterable {kind} object")
 
 

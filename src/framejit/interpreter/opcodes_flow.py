@@ -18,7 +18,7 @@ from framejit.interpreter.frame import NONE, Frame, HandledValue
 from framejit.interpreter.loop import Yielded
 from framejit.interpreter.opcodes_data import deliver, mapping_pairs
 from framejit.interpreter.registry import opcode, unsupported
-from framejit.values.base import NULL, Raised, Value
+from framejit.values.base import NULL, Raised, Value, type_name
 from framejit.values.calling_iterators import elements
 from framejit.values.classes import ClassValue, make_super
 from framejit.values.constants import ConstantValue, PythonModuleValue
@@ -271,7 +271,7 @@ def before_with(vm: Any, frame: Frame, instruction: Instruction) -> None:
     enter = space.special_method(manager, "__enter__")
     leave = space.special_method(manager, "__exit__")
     if enter is None or leave is None:
-        name = manager.python_type().__name__
+        name = type_name(manager.python_type())
         space.raise_error(
             TypeError, f"{name!r} object does not support the context manager protocol"
         )

@@ -493,7 +493,7 @@ f(torch.ones(3))
 Iterate over a copy: `for key in list(table)`.
 === FJ0167 functools in an unusual form
 `lru_cache` of a function that raises, or that runs for the first time and does more than compute;
-attributes set on partials, `singledispatch` on local classes.
+`cache_clear()` and `cache_info()`, `singledispatch` on local classes.
 ---
 import functools
 
@@ -503,7 +503,7 @@ def scale(n):
 
 @framejit.compile(backend="eager")
 def f(x):
-    scale.note = 1
+    scale.cache_clear()
     return x * scale(2)
 
 f(torch.ones(3))

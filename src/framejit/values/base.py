@@ -9,6 +9,8 @@ The operations on values are methods of `space.Space`, written down as a table i
 
 from __future__ import annotations
 
+import types
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from framejit.exc import GraphBreak
@@ -121,6 +123,28 @@ class Value:
 def is_heap_class(cls: type) -> bool:
     """Can its attributes be replaced? Those of classes that are built into CPython cannot."""
     return bool(cls.__flags__ & 0x200)  # Py_TPFLAGS_HEAPTYPE
+
+
+def is_user_class(cls: type) -> bool:
+    """A class made by a ``class`` statement (its special methods are found by lookup)."""
+    known = _user_classes.get(cls)
+    if known is None:
+        known = is_heap_class(cls)
+        if known:  # C types may live on the heap too; theirs bring a C-level __new__ along
+            new = type.__getattribute__(cls, "__dict__").get("__new__")
+            known = type(new) is not types.BuiltinFunctionType
+        _user_classes[cls] = known
+    return known
+
+
+_user_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+
+
+def type_name(cls: type) -> str:
+    """The class's name in CPython's messages: those of classes in C say which module's they are."""
+    by_statement = is_user_class(cls) and not cls.__flags__ & 0x80  # ..._DISALLOW_INSTANTIATION
+    module = "builtins" if by_statement else cls.__module__
+    return cls.__name__ if module == "builtins" else f"{module}.{cls.__name__}"
 
 
 class NullValue(Value):

@@ -6,11 +6,10 @@ on the tensors' data and are graph breaks. Next: interpreter.
 
 from __future__ import annotations
 
-import types
 from collections import OrderedDict, defaultdict, deque
 
 from framejit.exc import GraphBreak
-from framejit.values.base import Value
+from framejit.values.base import Value, is_user_class, type_name
 from framejit.values.builtin_functions import builtin, folds
 from framejit.values.calling_iterators import ReversedIndexIterator, elements
 from framejit.values.deques import DequeValue
@@ -23,9 +22,8 @@ from framejit.values.iterators import (
     ReversedIterator,
     ZipIterator,
 )
-from framejit.values.mappings import DictValue, existing_dict
-from framejit.values.methods import container_of, index_of, is_tensor
-from framejit.values.operators import is_user_class
+from framejit.values.mappings import DictValue
+from framejit.values.methods import index_of, is_tensor
 from framejit.values.sequences import ListValue, SequenceValue, SliceValue, TupleValue
 from framejit.values.set_operands import copy_as
 from framejit.values.space import LOOKASIDES, Result, Space, lookaside
@@ -73,18 +71,6 @@ def _make_dict(cls: type) -> None:
 
 for _cls in (dict, OrderedDict, defaultdict):
     _make_dict(_cls)
-
-
-@builtin(types.MappingProxyType, 1)
-def _proxy(space: Space, mapping: Value) -> Value:
-    plain = container_of(mapping.realize(), DictValue)
-    if plain is None:
-        raise GraphBreak("FJ0156", "a mapping proxy of something that is not a dict")
-    if plain.source is not None and not plain.mutated:
-        return existing_dict(space, plain.source, plain.obj, types.MappingProxyType)
-    proxy = DictValue({}, None, None, types.MappingProxyType)
-    proxy.pairs = plain.items  # shared: what the dict is told later shows in the proxy
-    return proxy
 
 
 @builtin(deque, 0, 2, "iterable", "maxlen")
@@ -171,7 +157,7 @@ def _reversed(space: Space, value: Value) -> Result:
         return space.call(method, [], {})
     hidden = space.class_attribute(cls, "__reversed__") is not None  # it is None
     if hidden or is_tensor(value) or space.class_attribute(cls, "__getitem__") is None:
-        return space.raise_error(TypeError, f"{cls.__name__!r} object is not reversible")
+        return space.raise_error(TypeError, f"{type_name(cls)!r} object is not reversible")
     return ReversedIndexIterator(space, value, index_of(space, space.len(value)) - 1)
 
 

@@ -20,7 +20,7 @@ import torch
 
 from framejit.exc import FrameSeen, GraphBreak
 from framejit.values import polyfills
-from framejit.values.base import Raised, Value
+from framejit.values.base import Raised, Value, is_user_class, type_name
 from framejit.values.calling_iterators import elements
 from framejit.values.folding import NotConstantError, fold, fold_if_constant, python_of
 from framejit.values.functions import function_value
@@ -29,7 +29,6 @@ from framejit.values.inline_policy import is_library
 from framejit.values.iterators import CallableIterator
 from framejit.values.methods import count_error, is_tensor
 from framejit.values.objects import ObjectValue
-from framejit.values.operators import is_user_class
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import LOOKASIDES, NAMED_LOOKASIDES, Result, Space, lookaside
@@ -82,7 +81,7 @@ def name_of(space: Space, value: Value, function: str) -> str:
     """An attribute's name; TypeError in the program when it is not a string."""
     value = value.realize()
     if value.python_type() is not str:
-        kind = value.python_type().__name__
+        kind = type_name(value.python_type())
         if function in ("getattr", "hasattr", "setattr", "delattr"):
             space.raise_error(TypeError, f"attribute name must be string, not {kind!r}")
     return str(value.as_python())
@@ -95,7 +94,7 @@ def name_of(space: Space, value: Value, function: str) -> str:
 def _len(space: Space, value: Value) -> Value:
     value = value.realize()
     if value.is_constant and not hasattr(value.python_type(), "__len__"):
-        name = value.python_type().__name__
+        name = type_name(value.python_type())
         space.raise_error(TypeError, f"object of type {name!r} has no len()")
     return space.len(value)
 
@@ -302,6 +301,13 @@ def _vars(space: Space, value: Value | None = None) -> Result:
     return space.getattr(value, "__dict__")
 
 
+@builtin(globals, 0)
+def _globals(space: Space) -> Value:
+    from framejit.values.live_dicts import globals_value  # room-internal cycle
+
+    return globals_value(space, space.namespace())
+
+
 @builtin(repr, 1)
 def _repr(space: Space, value: Value) -> Value:
     return format_value(space, value, "r", "")
@@ -327,7 +333,6 @@ def _refusal(why: str) -> Handler:
 
 for _function, _why in {
     print: "print() writes to the outside",
-    globals: "globals() gives the module's own dict",
     locals: "locals() gives the frame's variables",
     dir: "dir()",
     input: "input() reads from the outside",
@@ -370,7 +375,7 @@ def _iter(space: Space, value: Value, sentinel: Value | None = None) -> Value:
 def _next(space: Space, iterator: Value, default: Value | None = None) -> Value:
     iterator = iterator.realize()
     if not hasattr(iterator.python_type(), "__next__"):
-        name = iterator.python_type().__name__
+        name = type_name(iterator.python_type())
         space.raise_error(TypeError, f"{name!r} object is not an iterator")
     if default is None and isinstance(iterator, (GeneratorValue, ObjectValue)):
         # Their StopIteration carries a value.
@@ -562,7 +567,7 @@ def _abs(space: Space, value: Value) -> Result:
     value = value.realize()
     method = space.special_method(value, "__abs__")
     if method is None:
-        name = value.python_type().__name__
+        name = type_name(value.python_type())
         return space.raise_error(TypeError, f"bad operand type for abs(): {name!r}")
     return space.call(method, [], {})
 
@@ -576,7 +581,7 @@ def _round(space: Space, number: Value, ndigits: Value | None = None) -> Result:
     number = number.realize()
     method = space.special_method(number, "__round__")
     if method is None:
-        name = number.python_type().__name__
+        name = type_name(number.python_type())
         return space.raise_error(TypeError, f"type {name} doesn't define __round__ method")
     return space.call(method, args[1:], {})
 

@@ -15,7 +15,7 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.base import CallRequest, Value, is_heap_class
+from framejit.values.base import CallRequest, Value, is_heap_class, is_user_class, type_name
 from framejit.values.constants import PURE_TYPES, ConstantValue, constant_value, fold
 from framejit.values.descriptors import bind, is_data_descriptor
 from framejit.values.ends import has_own_end
@@ -27,7 +27,6 @@ from framejit.values.objects import (
     PropertyValue,
     solid_base,
 )
-from framejit.values.operators import is_user_class
 from framejit.values.space import (
     LOOKASIDES,
     WRAP_RULES,
@@ -104,7 +103,7 @@ class ClassValue(Value):
                 return space.load(space.class_source(cls).child("attr", name), known)
             return constant_value(space, known)
         if name == "__dict__":
-            if cls in space.class_writes:
+            if self.making is not None:
                 raise GraphBreak("FJ0156", "__dict__ of a class that the program has changed")
             return space.load(space.class_source(cls).child("attr", "__dict__"), cls.__dict__)
         if issubclass(cls, enum.Enum) and name in cls.__members__:
@@ -123,7 +122,7 @@ class ClassValue(Value):
             method = MethodValue(space.load(hook.source, hook.raw), self)
             return space.call(method, [ConstantValue(name)], {})
         return space.raise_error(
-            AttributeError, f"type object {cls.__name__!r} has no attribute {name!r}"
+            AttributeError, f"type object {type_name(cls)!r} has no attribute {name!r}"
         )
 
     def _bind_none(self, space: Space, found: ClassAttribute, name: str) -> Result:
@@ -169,7 +168,7 @@ class ClassValue(Value):
         cls = self.cls
         if not is_heap_class(cls):
             space.raise_error(
-                TypeError, f"cannot set {name!r} attribute of immutable type {cls.__name__!r}"
+                TypeError, f"cannot set {name!r} attribute of immutable type {type_name(cls)!r}"
             )
         inherited = space.class_attribute(type(cls), name)
         if inherited is not None and is_data_descriptor(inherited.raw):
@@ -181,7 +180,7 @@ class ClassValue(Value):
             found = space.class_attribute(cls, name)
             if found is None or found.owner is not cls:
                 space.raise_error(
-                    AttributeError, f"type object {cls.__name__!r} has no attribute {name!r}"
+                    AttributeError, f"type object {type_name(cls)!r} has no attribute {name!r}"
                 )
         space.write_class_attribute(cls, name, value)
         space.effects.note(self)
@@ -245,6 +244,9 @@ class ClassValue(Value):
             return super().getitem(space, key)
         if found is not None:
             return constant_value(space, self.cls[key.realize().as_python()])  # type: ignore[index]
+        if meta_item is None:
+            text = f"type {type_name(self.cls)!r} is not subscriptable"
+            return space.raise_error(TypeError, text)
         return super().getitem(space, key)
 
     def contains(self, space: Space, item: Value) -> Value:
@@ -271,7 +273,7 @@ class ClassValue(Value):
         method = space.special_method(self, "__iter__")
         if method is not None:
             return space.call_now(method, [])
-        return space.raise_error(TypeError, f"{type(self.cls).__name__!r} object is not iterable")
+        return space.raise_error(TypeError, f"{type_name(type(self.cls))!r} object is not iterable")
 
     def len(self, space: Space) -> Value:
         members = self.items_now(space)
@@ -280,7 +282,7 @@ class ClassValue(Value):
         method = space.special_method(self, "__len__")
         if method is None:
             return space.raise_error(
-                TypeError, f"object of type {type(self.cls).__name__!r} has no len()"
+                TypeError, f"object of type {type_name(type(self.cls))!r} has no len()"
             )
         return space.call_now(method, [])
 

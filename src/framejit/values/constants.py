@@ -23,7 +23,8 @@ from framejit import native
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.amounts import check_count, check_size
-from framejit.values.base import Value
+from framejit.values.base import Value, type_name
+from framejit.values.namespaces import own_attribute, store_own
 from framejit.values.space import (
     BINARY_METHODS,
     COMPARE_METHODS,
@@ -127,7 +128,8 @@ class ConstantValue(Value):
         return None
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        return space.raise_error(TypeError, f"{type(self.value).__name__!r} object is not callable")
+        text = f"{type_name(type(self.value))!r} object is not callable"
+        return space.raise_error(TypeError, text)
 
     def __repr__(self) -> str:
         return f"<constant {self.value!r}>"
@@ -137,11 +139,12 @@ class OpaqueValue(Value):
     """An object that is carried through and compared by identity; its C-level, non-callable
     attributes can be read, everything else about it is a graph break."""
 
-    __slots__ = ("obj",)
+    __slots__ = ("namespace", "obj")
 
     def __init__(self, obj: Any, source: Source) -> None:
         self.obj = obj
         self.source: Source = source
+        self.namespace: Any = None
 
     def python_type(self) -> type:
         return type(self.obj)
@@ -157,15 +160,36 @@ class OpaqueValue(Value):
                 raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
         found = space.class_attribute(cls, name)
         data = found is not None and hasattr(type(found.raw), "__set__")
-        of_thread = issubclass(cls, threading.local)
-        namespace = getattr(self.obj, "__dict__", None) if cls.__dictoffset__ or of_thread else None
-        if type(namespace) is dict and not data and self.source is not None:
-            own = self.source.child("attr", "__dict__") if of_thread else self.source.child("dict")
-            source = own.child("item", name)
+        if issubclass(cls, threading.local) and not data:
+            namespace = self.obj.__dict__
+            source = self.source.child("attr", "__dict__").child("item", name)
             if name in namespace:
                 return space.load(source, namespace[name])
             space.guard(source, "ABSENT")
+        elif cls.__dictoffset__ and not data:
+            own = own_attribute(space, self, name)
+            if own is not None:
+                return own
         return space.generic_getattr(self, name)
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        self._write(space, name, "__setattr__")
+        store_own(space, self, name, value)
+
+    def delattr(self, space: Space, name: str) -> None:
+        self._write(space, name, "__delattr__")
+        if own_attribute(space, self, name) is None:
+            text = f"{type_name(type(self.obj))!r} object has no attribute {name!r}"
+            space.raise_error(AttributeError, text)
+        store_own(space, self, name, None)
+
+    def _write(self, space: Space, name: str, method: str) -> None:
+        """Only an attribute of the object's own ``__dict__`` can be written."""
+        cls = type(self.obj)
+        setter, found = space.class_attribute(cls, method), space.class_attribute(cls, name)
+        data = found is not None and hasattr(type(found.raw), "__set__")
+        if cls.__dictoffset__ == 0 or data or setter is None or setter.owner is not object:
+            raise GraphBreak("FJ0152", f"assigning attribute {name!r} of a {self.describe()}")
 
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
@@ -203,7 +227,9 @@ class PythonModuleValue(Value):
         module = self.module
         namespace = module.__dict__
         if name == "__dict__":
-            return space.generic_getattr(self, name)
+            from framejit.values.live_dicts import globals_value  # room-internal cycle
+
+            return globals_value(space, namespace)
         changed = space.effects.globals_value(namespace, name)
         if changed is not None and changed.value is not None:
             return changed.value
@@ -211,6 +237,10 @@ class PythonModuleValue(Value):
         root = space.globals_source(namespace)
         if name in namespace and not (changed and changed.deleted):
             return space.load(root.child("item", name), namespace[name])
+        if found := space.class_attribute(type(module), name):
+            if isinstance(found.raw, property):
+                raise GraphBreak("FJ0151", f"the property {name!r} of module {module.__name__}")
+            return space.bind_class_attribute(found, self, type(module), name)
         hook = space.class_attribute(type(module), "__getattr__")
         if hook is not None or "__getattr__" in namespace:  # lazily importing packages, torch.ops
             own = namespace.get("__getattr__")
@@ -227,17 +257,18 @@ class PythonModuleValue(Value):
             if name in namespace:  # it has cached the attribute
                 return space.load(root.child("item", name), obj)
             return space.load(asked, obj)
-        if found := space.class_attribute(type(module), name):
-            if isinstance(found.raw, property):
-                raise GraphBreak("FJ0151", f"the property {name!r} of module {module.__name__}")
-            return space.bind_class_attribute(found, self, type(module), name)
         space.guard(root.child("item", name), "ABSENT")
         return space.raise_error(
             AttributeError, f"module {module.__name__!r} has no attribute {name!r}"
         )
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
-        space.effects.store_global(self.module.__dict__, name, value)
+        space.store_global(self.module.__dict__, name, value)
+
+    def delattr(self, space: Space, name: str) -> None:
+        if space.own_global(self.module.__dict__, name) is None:
+            space.raise_error(AttributeError, f"'module' object has no attribute {name!r}")
+        space.store_global(self.module.__dict__, name, None)
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         return space.raise_error(TypeError, "'module' object is not callable")

@@ -12,7 +12,7 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.base import Value
+from framejit.values.base import Value, type_name
 from framejit.values.methods import Result, container_of, index_of, method
 from framejit.values.sequences import ListValue, SliceValue
 from framejit.values.space import Space, wraps
@@ -87,7 +87,7 @@ class DequeValue(ListValue):
 
     def _position(self, space: Space, key: Value) -> int:
         key = key.realize()
-        name = key.python_type().__name__
+        name = type_name(key.python_type())
         if type(key) is SliceValue:
             space.raise_error(TypeError, "sequence index must be integer, not 'slice'")
         index = index_of(space, key, f"sequence index must be integer, not {name!r}")

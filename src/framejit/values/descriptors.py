@@ -14,9 +14,8 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.base import Value
+from framejit.values.base import Value, is_user_class, type_name
 from framejit.values.functions import BoundBuiltin, BuiltinValue, MethodValue
-from framejit.values.operators import is_user_class
 from framejit.values.space import LOOKASIDES, ClassAttribute, Result, Space, wraps
 
 _C_METHODS = (
@@ -103,17 +102,14 @@ def _hashable(obj: Any) -> bool:
 def _c_data(space: Space, value: Value, name: str) -> Result:
     """A slot or a C-level attribute: read from the object itself, no user code runs."""
     slots = getattr(value, "attributes", None)
-    if slots is not None and name in slots:
-        stored = slots[name]
-        if stored is None:
-            return space.raise_error(AttributeError, name)
+    stored = None if slots is None else slots.get(name)
+    if stored is not None:
         return stored
     obj = getattr(value, "obj", None)
-    if value.source is None or obj is None:
+    if value.source is None or obj is None or (slots is not None and name in slots):
         if slots is not None:
-            return space.raise_error(
-                AttributeError, f"{value.python_type().__name__!r} object has no attribute {name!r}"
-            )
+            text = f"{type_name(value.python_type())!r} object has no attribute {name!r}"
+            return space.raise_error(AttributeError, text)
         raise GraphBreak("FJ0151", f"attribute {name!r} of a {value.describe()}")
     if isinstance(obj, torch.Tensor):
         raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")

@@ -13,7 +13,7 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.values.base import Value
 from framejit.values.constants import ConstantValue
-from framejit.values.mappings import DictValue, InstanceDictValue
+from framejit.values.mappings import DictValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import Space
@@ -28,8 +28,6 @@ def python_of(value: Value) -> Any:
     value = value.realize()
     if value.is_constant or value.is_symbolic:
         return value.as_python()
-    if isinstance(value, InstanceDictValue):
-        raise NotConstantError
     if isinstance(value, (ListValue, TupleValue)):
         items = [python_of(item) for item in value.items]
         if isinstance(value, ListValue):

@@ -19,6 +19,7 @@ from framejit.source import Source
 from framejit.values import inline_policy
 from framejit.values.base import CallRequest, Value
 from framejit.values.constants import ConstantValue, constant_value
+from framejit.values.namespaces import namespace_of, own_attribute, store_own
 from framejit.values.space import (
     CODE_LOOKASIDES,
     LOOKASIDES,
@@ -31,6 +32,11 @@ from framejit.values.space import (
 
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _CODE_ATTRIBUTES = ("__name__", "__qualname__", "__module__", "__doc__")
+#: What C fields of functions hold; everything else is in their ``__dict__``.
+_FIELDS = frozenset(
+    name for name, raw in vars(types.FunctionType).items()
+    if type(raw) in (types.MemberDescriptorType, types.GetSetDescriptorType)
+)  # fmt: skip
 
 
 class CellValue(Value):
@@ -89,7 +95,7 @@ class FunctionValue(Value):
 
     __slots__ = (
         "attributes", "closure", "code", "defaults", "function", "globals", "kwdefaults",
-        "mutated", "name", "obj",
+        "mutated", "name", "namespace", "obj",
     )  # fmt: skip
 
     def __init__(
@@ -112,7 +118,9 @@ class FunctionValue(Value):
         self.closure = closure
         self.function = self.obj = function
         self.source = source
+        #: What the program assigned to its fields; the rest is in ``namespace``.
         self.attributes: dict[str, Value] = {}
+        self.namespace: Any = None
         self.mutated = False
 
     def python_type(self) -> type:
@@ -329,23 +337,18 @@ class FunctionValue(Value):
             if name in ("__defaults__", "__kwdefaults__"):
                 value = self.defaults if name == "__defaults__" else self.kwdefaults
                 return value if value is not None else ConstantValue(None)
-            if name == "__dict__":
-                from framejit.values.mappings import DictValue  # room-internal cycle
-
-                return DictValue({k: (ConstantValue(k), v) for k, v in self.attributes.items()})
-        else:
+        elif name in _CODE_ATTRIBUTES or name in (
+            "__defaults__", "__kwdefaults__", "__closure__", "__globals__", "__annotations__",
+        ):  # fmt: skip
             assert self.source is not None
-            function = self.function
-            if name in function.__dict__:
-                own = self.source.child("dict").child("item", name)
-                return space.load(own, function.__dict__[name])
-            if name == "__dict__":
-                return space.load(self.source.child("dict"), function.__dict__)
-            if name in _CODE_ATTRIBUTES or name in (
-                "__defaults__", "__kwdefaults__", "__closure__", "__globals__", "__annotations__",
-            ):  # fmt: skip
-                return space.load(self.source.child("attr", name), getattr(function, name))
-            space.guard(self.source.child("dict").child("item", name), "ABSENT")
+            return space.load(self.source.child("attr", name), getattr(self.function, name))
+        if name == "__dict__":
+            namespace = namespace_of(space, self)
+            assert namespace is not None
+            return namespace
+        own = own_attribute(space, self, name) if name not in _FIELDS else None
+        if own is not None:
+            return own
         if name == "__call__":
             return self
         return space.generic_getattr(self, name)
@@ -353,12 +356,23 @@ class FunctionValue(Value):
     def setattr(self, space: Space, name: str, value: Value) -> None:
         if name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__dict__"):
             raise GraphBreak("FJ0152", f"assigning {name} of {self.describe()}")
+        if name not in _FIELDS:
+            store_own(space, self, name, value)
+            return
         if name == "__qualname__" and self.function is None:
             self.name = str(value.realize().as_python())
         self.attributes[name] = value
         self.mutated = True
         if self.source is not None:
             space.effects.note(self)
+
+    def delattr(self, space: Space, name: str) -> None:
+        if name in _FIELDS:
+            raise GraphBreak("FJ0152", f"deleting {name} of {self.describe()}")
+        if own_attribute(space, self, name) is None:
+            text = f"'function' object has no attribute {name!r}"
+            space.raise_error(AttributeError, text)
+        store_own(space, self, name, None)
 
 
 def _nothing() -> None: ...

@@ -33,6 +33,7 @@ from framejit.values.constants import ConstantValue
 from framejit.values.functions import BoundBuiltin, CellValue, FunctionValue, MethodValue
 from framejit.values.inline_policy import is_library
 from framejit.values.keys import real_object
+from framejit.values.namespaces import entries, instance_namespace
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Result, Space, lookaside
 from framejit.values.stdlib_functions import PartialValue
@@ -172,7 +173,7 @@ def _maker(
     if isinstance(value, MethodValue):
         parts = part(value.function), part(value.receiver)
         return lambda given: note_made(types.MethodType(*[make(given) for make in parts]))
-    if isinstance(value, PartialValue) and not value.attributes:
+    if isinstance(value, PartialValue) and not entries(value):
         function, arguments = part(value.function), [part(arg) for arg in value.args]
         keywords = {name: part(arg) for name, arg in value.kwargs.items()}
         return lambda given: note_made(functools.partial(
@@ -182,8 +183,9 @@ def _maker(
     if type(value) is TupleValue and value.python_type() is tuple:
         items = [part(item) for item in value.items]
         return lambda given: tuple([make(given) for make in items])
-    if isinstance(value, FunctionValue) and value.attributes.keys() <= {"__annotations__"}:
-        return _function_maker(space, value, part, cells)
+    if isinstance(value, FunctionValue) and not entries(value):
+        if value.attributes.keys() <= {"__annotations__"}:
+            return _function_maker(space, value, part, cells)
     raise GraphBreak(
         "FJ0118", f"a hook of autograd uses a {value.describe()} that was made for this call"
     )
@@ -261,6 +263,8 @@ def reached(objects: Iterable[Any]) -> tuple[dict[int, Any], set[tuple[int, str]
             waiting += obj.values() if isinstance(obj, dict) else obj
         elif not isinstance(obj, (torch.Tensor, types.ModuleType)) and hasattr(obj, "__dict__"):
             found[id(obj)] = obj
+            namespace = instance_namespace(obj)
+            found[id(namespace)] = namespace
             call = inspect.getattr_static(kind, "__call__", None)
             waiting += [call] if isinstance(call, types.FunctionType) else []
     return found, names

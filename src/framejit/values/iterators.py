@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from framejit.exc import GraphBreak
-from framejit.values.base import Value
+from framejit.values.base import Value, type_name
 from framejit.values.methods import Result, index_of
 from framejit.values.sequences import ListValue, SequenceValue, TupleValue
 
@@ -170,7 +170,7 @@ def iter_constant(space: Space, value: Value) -> Value:
         return ConstantIterator(value, obj, type(iter(obj)))
     if isinstance(obj, (tuple, frozenset)):
         return ConstantIterator(value, list(obj), type(iter(obj)))
-    return space.raise_error(TypeError, f"{kind.__name__!r} object is not iterable")
+    return space.raise_error(TypeError, f"{type_name(kind)!r} object is not iterable")
 
 
 class DictIterator(IteratorValue):

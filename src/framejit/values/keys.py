@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from framejit.exc import GraphBreak
-from framejit.values.base import Value
+from framejit.values.base import Value, type_name
 
 if TYPE_CHECKING:
     from framejit.source import Source
@@ -273,7 +273,7 @@ def key_of_object(space: Space, value: Value) -> Any:
     """The key of a value that hashes by its address, or by Python code."""
     cls = value.python_type()
     if cls.__hash__ is None:
-        space.raise_error(TypeError, f"unhashable type: {cls.__name__!r}")
+        space.raise_error(TypeError, f"unhashable type: {type_name(cls)!r}")
     if _is_enum_of_plain(cls) and real_object(value) is not None:
         return real_object(value)
     if not hashed_by_address(cls):

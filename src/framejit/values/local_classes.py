@@ -26,14 +26,14 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.base import CallRequest, Value
+from framejit.values.base import CallRequest, Value, is_user_class
 from framejit.values.classes import IS_ABSTRACT, ClassValue
 from framejit.values.constants import ConstantValue
 from framejit.values.functions import CellValue, FunctionValue
 from framejit.values.mappings import DictValue
 from framejit.values.methods import container_of
+from framejit.values.namespaces import entries
 from framejit.values.objects import ObjectValue
-from framejit.values.operators import is_user_class
 from framejit.values.sequences import TupleValue
 from framejit.values.space import ClassAttribute, Result, Space, lookaside
 
@@ -128,7 +128,8 @@ def stand_in(space: Space, value: Value, source: Source) -> Any:
         free = tuple(types.CellType() for _ in value.code.co_freevars)
         made = types.FunctionType(value.code, value.globals, value.code.co_name, None, free)
         made.__qualname__ = value.name
-        for name, content in value.attributes.items():
+        own = {name: content for name, (_, content) in entries(value).items()}
+        for name, content in (value.attributes | own).items():
             if content.realize().is_constant:
                 setattr(made, name, content.realize().as_python())
         return made
@@ -145,7 +146,7 @@ def stand_in(space: Space, value: Value, source: Source) -> Any:
         if any(hasattr(value.cls, name) for name in ("__get__", "__set__", "__delete__")):
             return object.__new__(value.cls)
     try:
-        return value.as_python()
+        return _StandIn() if value.is_symbolic else value.as_python()
     except GraphBreak:
         return _StandIn()
 
@@ -331,7 +332,8 @@ def _real(value: Value) -> Any:
     if real is not None and (not isinstance(value, ObjectValue) or type(real) is dataclasses.Field):
         return real
     if isinstance(value, FunctionValue) and not value.code.co_freevars:
-        if value.defaults is None and value.kwdefaults is None and not value.attributes:
+        own = value.attributes or entries(value)
+        if value.defaults is None and value.kwdefaults is None and not own:
             return types.FunctionType(value.code, value.globals, value.code.co_name)
     return value.as_python()
 

@@ -6,7 +6,6 @@ sets. A view holds no content of its own: it asks the dict each time. Next: code
 
 from __future__ import annotations
 
-import types
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
@@ -64,11 +63,9 @@ class DictViewValue(ContainerValue):
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "mapping":
-            from framejit.values.mappings import DictValue  # room-internal cycle
+            from framejit.values.live_dicts import ProxyValue  # room-internal cycle
 
-            proxy = DictValue({}, None, None, types.MappingProxyType)
-            proxy.pairs = self.mapping.items
-            return proxy
+            return ProxyValue(space, self.mapping)
         return super().getattr(space, name)
 
     def as_set(self, space: Space) -> SetValue:

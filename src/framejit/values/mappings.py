@@ -1,4 +1,4 @@
-"""Dicts: dict, OrderedDict, defaultdict, mapping proxies, and the ``__dict__`` of objects.
+"""Dicts: dict, OrderedDict, defaultdict, and the ``__dict__`` of objects.
 
 In: existing dicts with their sources, or entries put together by the captured program. Out: their
 operations and methods, in CPython's key order. An existing dict is known piece by piece: reading a
@@ -8,7 +8,6 @@ guards them, once (`DictValue.complete`). Next: mapping_views, codegen.
 
 from __future__ import annotations
 
-import gc
 import types
 from collections import OrderedDict, defaultdict
 from typing import Any
@@ -17,6 +16,7 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.amounts import check_count
 from framejit.values.base import Value
+from framejit.values.constants import ConstantValue
 from framejit.values.iterators import DictIterator
 from framejit.values.keys import (
     IdentityKey,
@@ -34,6 +34,7 @@ from framejit.values.keys import (
 )
 from framejit.values.mapping_views import DictViewValue
 from framejit.values.methods import ContainerValue, Result, container_of, method
+from framejit.values.namespaces import own_attribute, store_own
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Space, wraps
 from framejit.values.symbolic import fix_length, wrap_length
@@ -43,11 +44,12 @@ Pair = tuple[Value, Value]
 
 class DictValue(ContainerValue):
     """A dict. For codegen, when ``mutated``: if ``rewritten``, clear the real one and store all
-    ``items`` in order; else apply ``written`` in order (None: delete the key)."""
+    ``items`` in order; else delete the keys that have ``moved``, and apply ``written`` in order
+    (None: delete the key)."""
 
     __slots__ = (
-        "blind", "cls", "complete", "default_factory", "delta", "obj", "pairs",
-        "removed", "rewritten", "space", "version", "written",
+        "blind", "cls", "complete", "default_factory", "delta", "moved", "namespace", "obj",
+        "pairs", "removed", "rewritten", "space", "version", "written",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +69,10 @@ class DictValue(ContainerValue):
         self.mutated = False
         self.rewritten = False
         self.written: dict[Any, Pair | None] = {}
+        #: Keys that were deleted and stored again, which moves them to the end.
+        self.moved: dict[Any, None] = {}
+        #: An OrderedDict's own attributes.
+        self.namespace: Any = None
         #: Counts changes of the set of keys, for iterators.
         self.version = 0
         #: While incomplete: keys stored without looking, keys known to be gone, change in size.
@@ -146,7 +152,7 @@ class DictValue(ContainerValue):
     def lookup(self, space: Space, key: Any) -> Pair | None:
         """The entry for ``key``; in an incomplete dict its presence or absence is guarded."""
         pair = self.known(space, key)
-        if pair is None:
+        if pair is None and type(key) is not str:
             separate((key,), self.pairs)
         if pair is not None or self.complete:
             return pair
@@ -165,7 +171,6 @@ class DictValue(ContainerValue):
         if not _has(self.obj, real):
             space.guard(child, "ABSENT")
             return None
-        space.guard(child, "PRESENT")
         pair = (value_of_key(space, real, self.source), space.load(child, _read(self.obj, real)))
         self.pairs[key] = pair
         return pair
@@ -187,15 +192,18 @@ class DictValue(ContainerValue):
 
     def _store(self, space: Space, key: Any, key_value: Value, value: Value) -> None:
         if self.written.get(key, self) is None:  # deleted before: it moves to the end
-            self.look_at_all(space)
-            self.rewritten = True
+            del self.written[key]
+            self.moved[key] = None
         old = self.pairs.get(key)
         if old is not None:
             self.pairs[key] = (old[0], value)
         else:
             separate((key,), self.pairs)
             if not self.complete:
-                self.blind.add(key)
+                if key in self.removed:
+                    self.delta += 1
+                else:
+                    self.blind.add(key)
             self.pairs[key] = (key_value, value)
             self.version += 1
         if self.source is not None:
@@ -238,6 +246,7 @@ class DictValue(ContainerValue):
         self.blind.clear()
         self.removed.clear()
         self.written.clear()
+        self.moved.clear()
         self.rewritten = self.source is not None
         self.version += 1
         self.changed(space)
@@ -303,13 +312,9 @@ class DictValue(ContainerValue):
         return self._missing(space, key)
 
     def setitem(self, space: Space, key: Value, value: Value) -> None:
-        if self.cls is types.MappingProxyType:
-            space.raise_error(TypeError, "'mappingproxy' object does not support item assignment")
         self.store(space, self.key(space, key), key, value)
 
     def delitem(self, space: Space, key: Value) -> None:
-        if self.cls is types.MappingProxyType:
-            space.raise_error(TypeError, "'mappingproxy' object does not support item deletion")
         made = self.key(space, key)
         if self.lookup(space, made) is None:
             self._missing(space, key)
@@ -321,13 +326,21 @@ class DictValue(ContainerValue):
     def getattr(self, space: Space, name: str) -> Result:
         if name == "default_factory" and self.cls is defaultdict:
             return self.factory(space)
-        return super().getattr(space, name)
+        own = own_attribute(space, self, name) if self.cls is OrderedDict else None
+        return own or super().getattr(space, name)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         if name == "default_factory" and self.cls is defaultdict and self.source is None:
             self.default_factory = value
-            return
-        super().setattr(space, name, value)
+        elif self.cls is OrderedDict and name != "__dict__":  # the one that has a __dict__
+            store_own(space, self, name, value)
+        else:
+            super().setattr(space, name, value)
+
+    def delattr(self, space: Space, name: str) -> None:
+        if self.cls is not OrderedDict or own_attribute(space, self, name) is None:
+            super().delattr(space, name)
+        store_own(space, self, name, None)
 
     def factory(self, space: Space) -> Value:
         """The defaultdict's ``default_factory``."""
@@ -385,12 +398,11 @@ class DictValue(ContainerValue):
 
     def fresh_copy(self, space: Space) -> DictValue:
         """A new dict of the same kind with the same entries."""
-        cls = dict if self.cls is types.MappingProxyType else self.cls
         keys = self.keys_in_order(space)
         with settled(space):
             pairs = {key: self.lookup(space, key) for key in keys}
-        copy = DictValue(pairs, None, None, cls)  # type: ignore[arg-type]
-        if cls is defaultdict:
+        copy = DictValue(pairs, None, None, self.cls)  # type: ignore[arg-type]
+        if self.cls is defaultdict:
             copy.default_factory = self.factory(space)
         return copy
 
@@ -548,56 +560,32 @@ class DictValue(ContainerValue):
 
 
 class InstanceDictValue(DictValue):
-    """``obj.__dict__``: reads and writes go through to the object's attributes (``owner``)."""
+    """The ``__dict__`` of an object; a new one knows its ``owner``. See `namespaces`."""
 
     __slots__ = ("owner",)
 
-    def __init__(self, owner: Any) -> None:
-        super().__init__({})
+    def __init__(self, owner: Any, source: Source | None = None, obj: Any = None) -> None:
+        super().__init__({}, source, obj)
         self.owner = owner
-
-    @property
-    def items(self) -> dict[Any, Pair]:
-        raise GraphBreak("FJ0156", "the whole __dict__ of an object is needed at once")
-
-    def look_at_all(self, space: Space) -> None:
-        return
+        self.complete = obj is None
 
     def lookup(self, space: Space, key: Any) -> Pair | None:
-        if not isinstance(key, str):
+        if type(key) is not str or self.complete:
+            return super().lookup(space, key)
+        pair = self.pairs.get(key)
+        if pair is not None or key in self.removed:
+            return pair
+        assert self.source is not None
+        child = self.source.child("item", key)
+        if key not in self.obj:
+            space.guard(child, "ABSENT")
             return None
-        value = self.owner.instance_attribute(space, key)
-        return None if value is None else (space.constant(key), value)
+        pair = self.pairs[key] = ConstantValue(key), space.load(child, self.obj[key])
+        return pair
 
-    def store(self, space: Space, key: Any, key_value: Value, value: Value) -> None:
-        if not isinstance(key, str):
-            raise GraphBreak("FJ0156", "storing a key that is not a string in an object's __dict__")
-        if self.owner.instance_attribute(space, key) is None:
-            self.version += 1
-        self.owner.store(space, key, value)
-
-    def remove(self, space: Space, key: Any) -> None:
-        self.version += 1
-        self.owner.store(space, key, None)
-
-    def replace(self, space: Space, pairs: dict[Any, Pair]) -> None:
-        for key in self.keys_in_order(space):
-            if key not in pairs:
-                self.remove(space, key)
-        for key, pair in pairs.items():
-            self.store(space, key, *pair)
-
-    def keys_in_order(self, space: Space) -> list[Any]:
-        return list(self.owner.attribute_names(space))
-
-    def size(self, space: Space) -> int:
-        return len(self.keys_in_order(space))
-
-    def truth(self, space: Space) -> bool:
-        return self.size(space) > 0
-
-    def _same(self, space: Space, other: DictValue, ordered: bool) -> bool:
-        return self.fresh_copy(space)._same(space, other.fresh_copy(space), ordered)
+    def is_current(self) -> bool:
+        """Is it still what the ``__dict__`` of a new owner is?"""
+        return self.owner is not None and self.owner.namespace is self
 
 
 # -- existing dicts, read without running user code ------------------------------------------------
@@ -629,23 +617,7 @@ def _own_iteration(space: Space, value: Value) -> bool:
     return found is not None and isinstance(found.raw, types.FunctionType)
 
 
-def proxied(proxy: Any) -> Any:
-    """The mapping behind a mapping proxy: the accessor through which its content is guarded."""
-    return gc.get_referents(proxy)[0]
-
-
-@wraps(types.MappingProxyType)
-def wrap_mapping_proxy(space: Space, source: Source, obj: Any) -> Value:
-    """A mapping proxy over a dict; what is read of it is guarded in the dict."""
-    space.guard(source, "TYPE_MATCH", types.MappingProxyType)
-    content = proxied(obj)
-    if not isinstance(content, dict):
-        raise GraphBreak("FJ0156", "a mapping proxy over something that is not a dict")
-    value = existing_dict(space, source.child("proxied"), content, types.MappingProxyType)
-    return space.remember(obj, value)
-
-
-@wraps(dict, OrderedDict, defaultdict)
+@wraps(OrderedDict, defaultdict)
 def wrap_dict(space: Space, source: Source, obj: Any) -> Value:
     """An existing dict: nothing but its class is guarded yet."""
     space.guard(source, "TYPE_MATCH", type(obj))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import torch
 
 from framejit.exc import GraphBreak
-from framejit.values.base import Value
+from framejit.values.base import Value, type_name
 from framejit.values.space import BINARY_METHODS, COMPARE_METHODS, Result, Space
 
 Container = TypeVar("Container", bound=Value)
@@ -188,7 +188,7 @@ def index_of(space: Space, value: Value, complaint: str = "") -> int:
         special = space.special_method(value, "__index__")
         if special is not None:
             return index_of(space, space.call_now(special, []))
-    name = value.python_type().__name__
+    name = type_name(value.python_type())
     space.raise_error(
         TypeError, complaint or f"{name!r} object cannot be interpreted as an integer"
     )

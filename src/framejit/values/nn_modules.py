@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import torch
 
+from framejit.exc import GraphBreak
 from framejit.values.base import Value
 from framejit.values.carried import with_known_class
-from framejit.values.objects import ObjectValue, instance_namespace
-from framejit.values.space import Space
+from framejit.values.mappings import DictValue, existing_dict
+from framejit.values.objects import ObjectValue
+from framejit.values.space import LazyValue, Space
 from framejit.values.tensors import TensorValue, has_flag
 
 _MEMBERS = ("_parameters", "_buffers", "_modules")
@@ -25,28 +27,28 @@ def module_member(space: Space, module: ObjectValue, name: str) -> Value | None:
     hook = space.class_attribute(module.cls, "__getattr__")
     if hook is None or hook.raw is not torch.nn.Module.__getattr__:
         return None
-    namespace = instance_namespace(module.obj)
-    if namespace is None or module.source is None:
-        return None
     for kind in _MEMBERS:
-        if kind in module.attributes:  # the dictionary itself was replaced
-            replaced = module.attributes[kind]
-            if replaced is not None and space.contains(replaced, space.constant(name)):
-                return space.now(space.getitem(replaced, space.constant(name)))
-            continue
-        members = namespace.get(kind)
-        if members is None:
-            continue
-        known = space.known_value(members)
-        if known is not None and getattr(known, "mutated", False):
-            if space.contains(known, space.constant(name)):
-                return space.now(space.getitem(known, space.constant(name)))
-            continue
-        source = module.source.child("dict").child("item", kind).child("item", name)
-        if name in members:
-            return space.load(source, members[name])
-        space.guard(source, "ABSENT")
+        members = _members(space, module, kind)
+        pair = None if members is None else members.lookup(space, name)
+        if pair is not None:
+            return pair[1]
     return None
+
+
+def _members(space: Space, module: ObjectValue, kind: str) -> DictValue | None:
+    """The module's own dict of members of this kind."""
+    value = module.instance_attribute(space, kind)
+    if value is None:
+        return None
+    if type(value) is LazyValue and value.value is None and type(value.obj) is dict:
+        known = space.known_value(value.obj)  # its class needs no guard: it is read as a dict
+        if known is None:
+            known = space.remember(value.obj, existing_dict(space, value.source, value.obj))
+            value.value = known
+    members = value.realize()
+    if not isinstance(members, DictValue):
+        raise GraphBreak("FJ0151", f"{kind} of a {module.describe()} is no dict")
+    return members
 
 
 def module_setattr(space: Space, module: ObjectValue, name: str, value: Value) -> bool:
@@ -58,30 +60,13 @@ def module_setattr(space: Space, module: ObjectValue, name: str, value: Value) -
         issubclass(value.cls, torch.nn.Parameter) or has_flag(space, value, "_is_buffer")
     ):
         return False
-    if module.obj is None or any(kind in module.attributes for kind in _MEMBERS):
-        return False
-    namespace = instance_namespace(module.obj)
-    if namespace is None or module.source is None:
-        return False
-    owner = None
     for kind in _MEMBERS:
-        members = namespace.get(kind)
-        if members is not None and module_has(space, module, kind, name):
-            owner = kind
-            break
-    if owner is None:
-        module.plain_setattr(space, name, value)
-        return True
-    if owner == "_buffers" and isinstance(value, TensorValue):
-        source = module.source.child("dict").child("item", owner)
-        space.setitem(space.load(source, namespace[owner]), space.constant(name), value)
-        return True
-    return False
-
-
-def module_has(space: Space, module: ObjectValue, kind: str, name: str) -> bool:
-    """Is ``name`` one of the module's members of this kind?"""
-    assert module.source is not None
-    source = module.source.child("dict").child("item", kind)
-    members = space.load(source, instance_namespace(module.obj)[kind])  # type: ignore[index]
-    return space.contains(members, space.constant(name))
+        members = _members(space, module, kind)
+        if members is None or members.lookup(space, name) is None:
+            continue
+        if kind == "_buffers" and isinstance(value, TensorValue):
+            members.store(space, name, space.constant(name), value)
+            return True
+        return False
+    module.plain_setattr(space, name, value)
+    return True

@@ -12,7 +12,6 @@ import inspect
 import re
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -21,11 +20,20 @@ from framejit import native
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import operators
-from framejit.values.base import NULL, CallRequest, Raised, Value, is_heap_class
+from framejit.values.base import (
+    NULL,
+    CallRequest,
+    Raised,
+    Value,
+    is_heap_class,
+    is_user_class,
+    type_name,
+)
 from framejit.values.constants import ConstantValue
 from framejit.values.descriptors import is_data_descriptor, property_lacks
 from framejit.values.functions import MethodValue
 from framejit.values.keys import key_of_object
+from framejit.values.namespaces import namespace_of, own_attribute, store_own
 from framejit.values.space import (
     BINARY_METHODS,
     COMPARE_METHODS,
@@ -60,9 +68,10 @@ _NAMED_IN_TEXTS = (set, frozenset, deque, OrderedDict, defaultdict)
 
 
 class ObjectValue(Value):
-    """An instance. ``attributes`` holds what the program assigned (None: deleted)."""
+    """An instance. ``attributes`` holds what the program assigned to slots and to other C-level
+    attributes (None: deleted); all others are in ``namespace``, the value of ``__dict__``."""
 
-    __slots__ = ("attributes", "cls", "container", "moved", "mutated", "namespace", "obj", "step")
+    __slots__ = ("attributes", "cls", "container", "mutated", "namespace", "obj", "step")
 
     def __init__(
         self, cls: type, obj: Any = None, source: Source | None = None, step: int = 0
@@ -71,11 +80,9 @@ class ObjectValue(Value):
         self.obj = obj
         self.source = source
         self.attributes: dict[str, Value | None] = {}
-        #: Attributes that were deleted and written again, which moves them to the end.
-        self.moved: Collection[str] = ()
         self.container: Any = None
-        #: The value of ``__dict__`` once it has been asked for.
-        self.namespace: Value | None = None
+        #: See `namespaces.namespace_of`; the program may assign another one.
+        self.namespace: Any = None
         self.mutated = False
         self.step = step
 
@@ -114,7 +121,7 @@ class ObjectValue(Value):
 
     def _no_attribute(self, space: Space, name: str) -> Any:
         return space.raise_error(
-            AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
+            AttributeError, f"{type_name(self.cls)!r} object has no attribute {name!r}"
         )
 
     def find_attribute(self, space: Space, name: str) -> Result | None:
@@ -133,7 +140,7 @@ class ObjectValue(Value):
         hook = space.class_attribute(self.cls, "__getattr__")
         if hook is None:
             return None
-        if hook.raw is torch.nn.Module.__getattr__ and isinstance(self.obj, torch.nn.Module):
+        if hook.raw is torch.nn.Module.__getattr__:
             from framejit.values.nn_modules import module_member  # room-internal cycle
 
             return module_member(space, self, name) or self._no_attribute(space, name)
@@ -146,19 +153,7 @@ class ObjectValue(Value):
 
     def instance_attribute(self, space: Space, name: str) -> Value | None:
         """The entry ``name`` of the instance's ``__dict__``; absence is guarded."""
-        stored = self.attributes.get(name, _MISSING)
-        if stored is not _MISSING:
-            return stored  # type: ignore[return-value]
-        if self.obj is None or self.source is None:
-            return None
-        namespace = instance_namespace(self.obj)
-        if namespace is None:
-            return None
-        source = self.source.child("dict").child("item", name)
-        if name in namespace:
-            return space.load(source, namespace[name])
-        space.guard(source, "ABSENT")
-        return None
+        return own_attribute(space, self, name)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         custom = space.class_attribute(self.cls, "__setattr__")
@@ -185,27 +180,44 @@ class ObjectValue(Value):
                 setter = space.load(found.source.child("attr", "fset"), raw.fset)
                 space.call_now(setter, [self, value])
                 return
-            if type(raw) not in (types.MemberDescriptorType, types.GetSetDescriptorType):
+            if type(raw) not in _C_LEVEL:
                 descriptor = space.load(found.source, raw).realize()
                 method = space.special_method(descriptor, "__set__")
                 if method is not None:
                     space.call_now(method, [self, value])
                     return
-            if name in ("__class__", "__dict__"):
+            if name == "__dict__":
+                self._replace_namespace(space, value.realize())
+                return
+            if name == "__class__":
                 raise GraphBreak("FJ0152", f"assigning {name} of a {self.describe()}")
+            if type(raw) in _C_LEVEL:
+                self.store(space, name, value)
+                return
         elif cls.__dictoffset__ == 0:
             about = "has no attribute" if found is None else "attribute"
             end = "" if found is None else " is read-only"
             space.raise_error(
-                AttributeError, f"{cls.__name__!r} object {about} {name!r}{end}"
+                AttributeError, f"{type_name(cls)!r} object {about} {name!r}{end}"
             )
-        self.store(space, name, value)
+        store_own(space, self, name, value)
+
+    def _replace_namespace(self, space: Space, value: Value) -> None:
+        from framejit.values.mappings import DictValue  # room-internal cycle
+
+        if not isinstance(value, DictValue) or value.cls is not dict:
+            kind = value.python_type()
+            if not issubclass(kind, dict):
+                text = f"__dict__ must be set to a dictionary, not a {type_name(kind)!r}"
+                space.raise_error(TypeError, text)
+            raise GraphBreak("FJ0152", f"assigning a {value.describe()} to __dict__")
+        namespace_of(space, self)
+        self.namespace = value
+        self.attributes["__dict__"] = value
+        self.note(space)
 
     def store(self, space: Space, name: str, value: Value | None) -> None:
-        """Write (or delete) an instance attribute in the overlay."""
-        if self.attributes.get(name, self) is None:  # deleted before: it moves to the end
-            del self.attributes[name]
-            self.moved = {*self.moved, name}
+        """Write (or empty) a slot or another C-level attribute."""
         self.attributes[name] = value
         self.note(space)
 
@@ -232,7 +244,7 @@ class ObjectValue(Value):
             deleter = space.load(found.source.child("attr", "fdel"), found.raw.fdel)
             space.call_now(deleter, [self])
             return
-        if found is not None and operators.is_user_class(type(found.raw)):
+        if found is not None and is_user_class(type(found.raw)):
             descriptor = space.load(found.source, found.raw).realize()
             method_value = space.special_method(descriptor, "__delete__")
             if method_value is not None:
@@ -240,38 +252,25 @@ class ObjectValue(Value):
                 return
             if is_data_descriptor(found.raw):
                 space.raise_error(AttributeError, "__delete__")
-        if found is not None and isinstance(found.raw, types.MemberDescriptorType):
-            if self.attributes.get(name, self.obj) is None:  # an empty slot
+        if found is not None and type(found.raw) in _C_LEVEL:
+            if type(found.raw) is types.GetSetDescriptorType:
+                raise GraphBreak("FJ0152", f"deleting {name} of a {self.describe()}")
+            try:
+                space.now(space.bind_class_attribute(found, self, self.cls, name)).realize()
+            except Raised:  # an empty slot
                 space.raise_error(AttributeError, name)
+            self.store(space, name, None)
         elif self.instance_attribute(space, name) is None:
-            space.raise_error(
-                AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
-            )
-        self.store(space, name, None)
-
-    def attribute_names(self, space: Space) -> list[str]:
-        """The keys of the instance's ``__dict__`` in order; guarded for existing objects."""
-        names: dict[str, None] = {}
-        if self.obj is not None and self.source is not None:
-            namespace = instance_namespace(self.obj)
-            if namespace is not None:
-                space.guard(self.source.child("dict"), "DICT_KEYS", tuple(namespace))
-                names.update(dict.fromkeys(namespace))
-        for name, value in self.attributes.items():
-            if value is None or name in self.moved:
-                names.pop(name, None)
-            if value is not None:
-                found = space.class_attribute(self.cls, name)
-                if found is None or not isinstance(found.raw, _C_LEVEL):
-                    names.setdefault(name)
-        return list(names)
+            self._no_attribute(space, name)
+        else:
+            store_own(space, self, name, None)
 
     # -- operations through special methods --------------------------------------------------------
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         method = space.special_method(self, "__call__")
         if method is None:
-            return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not callable")
+            return space.raise_error(TypeError, f"{type_name(self.cls)!r} object is not callable")
         return space.call(method, args, kwargs)
 
     def call_method(
@@ -365,7 +364,8 @@ class ObjectValue(Value):
         if method is not None:
             return ConstantValue(space.truth(space.call_now(method, [item])))
         if all(space.special_method(self, m) is None for m in ("__iter__", "__getitem__")):
-            space.raise_error(TypeError, f"argument of type {self.cls.__name__!r} is not iterable")
+            text = f"argument of type {type_name(self.cls)!r} is not iterable"
+            space.raise_error(TypeError, text)
         return ConstantValue(any(space.equal(element, item) for element in space.items(self)))
 
     def iter(self, space: Space) -> Value:
@@ -374,7 +374,7 @@ class ObjectValue(Value):
             return space.call_now(method, [])
         hidden = space.class_attribute(self.cls, "__iter__") is not None  # it is None
         if hidden or space.special_method(self, "__getitem__") is None:
-            return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not iterable")
+            return space.raise_error(TypeError, f"{type_name(self.cls)!r} object is not iterable")
         from framejit.values.calling_iterators import IndexIterator  # room-internal cycle
 
         return IndexIterator(space, self, 0)
@@ -382,14 +382,15 @@ class ObjectValue(Value):
     def items_now(self, space: Space) -> list[Value] | None:
         if self.container is not None:
             found = space.class_attribute(self.cls, "__iter__")
-            if found is not None and not operators.is_user_class(found.owner):
+            if found is not None and not is_user_class(found.owner):
                 return self.container.items_now(space)
         return None
 
     def next(self, space: Space) -> Value | None:
         method = space.special_method(self, "__next__")
         if method is None:
-            return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not an iterator")
+            text = f"{type_name(self.cls)!r} object is not an iterator"
+            return space.raise_error(TypeError, text)
         try:
             return space.call_now(method, [])
         except Raised as error:
@@ -401,10 +402,10 @@ class ObjectValue(Value):
         method = space.special_method(self, "__len__")
         if method is None:
             return space.raise_error(
-                TypeError, f"object of type {self.cls.__name__!r} has no len()"
+                TypeError, f"object of type {type_name(self.cls)!r} has no len()"
             )
         found = space.class_attribute(self.cls, "__len__")
-        if self.container is not None and found and not operators.is_user_class(found.owner):
+        if self.container is not None and found and not is_user_class(found.owner):
             return self.container.len(space)
         from framejit.values.methods import index_of  # room-internal cycle
 
@@ -420,10 +421,10 @@ class ObjectValue(Value):
             if answer.python_type() is not bool:
                 space.raise_error(
                     TypeError,
-                    f"__bool__ should return bool, returned {answer.python_type().__name__}",
+                    f"__bool__ should return bool, returned {type_name(answer.python_type())}",
                 )
             return space.truth(answer)
-        if self.container is not None and not operators.is_user_class(
+        if self.container is not None and not is_user_class(
             space.class_attribute(self.cls, "__len__").owner  # type: ignore[union-attr]
         ):
             return bool(self.container.truth(space))
@@ -450,24 +451,12 @@ class PropertyValue(ObjectValue):
         return super().call_method(space, name, args, kwargs)
 
 
-def instance_namespace(obj: Any) -> dict[str, Any] | None:
-    """The instance's ``__dict__`` without running user code."""
-    try:
-        namespace = object.__getattribute__(obj, "__dict__")
-    except AttributeError:
-        return None
-    return namespace if type(namespace) is dict else None
-
-
 def instance_dict(space: Space, value: Value) -> Value:
     """``obj.__dict__`` as a mapping value."""
-    if isinstance(value, ObjectValue):
-        from framejit.values.mappings import InstanceDictValue  # room-internal cycle
-
-        if value.namespace is None:
-            value.namespace = InstanceDictValue(value)
-        return value.namespace
-    raise GraphBreak("FJ0156", f"__dict__ of a {value.describe()}")
+    namespace = namespace_of(space, value) if hasattr(value, "namespace") else None
+    if namespace is None:
+        raise GraphBreak("FJ0156", f"__dict__ of a {value.describe()}")
+    return namespace
 
 
 class ObjectMethodValue(Value):
@@ -564,7 +553,7 @@ def _wrap_instance(space: Space, source: Source, obj: Any) -> Value:
 
 
 def _has_instances(cls: type) -> bool:
-    if not operators.is_user_class(cls) or issubclass(cls, (torch.Tensor, type)):
+    if not is_user_class(cls) or issubclass(cls, (torch.Tensor, type)):
         return False
     # Instances of C classes with state of their own (arrays, compiled objects) stay opaque.
     return solid_base(cls) in _SOLID
@@ -578,7 +567,7 @@ _SOLID = (object, dict, list, tuple, set, frozenset, OrderedDict, defaultdict, d
 def solid_base(cls: type) -> type:
     """The builtin class that determines the instance's memory layout."""
     for base in cls.__mro__:
-        if not operators.is_user_class(base):
+        if not is_user_class(base):
             return base
     return object
 

@@ -12,10 +12,10 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import polyfills
-from framejit.values.base import Value
+from framejit.values.base import Value, is_user_class
 from framejit.values.builtin_functions import builtin, call_polyfill
 from framejit.values.methods import Result, index_of
-from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY, is_user_class
+from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Space, lookaside, wraps
 

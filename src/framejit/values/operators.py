@@ -9,15 +9,14 @@ Next room: interpreter.
 from __future__ import annotations
 
 import operator
-import types
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy
+import torch
 
 from framejit.exc import GraphBreak
-from framejit.values.base import CallRequest, Value, is_heap_class
+from framejit.values.base import CallRequest, Value, is_user_class, type_name
 from framejit.values.constants import ConstantValue, answer_of, constant_value
 from framejit.values.identity import identical
 from framejit.values.methods import ContainerValue, container_of
@@ -88,14 +87,19 @@ def binary(
         if result is not None:
             return result
     if op == "+" and left_type in (str, list, tuple):
-        kind = left_type.__name__
-        other = right_type.__name__
-        space.raise_error(TypeError, f'can only concatenate {kind} (not "{other}") to {kind}')
+        name = left_type.__name__
+        other = type_name(right_type)
+        space.raise_error(TypeError, f'can only concatenate {name} (not "{other}") to {name}')
+    if op == "*" and not issubclass(right_type, torch.Tensor):
+        for kind, factor in ((left_type, right_type), (right_type, left_type)):
+            if issubclass(kind, (str, bytes, list, tuple)):
+                text = f"can't multiply sequence by non-int of type {type_name(factor)!r}"
+                space.raise_error(TypeError, text)
     shown = "** or pow()" if op == "**" else op + ("=" if inplace else "")
     return space.raise_error(
         TypeError,
         f"unsupported operand type(s) for {shown}: "
-        f"{left_type.__name__!r} and {right_type.__name__!r}",
+        f"{type_name(left_type)!r} and {type_name(right_type)!r}",
     )
 
 
@@ -192,21 +196,6 @@ def scalar_of(value: Value) -> Value | None:
     return inner if inner is not None and inner.is_constant else None
 
 
-def is_user_class(cls: type) -> bool:
-    """A class made by a ``class`` statement (its special methods are found by lookup)."""
-    known = _user_classes.get(cls)
-    if known is None:
-        known = is_heap_class(cls)
-        if known:  # C types may live on the heap too; theirs bring a C-level __new__ along
-            new = type.__getattribute__(cls, "__dict__").get("__new__")
-            known = type(new) is not types.BuiltinFunctionType
-        _user_classes[cls] = known
-    return known
-
-
-_user_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
-
-
 def unary(space: Space, op: str, value: Value) -> Result:
     """``-x``, ``+x``, ``~x``."""
     if value.is_constant:
@@ -223,7 +212,7 @@ def unary(space: Space, op: str, value: Value) -> Result:
         return known or unary(space, op, plain(value))
     method = space.special_method(value, UNARY_METHODS[op])
     if method is None:
-        cls = value.python_type().__name__
+        cls = type_name(value.python_type())
         return space.raise_error(TypeError, f"bad operand type for unary {op}: {cls!r}")
     return space.call(method, [], {})
 
@@ -261,7 +250,7 @@ def compare(space: Space, op: str, left: Value, right: Value) -> Result:
     return space.raise_error(
         TypeError,
         f"{op!r} not supported between instances of "
-        f"{left_type.__name__!r} and {right_type.__name__!r}",
+        f"{type_name(left_type)!r} and {type_name(right_type)!r}",
     )
 
 

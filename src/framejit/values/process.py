@@ -15,7 +15,7 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.base import Value
+from framejit.values.base import Value, type_name
 from framejit.values.builtin_functions import builtin
 from framejit.values.constants import ConstantValue
 from framejit.values.identity import identical
@@ -88,7 +88,7 @@ def _hash(space: Space, value: Value) -> Result:
     value = value.realize()
     cls = value.python_type()
     if cls.__hash__ is None:
-        return space.raise_error(TypeError, f"unhashable type: {cls.__name__!r}")
+        return space.raise_error(TypeError, f"unhashable type: {type_name(cls)!r}")
     if isinstance(value, TupleValue):
         parts = [space.now(_hash(space, item)) for item in value.items]
         numbers = tuple(part.realize().as_python() for part in parts)

@@ -18,7 +18,7 @@ import torch
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.amounts import check_count
-from framejit.values.base import Raised, Value
+from framejit.values.base import Raised, Value, type_name
 from framejit.values.keys import key_of
 from framejit.values.methods import (
     ContainerValue,
@@ -132,7 +132,7 @@ class SequenceValue(ContainerValue):
             index = key.as_python()
             if type(index) is int:
                 return index
-        kind = key.python_type().__name__
+        kind = type_name(key.python_type())
         return index_of(
             space, key, f"{self._name} indices must be integers or slices, not {kind}"
         )
@@ -158,7 +158,7 @@ class SequenceValue(ContainerValue):
         plain = container_of(other, kind)
         if plain is None:
             if other.is_constant or isinstance(other, ContainerValue):
-                name, own = other.python_type().__name__, self._name
+                name, own = type_name(other.python_type()), self._name
                 space.raise_error(TypeError, f'can only concatenate {own} (not "{name}") to {own}')
             return None
         return self.items + plain.items
@@ -174,7 +174,7 @@ class SequenceValue(ContainerValue):
             return self.items * times
         if other.is_constant or isinstance(other, ContainerValue):
             space.raise_error(
-                TypeError, f"can't multiply sequence by non-int of type {kind.__name__!r}"
+                TypeError, f"can't multiply sequence by non-int of type {type_name(kind)!r}"
             )
         return None
 

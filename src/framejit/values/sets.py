@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.amounts import check_count
-from framejit.values.base import Unmaterialisable, Value
+from framejit.values.base import Unmaterialisable, Value, type_name
 from framejit.values.iterators import SetIterator
 from framejit.values.keys import (
     ObjectKey,
@@ -104,7 +104,7 @@ class SetValue(ContainerValue):
     def hash_key(self, space: Space) -> Any:
         """The key that this frozenset is in another set or dict."""
         if self.cls is not frozenset:
-            return space.raise_error(TypeError, f"unhashable type: {self.cls.__name__!r}")
+            return space.raise_error(TypeError, f"unhashable type: {type_name(self.cls)!r}")
         return frozenset(self.keys(space))
 
     def keys(self, space: Space | None) -> set[Any]:

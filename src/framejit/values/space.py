@@ -20,7 +20,7 @@ from framejit.graph.builder import GraphBuilder
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
 from framejit.values.amounts import limited_items, run_limited
-from framejit.values.base import CallRequest, Raised, Value, is_heap_class
+from framejit.values.base import CallRequest, Raised, Value, is_heap_class, type_name
 from framejit.values.effects import Effects
 from framejit.values.inline_policy import is_library
 from framejit.values.keys import is_nan
@@ -196,10 +196,14 @@ class Space:
         self.transforms = 0
         #: Has it been in one?
         self.transformed = False
+        #: The values of ``__dict__`` of objects that the program makes.
+        self.new_namespaces: list[Any] = []
         self._loaded: dict[Source, Value] = {}
         self._known: dict[int, tuple[Any, Value]] = {}
         self._class_attributes: dict[tuple[type, str], ClassAttribute | None] = {}
         self._globals: dict[tuple[int, str], Value] = {}
+        #: What stands for globals that are not there.
+        self._builtins: dict[tuple[int, str], Value] = {}
 
     def close(self) -> None:
         """The capture is over: let go of the user's objects now, not at the next collection. Values
@@ -209,10 +213,13 @@ class Space:
                 with contextlib.suppress(AttributeError):
                     value.obj = None  # type: ignore[attr-defined]
         for table in (
-            self._loaded, self._known, self._class_attributes, self._globals, self.class_writes,
-            self.local_classes, self.const_roots, self.holders,
+            self._loaded, self._known, self._class_attributes, self._globals, self._builtins,
+            self.class_writes, self.local_classes, self.const_roots, self.holders,
         ):  # fmt: skip
             table.clear()  # type: ignore[attr-defined]
+        for namespace in self.new_namespaces:  # no cycles
+            namespace.owner = None
+        self.new_namespaces = []
         self.graph_inputs, self.slot_roots, self.effects = [], [], Effects()
         self.run_frame, self.resume_generator = _no_interpreter, _no_generator
         self.namespace, self.handled, self.line = dict, lambda: None, lambda: None
@@ -245,6 +252,11 @@ class Space:
         module = str(namespace.get("__name__"))
         own = namespace is self.home and not is_library(module)
         return self.const_source(namespace, "globals" if own else f"globals of {module}")
+
+    def is_globals(self, obj: Any) -> bool:
+        """Are these the globals of code that was looked at?"""
+        source = self.const_roots.get(id(obj))
+        return source is not None and source.label.startswith("globals")
 
     def class_source(self, cls: type) -> Source:
         """The source of a class that a type guard has already pinned down."""
@@ -340,32 +352,43 @@ class Space:
     def load_global(self, namespace: dict[str, Any], name: str) -> Value:
         """A global of ``namespace``, else a builtin; raises NameError into the program."""
         key = (id(namespace), name)
-        changed = self.effects.globals_value(namespace, name)
-        if changed is not None:
-            if changed.deleted:
-                self._globals.pop(key, None)
-            else:
-                assert changed.value is not None
-                return changed.value
-        value = self._globals.get(key)
-        if value is not None:
-            return value
-        source = self.globals_source(namespace).child("item", name)
-        if name in namespace and changed is None:
-            value = self.load(source, namespace[name])
-        else:
-            if changed is None:
-                self.guard(source, "ABSENT")
+        if not self.effects.globals:
+            value = self._globals.get(key) or self._builtins.get(key)
+            if value is not None:
+                return value
+        value = self.own_global(namespace, name)
+        if value is None:
             scope = namespace.get("__builtins__", builtins)
             scope = scope.__dict__ if isinstance(scope, types.ModuleType) else scope
             source = self.globals_source(scope).child("item", name)
             if name not in scope:
                 self.guard(source, "ABSENT")
                 self.raise_error(NameError, f"name {name!r} is not defined", name=name)
-            value = self.load(source, scope[name])
-        if changed is None:
-            self._globals[key] = value
+            value = self._builtins[key] = self.load(source, scope[name])
         return value
+
+    def own_global(self, namespace: dict[str, Any], name: str) -> Value | None:
+        """A global of ``namespace`` itself; absence is guarded."""
+        changed = self.effects.globals_value(namespace, name)
+        if changed is not None:
+            return changed.value
+        key = (id(namespace), name)
+        value = self._globals.get(key)
+        if value is None:
+            source = self.globals_source(namespace).child("item", name)
+            if name not in namespace:
+                self.guard(source, "ABSENT")
+                return None
+            value = self._globals[key] = self.load(source, namespace[name])
+        return value
+
+    def store_global(self, namespace: dict[str, Any], name: str, value: Value | None) -> None:
+        """Assign a global, or delete it (``value`` None)."""
+        known = self.known_value(namespace)
+        if known is not None and not getattr(known, "is_live", False):
+            raise GraphBreak("FJ0156", "a dict turns out to be the globals of a function")
+        self.effects.store_global(namespace, name, value)
+        self.changes += 1
 
     # -- raising into the program ------------------------------------------------------------------
 
@@ -480,8 +503,8 @@ class Space:
 
             guard_class(self, source, type(raw))
             self.guard(source.child("call", codes), "EQUALS_MATCH", codes(raw))
-        elif type(raw) in (int, float, str):
-            self.guard(source, "EQUALS_MATCH", raw)
+        elif type(raw) in (int, float, str):  # no descriptor; its value matters when looked at
+            self.guard(source, "TYPE_MATCH", type(raw))
         else:
             self.guard(source, "ID_MATCH", raw)
 
@@ -510,10 +533,9 @@ class Space:
             return self.bind_class_attribute(found, value, cls, name)
         if name == "__class__":
             return self.class_value(cls)
-        shown = cls.__name__
-        if not is_heap_class(cls) and cls.__module__ != "builtins":
-            shown = f"{cls.__module__}.{shown}"
-        return self.raise_error(AttributeError, f"{shown!r} object has no attribute {name!r}")
+        return self.raise_error(
+            AttributeError, f"{type_name(cls)!r} object has no attribute {name!r}"
+        )
 
     def bind_class_attribute(
         self, found: ClassAttribute, value: Value, cls: type, name: str
@@ -548,7 +570,7 @@ class Space:
         method = self.special_method(value, name)
         if method is None:
             cls = value.python_type()
-            return self.raise_error(TypeError, f"{cls.__name__!r} object {complaint}")
+            return self.raise_error(TypeError, f"{type_name(cls)!r} object {complaint}")
         return self.call(method, args, {})
 
     # -- operations --------------------------------------------------------------------------------

@@ -33,7 +33,8 @@ from framejit.values.functions import FunctionValue
 from framejit.values.keys import key_of, pin, real_object
 from framejit.values.mappings import DictValue, new_dict
 from framejit.values.methods import Result
-from framejit.values.objects import ObjectValue
+from framejit.values.namespaces import namespace_of, own_attribute, store_own
+from framejit.values.objects import ObjectValue, instance_dict
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.set_operands import copy_as
 from framejit.values.sets import SetValue
@@ -53,7 +54,7 @@ from framejit.values.tensors import TensorValue
 class PartialValue(Value):
     """``functools.partial(function, *args, **kwargs)``."""
 
-    __slots__ = ("args", "attributes", "function", "kwargs", "obj")
+    __slots__ = ("args", "function", "kwargs", "namespace", "obj")
 
     def __init__(
         self,
@@ -68,8 +69,7 @@ class PartialValue(Value):
         self.kwargs = kwargs
         self.source = source
         self.obj = obj
-        #: What the program stored in the instance's ``__dict__`` (functools.update_wrapper does).
-        self.attributes: dict[str, Value] = {}
+        self.namespace: Any = None
 
     def python_type(self) -> type:
         return functools.partial
@@ -84,20 +84,14 @@ class PartialValue(Value):
             return TupleValue(list(self.args))
         if name == "keywords":
             return new_dict(space, self.kwargs)
-        stored = self.attributes.get(name)
-        if stored is not None:
-            return stored
-        if self.source is not None and self.obj is not None:
-            source = self.source.child("dict").child("item", name)
-            if name in self.obj.__dict__:
-                return space.load(source, self.obj.__dict__[name])
-            space.guard(source, "ABSENT")
-        return space.generic_getattr(self, name)
+        if name == "__dict__":
+            return instance_dict(space, self)
+        return own_attribute(space, self, name) or space.generic_getattr(self, name)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
-        if self.source is not None:
-            raise GraphBreak("FJ0167", "setting an attribute of an existing functools.partial")
-        self.attributes[name] = value
+        if name in vars(functools.partial):
+            raise GraphBreak("FJ0152", f"assigning {name} of a functools.partial")
+        store_own(space, self, name, value)
 
 
 @wraps(functools.partial)
@@ -123,7 +117,7 @@ def _partial(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Resul
         space.raise_error(TypeError, "type 'partial' takes at least one argument")
     function = args[0].realize()
     if isinstance(function, PartialValue):  # nested ones are flattened by CPython
-        if not function.attributes and (function.obj is None or not function.obj.__dict__):
+        if not space.truth(instance_dict(space, function)):
             merged = {**function.kwargs, **kwargs}
             return PartialValue(function.function, [*function.args, *args[1:]], merged)
     if function.is_constant:
@@ -200,7 +194,7 @@ class CachedFunctionValue(Value):
     With numbers that vary it is traced through.
     """
 
-    __slots__ = ("attributes", "function", "hit", "known", "obj", "options", "step")
+    __slots__ = ("function", "hit", "known", "namespace", "obj", "options", "step")
 
     def __init__(
         self, obj: Any, source: Source | None, function: Value | None = None,
@@ -214,8 +208,7 @@ class CachedFunctionValue(Value):
         self.known: dict[Any, Value] = {}
         #: Has it answered from its cache, which it is told behind the graph?
         self.hit = False
-        #: What the program stored in a new one's ``__dict__``.
-        self.attributes: dict[str, Value] = {}
+        self.namespace: Any = None
         self.step = step
 
     def python_type(self) -> type:
@@ -334,24 +327,19 @@ class CachedFunctionValue(Value):
         return found
 
     def getattr(self, space: Space, name: str) -> Result:
-        if name in self.attributes:
-            return self.attributes[name]
         if name in ("cache_clear", "cache_info", "cache_parameters"):
             raise GraphBreak("FJ0167", f"{name}() of a functools.lru_cache")
-        if self.function is not None:
-            if name == "__wrapped__":
-                return self.function
-            return space.getattr(self.function, name)
-        if name in self.obj.__dict__:
-            assert self.source is not None
-            source = self.source.child("dict").child("item", name)
-            return space.load(source, self.obj.__dict__[name])
-        return space.generic_getattr(self, name)
+        own = own_attribute(space, self, name)
+        if own is not None:
+            return own
+        if self.function is None:
+            return space.generic_getattr(self, name)
+        if name == "__dict__":
+            raise GraphBreak("FJ0156", f"__dict__ of a new {self.describe()}")
+        return self.function if name == "__wrapped__" else space.getattr(self.function, name)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
-        if self.function is None:
-            raise GraphBreak("FJ0167", "setting an attribute of an existing functools.lru_cache")
-        self.attributes[name] = value
+        store_own(space, self, name, value)
 
 
 @lookaside(functools.lru_cache)
@@ -575,10 +563,10 @@ def _deep(space: Space, value: Value, memo: dict[Value, Value]) -> Value:
 
 def _deep_object(space: Space, value: ObjectValue, memo: dict[Value, Value]) -> Value:
     made = memo[value] = ObjectValue(value.cls, step=space.step)
-    for name in value.attribute_names(space):
-        content = value.instance_attribute(space, name)
-        assert content is not None
-        made.attributes[name] = _deep(space, content.realize(), memo)
+    namespace = namespace_of(space, value)
+    if namespace is not None:
+        for name, content in namespace.items.values():
+            store_own(space, made, str(name.as_python()), _deep(space, content.realize(), memo))
     return made
 
 

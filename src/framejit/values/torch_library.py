@@ -22,7 +22,7 @@ from framejit.values.carried import NewNumber, carried_sum
 from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.keys import ReferenceKey, key_of
-from framejit.values.mappings import DictValue
+from framejit.values.mappings import DictValue, InstanceDictValue
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.space import Result, Space, lookaside, wraps
 from framejit.values.symbolic import SymbolicValue, check
@@ -179,11 +179,9 @@ def _check_alive(space: Space, value: Value) -> None:
 
 def _replaced(changed: Value) -> list[Any]:
     """What an object held where the program has written; everything in a container."""
-    content = getattr(changed, "obj", None)
-    written = getattr(changed, "attributes", None)
-    if written is not None and getattr(changed, "container", None) is None:
-        namespace = getattr(content, "__dict__", {})
-        return [namespace[name] for name in written if name in namespace]
+    content: Any = getattr(changed, "obj", None)
+    if isinstance(changed, InstanceDictValue) and not changed.rewritten:
+        return [content[name] for name in changed.written if name in content]
     return gc.get_referents(content)
 
 

@@ -1,0 +1,74 @@
+"""CPython names classes of C by their module in messages, and those of ``class`` statements not."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import types
+from collections import Counter, OrderedDict, defaultdict, deque
+
+import pytest
+import torch
+
+from checking import check
+
+
+class Own:
+    pass
+
+
+class OwnError(Exception):
+    pass
+
+
+OBJECTS = {
+    "defaultdict": lambda: defaultdict(int), "OrderedDict": OrderedDict, "Counter": Counter,
+    "deque": lambda: deque([1]), "partial": lambda: functools.partial(max),
+    "namespace": types.SimpleNamespace, "count": itertools.count, "list": lambda: [1],
+    "dict": dict, "own": Own, "class": lambda: Own, "set": lambda: {1}, "error": OwnError,
+    "Size": lambda: torch.Size([1]), "dtype": lambda: torch.float32, "tuple": lambda: (1,),
+    "device": lambda: torch.device("cpu"), "text": lambda: "a", "builtin": lambda: len,
+    "module": lambda: torch, "pattern": lambda: re.compile("a"), "none": lambda: None,
+}  # fmt: skip
+
+
+def store(v):
+    v["q"] = 1
+
+
+def two(v):
+    a, b = v
+    return a, b
+
+
+def enter(v):
+    with v:
+        pass
+
+
+OPERATIONS = {
+    "attribute": lambda v: v.nope, "call": lambda v: v(), "length": len, "store": store,
+    "index": lambda v: v["q"], "key": lambda v: {v: 1}, "negative": lambda v: -v,
+    "times": lambda v: [1] * v, "next": lambda v: next(v), "as_index": lambda v: [1][v],
+    "two": two, "enter": enter, "reversed": lambda v: reversed(v), "absolute": lambda v: abs(v),
+}  # fmt: skip
+#: Whose own messages differ.
+ODD = {("absolute", "deque"), ("reversed", "deque"), ("two", "count")}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_message(operation, name):
+    if (operation, name) in ODD:
+        pytest.skip("not about names")
+    make, run = OBJECTS[name], OPERATIONS[operation]
+
+    def f(x):
+        try:
+            shown = type(run(make())).__name__
+        except Exception as error:
+            shown = type(error).__name__, str(error)
+        return x + 1, shown
+
+    check(f, torch.ones(1), calls=1)
