@@ -24,10 +24,11 @@ _SKIP_FRAME = eval_frame._FrameExecStrategy(
 #: Besides the peer's, what prints our own reports.
 _MACHINERY = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch.fx", "framejit.report")
 #: The part of it whose functions compile, or are compiled; the rest is code as any other, once a
-#: user asks for it: a function that ``torch.func.grad`` made is in ``torch._functorch``.
+#: user asks for it: a function that ``torch.func.grad`` made is in ``torch._functorch``, what calls
+#: a graph module of the user's is in ``torch.fx``.
 _COMPILES = (
     "torch._dynamo", "torch._inductor", "torch._functorch.aot_autograd",
-    "torch._functorch._aot_autograd", "torch.fx", "framejit.report",
+    "torch._functorch._aot_autograd", "framejit.report",
 )  # fmt: skip
 #: What runs the top-level code of modules: an import is no part of the program to compile.
 _IMPORTS = "importlib._bootstrap"

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 import framejit
+from checking import Outcome, check, compare_outcomes
 from framejit.backends import aot_autograd, compile_graph, lookup_backend
 from framejit.exc import BackendCompilerFailed, GraphBreak
 from framejit.graph import GraphBuilder
@@ -373,3 +374,122 @@ def test_dropout_that_drops_nothing_in_a_graph_of_two_losses():
             loss.backward()
         results.append((x.grad, z.grad))
     torch.testing.assert_close(*results)
+
+
+# -- errors of the program that a backend meets ----------------------------------------------------
+
+
+class SingleValue(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        try:
+            return self.norm(x * 2)
+        except ValueError as error:
+            return str(error)
+
+
+def too_large_class(x):
+    try:
+        return torch.nn.functional.one_hot(torch.tensor([5]), 3) * x
+    except RuntimeError as error:
+        return str(error)
+
+
+def uncaught(x):
+    return torch.nn.functional.one_hot(torch.tensor([5]), 3) * x
+
+
+def failing(gm, example_inputs):
+    """Finds what is wrong with a graph, in its own way."""
+    if gm.graph.find_nodes(op="call_function", target=torch.nn.functional.one_hot):
+        raise TypeError("the backend's own words")
+    return gm
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor", failing])
+@pytest.mark.parametrize("function", [too_large_class, uncaught])
+def test_the_program_gets_its_own_error(function, backend):
+    compiled = framejit.compile(function, backend=backend)
+    x = torch.ones(3)
+    for _ in range(2):
+        expected, got = Outcome(function, (x,), {}), Outcome(compiled, (x,), {})
+        compare_outcomes(expected, got)
+        assert got.error is None or type(got.error) is RuntimeError
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_the_error_of_one_size_only(backend, dynamic):
+    module = SingleValue()
+    compiled = framejit.compile(SingleValue(), backend=backend, dynamic=dynamic)
+    for rows in (4, 5, 1, 6, 1):
+        x = torch.ones(rows, 3)
+        compare_outcomes(Outcome(module, (x,), {}), Outcome(compiled, (x,), {}))
+
+
+def test_looking_for_the_programs_error_changes_nothing():
+    state = torch.zeros(2)
+
+    def function(x):
+        x.add_(1)
+        state.add_(torch.rand(2))
+        return x * 2
+
+    def broken(gm, example_inputs):
+        raise ValueError("no")
+
+    x = torch.ones(2)
+    drawn = torch.get_rng_state()
+    with pytest.raises(framejit.exc.BackendCompilerFailed, match="raised ValueError"):
+        framejit.compile(function, backend=broken)(x)
+    assert x.equal(torch.ones(2)) and state.equal(torch.zeros(2))
+    assert torch.get_rng_state().equal(drawn)
+
+
+# -- graph modules ---------------------------------------------------------------------------------
+
+
+def powers(x, n):
+    return (-2) ** x, (-2.5) ** x, 2**x, -(2**x), x**2, (-3) ** (n + 1), (-1) ** x.shape[0] * x
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "ts", lambda gm, inputs: gm.forward])
+def test_powers_of_negative_numbers(backend):
+    compiled = framejit.compile(powers, backend=backend, fullgraph=True, dynamic=True)
+    for x, n in [(torch.tensor([1.0, 2.0, 3.0]), 3), (torch.tensor([1.0, 3.0]), 4)]:
+        compare_outcomes(Outcome(powers, (x, n), {}), Outcome(compiled, (x, n), {}))
+
+
+def test_the_code_of_a_graph_has_the_right_base():
+    graph = check(lambda x: (-2) ** x, torch.tensor([1.0, 2.0]), graphs=1, ops=1).graphs[0]
+    assert "-2 **" not in graph.code
+    assert torch.equal(graph(torch.tensor([2.0]))[0], torch.tensor([4.0]))
+
+
+class Layers(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.linear(x).relu() * 2
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_a_graph_module_of_the_program_is_captured(within):
+    module = torch.fx.symbolic_trace(Layers())
+    graphs = []
+
+    def backend(gm, example_inputs):
+        graphs.append(gm)
+        return gm
+
+    x = torch.ones(2, 3)
+    target = (lambda x: module(x) + 1) if within else module
+    compiled = framejit.compile(target, backend=backend, fullgraph=True)
+    assert compiled(x).equal(target(x)) and compiled(x).equal(target(x))
+    assert len(graphs) == 1
+    assert sum(node.op == "call_function" for node in graphs[0].graph.nodes) >= 2

@@ -1,6 +1,8 @@
 """A capture is bounded in steps, time and size; beyond, Python goes on, which is said once."""
 
+import inspect
 import itertools
+import sys
 import time
 
 import pytest
@@ -228,3 +230,49 @@ def test_without_memory_python_runs(monkeypatch):
         assert compiled(X).equal(X + 1)
     (event,) = skipped
     assert event.identifier == "FJ0139"
+
+
+# -- near the limit of recursion -------------------------------------------------------------------
+
+
+def at_depth(depth, function, *args):
+    return function(*args) if depth == 0 else at_depth(depth - 1, function, *args)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("left", [30, 60, 120])
+def test_a_first_call_near_the_limit_of_recursion(backend, left):
+    def function(x):
+        return (x * 2).sin().relu() + 1
+
+    limit = sys.getrecursionlimit()
+    depth = limit - left - len(inspect.stack(0))
+    compiled = framejit.compile(function, backend=backend)
+    with config.patch(raise_internal_errors=True):
+        for _ in range(2):
+            assert at_depth(depth, compiled, X).equal(function(X))
+    assert sys.getrecursionlimit() == limit
+
+
+def down(x, n):
+    return x if n == 0 else down(x + 1, n - 1)
+
+
+def counted(n):
+    return 0 if n == 0 else 1 + counted(n - 1)
+
+
+@pytest.mark.parametrize("function", [lambda x: x + counted(800), lambda x: down(x, 800)])
+def test_recursion_that_is_too_deep_to_be_inlined(function):
+    met = breaks(function, X)
+    assert "FJ0139" in {event.identifier for event in met}
+
+
+def test_recursion_without_an_end_ends_as_in_python():
+    def function(x):
+        try:
+            return down(x, -1)
+        except RecursionError as error:
+            return type(error).__name__
+
+    assert framejit.compile(function, backend="eager")(X) == "RecursionError"

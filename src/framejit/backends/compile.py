@@ -2,7 +2,8 @@
 
 In: a backend, its name, the graph with its real inputs. Out: a callable. Modes, random state and
 other global settings are afterwards as they were; whatever the backend raises becomes one short
-`BackendCompilerFailed`. Next room: codegen.
+`BackendCompilerFailed`, unless the graph itself raises: then that is what the program does, and it
+is not compiled. Next room: codegen.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch._subclasses.fake_tensor import FakeTensor
 
 from ..exc import BackendCompilerFailed, FramejitError, GraphBreak
 from ..graph import global_state
@@ -60,6 +62,8 @@ def compile_graph(
         if error.__traceback__ is None and isinstance(error, TypeError):  # it was not even entered
             text = f"backend {name!r} cannot be called as f(gm, example_inputs): {error}"
             raise BackendCompilerFailed(name, text, "FJ0202") from None
+        if _raises(gm, example_inputs):
+            return gm.forward  # plain Python then raises it where the program expects it
         text = _describe(name, gm, error)
         path = repro.save(gm, example_inputs, name, error)
         if path is not None:
@@ -75,6 +79,32 @@ def compile_graph(
     if compiled is gm:  # hooks that the user puts on all modules are not meant for this one
         return gm.forward
     return compiled
+
+
+def _raises(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> bool:
+    """Does the graph raise when its operations are executed? On copies of its inputs."""
+    try:
+        with exclusive(), preserved_state(), global_state.unseen():
+            inputs = [_copied(value) for value in example_inputs]
+            try:
+                gm.forward(*inputs)
+            except Exception:
+                return True
+    except Exception:  # there is nothing to execute it on
+        return False
+    return False
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return value.node.hint
+    if not isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, FakeTensor):
+        raise TypeError("a fake tensor has no data")
+    with torch.enable_grad():
+        leaf = value.detach().clone().requires_grad_(value.requires_grad)
+        return leaf if value.is_leaf else leaf.clone()
 
 
 Watcher = Callable[[torch.fx.GraphModule, Sequence[Any]], None]

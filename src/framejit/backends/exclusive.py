@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
 
+#: How many frames are added to the limit of recursion for the time of a compilation.
+_FRAMES = 2000
 _lock = threading.RLock()
 #: What the thread that compiles has in its context; autograd's threads run backward graphs in it.
 _holder: object = None
@@ -34,10 +37,24 @@ def exclusive() -> Iterator[None]:
         before, _holder = _holder, object()
         token = _mine.set(_holder)
         try:
-            yield
+            with _room_on_the_stack():
+                yield
         finally:
             _holder = before
             _mine.reset(token)
+
+
+@contextlib.contextmanager
+def _room_on_the_stack() -> Iterator[None]:
+    """Compiling needs more frames than what is compiled: a call near the limit of recursion shall
+    do what it does in plain Python, which does not get the frames that are added here."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + _FRAMES)
+    try:
+        yield
+    finally:
+        if sys.getrecursionlimit() == limit + _FRAMES:  # else somebody has set another one
+            sys.setrecursionlimit(limit)
 
 
 def _after_fork() -> None:

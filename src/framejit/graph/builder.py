@@ -384,6 +384,8 @@ class GraphBuilder:
     def _create(
         self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], example: Any
     ) -> _Node:
+        if target is operator.pow and isinstance(args[0], (int, float)):
+            target = pow  # the code of an fx graph says `-2 ** x`, which is `-(2 ** x)`
         node = self.graph.create_node(op, target, args, kwargs)
         trace = self.stack_trace
         if trace is not None:

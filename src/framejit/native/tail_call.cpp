@@ -18,10 +18,8 @@ static PyObject* tail_call_vectorcall(PyObject* self, PyObject* const*, size_t f
     PyErr_SetString(PyExc_TypeError, "a TailCall takes no arguments");
     return nullptr;
   }
-  if (Py_EnterRecursiveCall(" while calling a compiled function")) return nullptr;
-  PyObject* result = run_tail_calls(Py_NewRef(self));
-  Py_LeaveRecursiveCall();
-  return result;
+  // Not counted against the limit of recursion: the Python frame that follows is, as everywhere.
+  return run_tail_calls(Py_NewRef(self));
 }
 
 static PyObject* step_vectorcall(PyObject* self, PyObject* const*, size_t flagged_count, PyObject* names) {

@@ -34,7 +34,8 @@ _OPAQUE_PACKAGES = (
     "torch._refs", "torch._decomp", "torch._meta_registrations", "torch.ao", "sympy", "numpy",
 )  # fmt: skip
 _EXCEPTIONS = (
-    "torch.distributed.distributions", "framejit.values.polyfills", "torch.cuda.amp",
+    "torch.distributed.distributions", "torch.fx.graph_module", "framejit.values.polyfills",
+    "torch.cuda.amp",
     "torch._functorch.apis", "torch._functorch.vmap", "torch._functorch.functional_call",
     "torch._higher_order_ops.associative_scan",
 )  # fmt: skip

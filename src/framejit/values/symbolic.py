@@ -393,7 +393,7 @@ def _plain_power(numbers: list[Any], floats: bool) -> bool:
     base, exponent = numbers
     if floats:
         return bool(_decided(lambda: bool(base > 0)))
-    return bool(_decided(lambda: bool(exponent >= 0)))
+    return bool(_decided(lambda: bool(exponent >= 0) and bool(base >= 0)))
 
 
 def _tree(space: Space, operand: Value) -> Tree:
