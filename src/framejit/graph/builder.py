@@ -453,7 +453,8 @@ class GraphBuilder:
         wanted = {node.target for node in self.graph.nodes if node.op == "get_attr"}
         root = {name: value for name, value in self._attributes.items() if name in wanted}
         module = LazyGraphModule(root, self.graph, "GraphModule")
-        module.meta[WRITES] = bool(self._mutations)
+        if self._mutations:
+            module.meta[WRITES] = True
         examples: list[Any] = [self.inputs[index] for index in self.used_inputs]
         symbols = self._world.symbols_if_any
         if symbols is not None:
