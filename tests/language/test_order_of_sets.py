@@ -27,6 +27,10 @@ ORDERED = {
     "minus": lambda s, u: s - {1},
     "minus the other": lambda s, u: u - s,
     "union": lambda s, u: s | u,
+    "union of frozensets": lambda s, u: (
+        frozenset({1, 2, 8}).union({1, 16}, [9, 0]), frozenset(s).union(u, {24: 1}),
+        frozenset(s).union(), frozenset(u).intersection(s, {0, 8}), frozenset(u).difference([0], s),
+    ),
     "union with new": lambda s, u: {17, 25} | s,
     "intersection": lambda s, u: s & {0, 8, 16, 24},
     "intersection of new": lambda s, u: {0, 8, 16, 24} & s,

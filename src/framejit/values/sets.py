@@ -308,17 +308,18 @@ class SetValue(ContainerValue):
             return plain.combine(space, op, self)
         return self.combine(space, op, plain)
 
-    def combine(self, space: Space, op: str, other: Value) -> SetValue:
+    def combine(self, space: Space, op: str, *others: Value) -> SetValue:
         """A new set of the kind of ``self``; made by CPython from the sets of keys."""
-        operand = self._operand(space, other)
+        operands = [self._operand(space, other) for other in others]
         left = self.keys(space)
         result = SetValue((), None, None, frozenset if self.cls is frozenset else set)
-        result._keys = getattr(left, _OPERATIONS[op])(operand.keys)
+        result._keys = getattr(left, _OPERATIONS[op])(*[operand.keys for operand in operands])
         with settled(space):
-            result._adopt(self.values, operand.values)
-        result.ordered = self.order_known() and operand.ordered
+            result._adopt(self.values, *[operand.values for operand in operands])
+        result.ordered = self.order_known() and all(operand.ordered for operand in operands)
         function = getattr(result.cls, _OPERATIONS[op])
-        result.not_grown(space, (function, [self.snapshot(space), operand.snapshot(space)]))
+        snapshots = [operand.snapshot(space) for operand in operands]
+        result.not_grown(space, (function, [self.snapshot(space), *snapshots]))
         return result
 
     def order_known(self) -> bool:
@@ -479,6 +480,8 @@ class SetValue(ContainerValue):
 
     @method(0, -1)
     def do_union(self, space: Space, *others: Value) -> Value:
+        if self.cls is frozenset:  # no method changes it
+            return self.combine(space, "|", *others)
         result = self._fresh(space)
         for other in others:
             result.apply(space, "|", other)
