@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import weakref
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +17,7 @@ from framejit.bytecode.liveness import live_slots
 from framejit.codegen import function
 from framejit.interpreter import forced
 
+HERE = Path(__file__).parent
 X = torch.arange(4.0)
 
 
@@ -225,7 +229,7 @@ def test_every_instruction_is_found_and_broken_at():
     pairs = program.pairs()
     assert {code.co_name for code, _ in pairs} == {"loop_and_call", "double"}
     assert len(pairs) > 20
-    everywhere = break_everywhere.Everywhere(1.0, 0, (0, 1), "")
+    everywhere = break_everywhere.Everywhere(1.0)
     everywhere.check(program, "loop_and_call")
     assert (everywhere.pairs, everywhere.unbroken) == (len(pairs), 0)
 
@@ -235,7 +239,7 @@ def test_a_difference_is_found(monkeypatch):
         return live_slots(info, index) - {0}
 
     program = break_everywhere.Program(loop_and_call, (X,), {}, None)
-    everywhere = break_everywhere.Everywhere(1.0, 0, (0, 1), "")
+    everywhere = break_everywhere.Everywhere(1.0)
     monkeypatch.setattr(function, "live_slots", forgets_the_first)
     with pytest.raises(AssertionError, match="before .* UnboundLocalError"):
         everywhere.check(program, "loop_and_call")
@@ -246,7 +250,31 @@ def test_a_difference_is_found(monkeypatch):
     pytest.param(function, args, id=function.__name__) for function, *args in PROGRAMS
 ])  # fmt: skip
 def test_program(function, args):
-    everywhere = break_everywhere.Everywhere(1.0, 0, (0, 1), "")
+    everywhere = break_everywhere.Everywhere(1.0)
     check(function, *args)
     everywhere.check(break_everywhere.Program(function, args, {}, None), function.__name__)
     assert everywhere.pairs > 10 and not everywhere.left_out
+
+
+def run_tests(share, shard, seed=0):
+    options = ["--breaks", str(share), "--breaks-shard", shard, "--breaks-seed", str(seed)]
+    script = [sys.executable, "-W", "ignore", str(HERE.parent / "break_everywhere.py"), str(HERE)]
+    found = subprocess.run(
+        [*script, "--tb=short", "-p", "no:cacheprovider", *options, "--ignore", __file__],
+        capture_output=True, text=True, cwd=HERE.parents[1],
+    )  # fmt: skip
+    assert found.returncode == 0, found.stdout[-6000:] + found.stderr[-2000:]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("shard", ["0/2", "1/2"])
+def test_a_tenth_of_all_instructions(shard):
+    run_tests(0.1, shard)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("shard", [f"{number}/16" for number in range(16)])
+def test_all_instructions(shard):
+    run_tests(1.0, shard)
