@@ -336,3 +336,14 @@ def test_inductor():
     one, two = f32(), f32()
     Comparison().compare(p15_scalars_do_not_change(one), compiled(two), "result")
     compare_arrays(one, two, "argument")
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_a_bool_of_numpy_beside_a_tensor(value):
+    flag = np.bool_(value)
+
+    def function(x):
+        y = x + 1
+        return y * flag, flag * y, y + flag, y == flag, y.float() - flag
+
+    check(function, torch.tensor([1, 2]))

@@ -133,6 +133,8 @@ def _check_scalars(left: Value, right: Value) -> None:
 
 def _beside_tensor(space: Space, value: Value, name: str) -> Value:
     """An operand as a tensor takes it: plain, unless its class answers ``name`` itself."""
+    if value.is_constant and value.python_type() is numpy.bool_:
+        raise GraphBreak("FJ0132", "numpy's bool beside a tensor, which torch takes for a float")
     inner = scalar_of(value)
     if inner is None:
         return value
