@@ -281,3 +281,56 @@ def test_truth_of_an_existing_container(empty):
         check(f, X, full, ops=1)
     compiled = framejit.compile(lambda held: bool(held), backend="eager")
     assert [compiled(one) for one in (empty, full, empty)] == [False, True, False]
+
+
+class Ring(collections.deque):
+    pass
+
+
+class Ordered(collections.OrderedDict):
+    pass
+
+
+class Defaults(collections.defaultdict):
+    pass
+
+
+class Row(list):
+    pass
+
+
+class Names(dict):
+    pass
+
+
+class Loud(collections.deque):
+    def __init__(self, *args):
+        print("made")
+        super().__init__(*args)
+
+
+def copies(x, given):
+    made = type(given)(given) if not isinstance(given, dict) else given
+    return x + 1, given.copy(), copy.copy(given), made
+
+
+def sequence_operators(x, given):
+    return x + 1, given + given, given * 2, 2 * given
+
+
+def dict_operators(x, given):
+    return x + 1, given | {"z": 1}, given.copy(), given
+
+
+COPIED = [
+    (copies, Ring([1, 2], maxlen=3)), (copies, Ordered(a=1)), (copies, Defaults(int, a=1)),
+    (copies, Row([1])), (copies, Names(a=1)), (copies, Loud([1])),
+    (sequence_operators, Ring([1], maxlen=2)), (sequence_operators, Row([1])),
+    (dict_operators, Ordered(a=1)), (dict_operators, Defaults(list)), (dict_operators, Names(b=2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function, given", COPIED)
+def test_the_class_of_copies(function, given):
+    """Some C-level methods make an object of the subclass, others one of the builtin class."""
+    check(function, X, given, ops=1)

@@ -9,6 +9,7 @@ Next: sequences, mappings, sets.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -163,6 +164,24 @@ def container_of(value: Value, kind: type[Container]) -> Container | None:
         return value
     inner = getattr(value, "container", None)
     return inner if isinstance(inner, kind) else None
+
+
+def returns_self(name: str) -> bool:
+    """Does the method of this name return the object itself?"""
+    return name in ("__enter__", "__iter__") or name in (n[2] for n in BINARY_METHODS.values())
+
+
+@functools.cache
+def gives_own_class(base: type, name: str) -> bool:
+    """Does the C-level method, called on an object of a subclass, make another object of the
+    subclass? Asked of CPython: those of deque, OrderedDict and defaultdict do, list's do not."""
+    probe = type("Probe", (base,), {})
+    for args in ((), (probe(),), (1,)):
+        try:
+            return type(getattr(probe(), name)(*args)) is probe
+        except TypeError:
+            continue
+    return False
 
 
 def is_tensor(value: Value) -> bool:

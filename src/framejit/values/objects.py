@@ -33,6 +33,7 @@ from framejit.values.constants import ConstantValue
 from framejit.values.descriptors import is_data_descriptor, property_lacks
 from framejit.values.functions import MethodValue
 from framejit.values.keys import key_of_object
+from framejit.values.methods import gives_own_class, index_of, returns_self
 from framejit.values.namespaces import namespace_of, own_attribute, store_own
 from framejit.values.space import (
     BINARY_METHODS,
@@ -303,12 +304,27 @@ class ObjectValue(Value):
         if space.changes != changes and getattr(self.container, "mutated", False):
             self.note(space)
         if result is self.container:
-            return self
+            if returns_self(name):
+                return self
+            raise GraphBreak("FJ0133", f"calling {self.cls.__qualname__}.{name}()")
+        if isinstance(result, type(self.container)) and gives_own_class(solid_base(self.cls), name):
+            return self._made_like(space, result)
         if name in ("__repr__", "__str__") and issubclass(self.cls, _NAMED_IN_TEXTS):
             text = result.realize().as_python()  # type: ignore[union-attr]
             content = f"({text})" if text.startswith("{") else text[text.index("(") :]
             return ConstantValue(self.cls.__name__ + content)
         return result
+
+    def _made_like(self, space: Space, content: Value) -> Value:
+        """A new object of this class, which a C-level method makes by calling the class."""
+        for name in ("__new__", "__init__", "__setitem__", "update", "extend"):
+            found = space.class_attribute(self.cls, name)
+            if found is not None and operators.is_user_class(found.owner):
+                reason = f"copying a {self.cls.__qualname__}, which calls {name}()"
+                raise GraphBreak("FJ0133", reason)
+        made = ObjectValue(self.cls, step=space.step)
+        made.container = content
+        return made
 
     def _scalar_method(
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
@@ -407,8 +423,6 @@ class ObjectValue(Value):
         found = space.class_attribute(self.cls, "__len__")
         if self.container is not None and found and not is_user_class(found.owner):
             return self.container.len(space)
-        from framejit.values.methods import index_of  # room-internal cycle
-
         length = index_of(space, space.call_now(method, []))
         if length < 0:
             space.raise_error(ValueError, "__len__() should return >= 0")
