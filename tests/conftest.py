@@ -73,8 +73,10 @@ def strict_framejit():
     from framejit.report import events
 
     framejit.counters.clear()
-    with framejit.config.patch(raise_internal_errors=True), events.recording() as seen:
+    with (
+        framejit.config.patch(raise_internal_errors=True),
+        events.recording(events.Mismatch) as seen,  # all events would keep objects alive
+    ):
         yield
     if framejit.config.audit:
-        found = [event for event in seen if isinstance(event, events.Mismatch)]
-        assert not found, [(event.place, event.difference) for event in found]
+        assert not seen, [(event.place, event.difference) for event in seen]

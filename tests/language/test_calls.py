@@ -459,7 +459,10 @@ SIZES = Sizes()
 
 def test_lru_cache_as_a_method():
     one(lambda a: a * SIZES.scaled(3) + SIZES.scaled(n=4) - Sizes.scaled(SIZES, 5), x)
-    one(lambda a: a * Sizes.of_class(3) + Sizes().scaled(2), x)
+    one(lambda a: a * Sizes.of_class(3), x)
+    kept = Sizes.scaled.cache_info().currsize
+    check(lambda a: a * 2 + Sizes().scaled(2), x, graphs=2)  # the cache keeps the new object
+    assert Sizes.scaled.cache_info().currsize == kept + 4  # two calls, plain and compiled
 
 
 def test_136_unpack_into_call_from_generator():
