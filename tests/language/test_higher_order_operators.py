@@ -198,6 +198,17 @@ def test_answering_an_input_itself():
         torch.testing.assert_close(compiled(x), x * 2)
 
 
+@pytest.mark.parametrize("operands", [((1,),), (None,), ({"a": [2.5]},)], ids=str)
+def test_operands_of_cond_that_are_no_tensors(operands):
+    """They are refused, as in eager mode."""
+
+    def f(x):
+        return torch.cond(x.sum() > 0, lambda t: x + 1, lambda t: x - 1, operands)
+
+    with pytest.raises(RuntimeError, match="Expect operands to be a tuple"):
+        framejit.compile(f, backend="eager")(X)
+
+
 def test_cond_outside_compiled_code_is_its_own_affair():
     """It compiles itself with torch.compile, and leaves what framejit compiled alone."""
 

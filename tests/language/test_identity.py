@@ -242,3 +242,52 @@ def test_nan_is_found_by_its_identity():
         return found, a in table, table.get(b), len({a, b}), (b,) == (a,), values, pair == (b, 1)
 
     check(f, torch.tensor([NAN, 1.0]), graphs=2, ops=2)
+
+
+def two(shape, other=torch.long):
+    return torch.empty(shape), torch.empty(shape, dtype=other)
+
+
+def written_to(function, x, outputs, **options):
+    """Which of the results are what was given as ``out=``?"""
+    made = function(x, **options, out=outputs)
+    return [one is other for one, other in zip(made, outputs, strict=True)], *made
+
+
+#: Operations whose results may be operands.
+RETURNS_OPERANDS = {
+    "max": lambda x: written_to(torch.max, x, two(4), dim=1),
+    "sort": lambda x: written_to(torch.sort, x, two((4, 4)), dim=1),
+    "topk": lambda x: written_to(torch.topk, x, two((4, 2)), k=2),
+    "kthvalue": lambda x: written_to(torch.kthvalue, x, two(4), k=2),
+    "cummax": lambda x: written_to(torch.cummax, x, two((4, 4)), dim=0),
+    "median": lambda x: written_to(torch.median, x, two(4), dim=1),
+    "qr": lambda x: written_to(torch.linalg.qr, x, two((4, 4), torch.float32)),
+    "aminmax": lambda x: written_to(torch.aminmax, x, two((), torch.float32)),
+    "broadcast": lambda x: [y is x for y in torch.broadcast_tensors(x, x, x[:1], torch.ones(1))],
+    "atleast": lambda x: [y is x for y in torch.atleast_1d(x, x[0])],
+    "foreach": lambda x: torch._foreach_add_([x], 1)[0] is x,
+    "operator": lambda x: torch.ops.aten.add_(x, 1) is x,
+    "vmap": lambda x: (torch.vmap(lambda a: a)(x) is x, torch.vmap(lambda a: a + 0)(x) is x),
+    "vmap of two": lambda x: [y is x for y in torch.vmap(lambda a: (a, a * 2))(x)],
+    "vjp": lambda x: torch.func.vjp(lambda a: a, x)[0] is x,
+    "aux": lambda x: torch.func.grad(lambda a: (a.sum(), a), has_aux=True)(x)[1] is x,
+    "jvp": lambda x: [y is x for y in torch.func.jvp(lambda a: a, (x,), (x,))],
+}
+
+
+@pytest.mark.parametrize("name", RETURNS_OPERANDS)
+@pytest.mark.parametrize("new", [False, True], ids=["input", "new"])
+def test_results_that_are_operands(name, new):
+    function = RETURNS_OPERANDS[name]
+    check(lambda x: function(x * 2) if new else function(x), torch.randn(4, 4), graphs=1)
+
+
+def test_results_inside_of_a_transform():
+    """There each operation wraps its result, the operand as well."""
+
+    def f(x):
+        return torch.vmap(lambda a: a + 1 if torch.ops.aten.add_(a, 1) is a else a - 1)(x)
+
+    check(f, torch.randn(4, 4), graphs=0)
+    check(lambda x: torch.vmap(lambda a: a.clone().add_(1) is a or a)(x), torch.ones(3), graphs=1)

@@ -396,3 +396,19 @@ def test_an_error_leaves_no_transform_behind():
         compiled(X, torch.tensor([0, 7]))
     assert torch._C._functorch.get_dynamic_layer_stack_depth() == 0
     torch.testing.assert_close(compiled(X, torch.tensor([2, 1])), X[:, [2, 1]])
+
+
+def functionalized(function):
+    return lambda x: (y := torch.func.functionalize(function)(x), x.mul_(2), y is x)
+
+
+@pytest.mark.parametrize("function, graphs", [
+    (lambda a: a.add_(1), None),
+    (lambda a: a.add_(1).view(-1), None),
+    (lambda a: a[0].add_(1), None),
+    (lambda a: (a.clone().add_(1), a.view(-1)), 1),
+    (lambda a: a, 1),
+    (lambda a: a.add_(1) * 2, 1),
+])  # fmt: skip
+def test_what_functionalize_returns_shares_no_memory_that_it_writes_to(function, graphs):
+    check(functionalized(function), X, graphs=graphs)

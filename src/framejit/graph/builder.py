@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import enum
 import operator
-import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -25,7 +24,7 @@ from .lazy import CapturedGraph, LazyGraphModule
 from .metadata import Example
 from .names import placeholder_name
 from .node_meta import NodeMeta
-from .propagation import invoke, like, lower, propagate
+from .propagation import like, lower, propagate
 from .symbol_nodes import SymbolNodes, free_symbols, remember_inputs
 from .undo import LIMIT, can_be_saved
 
@@ -166,27 +165,16 @@ class GraphBuilder:
         """The node's value with fake tensors in place of examples."""
         return lower(self._examples[node])
 
-    def answered(self, node: _Node) -> _Node | None:
-        """The operand that the operation has answered itself, if one: a copy that is not needed,
-        dropout in evaluation. It tells when it gets fakes."""
-        target, example = node.target, self._examples[node]
-        ours = not isinstance(target, types.FunctionType) or target.__module__.startswith("torch.")
-        if node.op not in ("call_function", "call_method") or type(example) is not Example:
-            return None
-        alike = [
-            one for one in node.all_input_nodes
-            if type(found := self._examples[one]) is Example
-            and found.meta.dtype is example.meta.dtype
-            and len(found.meta.shape) == len(example.meta.shape)
-        ]  # fmt: skip
-        if not alike or not ours:
-            return None
-        try:
-            given = lower(self._lookup((node.args, dict(node.kwargs))))
-            result = invoke(target, *given)
-        except RuntimeError:  # it writes, and the mode is another now
-            return None
-        return next((one for one in alike if self.fake(one) is result), None)
+    def origin(self, node: _Node) -> _Node:
+        """The first node whose value is this very tensor: operations may return an operand, such as
+        a copy that is not needed, or what is given as ``out=``."""
+        example = self._examples[node]
+        return next(one for one, known in self._examples.items() if known is example)
+
+    def share(self, node: _Node, others: Iterable[_Node]) -> bool:
+        """May a tensor share memory with one of the others?"""
+        memory = _with_aliases([self._examples[node]])
+        return any(id(self._examples[other]) in memory for other in others)
 
     # -- recording
 

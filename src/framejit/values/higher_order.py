@@ -58,6 +58,8 @@ def _cond(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         raise GraphBreak("FJ0123", f"torch.cond() with a {predicate.describe()} as predicate")
     branches = []
     given = [tensor.proxy(space) for item in operands for tensor in tensors_in(item)]
+    if sum([leaves(item) for item in operands]) != len(given):
+        raise GraphBreak("FJ0123", "torch.cond() with an operand that is no tensor")
     for name in ("true_fn", "false_fn"):
         branches.append(_operator_body(space, named[name], operands, "a branch of torch.cond()"))
     if structure(branches[0].result) != structure(branches[1].result):

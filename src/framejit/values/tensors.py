@@ -106,14 +106,16 @@ class TensorValue(Value):
         return self.cls
 
     def original(self, space: Space) -> TensorValue:
-        """The tensor that this one is: operations that have nothing to do answer their operand."""
-        operand = None if self.obj is not None else space.builder.answered(self.node)
-        if operand is None:
+        """The tensor that this one is: operations that have nothing to do return their operand."""
+        origin = None if self.obj is not None else space.builder.origin(self.node)
+        if origin is None or origin is self.node:
             return self
+        if space.transforms:  # what is passed there is wrapped, perhaps anew
+            raise GraphBreak("FJ0159", "whether an operation in a transform returns its operand")
         for value in space.graph_inputs:
-            if value.node is operand:
+            if value.node is origin:
                 return value  # type: ignore[no-any-return]
-        return TensorValue(operand, space.builder.example(operand)).original(space)
+        return TensorValue(origin, self.example)
 
     def describe(self) -> str:
         return "tensor"
@@ -227,7 +229,7 @@ class TensorValue(Value):
             return array_of(space, self)
         if name in ("__format__", "__repr__", "__str__"):
             raise GraphBreak("FJ0160", f"Tensor.{name}()")
-        if name == "requires_grad_" and _is_as_wanted(self, args, kwargs):
+        if name == "requires_grad_" and not space.transforms and _is_as_wanted(self, args, kwargs):
             return self
         if name in ("register_hook", "retain_grad") and self.obj is None:
             from framejit.values.hooks import watch_gradient  # room-internal cycle

@@ -547,12 +547,20 @@ def _made_jacobian(name: str) -> Any:
 
 def _made_functional(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """A call of what ``torch.func.functionalize`` has answered outside: how the function computes
-    is the backend's business."""
+    is the backend's business. But what it returns never shares memory with an operand that it
+    has written to."""
     made, *operands = args
     options = _options_of(space, made)
     if not space.truth(options["reapply_views"]):
         raise GraphBreak("FJ0123", "torch.func.functionalize() that makes copies of views")
-    return space.call(options["func"], operands, kwargs)
+    builder = space.builder
+    given = [t.proxy(space) for one in (*operands, *kwargs.values()) for t in tensors_in(one)]
+    result = space.now(space.call(options["func"], operands, kwargs))
+    for tensor in tensors_in(result):
+        node = tensor.proxy(space)
+        if builder.is_written(node) and builder.share(node, given):
+            raise GraphBreak("FJ0123", "torch.func.functionalize() returns what it writes to")
+    return result
 
 
 for _maker, _handler in (
