@@ -271,6 +271,38 @@ def p16_end_of_a_callee(wrap):
     return wrap(program)(X), log
 
 
+def p21_recursive_for_numbers_that_vary(wrap):
+    @functools.lru_cache(maxsize=4)
+    def fib(n):
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+    call = wrap(lambda x, n: x * fib(n) + fib(1))
+    return [(call(X, n), fib.cache_info()) for n in (3, 6, 6, 9, 4)]
+
+
+def p22_nested_for_numbers_that_vary(wrap):
+    @functools.cache
+    def inner(n):
+        return n + 1
+
+    @functools.cache
+    def outer(n):
+        return inner(n) + inner(n) + inner(2)
+
+    call = wrap(lambda x, n: x * outer(n) + inner(n) + inner(2) + outer(n))
+    return [(call(X, n), outer.cache_info(), inner.cache_info()) for n in (3, 6, 6, 9, 4)]
+
+
+def p23_made_with_and_without_a_decorator(wrap):
+    def program(x):
+        made = functools.lru_cache(lambda n: n), functools.lru_cache(maxsize=3)(lambda n: n)
+        return x + 1, [vars(f)["cache_parameters"].__qualname__ for f in made], made
+
+    result, names, made = wrap(program)(X)
+    after = [vars(f)["cache_parameters"].__qualname__ for f in made]
+    return result, names, after, [f.cache_parameters() for f in made]
+
+
 #: (program, graphs, operations) of all calls together
 PROGRAMS = [
     (p01_evicted, 3, 3), (p02_pure_function, 2, 3), (p03_identity_after_eviction, 2, 2),
@@ -280,7 +312,8 @@ PROGRAMS = [
     (p13_enum_value_changes, 2, 2), (p14_end_at_del, 2, 2), (p15_end_at_rebinding, 3, 3),
     (p16_end_of_a_callee, 2, 2), (p17_result_that_changes, 3, 3),
     (p18_room_is_made_after_hits, 4, 6), (p19_keeps_its_arguments, 3, 4),
-    (p20_no_room_at_all, 2, 2),
+    (p20_no_room_at_all, 2, 2), (p21_recursive_for_numbers_that_vary, 5, 10),
+    (p22_nested_for_numbers_that_vary, 2, 11), (p23_made_with_and_without_a_decorator, 1, 1),
 ]  # fmt: skip
 
 

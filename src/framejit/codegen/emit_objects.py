@@ -236,7 +236,9 @@ def _cached_function(out: Emitter, value: CachedFunctionValue) -> ast.expr:
         return out.load(value.source)
     if value.known:
         raise Unmaterialisable(value.step, "a functools.lru_cache that holds something")
-    decorate = ast.Call(out.constant(functools.lru_cache), [], out.keywords(value.options))
+    decorate = out.constant(functools.lru_cache)
+    if value.options is not None:
+        decorate = ast.Call(decorate, [], out.keywords(value.options))
     made = out.keep(value, "cached", call(decorate, out.value(value.function)))
     fill_namespace(out, made, value)
     return made

@@ -203,7 +203,8 @@ class CachedFunctionValue(Value):
         self.obj = obj
         self.source = source
         self.function = function
-        self.options = options or {}
+        #: What the decorator was made with; None without one.
+        self.options = options
         #: What it holds, oldest first; of an existing one, what was traced in this capture.
         self.known: dict[Any, Value] = {}
         #: Has it answered from its cache, which it is told behind the graph?
@@ -225,7 +226,7 @@ class CachedFunctionValue(Value):
         """``maxsize`` or ``typed``."""
         if self.function is None:
             return self.obj.cache_parameters()[name]
-        given = self.options.get(name)
+        given = self.options.get(name) if self.options else None
         return default if given is None else given.realize().as_python()
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
@@ -267,7 +268,6 @@ class CachedFunctionValue(Value):
             raise
         except Exception as error:
             raise self._break("raised") from error
-        space.changes += 1
         repeat = space.constant(repeat_call)
         self._note(space, repeat, [ConstantValue(asked), self], {})
         return space.load(self.source.child("call", asked), result)
@@ -293,7 +293,7 @@ class CachedFunctionValue(Value):
         found = self.known.get(key)
         if found is None:
             before = space.effects.count, space.builder.draws_random
-            found = self.known[key] = space.call_now(self.wrapped(space), args, kwargs)
+            found = self.known[key] = self._inside(space, args, kwargs)
             if before != (space.effects.count, space.builder.draws_random):
                 raise self._break("runs, and does more than compute")
             if not _stays(found):
@@ -302,10 +302,20 @@ class CachedFunctionValue(Value):
             self._note(space, self, args, kwargs)
         return found
 
+    def _inside(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """What the function computes. Calls of cached functions in it are not noted: the call that
+        is made for real behind the graph makes them, too, if it is a miss."""
+        is_pure, space.is_pure = space.is_pure, None
+        try:
+            return space.call_now(self.wrapped(space), args, kwargs)
+        finally:
+            space.is_pure = is_pure
+
     def _note(
         self, space: Space, function: Value, args: list[Value], kwargs: dict[str, Value]
     ) -> None:
         if space.is_pure is not None:
+            space.changes += 1
             space.effects.note(CacheHit(function, args, kwargs))
 
     def _call_new(
@@ -346,7 +356,7 @@ class CachedFunctionValue(Value):
 def _lru_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """``lru_cache(function)``, or the decorator that ``lru_cache(maxsize, typed)`` gives."""
     if len(args) == 1 and not kwargs and not args[0].realize().is_constant:
-        return CachedFunctionValue(None, None, args[0].realize(), step=space.step)
+        return CachedFunctionValue(None, None, args[0].realize(), None, space.step)
     options = dict(zip(("maxsize", "typed"), args, strict=False)) | kwargs
     for option in options.values():
         option.realize().as_python()
