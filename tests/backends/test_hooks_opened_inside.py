@@ -1,5 +1,8 @@
-"""Saved-tensor hooks that a function opens itself and that do not give back what they were given:
-each operation differentiates with what its own hooks return, with AOTAutograd as in eager mode."""
+"""Saved-tensor hooks that do not give back what they were given, opened by a function itself or in
+place around its calls: each operation differentiates with what its own hooks return, with
+AOTAutograd as in eager mode."""
+
+import contextlib
 
 import pytest
 import torch
@@ -7,7 +10,8 @@ from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
 import framejit
-from backends.agreement import agrees
+from backends.agreement import Counted, agrees
+from framejit.backends.registry import lookup_backend
 
 BACKENDS = ["eager", "aot_eager", "aot_eager_decomp_partition"]
 
@@ -130,6 +134,82 @@ def make():
 def test_gradients_are_those_of_eager_mode(function, backend, dynamic):
     agrees(function, make, backend=backend, dynamic=dynamic, graphs=1)
     assert not framejit.counters["graph_break"]
+
+
+def composed(x, w):
+    return x.sin().cos()
+
+
+def normalised(x, w):
+    z = torch.nn.functional.layer_norm(x @ w, (4,)).relu().pow(3)
+    return torch.softmax(z, 0) * torch.sigmoid(x)
+
+
+def independent_results(x, w):
+    return x.exp().sin(), (w * w).tanh()
+
+
+def with_idle_dropout(x, w):
+    return torch.nn.functional.dropout(x * x, 0.3, training=False).mul_(w.sin()).cos()
+
+
+def gradients_under(hooks, run):
+    torch.manual_seed(1)
+    x, w = make()
+    with hooks():
+        result = run(x, w)
+    results = result if isinstance(result, tuple) else (result,)
+    for one in results:
+        if one.requires_grad:
+            one.sum().backward(retain_graph=True)
+    return x.grad, w.grad, [one.detach() for one in results]
+
+
+AROUND = [composed, normalised, independent_results, with_idle_dropout]
+AROUND += [function for function in PROGRAMS if function is not computed_again]
+
+
+def same_around(function, backend, hooks, **settings):
+    counted = Counted(backend)
+    compiled = framejit.compile(function, backend=counted, **settings)
+    for _ in range(2):
+        expected = gradients_under(hooks, function)
+        torch.testing.assert_close(gradients_under(hooks, compiled), expected)
+        torch.testing.assert_close(  # and without hooks
+            gradients_under(contextlib.nullcontext, compiled),
+            gradients_under(contextlib.nullcontext, function),
+        )
+    assert len(counted.graphs) == 2 and not framejit.counters["graph_break"]
+
+
+@pytest.mark.parametrize("hooks", [doubling, low])
+@pytest.mark.parametrize("backend", BACKENDS[:2])
+@pytest.mark.parametrize("function", AROUND)
+def test_hooks_around_the_call(function, backend, hooks):
+    same_around(function, backend, hooks)
+
+
+def test_hooks_around_the_call_and_a_checkpoint_under_others():
+    """AOTAutograd cannot take the graph, which then runs operation by operation."""
+    compiled = framejit.compile(computed_again, backend="aot_eager", fullgraph=True)
+    for _ in range(2):
+        expected = gradients_under(doubling, computed_again)
+        torch.testing.assert_close(gradients_under(doubling, compiled), expected)
+
+
+@pytest.mark.parametrize("function", [composed, normalised, independent_results])
+def test_hooks_around_the_call_with_sizes_that_vary(function):
+    same_around(function, "aot_eager", doubling, dynamic=True)
+
+
+def test_hooks_around_the_call_and_aot_compilers_of_users():
+    same_around(composed, lambda gm, inputs: lookup_backend("aot_eager")(gm, inputs), doubling)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", AROUND[:4])
+def test_hooks_around_the_call_with_inductor(function):
+    same_around(function, "inductor", doubling)
 
 
 @pytest.mark.slow

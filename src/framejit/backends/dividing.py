@@ -19,6 +19,7 @@ from torch.nn import functional
 from ..graph.builder import WRITES
 from ..graph.gradients import exact_gradients
 from ..graph.lazy import LazyGraphModule
+from ..graph.nested import hooks_around, with_hooks, without_hooks
 from ..graph.parts import PARTS, Part
 from ..graph.symbol_nodes import replace_input, symbolic_inputs
 from .context import Context, aot_settings, as_fake, context_of, entered, preserved_state
@@ -55,6 +56,7 @@ def _is_whole(gm: torch.fx.GraphModule) -> bool:
     known = symbolic_inputs(gm)
     return not (
         gm.meta.get(PARTS) is not None
+        or hooks_around() is not None
         or (known is not None and float_symbols(known.symbols.env))
         or (gm.meta.get(WRITES) and _idle_dropouts(gm))
     )
@@ -70,7 +72,12 @@ def divided(
         assert mode is not None
 
         def compile_part(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-            return with_floats(compile_graph, without_idle_dropout(gm), inputs, mode)
+            hooks = hooks_around()
+            if hooks is None:
+                return with_floats(compile_graph, without_idle_dropout(gm), inputs, mode)
+            owned = owned_copy(without_idle_dropout(gm))
+            with_hooks(owned, hooks)
+            return without_hooks(with_floats(compile_graph, owned, inputs, mode))
 
         parts = gm.meta.get(PARTS)
         if parts is None:

@@ -1,10 +1,11 @@
 """Saved-tensor hooks that are active while a graph is compiled, or that a graph opens itself.
 
-In: the hooks that ``torch.autograd.graph.saved_tensors_hooks`` has put in place. Out: the same
-hooks as graph modules, which AOTAutograd makes part of the forward and the backward graph. Hooks
-that do more than compute cannot be: `UntraceableHook`; their graph runs operation by operation, so
-that they are called as often as in eager mode. A graph that opens hooks for some of its operations
-runs them itself in that way; AOTAutograd traces through them. Next: capture.
+In: the hooks that ``torch.autograd.graph.saved_tensors_hooks`` has put in place. Out: a block in
+which the graph's operations are traced by AOTAutograd under these hooks, as if it opened them
+itself: each differentiates with what its own hooks return, also where they do not give back what
+they were given. Hooks that are graph modules AOTAutograd makes part of the forward and the backward
+graph by itself. Hooks that do more than compute cannot be traced: `UntraceableHook`; their graph
+runs operation by operation, so that they are called as often as in eager mode. Next: capture.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import torch
 import torch.fx
 
 from ..exc import GraphBreak
-from ..graph.nested import calls, close_hooks, hooks_traced_as, open_hooks
+from ..graph.nested import close_hooks, hooks_traced_as, open_hooks
 
 Hook = Callable[[Any], Any]
 Hooks = tuple[Hook, Hook]
@@ -53,34 +54,19 @@ def as_modules(hooks: Hooks | None) -> tuple[torch.fx.GraphModule, torch.fx.Grap
 def hooks_in_place(
     active: Hooks | None, pairs: Sequence[Hooks | None], judge: Judge, examples: Sequence[Any]
 ) -> Iterator[None]:
-    """Compile a graph in this block: the hooks around it and those that it opens are in place as
-    graph modules.
+    """Compile a graph in this block: AOTAutograd traces the hooks around it, and those it opens.
 
     Ordinary functions are asked for each saved tensor anew, so they may decide by its size and
     dtype. Raises UntraceableHook when ``judge`` says no, and for hooks that use tensors (None).
     """
     if None in pairs:
         raise UntraceableHook("FJ0118", "a saved-tensor hook uses a tensor")
-    if pairs and active is not None:  # what both shall get is not told apart
-        raise UntraceableHook("FJ0118", "saved-tensor hooks are opened under others")
     if not pairs and as_modules(active) is not None:
         yield
         return
     known = [hooks for hooks in (*pairs, active) if hooks is not None]
     _judge_examples(known, judge, examples)
-    if pairs:
-        with hooks_traced_as(functools.partial(_traced, judge)):
-            yield
-        return
-    assert active is not None
-
-    def pack(tensor: torch.Tensor) -> Any:
-        return _checked(active, judge, tensor)
-
-    def unpack(packed: Any) -> Any:  # generated code would look for torch's own by name
-        return active[1](packed)
-
-    with torch.autograd.graph.saved_tensors_hooks(calls(pack), calls(unpack)):
+    with hooks_traced_as(functools.partial(_traced, judge), active):
         yield
 
 

@@ -61,6 +61,8 @@ class _Opened(threading.local):
         self.off: list[bool] = []
         #: What is put in the place of a pair of hooks while AOTAutograd traces.
         self.traced: Callable[[Any, Any], tuple[Any, Any]] | None = None
+        #: The pair that is in place around the graph which is being compiled.
+        self.around: tuple[Any, Any] | None = None
 
 
 _opened = _Opened()
@@ -87,13 +89,49 @@ def close_hooks() -> None:
 
 
 @contextlib.contextmanager
-def hooks_traced_as(traced: Callable[[Any, Any], tuple[Any, Any]]) -> Iterator[None]:
-    """In this block graphs put ``traced(pack, unpack)`` in the place of hooks that they open."""
-    before, _opened.traced = _opened.traced, traced
+def hooks_traced_as(
+    traced: Callable[[Any, Any], tuple[Any, Any]], around: tuple[Any, Any] | None
+) -> Iterator[None]:
+    """In this block graphs put ``traced(pack, unpack)`` in the place of hooks that they open, and
+    are compiled for the hooks ``around`` them."""
+    before, _opened.traced, _opened.around = (_opened.traced, _opened.around), traced, around
     try:
         yield
     finally:
-        _opened.traced = before
+        _opened.traced, _opened.around = before
+
+
+def hooks_around() -> tuple[Any, Any] | None:
+    """The hooks that are in place around what this thread compiles."""
+    return _opened.around
+
+
+def with_hooks(module: torch.fx.GraphModule, hooks: tuple[Any, Any]) -> None:
+    """Let a graph open these hooks for all of its operations."""
+    graph = module.graph
+    first = next(node for node in graph.nodes if node.op != "placeholder")
+    modules = []
+    with graph.inserting_before(first):
+        for name, hook in zip(("pack_around", "unpack_around"), hooks, strict=True):
+            setattr(module, name, HeldHook(hook))
+            modules.append(graph.get_attr(name))
+        graph.call_function(open_hooks, tuple(modules))
+    with graph.inserting_before(graph.output_node()):
+        graph.call_function(close_hooks)
+    module.recompile()
+
+
+def without_hooks(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """What calls ``compiled`` so that the hooks around the call see nothing of it."""
+
+    def run(*arguments: Any) -> Any:
+        before = _set_off(True)
+        try:
+            return compiled(*arguments)
+        finally:
+            _set_off(before)
+
+    return run
 
 
 def close_all_hooks(module: torch.fx.GraphModule) -> None:
@@ -121,15 +159,6 @@ def remove_hook(handle: Any) -> None:
 
 for _function in (open_hooks, close_hooks, hook_gradient, remove_hook):
     torch.fx.node.has_side_effect(_function)
-
-
-def calls(function: Callable[[Any], Any]) -> torch.fx.GraphModule:
-    """A graph module that calls a saved-tensor hook. The call keeps AOTAutograd's cache away, which
-    could not tell one function from another."""
-    graph = torch.fx.Graph()
-    argument = graph.placeholder("saved")
-    graph.output(graph.call_function(function, (argument,)))
-    return torch.fx.GraphModule(torch.nn.Module(), graph)
 
 
 class Stretch:
