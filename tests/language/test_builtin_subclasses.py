@@ -334,3 +334,21 @@ COPIED = [
 def test_the_class_of_copies(function, given):
     """Some C-level methods make an object of the subclass, others one of the builtin class."""
     check(function, X, given, ops=1)
+
+
+def test_items_that_are_containers_keep_their_class():
+    class Items(tuple):
+        pass
+
+    class Row(list):
+        pass
+
+    class Table(dict):
+        pass
+
+    def f(x):
+        items, row, table = Items([(1,), 2]), Row([[1], [2]]), Table(a={1: 2}, b={})
+        row_items = row[0], row.pop(), row.pop(0)
+        return x + 1, items[0], items[1:], row_items, table["a"], table.pop("a"), table.get("b")
+
+    check(f, X, graphs=1, ops=1)
