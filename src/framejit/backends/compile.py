@@ -13,6 +13,7 @@ import functools
 import os
 import threading
 import traceback
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -57,8 +58,7 @@ def compile_graph(
     except (FramejitError, GraphBreak):
         raise
     except Exception as error:
-        own = error.__traceback__  # this function's
-        error.__traceback__ = own.tb_next if own is not None else None
+        error.__traceback__ = _without_own_frames(error.__traceback__)
         if error.__traceback__ is None and isinstance(error, TypeError):  # it was not even entered
             text = f"backend {name!r} cannot be called as f(gm, example_inputs): {error}"
             raise BackendCompilerFailed(name, text, "FJ0202") from None
@@ -79,6 +79,14 @@ def compile_graph(
     if compiled is gm:  # hooks that the user puts on all modules are not meant for this one
         return gm.forward
     return compiled
+
+
+def _without_own_frames(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """The part of a traceback that begins in the backend: this room's frames come before it."""
+    room = os.path.dirname(__file__)
+    while trace is not None and os.path.dirname(trace.tb_frame.f_code.co_filename) == room:
+        trace = trace.tb_next
+    return trace
 
 
 def _raises(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> bool:

@@ -18,7 +18,7 @@ from framejit.source import Source
 from framejit.values.base import Value, is_heap_class
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.objects import ObjectValue, guard_class
-from framejit.values.space import WRAP_RULES, Result, Space
+from framejit.values.space import WRAP_RULES, LazyValue, Result, Space
 
 _C_LEVEL = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
@@ -80,18 +80,23 @@ class ExceptionValue(ObjectValue):
             return TupleValue([self._part(space, item) for item in real])
         return constant_value(space, real)
 
-    def _stand_in(self, value: Value) -> Any:
+    def _stand_in(self, space: Space, value: Value) -> Any:
         """What the model gets in the place of a value."""
-        value = value.realize()
+        from framejit.values.carried import with_known_class  # room-internal cycle
+
+        carried = self.base is KeyError or text_is_of_args(self.base)
+        value = with_known_class(space, value) if carried else value.realize()
         real: Any
-        if isinstance(value, ExceptionValue):
+        if type(value) is LazyValue:  # nobody has looked at it yet
+            self.exact, real = False, object()
+        elif isinstance(value, ExceptionValue):
             if not value.exact or value.model is None:
                 self.exact = False
             real = value.model if value.model is not None else value.base()
         elif value.is_constant and not value.is_open:
             real = value.as_python()
         elif value.python_type() in (list, tuple) and hasattr(value, "items"):
-            real = value.python_type()([self._stand_in(item) for item in value.items])
+            real = value.python_type()([self._stand_in(space, item) for item in value.items])
         else:
             self.exact, real = False, object()
         self.parts[id(real)] = (real, value)
@@ -99,8 +104,8 @@ class ExceptionValue(ObjectValue):
 
     def _run(self, space: Space, function: Any, made: Made, *model: Any) -> Any:
         """Call the C class's ``__new__`` or ``__init__`` for the model."""
-        args = [self._stand_in(arg) for arg in made.args]
-        kwargs = {name: self._stand_in(arg) for name, arg in made.kwargs.items()}
+        args = [self._stand_in(space, arg) for arg in made.args]
+        kwargs = {name: self._stand_in(space, arg) for name, arg in made.kwargs.items()}
         if self.exact:
             return space.run_real(function, *model, *args, **kwargs)
         if issubclass(self.base, OSError):  # the number decides about the class
@@ -131,7 +136,7 @@ class ExceptionValue(ObjectValue):
         self.read = self.read - {name}
         if self.model is not None and hasattr(type(self.model), name):
             try:
-                self.model.__setattr__(name, self._stand_in(value or ConstantValue(None)))
+                self.model.__setattr__(name, self._stand_in(space, value or ConstantValue(None)))
             except (TypeError, AttributeError):  # not for a stand-in
                 self.exact = False
 
@@ -143,9 +148,14 @@ class ExceptionValue(ObjectValue):
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Result:
         if name == "__init__":
-            if self.model is None:
+            if self.model is not None:
+                self.initialise(space, args, kwargs)
+            elif not kwargs and not _has_state(self.base):
+                from framejit.values.sequences import TupleValue  # room-internal cycle
+
+                self.store(space, "args", TupleValue(list(args)))
+            else:
                 raise GraphBreak("FJ0145", f"__init__() of an existing {self.cls.__name__}")
-            self.initialise(space, args, kwargs)
             self.note(space)
             return ConstantValue(None)
         if name == "with_traceback":
@@ -221,6 +231,14 @@ class TracebackValue(Value):
 def _base(cls: type) -> type[BaseException]:
     """The class in C that keeps the state of ``cls``."""
     return next(base for base in cls.__mro__ if not is_heap_class(base))
+
+
+@functools.cache
+def _has_state(base: Any) -> bool:
+    """Does a class in C keep more of what it is called with than ``args``?"""
+    kept = (types.MemberDescriptorType, types.GetSetDescriptorType)
+    own = base.__mro__[: base.__mro__.index(BaseException)]
+    return any(isinstance(member, kept) for cls in own for member in vars(cls).values())
 
 
 @functools.cache
