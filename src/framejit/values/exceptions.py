@@ -84,7 +84,7 @@ class ExceptionValue(ObjectValue):
         """What the model gets in the place of a value."""
         from framejit.values.carried import with_known_class  # room-internal cycle
 
-        carried = self.base is KeyError or text_is_of_args(self.base)
+        carried = self.base is KeyError or text_is_of_args(self.base)  # type: ignore[arg-type]
         value = with_known_class(space, value) if carried else value.realize()
         real: Any
         if type(value) is LazyValue:  # nobody has looked at it yet
@@ -150,7 +150,7 @@ class ExceptionValue(ObjectValue):
         if name == "__init__":
             if self.model is not None:
                 self.initialise(space, args, kwargs)
-            elif not kwargs and not _has_state(self.base):
+            elif not kwargs and not _has_state(self.base):  # type: ignore[arg-type]
                 from framejit.values.sequences import TupleValue  # room-internal cycle
 
                 self.store(space, "args", TupleValue(list(args)))
