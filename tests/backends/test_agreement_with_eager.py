@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+import framejit
 from backends.agreement import agrees
 
 BACKENDS = ["eager", "aot_eager", "aot_eager_decomp_partition"]
@@ -152,3 +153,63 @@ def test_inputs_with_a_bit_for_negation_or_conjugation(backend):
     agrees(lambda x: x + 1, lambda: (numbers.conj().imag,), backend=backend)
     agrees(lambda x: x.mul_(2) + 1, lambda: (numbers.clone().conj().imag,), backend=backend)
     agrees(lambda x: x * 2, lambda: (numbers.conj(),), backend=backend)
+
+
+BEYOND = [
+    lambda b, x: x.as_strided((3,), (1,), 0).add_(1),
+    lambda b, x: (x.as_strided((2,), (1,), 1).mul_(3), x * 1)[1],
+    lambda b, x: x.as_strided((2,), (1,), 4).add_(x[0]),
+    lambda b, x: x[1:].as_strided((2,), (1,)).add_(1),
+    lambda b, x: (x.add_(1), torch.as_strided(x, (6,), (1,), 0) * 1)[1],
+]
+
+
+@pytest.mark.parametrize("function", BEYOND)
+def test_writes_beyond_what_an_input_shows_of_its_memory(function):
+    """Whatever the offset at capture was."""
+    def whole():
+        b = torch.arange(6.0)
+        return b, b[:3]
+
+    def part():
+        b = torch.arange(6.0)
+        return b, b[2:5]
+
+    for backend in BACKENDS:
+        for dynamic in (None, True):
+            agrees(function, whole, part, backend=backend, dynamic=dynamic)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_buffer_that_views_a_parameter_is_written(backend):
+    class Shared(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.arange(4.0))
+            self.register_buffer("v", self.w.detach()[1:3])
+
+        def forward(self, x):
+            self.v.add_(1)
+            return (self.w * x).sum()
+
+    plain, shared = Shared(), Shared()
+    compiled = framejit.compile(shared, backend=backend, fullgraph=True)
+    for step in range(1, 4):
+        for module in (plain, compiled):
+            module(torch.ones(4) * step).backward()
+        torch.testing.assert_close([shared.w, shared.v, shared.w.grad],
+                                   [plain.w, plain.v, plain.w.grad])  # fmt: skip
+        assert shared.v.data_ptr() == shared.w[1:].data_ptr()
+
+
+def test_inputs_of_several_dtypes_in_one_memory_are_written():
+    def f(x, bits):
+        bits.add_(1)
+        return x * 2
+
+    def make():
+        x = torch.arange(4.0)
+        return x, x.view(torch.int32)
+
+    for backend in BACKENDS:
+        agrees(f, make, backend=backend, graphs=1)

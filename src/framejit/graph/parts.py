@@ -20,6 +20,7 @@ from .builder import GraphBuilder, examples_in
 from .gradients import differentiable, owners, reached_within
 from .metadata import Example
 from .nested import open_hooks
+from .observer import memory_of
 
 _Node = torch.fx.Node
 #: Where a graph's `meta` has its parts; none at all: it is run as it is, in eager mode.
@@ -45,7 +46,10 @@ class Part(NamedTuple):
 
 
 def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> list[Part] | None:
-    """The parts of a finished graph; None if there is one."""
+    """The parts of a finished graph; None if there is one, an empty list if AOTAutograd cannot have
+    any of it."""
+    if builder.mutated_inputs and (_inseparable(builder) or _leaves_inputs(builder, module)):
+        return []
     several = len(builder._outputs) > 1
     as_is = any(node.target in _AS_THEY_ARE for node in builder._effects)
     if not (several or as_is) or builder._symbol_nodes.data_dependent or builder.inside:
@@ -63,6 +67,35 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
     if not _separable(builder, found):
         return None
     return [_complete(builder, nodes, part, copied) for part in found]
+
+
+def _inseparable(builder: GraphBuilder) -> bool:
+    """Does an input that is written to lie in the memory of another one that autograd, or its
+    dtype, keeps apart from it? AOTAutograd has no tensor that it could take both for views of."""
+    used, mutated = builder.used_inputs, set(builder.mutated_inputs)
+    tensors = [builder.inputs[index] for index in used]
+    training = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    memories = [memory_of(tensor) for tensor in tensors]
+    for index, one, memory in zip(used, tensors, memories, strict=True):
+        if index not in mutated or memories.count(memory) == 1:
+            continue
+        others = [t for t, where in zip(tensors, memories, strict=True) if where == memory]
+        bases = {id(t if t._base is None else t._base) for t in others}
+        if any(t.dtype != one.dtype for t in others) or (training and len(bases) > 1):
+            return True
+    return False
+
+
+def _leaves_inputs(builder: GraphBuilder, module: torch.fx.GraphModule) -> bool:
+    """May a tensor lie in the memory of an input, but not in what the input shows of it?
+    AOTAutograd takes that for all there is."""
+    known = {id(builder._examples[node]) for node in builder._placeholders}
+    for node in module.graph.nodes:
+        if getattr(node.target, "__name__", node.target) in ("as_strided", "as_strided_"):
+            group = {id(m) for e in examples_in(builder._examples[node]) for m in e.group or (e,)}
+            if not known.isdisjoint(group):
+                return True
+    return False
 
 
 def _components(builder: GraphBuilder) -> dict[_Node, _Node]:
