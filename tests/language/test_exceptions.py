@@ -571,3 +571,12 @@ def test_136_custom_with_state_changed():
             return a * error.level, str(error), error.args
 
     one(f, x)
+
+
+@pytest.mark.parametrize("error", [Problem("p"), ValueError(1), KeyError("k")])
+def test_an_existing_one_is_initialised_again(error):
+    def f(a, error):
+        Exception.__init__(error, "new", 2)
+        return a + 1, error.args, str(error)
+
+    one(f, x, error)
