@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from program_writer import FIRST_WITH_IDIOMS, Program
-from programs import program_of
+from programs import FIRST_CHANGED_PROGRAM, FIRST_STATE_PROGRAM, program_of
 from runner import MODES, run
 from shrinker import shrink
 
@@ -34,6 +34,8 @@ def run_piece(first: int, count: int, mode: str) -> None:
 @pytest.mark.parametrize("mode, first, count", [
     ("plain", 0, 700), ("breaks", 700, 100), ("hook", 800, 100), ("limit", 900, 100),
     ("plain", FIRST_WITH_IDIOMS, 100),
+    ("plain", FIRST_STATE_PROGRAM, 150), ("cut", FIRST_STATE_PROGRAM + 10_000, 60),
+    ("hook", FIRST_STATE_PROGRAM + 20_000, 40), ("plain", FIRST_CHANGED_PROGRAM, 60),
 ])  # fmt: skip
 def test_some_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -43,6 +45,10 @@ def test_some_programs(mode: str, first: int, count: int) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("mode, first", [
     *[("plain", 1000 + PIECE * number) for number in range(14)],
+    *[("plain", FIRST_STATE_PROGRAM + PIECE * number) for number in range(20)],
+    *[("cut", FIRST_STATE_PROGRAM + 100_000 + PIECE * number) for number in range(6)],
+    *[("hook", FIRST_STATE_PROGRAM + 200_000 + PIECE * number) for number in range(2)],
+    *[("plain", FIRST_CHANGED_PROGRAM + PIECE * number) for number in range(2)],
     *[(mode, 20_000 + 2000 * at + PIECE * half) for at, mode in enumerate(MODES[1:])
       for half in range(2)],
     *[(mode, FIRST_WITH_IDIOMS + 1000 + PIECE * at) for at, mode in enumerate(("plain", "breaks"))],

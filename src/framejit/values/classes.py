@@ -350,8 +350,11 @@ def instantiate(
         made = space.call_now(space.load(source, raw), [value, *args], kwargs).realize()
         if not issubclass(made.python_type(), cls):
             return made
-    else:
+    elif type(found.raw) is types.BuiltinMethodType:
         made = new_instance(space, cls, args, kwargs)
+    else:
+        kind = type(found.raw).__name__
+        raise GraphBreak("FJ0153", f"making a {cls.__qualname__}, whose __new__ is a {kind}")
     return initialise(space, made, cls, args, kwargs)
 
 

@@ -46,9 +46,9 @@ def sort_new(items: list[Any], key: Callable[[Any], Any] | None, reverse: bool) 
 def extreme_by_key(least: bool, iterable: Any, key: Callable[[Any], Any], default: Any) -> Any:
     """``min`` or ``max`` of ``iterable`` with ``key=``; ``default`` is a tuple of at most one."""
     items = iter(iterable)
-    try:
-        best = next(items)
-    except StopIteration:
+    for best in items:  # noqa: B007 - it is the first one
+        break
+    else:  # not where StopIteration is handled, which would be the error's context
         return default[0] if default else min(()) if least else max(())
     extreme = key(best)
     for item in items:

@@ -473,11 +473,12 @@ def _fsum(space: Space, iterable: Value) -> Value:
 
 
 def _stays(value: Value) -> bool:
-    """Is it as good as another one that was computed in the same way? Tensors are taken to be."""
+    """Is it as good as another one that was computed in the same way? A tensor is not: the cache
+    holds one object, which the program may have changed."""
     value = value.realize()
     if type(value) is TupleValue:
         return all(map(_stays, value.items))
-    return value.is_symbolic or isinstance(value, TensorValue) or _is_immutable(value)
+    return value.is_symbolic or _is_immutable(value)
 
 
 def _is_immutable(value: Value) -> bool:
