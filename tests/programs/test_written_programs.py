@@ -1,0 +1,59 @@
+"""Programs as engineers write them, by people who knew neither these tests nor the fuzzer.
+
+Each file defines ``program`` and the texts of its arguments, ``CALLS``. It runs as plain Python and
+compiled; results, state, output and exceptions are compared as the fuzzer does it.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from program_writer import Program
+from runner import run
+
+FILES = sorted(Path(__file__).parent.glob("*_[0-9][0-9][0-9].py"))
+#: What is known to differ, and why.
+OPEN = {
+    "engineering_053": "a variable dropped in a handler is held by the traceback's first frame",
+    "engineering_054": "a guard on a dict holds a key that plain Python lets go",
+    "engineering_055": "torch.from_numpy(t.numpy()) shares the storage of t, not only its memory",
+}
+
+
+def compare(path: Path, mode: str) -> None:
+    """Assert that a program does the same compiled."""
+    text = path.read_text()
+    module = sys.modules["program"] = types.ModuleType("program")
+    exec(compile(text, str(path), "exec"), module.__dict__)
+    calls = [f"program:{call}" for call in module.__dict__["CALLS"]]
+    seed = sum(map(ord, path.stem))
+    report = run(Program(text, calls, ""), mode, seed)
+    assert not report.failure, report.failure
+    assert report.calls > report.raised, "nothing but errors"
+
+
+def some(files: list[Path]) -> list[object]:
+    """As parameters; what is open is expected to fail."""
+    return [
+        pytest.param(
+            path, id=path.stem,
+            marks=[pytest.mark.xfail(reason=OPEN[path.stem], strict=False)]
+            if path.stem in OPEN else [],
+        )
+        for path in files
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", some(FILES[::8]))
+def test_one_in_eight(path: Path) -> None:
+    compare(path, "plain")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["plain", "hook", "cut"])
+@pytest.mark.parametrize("path", some(FILES))
+def test_all(path: Path, mode: str) -> None:
+    compare(path, mode)
