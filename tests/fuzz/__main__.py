@@ -10,10 +10,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from programs import program_of  # noqa: E402
 from reached import trace_captures  # noqa: E402
 from runner import MODES, run  # noqa: E402
 from shrinker import shrink  # noqa: E402
+
+from programs import program_of  # noqa: E402
 
 
 def main() -> int:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 from program_writer import FIRST_WITH_IDIOMS, Program
-from programs import FIRST_CHANGED_PROGRAM, FIRST_STATE_PROGRAM, program_of
 from runner import MODES, run
 from shrinker import shrink
+
+from programs import FIRST_CHANGED_PROGRAM, FIRST_STATE_PROGRAM, program_of
 
 #: A function that runs no PyTorch at all, called between two graphs, has nothing to capture.
 NOTHING_TO_CAPTURE = "it runs no PyTorch operation"
