@@ -114,8 +114,6 @@ def _in_parts(
     return assemble(gm, segments, None, wrap).forward
 
 
-
-
 _DROPOUTS = (
     functional.dropout, functional.dropout2d, functional.dropout3d, functional.alpha_dropout,
     functional.feature_alpha_dropout, torch.dropout, torch.feature_dropout, torch.alpha_dropout,

@@ -10,7 +10,7 @@ import ast
 import itertools
 from typing import Any
 
-from framejit.codegen.emit import Emitter, call, emits
+from framejit.codegen.emit import Emitter, builds, call, emits
 from framejit.values import calling_iterators as calling
 from framejit.values.base import Unmaterialisable, Value
 
@@ -38,10 +38,8 @@ def _accumulate(out: Emitter, value: calling.AccumulateIterator) -> ast.expr:
     return out.keep(value, "accumulate", made)
 
 
-@emits(calling.CompressIterator)
+@builds(calling.CompressIterator)
 def _compress(out: Emitter, value: calling.CompressIterator) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     parts = out.values([value.data, value.selectors])
     return out.keep(value, "compress", call(out.constant(itertools.compress), *parts))
 
@@ -67,10 +65,8 @@ def _while(out: Emitter, value: calling.WhileIterator) -> ast.expr:
     return out.keep(value, value.kind.__name__, made)
 
 
-@emits(calling.StarmapIterator)
+@builds(calling.StarmapIterator)
 def _starmap(out: Emitter, value: calling.StarmapIterator) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     parts = out.values([value.function, value.iterator])
     return out.keep(value, "starmap", call(out.constant(itertools.starmap), *parts))
 

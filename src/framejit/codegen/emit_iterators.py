@@ -123,18 +123,14 @@ def _enumerate(out: Emitter, value: iterators.EnumerateIterator) -> ast.expr:
     return out.keep(value, "enumerate", made)
 
 
-@emits(iterators.MapIterator)
+@builds(iterators.MapIterator)
 def _map(out: Emitter, value: iterators.MapIterator) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     made = call(out.constant(map), out.value(value.function), *out.values(value.iterators))
     return out.keep(value, "map", made)
 
 
-@emits(iterators.FilterIterator)
+@builds(iterators.FilterIterator)
 def _filter(out: Emitter, value: iterators.FilterIterator) -> ast.expr:
-    if value.source is not None:
-        return out.load(value.source)
     factory = out.constant(filter if value.keep else itertools.filterfalse)
     function = ast.Constant(None) if value.function is None else out.value(value.function)
     return out.keep(value, "filter", call(factory, function, out.value(value.iterator)))
