@@ -19,7 +19,7 @@ demo: $(VENV)/.installed ## the README's example, then BERT through Inductor (AR
 	@$(BIN)/python -W ignore examples/quickstart.py $(ARGS)
 
 test: $(VENV)/.installed ## the tests (ARGS="tests/api -x": some of them; ARGS="-m slow": the long ones)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal $(ARGS)
 
 # Python's own allocator would hide what happens to freed objects; torch's memory is not ours to check.
 SANITIZED := ASAN_OPTIONS=detect_leaks=0:alloc_dealloc_mismatch=0:detect_odr_violation=0 \

@@ -1,6 +1,7 @@
 """For all tests: counters start empty, bugs of framejit are errors, model libraries import."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+if "PYTEST_XDIST_WORKER_COUNT" in os.environ:  # the processes share the machine
+    workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    torch.set_num_threads(max(1, torch.get_num_threads() // workers))
 
 _ROIS = "Tensor input, Tensor rois, float spatial_scale"
 _GRAD = "Tensor grad, Tensor rois"

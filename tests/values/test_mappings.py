@@ -62,7 +62,9 @@ def test_defaultdict() -> None:
 
 
 @pytest.mark.parametrize("function", [operator.and_, operator.or_, operator.sub, operator.xor])
-@pytest.mark.parametrize("other", [{"a", 5}, ["c", "a"], {"c": 1, "x": 2}], ids=str)
+@pytest.mark.parametrize(
+    "other", [{"a", 5}, ["c", "a"], {"c": 1, "x": 2}], ids=["set", "list", "dict"]
+)
 def test_key_views_are_sets(function: object, other: object) -> None:
     from framejit.values.space import LOOKASIDES
 
