@@ -564,6 +564,14 @@ def locals_seen(a):
     return before, sorted(locals())
 
 
+@program([1, 2, 3, 4, 5, 6])
+def unpack_many(values):
+    a, b, c, d, e, f = values
+    first, *some, g, h, i, last = range(9)
+    note((a, f, some))
+    return b, c, d, e, first, g, h, i, last
+
+
 for _name, _source in GENERATED.items():
     exec(compile(_source, __file__, "exec"), globals())
     PROGRAMS[_name] = (globals()[_name], (1,), {})

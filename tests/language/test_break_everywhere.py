@@ -194,12 +194,18 @@ def generators_handle_errors_of_their_own(x):
     return x + first, seen
 
 
+def many_names_at_once(x):
+    a, b, c, d, e = x + 1, [2], [3], [4], [5]
+    *rest, f, g, h, i, j = range(8)
+    return a, b, c, d, e, rest, f, g, h, i, j
+
+
 PROGRAMS = [
     (what_exceptions_know, X), (generators_handle_errors_of_their_own, X),
     (operators_that_decline_elsewhere, X), (what_a_frame_is_for, X),
     (objects_held_by_variables_alone, X),
     (methods_in_c_of_a_base_class, X), (methods_in_c_are_one_object, X, []),
-    (handlers_in_handlers, X),
+    (handlers_in_handlers, X), (many_names_at_once, X),
 ]  # fmt: skip
 
 

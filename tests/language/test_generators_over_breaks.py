@@ -205,13 +205,25 @@ def p014_gen_self_method(x):
     return a, next(it)
 
 
+def printing():
+    for number in range(6):
+        print(number)
+        yield number
+
+
+def p015_many_names_at_once(x):
+    a, b, c, d, e, f = printing()
+    first, *rest, g, h, i, j = [*printing(), a, b]
+    return x + a, b, c, d, e, f, first, rest, g, h, i, j
+
+
 #: (program, graphs, operations captured)
 PROGRAMS = [
     (p001_gen_over_break, 3, 3), (p002_gen_loop_over_break, 2, 3), (p003_gen_try_throw, 1, 2),
     (p004_gen_yield_from, 1, 1), (p005_gen_in_handler, 1, 1), (p006_gen_finished, 1, 1),
     (p007_gen_contextmanager, 2, 2), (p008_cm_quiet, 2, 3), (p009_cm_noprint, 2, 3),
     (p010_gen_closure_cells, 2, 2), (p011_gen_returned, 1, 2), (p012_genexp_over_break, 2, 2),
-    (p013_gen_name, 1, 1), (p014_gen_self_method, 1, 1),
+    (p013_gen_name, 1, 1), (p014_gen_self_method, 1, 1), (p015_many_names_at_once, 1, 1),
 ]  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def build_resume(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     check(point)
     info = point.info
     code = info.code
-    layout = _Layout(info, point, has_thunk=False, n_next=0)
+    layout = _Layout(info, point, has_thunk=False)
     prefix = layout.restore_state() + emit("JUMP_FORWARD", point.offset // 2)
     shift, positions = len(prefix) // 2, info.instructions[point.index].positions
     first = code.co_firstlineno
@@ -93,7 +93,7 @@ def build_generator(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     check(point, generator=True)
     info = point.info
     code = info.code
-    layout = _Layout(info, point, has_thunk=False, n_next=0)
+    layout = _Layout(info, point, has_thunk=False)
     start = emit("RETURN_GENERATOR") + emit("POP_TOP") + layout.restore_state()
     start += emit("LOAD_CONST", len(code.co_consts))
     suspended = info.instructions[point.index - 1]
@@ -135,7 +135,7 @@ def build_return(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     code = info.code
     instruction = info.instructions[point.index]
     outcomes = [found for found in successors_of_call(point) if found is not None]
-    layout = _Layout(info, point, has_thunk=True, n_next=0)
+    layout = _Layout(info, point, has_thunk=True)
     jumps: list[bytes] = []
     for outcome in reversed(outcomes):  # over the jumps behind it and the unit that leads back
         distance = outcome.offset // 2 + 1 + sum(map(len, jumps)) // 2
@@ -215,7 +215,7 @@ def build_break(
     instruction = info.instructions[point.index]
     outcomes = [outcome for outcome in (fall, jump, caught(point)) if outcome is not None]
     handler = info.handlers[point.index]
-    layout = _Layout(info, point, is_call, len(outcomes))
+    layout = _Layout(info, point, is_call, outcomes)
     constants = (*code.co_consts, tail, None, instruction.offset // 2)
     epilogues = [
         layout.hand_over(outcome, next_index, len(constants) - 3)
@@ -257,18 +257,21 @@ def _copy(instruction: Instruction, code: CodeType) -> bytes:
 class _Layout:
     """Where everything lies in the frame of one continuation; see the comment above."""
 
-    def __init__(self, info: CodeInfo, point: FramePoint, has_thunk: bool, n_next: int) -> None:
+    def __init__(
+        self, info: CodeInfo, point: FramePoint, has_thunk: bool,
+        outcomes: Sequence[FramePoint] = (),
+    ) -> None:  # fmt: skip
         self.info = info
         self.point = point
         self.stack_positions = point.stack_positions
         n_original = len(info.slot_names)
         self.thunk_slot = n_original + len(self.stack_positions) if has_thunk else -1
         self.n_parameters = n_original + len(self.stack_positions) + has_thunk
-        # Temporaries are only needed to hand over; no outcome's stack is deeper than this.
-        n_temporaries = max(point.depth, info.depth[point.index]) + 2 if n_next else 0
+        # Temporaries are only needed to hand over.
+        n_temporaries = max((outcome.depth for outcome in outcomes), default=0)
         self.n_slots = self.n_parameters + n_temporaries
-        self.n_next = n_next
-        self.free_names = tuple([f"fj:next {index}" for index in range(n_next)])
+        self.n_next = len(outcomes)
+        self.free_names = tuple([f"fj:next {index}" for index in range(self.n_next)])
         if "__class__" in info.slot_names[info.free_start :]:
             self.free_names += ("__class__",)
 
