@@ -343,6 +343,70 @@ def test_is_compiling() -> None:
     assert f(x23())[:2] == (False, False)
 
 
+MASKS = {
+    "left": [[False, False, False, True], [False, True, True, True]],
+    "holes": [[False, True, False, True], [False, True, True, True]],
+    "none": [[False] * 4, [False] * 4],
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_encoder_of_padded_sequences(mask) -> None:
+    """In eager mode it asks whether the mask has holes, then goes over nested tensors or not."""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2).eval()
+
+    def f(x, mask):
+        return encoder(x + 1, src_key_padding_mask=mask) * 2
+
+    x, padded = torch.randn(2, 4, 8), torch.tensor(MASKS[mask])
+    with torch.no_grad():
+        assert len(check(f, x, padded).graphs) > 1
+    check(f, x, padded)
+
+
+def test_encoder_without_nested_tensors_is_one_graph() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+
+    def f(x, mask):
+        return encoder(x + 1, src_key_padding_mask=mask) * 2
+
+    with torch.no_grad():
+        check(f, torch.randn(2, 4, 8), torch.tensor(MASKS["left"]), graphs=1, fullgraph=True)
+
+
+@torch.library.custom_op("framejit_tests::positives", mutates_args=())
+def positives(x: torch.Tensor) -> int:
+    return int((x > 0).sum())
+
+
+@positives.register_fake
+def _(x: torch.Tensor) -> int:
+    return 0
+
+
+def q01(x):
+    left = torch._nested_tensor_from_mask_left_aligned(x[None].expand(2, 2, 3), x < 0)
+    return x * 2, left
+
+
+def q02(x):
+    y = x[:1]
+    return x * 2, x.is_set_to(x), y.is_set_to(x)
+
+
+def q03(x):
+    return x * 2, torch.ops.framejit_tests.positives(x)
+
+
+@pytest.mark.parametrize("function", [q01, q02, q03], ids=lambda f: f.__name__)
+def test_operators_that_compute_numbers_break_the_graph(function) -> None:
+    check(function, x23(), ops=2 if function is q02 else None)
+    check(function, x23() + 1)
+
+
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, k):

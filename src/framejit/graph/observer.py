@@ -7,11 +7,13 @@ torch from logging errors that the program under capture may well expect. Next: 
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from typing import Any
 
 import torch
+from torch._C import DispatchKey
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..exc import GraphBreak
@@ -88,6 +90,28 @@ def raises_on_data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return False
 
 
+@functools.cache
+def answers_from_data(func: torch._ops.OpOverload) -> bool:
+    """Does the operator compute numbers out of tensors? What it says of a fake tensor then comes
+    from a kernel that reads zeros, or from somebody else's fake kernel."""
+    schema = func._schema
+    numbers = any("Tensor" not in str(result.type) for result in schema.returns)
+    if not numbers or not any("Tensor" in str(argument.type) for argument in schema.arguments):
+        return False
+    if func.namespace not in ("aten", "prims", "prim"):
+        return True
+    if not torch._C._dispatch_has_kernel(func.name()):
+        return False  # the interpreter of TorchScript has it, for sizes and strides
+    return not any(map(func.has_kernel_for_dispatch_key, _WITHOUT_DATA))
+
+
+#: A kernel for one of these keys asks for no data.
+_WITHOUT_DATA = (
+    DispatchKey.Meta, DispatchKey.CompositeExplicitAutograd, DispatchKey.CompositeImplicitAutograd,
+    DispatchKey.CompositeExplicitAutogradNonFunctional,
+)  # fmt: skip
+
+
 class Unwrapped:
     """A dispatch mode without the wrapper that torch would add, which imports and enters
     torch._dynamo."""
@@ -119,6 +143,8 @@ class Observer(Unwrapped, TorchDispatchMode):
             schema = func._schema
             if schema.name.removesuffix("_") in _SELECTING:
                 check_masks(args[1], args[2])
+            if answers_from_data(func):
+                raise GraphBreak("FJ0102", f"{func} needs the tensor's data")
             if torch.Tag.nondeterministic_seeded in func.tags:
                 self.random = self.random or _draws(schema, args, kwargs)
             if schema.is_mutable:

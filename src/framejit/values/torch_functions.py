@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import os
 import types
 from collections.abc import Callable
 from typing import Any
@@ -116,9 +117,14 @@ NAMED_LOOKASIDES["torch.onnx", "is_in_onnx_export"] = _answer(False)  # torch.on
 
 @lookaside(torch.compiler.is_compiling)
 def _is_compiling(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """True; but not for ``nn.Module``, which would leave out its hooks for exceptions."""
+    """True, but not for torch's modules and functions: they would do otherwise than in eager mode,
+    which is captured as well. (Kernels for attention are another thing: compilers know them.)"""
     line = space.line()
-    return ConstantValue(line is None or line[0] != torch.nn.modules.module.__file__)
+    return ConstantValue(line is None or not line[0].startswith(_AS_IN_EAGER))
+
+
+_NN = os.path.dirname(torch.nn.__file__)
+_AS_IN_EAGER = (os.path.join(_NN, "modules"), os.path.join(_NN, "functional.py"))
 
 
 def _current(function: Any) -> None:
