@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -183,8 +185,8 @@ PROGRAMS = {
     p04_reductions_of_ints: (i64, 1, 11), p05_indexing: (f32, 1, 10), p06_assignment: (f32, 1, 8),
     p07_assignment_that_overlaps: (f32, 1, 11), p08_attributes: (f32, 1, 1),
     p09_views_and_copies: (f32, 1, 7), p10_functions: (f32, 1, 20), p11_new_arrays: (x34, 1, 14),
-    p12_numbers_only: (x34, 1, 3), p13_memory_is_shared: (x34, 1, 7),
-    p14_tensors_of_arrays: (f32, 1, 7), p15_scalars_do_not_change: (f32, 1, 11),
+    p12_numbers_only: (x34, 1, 3), p13_memory_is_shared: (x34, 2, 6),
+    p14_tensors_of_arrays: (f32, 1, 6), p15_scalars_do_not_change: (f32, 1, 11),
     p16_iteration: (f32, 1, 10), p17_in_place: (f32, 1, 19), p18_dtypes: (f32, 1, 15),
     p19_complex: (f32, 1, 10), p20_a_condition: (f32, 2, 7), p21_numbers_are_taken_out: (f32, 2, 4),
     p22_random_numbers_are_numpys: (f32, 1, 2), p23_not_alike: (f32, 1, 2),
@@ -200,6 +202,49 @@ def test_program(program):
 
 def test_tensors_and_arrays_in_one_graph():
     check(p25_mixed_with_tensors, x34(), f32(), graphs=1, ops=7)
+
+
+def s01(x):
+    return x, torch.from_numpy(x.numpy())
+
+
+def s02(x):
+    y = x * 2
+    return y, torch.from_numpy(y.numpy()[::2]), torch.as_tensor(y.numpy().T)
+
+
+def s03(x):
+    a = np.abs(x.numpy())
+    return torch.from_numpy(a), torch.from_numpy(a), torch.from_numpy(a[:2])
+
+
+def s04(x):
+    y = torch.from_numpy(np.ascontiguousarray(x.numpy()))
+    y += 1
+    return x, y, y[1:], y.T
+
+
+def s05(x):
+    y = torch.from_numpy(np.abs(x.numpy()).reshape(4, 3).T)
+    return y, y[1:], torch.as_tensor(np.abs(x.numpy()), dtype=torch.float64)
+
+
+def storages(tensors):
+    found = [tensor.untyped_storage() for tensor in tensors]
+    known = [storage._cdata for storage in found]
+    return [known.index(one) for one in known], [storage.nbytes() for storage in found]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", CountingBackend()], ids=["aot", "counting"])
+@pytest.mark.parametrize("program", [s01, s02, s03, s04, s05], ids=lambda p: p.__name__)
+def test_tensors_of_arrays_have_storages_of_their_own(program, backend):
+    check(program, x34(), graphs=1 if program is s05 else None)
+    compiled = framejit.compile(program, backend=backend)
+    for _ in range(2):
+        got, expected = compiled(x34()), program(x34())
+        assert storages(got) == storages(expected)
+        for one, two in zip(copy.deepcopy(got), expected, strict=True):
+            assert torch.equal(one, two)
 
 
 def overlapping(a, b):

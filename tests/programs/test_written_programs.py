@@ -19,7 +19,6 @@ FILES = sorted(Path(__file__).parent.glob("*_[0-9][0-9][0-9].py"))
 OPEN = {
     "engineering_053": "a variable dropped in a handler is held by the traceback's first frame",
     "engineering_054": "a guard on a dict holds a key that plain Python lets go",
-    "engineering_055": "torch.from_numpy(t.numpy()) shares the storage of t, not only its memory",
 }
 
 

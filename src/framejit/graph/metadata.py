@@ -158,7 +158,9 @@ class Example:
     also through another view of the same memory.
     """
 
-    __slots__ = ("_fake", "born", "cacheable", "depth", "group", "meta", "recipe", "world")
+    __slots__ = (
+        "_fake", "born", "cacheable", "depth", "group", "meta", "owns_storage", "recipe", "world",
+    )  # fmt: skip
 
     def __init__(self, world: FakeWorld, meta: TensorMeta, recipe: Any = None) -> None:
         self.world = world
@@ -167,6 +169,8 @@ class Example:
         self.recipe = recipe
         self.group: list[Example] | None = None  # examples that may share memory, itself included
         self.depth = 0  # how many recipes must run before this one's
+        #: Has the program a tensor here, on a memory that it has arrays on as well?
+        self.owns_storage = False
         # Not with symbolic sizes, nor when the fake knows its data (made from Python numbers).
         self.cacheable = not meta.symbolic
         self._fake: torch.Tensor | None = None

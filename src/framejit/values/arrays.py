@@ -15,6 +15,7 @@ import numpy
 import torch
 
 from framejit.exc import GraphBreak
+from framejit.graph.observer import extent
 from framejit.source import Source
 from framejit.values import torch_functions  # noqa: F401 - what it registers is extended here
 from framejit.values.array_calls import ArrayValue, call_numpy, clone
@@ -192,6 +193,7 @@ def array_of(space: Space, tensor: TensorValue) -> Value:
         torch.empty(0, dtype=fake.dtype).numpy()
     except TypeError as error:
         raise GraphBreak("FJ0102", f"Tensor.numpy(): {error}")
+    tensor.example.owns_storage = True
     return ArrayValue(_same_memory(space, tensor), numpy.ndarray)
 
 
@@ -210,10 +212,17 @@ def _from_numpy(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
 
 
 def _tensor_on(space: Space, array: ArrayValue) -> TensorValue:
-    """A tensor on the array's memory, which is all of the tensor's storage."""
-    if array.tensor.fake(space).storage_offset():
-        raise GraphBreak("FJ0132", "a tensor of an array that begins inside another one")
-    return _same_memory(space, array.tensor)
+    """A tensor on the array's memory. Python gives it a storage of its own, of just that memory."""
+    fake, example = array.tensor.fake(space), array.tensor.example
+    end = fake.numel() if example.meta.symbolic else extent(fake)[1]
+    size: Any = fake.untyped_storage().nbytes()
+    if fake.storage_offset() or str(size) != str(end * fake.element_size()):
+        raise GraphBreak("FJ0132", "a tensor of an array that is a part of another one")
+    if any(other.owns_storage for other in example.group or (example,)):
+        raise GraphBreak("FJ0132", "a tensor of an array in whose memory another tensor lies")
+    made = _same_memory(space, array.tensor)
+    made.example.owns_storage = True
+    return made
 
 
 def _as_in_numpy(data: Value, kwargs: dict[str, Value]) -> dict[str, Value]:
@@ -243,9 +252,14 @@ def _convert(function: Any) -> None:
             return before(space, args, kwargs)
         if not kwargs.keys() <= {"dtype", "device"}:
             raise GraphBreak("FJ0121", f"torch.{function.__name__}() of an array")
-        copied = function is torch.tensor or array.is_scalar
-        made = clone(space, array.tensor) if copied else _tensor_on(space, array)
         wanted = {k: v for k, v in kwargs.items() if not v.is_none()}
+        dtype = array.tensor.metadata().dtype
+        if function is torch.tensor or array.is_scalar:
+            made = clone(space, array.tensor)
+        elif "dtype" in wanted and wanted["dtype"].realize().as_python() is not dtype:
+            made = array.tensor  # which is copied below
+        else:
+            made = _tensor_on(space, array)
         return made.call_method(space, "to", [], wanted) if wanted else made
 
     LOOKASIDES[function] = handler
