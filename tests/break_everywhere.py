@@ -66,7 +66,6 @@ OPEN = {
     "p011_local_abc": "functions of a class get __isabstractmethod__ after the class is made",
     "test_116_unbound_local_and_free": "the message for a free variable without a value",
     "p09_super_without_arguments": "the message of super() where it must fail",
-    "p27_hessian_inside_of_vmap": "forward AD inside of vmap, called between two graphs",
 }
 SECONDS = 20
 CALLS = 2

@@ -398,6 +398,15 @@ def test_an_error_leaves_no_transform_behind():
     torch.testing.assert_close(compiled(X, torch.tensor([2, 1])), X[:, [2, 1]])
 
 
+@pytest.mark.parametrize("made", [
+    hessian(lambda row: (row.sin() * row).sum()), torch.func.jacfwd(torch.func.jacrev(torch.sin)),
+])  # fmt: skip
+def test_what_cannot_be_imagined_leaves_no_transform_behind(made):
+    check(lambda x: vmap(made)(x + 1) * 2, X, graphs=2, ops=2)
+    assert torch._C._functorch.get_dynamic_layer_stack_depth() == 0
+    torch.testing.assert_close(vmap(made)(X), vmap(made)(X))
+
+
 def functionalized(function):
     return lambda x: (y := torch.func.functionalize(function)(x), x.mul_(2), y is x)
 

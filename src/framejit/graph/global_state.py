@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch._functorch import eager_transforms
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -168,6 +169,10 @@ def leave_transforms(depth: int) -> None:
         torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
         torch._C._functorch.set_inplace_requires_grad_allowed(False)
         torch._C._autograd._saved_tensors_hooks_enable()
+        # Their own `finally` may have met another transform on top, and not counted them out.
+        stack = torch._C._functorch.get_interpreter_stack() or ()
+        forward = [one for one in stack if one.key() == torch._C._functorch.TransformType.Jvp]
+        eager_transforms.JVP_NESTING = len(forward)
 
 
 def let_go(error: BaseException | None) -> None:
