@@ -192,13 +192,13 @@ def place(error: BaseException | None) -> list[int]:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `Slow` behind ``seconds``."""
+    """Raise `Slow` behind ``seconds``, and again where that was lost in a callback."""
 
     def stop(*_: object) -> None:
         raise Slow
 
     previous = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
     try:
         yield
     finally:

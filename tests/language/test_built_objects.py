@@ -60,6 +60,12 @@ class Thing:
     pass
 
 
+class Stored(collections.OrderedDict):
+    def __setitem__(self, key, value):
+        LOG.append(f"{key} is stored")
+        super().__setitem__(key, value)
+
+
 class ListOf(list):
     pass
 
@@ -231,6 +237,38 @@ def k17_returned_at_once(x):
     return {Key(1): x, Key(3): 1}, {Key(1), Key(3)}, len(LOG)
 
 
+def k18_dicts_take_the_hashes_of_dicts(x):
+    a = {Key(1): 1, Key(2): 2}
+    b = {**a, Key(3): 3, **a}
+    print(end="")
+    return b, {**b}, list(LOG)
+
+
+def k19_ordered_dicts_store_one_by_one(x):
+    a = {Key(2): 1}
+    b = collections.OrderedDict(a)
+    c = Stored({1: 2}, k=3)
+    c.update([(4, x)])
+    c.update(c)
+    return a, b, c, list(LOG)
+
+
+def k20_views_ask_keys_in_an_order_of_their_own(x):
+    a, b = {Key(2): 1, 3: 2}, {Key(2), 5}
+    x = x + 1
+    found = a.keys() - b, b & a.keys(), a.keys() == {Key(2): 0, 3: 1}.keys()
+    return x, found, list(LOG)
+
+
+def k21_order_of_sets_that_did_not_grow_one_by_one(x):
+    made = {Frozen(1), (1, 2)}.union({1, 2, 8})
+    other = {Frozen(i) for i in range(7)}
+    other.discard(Frozen(1))
+    other.update([Frozen(9), Frozen(1)])
+    print(end="")
+    return list(made), list(other), frozenset(other), made
+
+
 KEYS = [
     (k01_dict_over_a_break,), (k02_dict_is_changed,), (k03_dict_argument, {}),
     (k04_plain_keys_that_are_equal, {"a": 1, 2: 3}), (k05_sets, set()),
@@ -238,7 +276,9 @@ KEYS = [
     (k08_inside_tuples_and_frozensets,), (k09_frozen_dataclasses,),
     (k10_keys_that_know_their_containers,), (k11_hash_changes_later,), (k12_long_hashes,),
     (k13_subclasses_of_containers,), (k14_other_kinds_of_dicts,), (k15_search_in_a_graph,),
-    (k16_existing_frozenset,), (k17_returned_at_once,),
+    (k16_existing_frozenset,), (k17_returned_at_once,), (k18_dicts_take_the_hashes_of_dicts,),
+    (k19_ordered_dicts_store_one_by_one,), (k20_views_ask_keys_in_an_order_of_their_own,),
+    (k21_order_of_sets_that_did_not_grow_one_by_one,),
 ]  # fmt: skip
 
 

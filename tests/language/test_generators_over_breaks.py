@@ -7,9 +7,11 @@ import contextlib
 import pytest
 import torch
 
+import framejit
 from checking import check
 
 X = torch.arange(6.0).reshape(2, 3)
+LEFT: list[str] = []
 
 
 def p001_gen_over_break(x):
@@ -230,3 +232,26 @@ PROGRAMS = [
 @pytest.mark.parametrize("function, graphs, ops", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
 def test_program(function, graphs, ops):
     check(function, X, graphs=graphs, ops=ops)
+
+
+def test_a_generator_that_stands_in_a_handler_ends_with_its_frame():
+    def program(x):
+        def g():
+            try:
+                raise ValueError
+            except ValueError:
+                yield x + 1
+            finally:
+                LEFT.append("left")
+
+        it = g()
+        a = next(it)
+        print("hi")
+        return a * 2
+
+    def run(function):
+        LEFT.clear()
+        return function(X).tolist(), list(LEFT)
+
+    assert run(framejit.compile(program, backend="eager")) == run(program)
+    assert run(program)[1] == ["left"]

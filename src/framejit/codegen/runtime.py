@@ -6,7 +6,6 @@ Next: codegen.emit.
 
 from __future__ import annotations
 
-import sys
 import types
 from collections.abc import Callable, Iterator
 from itertools import (  # type: ignore[attr-defined]
@@ -122,20 +121,19 @@ def raise_again(error: BaseException, *slots: Any) -> Any:
 
 
 def _frame_in(filename: str, name: str, line: int) -> types.FrameType:
-    """A frame that tracebacks show as the user's."""
-    code = _own_frame.__code__
+    """A frame that tracebacks show as the user's; it keeps no caller alive."""
+    code = _nothing.__code__
     table = with_location(len(code.co_code) // 2, (line, None, None, None), line)
     code = code.replace(
         co_filename=filename, co_name=name, co_qualname=name, co_firstlineno=line,
         co_linetable=table,
     )  # fmt: skip
-    frame = types.FunctionType(code, {"getframe": sys._getframe})()
-    assert isinstance(frame, types.FrameType)
+    frame: types.FrameType = types.FunctionType(code, {})().gi_frame
     return frame
 
 
-def _own_frame() -> types.FrameType:
-    return getframe()  # type: ignore[name-defined,no-any-return]  # noqa: F821
+def _nothing() -> Iterator[None]:
+    yield
 
 
 class Unexpected(Exception):

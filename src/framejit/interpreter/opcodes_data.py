@@ -11,11 +11,11 @@ from framejit.bytecode.model import Instruction
 from framejit.exc import GraphBreak
 from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.registry import Handler, opcode
-from framejit.values.base import NULL, CallRequest, Value, type_name
+from framejit.values.base import NULL, CallRequest, Raised, Value, type_name
 from framejit.values.calling_iterators import elements
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import CellValue, FunctionValue
-from framejit.values.mappings import DictValue
+from framejit.values.mappings import DictValue, known_pairs
 from framejit.values.sequences import ListValue, SliceValue, TupleValue, code_constant
 from framejit.values.sets import SetValue
 from framejit.values.text import format_value, joined
@@ -403,22 +403,30 @@ def map_add(vm: Any, frame: Frame, instruction: Instruction) -> None:
 def mapping_pairs(vm: Any, mapping: Value) -> list[tuple[Value, Value]]:
     """The items of anything with ``keys()``."""
     space = vm.space
-    if mapping.realize().is_constant:
-        space.raise_error(
-            TypeError, f"{type_name(mapping.realize().python_type())!r} object is not a mapping"
-        )
-    content = getattr(mapping.realize(), "container", None)
-    if content is not None and mapping.realize().items_now(space) is not None:
+    mapping = mapping.realize()
+    content = getattr(mapping, "container", None)
+    if content is not None and mapping.items_now(space) is not None:
         mapping = content  # CPython asks a dict for its keys() only if it has its own `__iter__`
-    keys = space.items(space.call_now(space.getattr_now(mapping, "keys"), []))
+    try:
+        method = space.getattr_now(mapping, "keys")
+    except Raised as error:
+        if not error.is_a(AttributeError):
+            raise
+        kind = type_name(mapping.python_type())
+        space.raise_error(TypeError, f"{kind!r} object is not a mapping")
+    keys = space.items(space.call_now(method, []))
     return [(key, space.now(space.getitem(mapping, key))) for key in keys]
 
 
 @opcode("DICT_UPDATE")
 def dict_update(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    pairs = mapping_pairs(vm, frame.stack.pop())
-    for key, value in pairs:
-        vm.space.setitem(frame.stack[-instruction.arg], key, value)
+    mapping, target = frame.stack.pop().realize(), frame.stack[-instruction.arg].realize()
+    plain = known_pairs(vm.space, mapping)
+    if plain is not None and isinstance(target, DictValue):
+        target.merge(vm.space, plain)
+        return
+    for key, value in mapping_pairs(vm, mapping):
+        vm.space.setitem(target, key, value)
 
 
 @opcode("DICT_MERGE")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from framejit.exc import GraphBreak
 from framejit.values.base import Value
 from framejit.values.iterators import DictIterator
-from framejit.values.keys import key_of, separate
+from framejit.values.keys import key_of, separate, user_keys
 from framejit.values.methods import ContainerValue, Result, container_of, method
 from framejit.values.sequences import TupleValue
 
@@ -72,7 +73,13 @@ class DictViewValue(ContainerValue):
         """``set(view)``."""
         from framejit.values.set_operands import set_of  # room-internal cycle
 
+        self._break_if_asked(space)
         return set_of(space, self.items_now(space) or [])
+
+    def _break_if_asked(self, space: Space) -> None:
+        """How often the methods of keys run in an operation of views is CPython's matter."""
+        if space.user_keys and any(any(user_keys(key)) for key in self.mapping.pairs):
+            raise GraphBreak("FJ0157", "a view of a dict compares keys with their own __hash__")
 
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
@@ -81,6 +88,7 @@ class DictViewValue(ContainerValue):
             return None
         from framejit.values.set_operands import copy_as  # room-internal cycle
 
+        self._break_if_asked(space)
         if op == "&":
             return self._intersection(space, other)
         left, right = (other, self) if reflected else (self, other)

@@ -473,21 +473,26 @@ class DictValue(ContainerValue):
         if other is not None:
             self._update_from(space, other.realize())
         for name, value in (kwargs or {}).items():
-            self.store(space, name, space.constant(name), value)
+            self._put(space, space.constant(name), value)
+
+    def _put(self, space: Space, key: Value, value: Value) -> None:
+        """Store an entry; OrderedDict asks for ``__setitem__``, which a subclass may have."""
+        target = space.holders.get(self, self) if self.cls is OrderedDict else self
+        space.setitem(target, key, value)
 
     def _update_from(self, space: Space, other: Value) -> None:
-        plain = container_of(other, DictValue)
-        if plain is not None and not _own_iteration(space, other):
+        plain = known_pairs(space, other)
+        if self.cls is OrderedDict and other.python_type() is dict:
+            other, plain = space.call_now(space.getattr_now(other, "items"), []), None
+        if plain is not None and self.cls is not OrderedDict:
             self.merge(space, plain)
         elif space.class_attribute(other.python_type(), "keys") is not None:
             keys = space.call_now(space.getattr_now(other, "keys"), [])
             for key in space.items(keys):
-                value = space.now(space.getitem(other, key))
-                self.store(space, self.key(space, key), key, value)
+                self._put(space, key, space.now(space.getitem(other, key)))
         else:
             for position, element in enumerate(space.each(other)):
-                pair = self._pair(space, element, position)
-                self.store(space, self.key(space, pair[0]), pair[0], pair[1])
+                self._put(space, *self._pair(space, element, position))
 
     def _pair(self, space: Space, element: Value, position: int) -> list[Value]:
         if self.cls is OrderedDict:  # has its own C code and messages
@@ -609,12 +614,15 @@ def _size(obj: Any) -> int:
     return dict.__len__(obj) if isinstance(obj, dict) else len(obj)
 
 
-def _own_iteration(space: Space, value: Value) -> bool:
-    """Whether ``dict.update(value)`` must ask the object: a dict subclass with own ``__iter__``."""
-    if isinstance(value, DictValue):
-        return False
-    found = space.class_attribute(value.python_type(), "__iter__")
-    return found is not None and isinstance(found.raw, types.FunctionType)
+def known_pairs(space: Space, value: Value) -> DictValue | None:
+    """The dict whose entries ``dict.update(value)`` takes, with the hashes it knows; not of an
+    object of a subclass with its own ``__iter__``: that is asked."""
+    plain = container_of(value, DictValue)
+    if plain is not None and plain is not value:
+        found = space.class_attribute(value.python_type(), "__iter__")
+        if found is not None and isinstance(found.raw, types.FunctionType):
+            return None
+    return plain
 
 
 @wraps(OrderedDict, defaultdict)

@@ -75,7 +75,7 @@ class SetValue(ContainerValue):
         self.mutated = False
         self.ordered = True
         self.start: tuple[Any, list[Value]] | None = None
-        #: Where it became a set with a ``start``.
+        #: Where it was first changed otherwise than by adding an element.
         self.step = -1
         #: (method, argument, its keys): the argument is a snapshot.
         self.log: list[tuple[str, list[Value], list[Any]]] = []
@@ -173,7 +173,7 @@ class SetValue(ContainerValue):
         """The elements, in an order in which adding them one by one gives the order of ``keys``.
         Raises Unmaterialisable when that is not known."""
         order = list(self.keys(self.space))
-        grown = self.start is None
+        grown = self.start is None and (self.source is not None or self.step < 0)
         if self._order_unknown() or (not grown and any(map(_has_address, order))):
             raise Unmaterialisable(self.step, _UNKNOWN_ORDER)
         candidates = [list(self.values), order, order[::-1]]
