@@ -192,9 +192,14 @@ def place(error: BaseException | None) -> list[int]:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `Slow` behind ``seconds``, and again where that was lost in a callback."""
+    """Raise `Slow` after ``seconds``, and again where that was lost in a callback; but not inside
+    an import, which would leave half a module."""
 
-    def stop(*_: object) -> None:
+    def stop(_: int, frame: types.FrameType | None) -> None:
+        while frame is not None:
+            if frame.f_globals.get("__name__") == "importlib._bootstrap":
+                return  # it comes again
+            frame = frame.f_back
         raise Slow
 
     previous = signal.signal(signal.SIGALRM, stop)

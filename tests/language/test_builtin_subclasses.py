@@ -352,3 +352,25 @@ def test_items_that_are_containers_keep_their_class():
         return x + 1, items[0], items[1:], row_items, table["a"], table.pop("a"), table.get("b")
 
     check(f, X, graphs=1, ops=1)
+
+
+class Unkeyed(list):
+    def __missing__(self, key):
+        return key
+
+
+class UnkeyedTuple(tuple):
+    def __missing__(self, key):
+        return key
+
+
+@pytest.mark.parametrize("make", [Unkeyed, UnkeyedTuple])
+def test_only_dicts_ask_for_missing_keys(make):
+    def take(x):
+        items = make([x + 1, x])
+        try:
+            items[5]
+        except IndexError as error:
+            return items[:1], items[0], str(error)
+
+    check(take, torch.ones(2), graphs=1, ops=1)

@@ -198,9 +198,7 @@ class ObjectValue(Value):
         elif cls.__dictoffset__ == 0:
             about = "has no attribute" if found is None else "attribute"
             end = "" if found is None else " is read-only"
-            space.raise_error(
-                AttributeError, f"{type_name(cls)!r} object {about} {name!r}{end}"
-            )
+            space.raise_error(AttributeError, f"{type_name(cls)!r} object {about} {name!r}{end}")
         store_own(space, self, name, value)
 
     def _replace_namespace(self, space: Space, value: Value) -> None:
@@ -292,7 +290,11 @@ class ObjectValue(Value):
         if name == "__init__":
             return self._container_init(space, args, kwargs)
         changes = space.changes
-        if name == "__getitem__" and space.class_attribute(self.cls, "__missing__"):
+        if (
+            name == "__getitem__"
+            and issubclass(self.cls, dict)
+            and space.class_attribute(self.cls, "__missing__")
+        ):
             key = args[0]
             if not space.truth(self.container.contains(space, key)):
                 missing = space.special_method(self, "__missing__")
@@ -353,9 +355,7 @@ class ObjectValue(Value):
                 return self.container.value
         return key_of_object(space, self)
 
-    def _container_init(
-        self, space: Space, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def _container_init(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         container = self.container
         base = container.python_type()
         if base in (tuple, frozenset):
@@ -495,9 +495,7 @@ class ObjectMethodValue(Value):
         return object_method(space, self.name, [self.receiver, *args], kwargs)
 
 
-def object_method(
-    space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-) -> Result:
+def object_method(space: Space, name: str, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """``object.<name>(*args)``."""
     value = args[0].realize()
     rest = args[1:]
