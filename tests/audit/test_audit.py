@@ -7,6 +7,7 @@ import itertools
 import logging
 import random
 import threading
+import time
 import warnings
 import weakref
 
@@ -147,6 +148,8 @@ PLANTED = [
     ("changed deque", lambda d: d.rotate(1), lambda d: None,
      lambda: collections.deque([1, 2]), "[0]"),
     ("attribute", lambda b: write(b, 1), lambda b: write(b, 2), lambda: Box(0), "value"),
+    ("attribute of an empty OrderedDict", lambda d: write(d, 1), lambda d: write(d, 2),
+     collections.OrderedDict, "['value']"),
     ("slot", lambda b: write(b, 1), lambda b: write(b, 2), lambda: Slotted(0), "value"),
     ("class attribute", lambda b: setattr(Box, "total", 1), lambda b: None, lambda: Box(0),
      "Box.total"),
@@ -386,10 +389,28 @@ def test_history_that_changes_in_place_is_skipped():
 def test_only_a_share_is_audited():
     compiled = framejit.compile(lambda x: x + 1, backend="eager")
     x = torch.ones(1)
-    with framejit.audit(rate=0.1) as audit:
+    with framejit.audit(rate=0.1, budget=1) as audit:
         for _ in range(3000):
             compiled(x)
     assert 200 < audit.calls < 400
+
+
+def test_audits_stay_within_their_share_of_the_time():
+    compiled = framejit.compile(lambda x: x + 1, backend="eager")
+    x = torch.ones(1)
+    took, counts = {}, {}
+    for rate, budget in [(1.0, None), (1.0, 0.2), (0.01, None)]:
+        with framejit.audit(rate=rate, budget=budget) as audit:
+            compiled(x)
+            audit.calls, began = 0, time.process_time()
+            for _ in range(3000):
+                compiled(x)
+            took[rate, budget] = time.process_time() - began
+            counts[rate, budget] = audit.calls
+    assert counts[1.0, None] == 3000
+    each = took[1.0, None] / 3000
+    assert 0 < counts[1.0, 0.2] * each < 0.5 * took[1.0, 0.2]
+    assert counts[0.01, None] * each < 0.5 * took[0.01, None]
 
 
 def test_calls_inside_a_call_belong_to_it():
@@ -475,6 +496,7 @@ def test_a_mismatch_can_be_an_error():
 
 @pytest.mark.parametrize("settings,error", [
     ({"rate": 0}, ValueError), ({"rate": 2}, ValueError), ({"rate": "all"}, TypeError),
+    ({"budget": 0}, ValueError), ({"budget": "no"}, TypeError),
     ({"on_mismatch": "ignore"}, ValueError), ({"folder": 3}, TypeError),
 ])  # fmt: skip
 def test_bad_arguments_are_named(settings, error):

@@ -13,6 +13,7 @@ import functools
 import os
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -47,6 +48,9 @@ class audit(Region):
 
     Args:
         rate: The share of calls, above 0 and up to 1; each call has the same chance.
+        budget: The share of the processor time that audits may take, above 0; 1 or more: any. Calls
+            whose turn comes while earlier audits are not yet paid for are left out. By default five
+            times the rate: 0.5 % at a rate of 0.001.
         gradients: Compare the gradients of the sum of floating-point results, too.
         on_mismatch: "warn" (FJ0216), or "raise" (`exc.AuditMismatch`, instead of the result).
         rtol, atol: By how much floating-point numbers may differ. By default, as for
@@ -66,6 +70,7 @@ class audit(Region):
         self,
         rate: float = 1.0,
         *,
+        budget: float | None = None,
         gradients: bool = False,
         on_mismatch: str = "warn",
         rtol: float | None = None,
@@ -76,6 +81,7 @@ class audit(Region):
         self.rate = checked_rate(rate)
         if on_mismatch not in ("warn", "raise"):
             raise ValueError(f'on_mismatch must be "warn" or "raise", not {on_mismatch!r} [FJ0210]')
+        self.budget = _checked_budget(budget, 5 * self.rate)
         self.gradients = gradients
         self.on_mismatch = on_mismatch
         self.tolerance = None if rtol is None and atol is None else Tolerance(rtol, atol)
@@ -87,6 +93,8 @@ class audit(Region):
         #: The scripts, by frame and place of the difference.
         self.written: dict[Any, str] = {}
         self._told: set[tuple[str, str, int, str]] = set()
+        #: At which processor time what audits took so far is paid for.
+        self._paid = 0.0
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         """``function`` such that the calls of compiled objects inside it are audited."""
@@ -132,17 +140,27 @@ class audit(Region):
         from framejit.audit.call import CallAudit  # only where something is audited
         from framejit.audit.contents import NotSaveable
 
+        began = time.process_time()
+        if began < self._paid:
+            return None
         if not _busy.acquire(blocking=False):
             self._skip(compiled, "a call of another thread is being audited")
             return None
         try:
-            return CallAudit(self, compiled, function, args, kwargs).step
+            call = CallAudit(self, compiled, function, args, kwargs)
+            self._spent(time.process_time() - began)
+            return call.step
         except NotSaveable as reason:
             self._skip(compiled, f"{reason} cannot be put back")
         except Exception as error:
             self.failed(compiled, error)
         _busy.release()
         return None
+
+    def _spent(self, seconds: float) -> None:
+        """Audits took this long."""
+        if self.budget < 1:
+            self._paid = max(self._paid, time.process_time()) + seconds / self.budget
 
     def _skip(self, compiled: Any, reason: str) -> None:
         self.skipped[reason] += 1
@@ -175,9 +193,11 @@ class audit(Region):
         exact = compiled.compiler.backend_name in EXACT_BACKENDS
         return self.tolerance or (Tolerance(0, 0) if exact else Tolerance())
 
-    def done(self, call: Any) -> None:
-        """All runs of a call were made. Raises AuditMismatch."""
+    def done(self, call: Any, seconds: float) -> None:
+        """All runs of a call were made, which took so long since the compiled one. Raises
+        AuditMismatch."""
         _busy.release()
+        self._spent(seconds)
         if call.fell_back:
             return
         if call.skipped:
@@ -205,6 +225,16 @@ def checked_rate(rate: Any) -> float:
     if not 0 < rate <= 1:
         raise ValueError(f"rate must be above 0 and at most 1, not {rate!r} [FJ0210]")
     return float(rate)
+
+
+def _checked_budget(budget: Any, default: float) -> float:
+    if budget is None:
+        return default
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise TypeError(f"budget must be a number or None, not {budget!r} [FJ0210]")
+    if not budget > 0:
+        raise ValueError(f"budget must be above 0, not {budget!r} [FJ0210]")
+    return float(budget)
 
 
 # -- all threads -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
+import time
 import types
 from collections.abc import Callable
 from typing import Any
@@ -84,6 +85,8 @@ class CallAudit:
         #: Why nothing was compared, if so.
         self.skipped = ""
         self.fell_back = False
+        #: When the compiled run was over.
+        self.since = 0.0
         self.script = ""
         #: Why there is no script, if so.
         self.unwritten = ""
@@ -97,6 +100,7 @@ class CallAudit:
     def step(self, result: Any, error: BaseException | None, fell_back: bool) -> PlainCall | None:
         """A run is over: what is to be run next? None: nothing."""
         again: PlainCall | None = None
+        self.since = self.since or time.process_time()
         try:
             again = self._next(result, error, fell_back)
         except NotSaveable as reason:
@@ -108,7 +112,7 @@ class CallAudit:
             again = None
         if again is None:
             self._leave()
-            self.auditor.done(self)
+            self.auditor.done(self, time.process_time() - self.since)
         return again
 
     def _next(self, result: Any, error: BaseException | None, fell_back: bool) -> PlainCall | None:
@@ -262,7 +266,7 @@ class _Silent:
     def failed(self, compiled: Any, error: Exception) -> None:
         raise error
 
-    def done(self, call: Any) -> None:
+    def done(self, call: Any, seconds: float) -> None:
         pass
 
     def earlier(self, compiled: Any) -> list[Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import contextvars
 import functools
+import gc
 import inspect
 import io
 import mmap
@@ -44,7 +45,10 @@ class NotSaveable(Exception):
 
 
 class Aspect:
-    """One kind of content."""
+    """One kind of content. Names are for messages: they are made when somebody asks."""
+
+    #: Has parts, and never changes.
+    fixed = False
 
     def take(self, obj: Any) -> Any:
         """The content now. Raises NotSaveable."""
@@ -54,12 +58,20 @@ class Aspect:
         """Has nothing changed between these two?"""
         return len(one) == len(two) and all(map(is_, one, two))
 
+    def unchanged(self, obj: Any, content: Any) -> bool:
+        """Is ``content`` what ``obj`` holds now?"""
+        return self.same(content, self.take(obj))
+
     def put(self, obj: Any, content: Any) -> None:
         """Make ``content`` the content, in place. Raises NotSaveable."""
 
     def parts(self, content: Any) -> Parts:
-        """The objects inside."""
+        """The objects inside, with their names."""
         return ((f"[{i}]", part) for i, part in enumerate(content))
+
+    def inside(self, content: Any) -> Iterable[Any]:
+        """The objects of `parts`."""
+        return [part for _, part in self.parts(content)]
 
     def seen(self, content: Any) -> Any:
         """What programs see of it, to be compared."""
@@ -69,8 +81,16 @@ class Aspect:
 class _Fixed(Aspect):
     """What cannot change has parts all the same."""
 
+    fixed = True
+
     def __init__(self, read: Any) -> None:
-        self.take = read  # type: ignore[method-assign]
+        self.read = read
+
+    def take(self, obj: Any) -> Any:
+        return tuple(self.read(obj))
+
+    def inside(self, content: Any) -> Iterable[Any]:
+        return content  # type: ignore[no-any-return]
 
 
 class _List(Aspect):
@@ -79,6 +99,9 @@ class _List(Aspect):
 
     def put(self, obj: Any, content: Any) -> None:
         list.__setitem__(obj, slice(None), content)
+
+    def inside(self, content: Any) -> Iterable[Any]:
+        return content  # type: ignore[no-any-return]
 
 
 class _Deque(Aspect):
@@ -97,6 +120,15 @@ class _Dict(Aspect):
     def same(self, one: Any, two: Any) -> bool:
         return super().same(one, two) and all(map(is_, one.values(), two.values()))
 
+    def unchanged(self, obj: Any, content: Any) -> bool:
+        if dict.__len__(obj) != len(content):
+            return False
+        if not content or isinstance(obj, OrderedDict):
+            return not content or super().unchanged(obj, content)
+        return all(map(is_, dict.values(obj), content.values())) and all(
+            map(is_, dict.__iter__(obj), content)
+        )
+
     def put(self, obj: Any, content: Any) -> None:
         write = dict.__setitem__
         if isinstance(obj, OrderedDict):
@@ -112,6 +144,10 @@ class _Dict(Aspect):
             if type(key) is not str:
                 yield f" key {key!r:.40}" if isinstance(key, ATOMS) else " key", key
             yield f"[{key!r:.40}]" if isinstance(key, ATOMS) else "[...]", value
+
+    def inside(self, content: Any) -> Iterable[Any]:
+        keys = [key for key in content if type(key) is not str]
+        return [*keys, *content.values()] if keys else content.values()  # type: ignore[no-any-return]
 
 
 class _Set(Aspect):
@@ -188,17 +224,27 @@ class _Attributes(Aspect):
             elif read_slot(slot, obj) is not MISSING:
                 slot.__delete__(obj)
         if "__dict__" in content and content["__dict__"] is not _dict_of(obj):
-            object.__setattr__(obj, "__dict__", content["__dict__"])
+            wanted = content["__dict__"]
+            object.__setattr__(obj, "__dict__", {} if wanted is None else wanted)
 
     def parts(self, content: Any) -> Parts:
-        return (("." + name, part) for name, part in content.items() if part is not MISSING)
+        return (("." + name, part) for name, part in content.items())
+
+    def inside(self, content: Any) -> Iterable[Any]:
+        return content.values()  # type: ignore[no-any-return]
 
 
 def _dict_of(obj: Any) -> Any:
+    """The object's ``__dict__``, or None. Looking at an OrderedDict's would make one: modules have
+    many that are empty."""
+    lazy = type(obj) is OrderedDict
+    if lazy and not obj and not gc.get_referents(obj):
+        return None
     try:
-        return object.__getattribute__(obj, "__dict__")
+        found = object.__getattribute__(obj, "__dict__")
     except AttributeError:
         return None
+    return None if lazy and not found else found
 
 
 class _Members(Aspect):
@@ -219,7 +265,10 @@ class _Members(Aspect):
                 setattr(obj, name, value)
 
     def parts(self, content: Any) -> Parts:
-        return ((f".{name}", part) for name, part in content.items() if part is not MISSING)
+        return ((f".{name}", part) for name, part in content.items())
+
+    def inside(self, content: Any) -> Iterable[Any]:
+        return content.values()  # type: ignore[no-any-return]
 
 
 class _Error(_Members):
@@ -407,6 +456,19 @@ class _Tensor(Aspect):
             and one.layout == two.layout
         )  # fmt: skip
 
+    def unchanged(self, obj: Any, content: Any) -> bool:
+        a = content.alias
+        if obj.device.type == "meta" or obj.layout is not a.layout:
+            return super().unchanged(obj, content)
+        return (
+            grad_of(obj) is content.grad and obj.grad_fn is content.grad_fn
+            and obj.requires_grad == content.requires_grad
+            and obj._backward_hooks is content.hooks[0]
+            and obj._post_accumulate_grad_hooks is content.hooks[1]
+            and (content.version is None or obj._version == content.version)
+            and obj.dtype is a.dtype and obj.device == a.device and obj.is_set_to(a)
+        )  # fmt: skip
+
     def put(self, obj: Any, content: Any) -> None:
         now = TensorContent(obj)
         if now.grad_fn is not content.grad_fn or now.leaf != content.leaf:
@@ -429,6 +491,9 @@ class _Tensor(Aspect):
         yield ".grad", content.grad
         yield "._backward_hooks", content.hooks[0]
         yield "._post_accumulate_grad_hooks", content.hooks[1]
+
+    def inside(self, content: Any) -> Iterable[Any]:
+        return content.grad, *content.hooks
 
     def seen(self, content: Any) -> Any:
         return {

@@ -95,7 +95,8 @@ class Reach:
         self._stored: set[str] = set()
         self._codes: set[types.CodeType] = set()
         self._waiting: defaultdict[str, list[tuple[str, Any]]] = defaultdict(list)
-        self._classes: set[type] = set()
+        #: Those that were looked at, with their bases.
+        self.classes: set[type] = set()
         self._modules: dict[int, tuple[str, Any]] = {}
 
     def function(self, function: types.FunctionType) -> Found:
@@ -121,12 +122,14 @@ class Reach:
         self._modules[id(module)] = label, module
         yield from self._named(vars(module), tuple(self._names), f"{label}.")
 
-    def cls(self, label: str, cls: type) -> Found:
+    def cls(self, cls: type) -> Found:
         """The attributes of a class, and of its bases; methods when their names are met."""
         for base in cls.__mro__:
-            if base in self._classes or is_foreign(base.__module__):
+            if base in self.classes:
                 continue
-            self._classes.add(base)
+            self.classes.add(base)
+            if is_foreign(base.__module__):
+                continue
             names = self._space(base)
             for name, value in list(vars(base).items()):
                 if name in ("__dict__", "__weakref__", "__module__", "__doc__", "_abc_impl",

@@ -18,12 +18,15 @@ import torch
 from torch.utils.hooks import RemovableHandle
 
 from framejit import native
-from framejit.audit.comparison import Comparison, differences, storage_key
+from framejit.audit.comparison import MISSING, Comparison, differences, storage_key
 from framejit.audit.contents import Aspect, NotSaveable, TensorContent, aspects_of
 from framejit.audit.reach import Reach
 from framejit.graph import global_state
 
-_ATOMS = frozenset([int, float, str, bool, type(None), bytes, complex, torch.dtype, torch.device])
+_ATOMS = frozenset([int, float, str, bool, type(None), bytes, complex, torch.dtype, torch.device,
+                    type(MISSING)])  # fmt: skip
+#: What is looked into in ways of their own.
+_SPECIAL = (native.CompiledFunction, types.ModuleType, types.FunctionType, type)
 
 
 class Moment:
@@ -98,52 +101,75 @@ class Snapshot:
 
     def __init__(self, roots: list[tuple[str, Any]]) -> None:
         self.reach = Reach()
+        #: By id: the object, its contents, the object that it was found in, what it is called
+        #: there ("": what the other one's contents say).
         self.objects: dict[int, tuple[Any, list[tuple[Aspect, Any]], int, str]] = {}
         self.memory: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
         self.tensors: list[int] = []
         self.streams = {id(stream) for stream in (sys.stdout, sys.stderr, sys.stdin,
                         sys.__stdout__, sys.__stderr__, sys.__stdin__)}  # fmt: skip
-        self._todo: list[tuple[str, Any, int]] = [(name, obj, 0) for name, obj in reversed(roots)]
+        #: Those that may change.
+        self.changing: list[tuple[int, Any, list[tuple[Aspect, Any]]]] = []
+        self._kinds: dict[type, tuple[tuple[Aspect, ...], bool, bool]] = {}
+        self._todo = [(*root, 0) for root in reversed(roots) if type(root[1]) not in _ATOMS]
         while self._todo:
-            self._visit(*self._todo.pop())
+            label, obj, parent = self._todo.pop()
+            if id(obj) not in self.objects:
+                self._visit(label, obj, parent)
         self.settings = Settings()
 
     # -- the walk ----------------------------------------------------------------------------------
 
     def _visit(self, label: str, obj: Any, parent: int) -> None:
-        cls = type(obj)
-        if cls in _ATOMS or id(obj) in self.objects or id(obj) in self.streams:
-            return
-        if isinstance(obj, native.CompiledFunction):
+        cls, key = type(obj), id(obj)
+        aspects, changes, special = self._kinds.get(cls) or self._kind(cls)
+        if special and isinstance(obj, native.CompiledFunction):
             self._todo.append((label, obj.function, parent))
             return
-        key = id(obj)
+        if key in self.streams:
+            return
         contents: list[tuple[Aspect, Any]] = []
         self.objects[key] = (obj, contents, parent, label)
-        if isinstance(obj, types.ModuleType):
-            self._found(self.reach.module(label, obj), 0)
-            return
-        self._found(self.reach.cls(label, obj if isinstance(obj, type) else cls), 0)
-        if isinstance(obj, types.FunctionType):
-            self._found(self.reach.function(obj), 0)
-        for aspect in aspects_of(cls):  # type: ignore[arg-type]
+        if special:
+            self._code(label, obj)
+        for aspect in aspects:
             try:
                 content = aspect.take(obj)
             except NotSaveable as error:
                 raise NotSaveable(f"{self.path(key)}: {error}") from None
-            if isinstance(content, TensorContent):
+            if type(content) is TensorContent:
                 self._remember(obj, content, key)
-            elif not isinstance(content, (list, dict, set, tuple)) and hasattr(content, "__next__"):
-                content = tuple(content)
             contents.append((aspect, content))
-            for name, part in aspect.parts(content):
+            for part in aspect.inside(content):
                 if type(part) not in _ATOMS:
-                    self._todo.append((name, part, key))
+                    self._todo.append(("", part, key))
+        if changes:
+            self.changing.append((key, obj, contents))
 
-    def _found(self, found: Any, parent: int) -> None:
+    def _kind(self, cls: type) -> tuple[tuple[Aspect, ...], bool, bool]:
+        """Of the instances of a class: what may change, whether there is such, and whether they are
+        looked into in a way of their own."""
+        aspects = aspects_of(cls)  # type: ignore[arg-type]
+        special = issubclass(cls, _SPECIAL)
+        found = aspects, any(not aspect.fixed for aspect in aspects), special
+        self._kinds[cls] = found
+        if not special:
+            self._found(self.reach.cls(cls))
+        return found
+
+    def _code(self, label: str, obj: Any) -> None:
+        """Functions, classes and modules."""
+        if isinstance(obj, types.ModuleType):
+            self._found(self.reach.module(label, obj))
+            return
+        self._found(self.reach.cls(obj if isinstance(obj, type) else type(obj)))
+        if isinstance(obj, types.FunctionType):
+            self._found(self.reach.function(obj))
+
+    def _found(self, found: Any) -> None:
         for label, value in found:
             if type(value) not in _ATOMS:
-                self._todo.append((label, value, parent))
+                self._todo.append((label, value, 0))
 
     def _remember(self, tensor: torch.Tensor, content: TensorContent, key: int) -> None:
         """The memory of a tensor."""
@@ -157,21 +183,26 @@ class Snapshot:
         """How a program would write it, about."""
         text = ""
         while key in self.objects:
-            _, _, key, label = self.objects[key]
-            text = label + text
+            obj, _, key, label = self.objects[key]
+            text = (label or self._label(obj, key)) + text
         return text.replace(".__dict__['", ".").replace("']", "") if "__dict__" in text else text
+
+    def _label(self, obj: Any, parent: int) -> str:
+        """What an object is called in another one."""
+        _, contents, _, _ = self.objects[parent]
+        parts = [part for aspect, content in contents for part in aspect.parts(content)]
+        return next((name for name, part in parts if part is obj), "")
 
     # -- what happened since -----------------------------------------------------------------------
 
     def now(self) -> Moment:
         """The state now, as far as it differs."""
         moment = Moment()
-        for key, (obj, contents, _, _) in self.objects.items():
-            if contents:
-                taken = [_taken(aspect, obj) for aspect, _ in contents]
-                pairs = zip(contents, taken, strict=True)
-                if not all(aspect.same(old, new) for (aspect, old), new in pairs):
-                    moment.objects[key] = taken
+        for key, obj, contents in self.changing:
+            for aspect, before in contents:
+                if not aspect.fixed and not aspect.unchanged(obj, before):
+                    moment.objects[key] = [aspect.take(obj) for aspect, _ in contents]
+                    break
         for key, (storage, before) in self.memory.items():
             if not _same_bytes(storage, before):
                 moment.memory[key] = storage.clone()
@@ -197,7 +228,7 @@ class Snapshot:
             values = then.objects.get(key) if then else None
             for position, (aspect, before) in enumerate(contents):
                 content = before if values is None else values[position]
-                if not aspect.same(content, _taken(aspect, obj)):
+                if not aspect.unchanged(obj, content):
                     aspect.put(obj, content)
         for key in {**now.spaces, **(then.spaces if then else {})}:
             names = self.reach.spaces[key]
@@ -258,21 +289,19 @@ class Snapshot:
         return None
 
 
-def _taken(aspect: Aspect, obj: Any) -> Any:
-    content = aspect.take(obj)
-    if not isinstance(content, (list, dict, set, tuple)) and hasattr(content, "__next__"):
-        content = tuple(content)
-    return content
-
-
 def _same_bytes(one: torch.UntypedStorage, two: torch.UntypedStorage) -> bool:
-    if one.nbytes() != two.nbytes():
+    size = one.nbytes()
+    if size != two.nbytes():
         return False
-    return torch.equal(_as_bytes(one), _as_bytes(two))
+    words, rest = divmod(size, 8)
+    parts = [(torch.int64, 0, words), (torch.uint8, size - rest, rest)]
+    return all(torch.equal(_part(one, *p), _part(two, *p)) for p in parts if p[-1])
 
 
-def _as_bytes(storage: torch.UntypedStorage) -> torch.Tensor:
-    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)  # type: ignore
+def _part(storage: torch.UntypedStorage, dtype: torch.dtype, start: int, count: int) -> Any:
+    """Some of the memory. Whole words are faster to compare than bytes."""
+    empty = torch.empty(0, dtype=dtype, device=storage.device)
+    return empty.set_(storage, start, (count,), (1,))  # type: ignore[call-overload]
 
 
 __all__ = ["Moment", "NotSaveable", "Snapshot", "storage_key"]
