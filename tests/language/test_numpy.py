@@ -392,3 +392,13 @@ def test_a_bool_of_numpy_beside_a_tensor(value):
         return y * flag, flag * y, y + flag, y == flag, y.float() - flag
 
     check(function, torch.tensor([1, 2]))
+
+
+@pytest.mark.parametrize("size", [(0,), (0, 2), (2, 0), (1, 2)])
+def test_arrays_without_elements_have_strides_of_zero(size):
+    def function(x):
+        array = x.numpy() * 2
+        tensors = torch.tensor(array), torch.as_tensor(array), torch.from_numpy(array)
+        return array.strides, x + 1, tensors
+
+    check(function, torch.ones(size))

@@ -208,7 +208,13 @@ def _from_numpy(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
     array = args[0].realize() if len(args) == 1 and not kwargs else None
     if not isinstance(array, ArrayValue) or array.is_scalar:
         raise GraphBreak("FJ0132", "torch.from_numpy() of something that is no captured array")
+    _check_elements(space, array)
     return _tensor_on(space, array)
+
+
+def _check_elements(space: Space, array: ArrayValue) -> None:
+    if any(size == 0 for size in array.tensor.fake(space).shape):
+        raise GraphBreak("FJ0132", "a tensor of an array without elements, whose strides are 0")
 
 
 def _tensor_on(space: Space, array: ArrayValue) -> TensorValue:
@@ -252,6 +258,7 @@ def _convert(function: Any) -> None:
             return before(space, args, kwargs)
         if not kwargs.keys() <= {"dtype", "device"}:
             raise GraphBreak("FJ0121", f"torch.{function.__name__}() of an array")
+        _check_elements(space, array)
         wanted = {k: v for k, v in kwargs.items() if not v.is_none()}
         dtype = array.tensor.metadata().dtype
         if function is torch.tensor or array.is_scalar:
