@@ -562,11 +562,24 @@ def o03_functions_in_their_defaults(x):
     return f() is d, d["f"] is f, l[2]() is l, l[1] is l
 
 
+def o04_existing_list_of_its_own_exception(x, given=None):
+    p = [1] if given is None else given
+    print(end="")
+    error = ValueError(p)
+    p.append(error)
+    return p[-1] is error, error.args[0] is p, x + 1
+
+
 @pytest.mark.parametrize(
     "program", [o01_tuples_in_their_parts, o02_returned, o03_functions_in_their_defaults]
 )
 def test_things_that_refer_to_each_other(program):
     check(program, X)
+
+
+def test_an_exception_in_the_list_that_it_was_made_with():
+    check(o04_existing_list_of_its_own_exception, X, graphs=1, ops=1)
+    check(o04_existing_list_of_its_own_exception, X, [2], graphs=1, ops=1)
 
 
 def test_values_are_made_once():

@@ -3,6 +3,7 @@ argument varies; classes whose ``__new__`` is such a callable; extremes of nothi
 
 from __future__ import annotations
 
+import functools
 from functools import cache, lru_cache
 
 import pytest
@@ -122,3 +123,11 @@ def extremes(x, items):
 @pytest.mark.parametrize("items", [[], [1, 2], {}, {3: 1}])
 def test_extremes_by_a_key(items):
     assert check(extremes, X, items, graphs=1).ops
+
+
+raw = functools._lru_cache_wrapper(lambda n: n + 1, None, False, functools._CacheInfo)
+
+
+def test_a_cache_without_the_decorator():
+    raw.cache_clear()
+    check(lambda x: x + raw(3), X, graphs=1, ops=1)

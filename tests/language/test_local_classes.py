@@ -682,6 +682,20 @@ def p050_class_method_in_c_through_super(x):
     return dict(Table.fromkeys("ab", 2))
 
 
+def p051_order_of_bases_leaves(x):
+    class Base:
+        pass
+
+    class Derived(Base):
+        pass
+
+    order, bases, listed = Derived.__mro__, Derived.__bases__, Derived.mro()
+    inside = order[1] is Base, order is Derived.__mro__, bases == (Base,)
+    print(end="")
+    seen = order[0] is Derived, order[1] is Base, bases[0] is Base, listed[1] is Base
+    return x + 1, inside, seen, order is Derived.__mro__, bases is Derived.__bases__
+
+
 PROGRAMS = [
     (p001_class_write, 1, 3), (p002_class_count, 1, 1), (p003_class_sub, 1, 3),
     (p004_class_method_patch, 1, 1), (p005_deleting_a_class_attribute_that_is_missing, 1, 1),
@@ -704,6 +718,7 @@ PROGRAMS = [
     (p045_metaclass_made_by_the_program, 1, 1), (p046_named_tuple_statement_with_methods, 1, 6),
     (p047_named_tuple_statement_over_a_break, 2, 2), (p048_named_tuple_with_a_wrong_default, 1, 1),
     (p049_init_subclass_that_calls_super, 1, 2), (p050_class_method_in_c_through_super, 1, 1),
+    (p051_order_of_bases_leaves, 1, 1),
 ]  # fmt: skip
 
 

@@ -40,6 +40,8 @@ def _class(out: Emitter, value: ClassValue) -> ast.expr:
     made = out.keep(
         value, "class", ast.Call(out.constant(making.function), arguments, keywords)
     )
+    for key, order in making.orders.items():
+        out.made.setdefault(order, ast.Attribute(made, key, ast.Load()))
     for function, options in making.behind:
         keywords = [ast.keyword(key, ast.Constant(v)) for key, v in options.items()]
         out.statement(ast.Call(out.constant(function), [made], keywords))
@@ -130,8 +132,9 @@ def _later_attributes(out: Emitter, made: ast.expr, value: ObjectValue) -> None:
 @builds(ExceptionValue)
 def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
     def given(made: Made) -> list[ast.expr]:
-        for part in made.args:  # a group of exceptions copies a list
-            out.complete(part.realize())
+        if issubclass(value.base, BaseExceptionGroup):  # it copies a list
+            for part in made.args:
+                out.complete(part.realize())
         keys: list[ast.expr | None] = [ast.Constant(key) for key in made.kwargs]
         keywords = ast.Dict(keys, out.values(list(made.kwargs.values())))
         return [ast.Tuple(out.values(made.args), ast.Load()), keywords]

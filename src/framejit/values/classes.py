@@ -99,6 +99,8 @@ class ClassValue(Value):
         if name in _TYPE_CONSTANTS:
             # Most classes have no __abstractmethods__.
             known = space.run_real(type.__getattribute__, cls, name)
+            if self.making is not None and type(known) is tuple:  # of the template
+                return self.making.orders.setdefault(name, constant_value(space, known))
             if name in _TYPE_FIELDS and is_user_class(cls):
                 return space.load(space.class_source(cls).child("attr", name), known)
             return constant_value(space, known)

@@ -167,7 +167,7 @@ def written_attribute(space: Space, owner: type, name: str, value: Value) -> Cla
 class Making:
     """How the generated function makes a class: a call, then what was assigned to the class."""
 
-    __slots__ = ("args", "behind", "cell", "function", "kwargs", "names")
+    __slots__ = ("args", "behind", "cell", "function", "kwargs", "names", "orders")
 
     def __init__(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> None:
         self.function = function
@@ -178,6 +178,8 @@ class Making:
         self.cell: CellValue | None = None
         #: Calls with the class that change it: (function, keyword arguments).
         self.behind: list[tuple[Any, dict[str, Any]]] = []
+        #: Its ``__mro__`` and ``__bases__``, once read.
+        self.orders: dict[str, Value] = {}
 
 
 @lookaside(builtins.__build_class__)

@@ -225,6 +225,8 @@ class CachedFunctionValue(Value):
     def option(self, name: str, default: Any) -> Any:
         """``maxsize`` or ``typed``."""
         if self.function is None:
+            if not hasattr(self.obj, "cache_parameters"):  # the decorator is not done with it
+                raise self._break("is called before it is made")
             return self.obj.cache_parameters()[name]
         given = self.options.get(name) if self.options else None
         return default if given is None else given.realize().as_python()
