@@ -192,8 +192,8 @@ def place(error: BaseException | None) -> list[int]:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `Slow` after ``seconds``, and again where that was lost in a callback; but not inside
-    an import, which would leave half a module."""
+    """Raise `Slow` after ``seconds`` of work, and again where that was lost in a callback; but not
+    inside an import, which would leave half a module."""
 
     def stop(_: int, frame: types.FrameType | None) -> None:
         while frame is not None:
@@ -202,13 +202,13 @@ def time_limit(seconds: float) -> Iterator[None]:
             frame = frame.f_back
         raise Slow
 
-    previous = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
+    previous = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)
 
 
 def cut_somewhere(program: Program, seed: int) -> contextlib.AbstractContextManager[Any]:

@@ -611,3 +611,33 @@ def test_argument_list_of_any_length_is_appended_to() -> None:
     for _ in range(5):
         compiled(torch.ones(2), items)
     assert len(items) == 10 and len(backend.graphs) == 1
+
+
+class Noted:
+    """Says how it is asked."""
+
+    asked: list = []
+
+    def __eq__(self, other: object) -> bool:
+        self.asked.append(other)
+        return other == 2
+
+    def __hash__(self) -> int:
+        self.asked.append("hash")
+        return 1
+
+
+def test_constant_containers_are_asked_as_they_are_made() -> None:
+    def membership(x, k):
+        Noted.asked = []
+        found = [Noted() in {1, 2, 8}, Noted() in (0, 2), Noted() in range(3), [k] in ((1,), 2)]
+        for container in ({1, 2}, "abc", b"abc", 5, None):
+            for item in ([k], {k: 1}, (1, [k]), x):
+                try:
+                    if item is not x or container != {1, 2}:
+                        found.append(item in container)
+                except TypeError as error:
+                    found.append(str(error))
+        return x + 1, found, Noted.asked
+
+    check(membership, torch.ones(2), 3, graphs=1, ops=1, fullgraph=True)

@@ -109,9 +109,20 @@ class ConstantValue(Value):
 
     def contains(self, space: Space, item: Value) -> Value:
         item = item.realize()
-        if not item.is_constant:
-            return ConstantValue(any(space.equal(element, item) for element in space.items(self)))
-        return ConstantValue(space.run_real(operator.contains, self.value, item.as_python()))
+        if item.is_constant:
+            return ConstantValue(space.run_real(operator.contains, self.value, item.as_python()))
+        if type(self.value) is frozenset:  # it is found by its hash
+            from framejit.values.set_operands import as_set  # room-internal cycle
+
+            plain = as_set(space, self)
+            assert plain is not None
+            return plain.contains(space, item)
+        if self.items_now(space) is None or isinstance(self.value, (str, bytes)):
+            cls = item.python_type()
+            if not issubclass(cls, str if isinstance(self.value, str) else (bytes, int)):
+                item_of_class = type(cls.__name__, (), {})()
+                space.run_real(operator.contains, self.value, item_of_class)  # raises
+        return ConstantValue(any(space.equal(element, item) for element in space.items(self)))
 
     def len(self, space: Space) -> Value:
         return ConstantValue(space.run_real(len, self.value))
