@@ -7,6 +7,7 @@ out to, on a graph that AOTAutograd cannot take as it is, the backend gets the p
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..graph.symbol_nodes import replace_input, symbolic_inputs
 from .context import Context, aot_settings, as_fake, context_of, entered, preserved_state
 from .repeatable import prepare_backward
 from .segments import Segment, assemble
+from .strides import keep_strides
 
 GraphCompiler = Callable[..., Any]  # (gm, example inputs) -> a callable
 
@@ -44,11 +46,22 @@ def in_context(
 
     with entered(Context(gm, inputs, _is_whole(gm))) as context:
         try:
-            compiled = compile_graph(gm, inputs)
+            compiled = _compiled(compile_graph, gm, inputs)
         except Exception:
             if not context.refused:
                 raise
     return divided(compile_graph, gm, inputs) if context.refused else compiled
+
+
+def _compiled(compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+    """``compile_graph(gm, inputs)``; the graph as it is if AOTAutograd says that it cannot see
+    which elements a write reaches."""
+    try:
+        return compile_graph(gm, inputs)
+    except Exception as error:
+        if "as_strided() is non-compositional" not in str(error):
+            raise
+        return gm.forward
 
 
 def _is_whole(gm: torch.fx.GraphModule) -> bool:
@@ -58,7 +71,8 @@ def _is_whole(gm: torch.fx.GraphModule) -> bool:
         gm.meta.get(PARTS) is not None
         or hooks_around() is not None
         or (known is not None and float_symbols(known.symbols.env))
-        or (gm.meta.get(WRITES) and _idle_dropouts(gm))
+        or gm.meta.get(WRITES)
+        or (WRITES in gm.meta and _idle_dropouts(gm))
     )
 
 
@@ -74,15 +88,21 @@ def divided(
         def compile_part(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             hooks = hooks_around()
             if hooks is None:
-                return with_floats(compile_graph, without_idle_dropout(gm), inputs, mode)
+                gm = without_idle_dropout(gm)
+                return with_floats(functools.partial(_compiled, compile_graph), gm, inputs, mode)
             owned = owned_copy(without_idle_dropout(gm))
             with_hooks(owned, hooks)
             return without_hooks(with_floats(compile_graph, owned, inputs, mode))
 
-        parts = gm.meta.get(PARTS)
+        parts, strided = gm.meta.get(PARTS), gm.meta.get(WRITES)
+        if parts is not None and not parts:
+            return gm.forward
+        if strided:
+            gm = owned_copy(gm)
+            keep_strides(gm, strided)
         if parts is None:
             return compile_part(gm, inputs)
-        return _in_parts(compile_part, gm, inputs, mode, parts) if parts else gm.forward
+        return _in_parts(compile_part, gm, inputs, mode, parts)
 
 
 def _in_parts(

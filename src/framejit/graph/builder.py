@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -38,7 +38,8 @@ _CONSTANTS = (
 )
 
 
-#: In a finished graph's `meta`: does it write to tensors?
+#: In a finished graph's `meta`: it writes to tensors; the positions of the nodes that do so to
+#: those whose elements do not lie in order.
 WRITES = "writes"
 
 
@@ -75,6 +76,7 @@ class GraphBuilder:
         self._tried: set[_Node] = set()  # those of them inside a ``try``
         self._mutations: dict[_Node, list[Example]] = {}
         self._content: list[Example] = []  # what operations write content to
+        self._strided: set[_Node] = set()  # those of them that write to tensors with gaps, turned
         self._aside: set[_Node] = set()
         #: Operations inside of transforms (`torch.func`), whose results are of no use outside, and
         #: the step in which the program entered the transform.
@@ -335,6 +337,8 @@ class GraphBuilder:
         if effects.writes:
             self._effects.add(node)
             self._mutations[node] = writes
+            if effects.content and not all(in_order(e.meta.shape, e.meta.stride) for e in writes):
+                self._strided.add(node)
         return node, example
 
     def _check_reshaped(self) -> None:
@@ -442,7 +446,8 @@ class GraphBuilder:
         root = {name: value for name, value in self._attributes.items() if name in wanted}
         module = LazyGraphModule(root, self.graph, "GraphModule")
         if self._mutations:
-            module.meta[WRITES] = True
+            nodes = enumerate(self.graph.nodes)
+            module.meta[WRITES] = [i for i, node in nodes if node in self._strided]
         examples: list[Any] = [self.inputs[index] for index in self.used_inputs]
         symbols = self._world.symbols_if_any
         if symbols is not None:
@@ -517,6 +522,16 @@ class _Reader:
         for example in examples_in(self.example):
             self.world.materialize_for_reader(example)
         return lower(self.example)
+
+
+def in_order(shape: Sequence[Any], stride: Sequence[Any]) -> bool:
+    """Do the elements of such a tensor lie one behind the other?"""
+    step: Any = 1
+    for size, found in zip(reversed(shape), reversed(stride), strict=True):
+        if str(size) != "1" and str(found) != str(step):  # comparing symbols would add guards
+            return False
+        step = step * size
+    return True
 
 
 def reshaped(example: Example) -> bool:

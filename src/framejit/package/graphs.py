@@ -16,6 +16,7 @@ import torch.fx
 
 from framejit.exc import PackageError
 from framejit.graph.bounds import Assumption
+from framejit.graph.builder import WRITES
 from framejit.graph.expressions import Tree, evaluate, replaced, symbols_of
 from framejit.graph.fakes import plain_real_keys
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
@@ -50,7 +51,10 @@ def encode_graph(module: torch.fx.GraphModule, encoder: Encoder) -> Json:
             ]
         )  # fmt: skip
     parts = module.meta.get(PARTS)
-    return {"nodes": rows, "attributes": attributes, "parts": parts and [list(p) for p in parts]}
+    return {
+        "nodes": rows, "attributes": attributes, "parts": parts and [list(p) for p in parts],
+        "writes": module.meta.get(WRITES),
+    }  # fmt: skip
 
 
 def _encode_target(target: Any, encoder: Encoder) -> Json:
@@ -103,6 +107,8 @@ def decode_graph(data: Json, decoder: Decoder) -> torch.fx.GraphModule:
     root = {name: _decode_attribute(value, decoder) for name, value in data["attributes"].items()}
     module = LazyGraphModule(root, graph, "GraphModule")
     module.meta[PARTS] = data["parts"] and [Part(*part) for part in data["parts"]]
+    if data["writes"] is not None:
+        module.meta[WRITES] = data["writes"]
     return module
 
 
