@@ -47,10 +47,11 @@ from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
 from framejit.interpreter.dropped import Existing
 from framejit.interpreter.frame import Frame, HandledValue
 from framejit.interpreter.loop import Broken, Interpreter, Restart, Returned
-from framejit.interpreter.side_run import is_pure, is_pure_hook, is_pure_round_trip
+from framejit.interpreter.side_run import compute, is_pure_hook, is_pure_round_trip
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
+from framejit.values.cached_functions import Call, first_calls
 from framejit.values.ends import search_what_is_seen
 from framejit.values.hooks import Hooks, unsettled
 from framejit.values.mappings import DictValue
@@ -160,6 +161,8 @@ class Capture(NamedTuple):
     executed: dict[types.CodeType, str]
     #: Per file: the lines that were executed, if somebody wanted to know.
     lines: dict[str, set[int]]
+    #: Calls of cached functions that its guards expect.
+    calls: list[Call]
 
 
 class _Link:
@@ -282,7 +285,7 @@ def _attempt(
     builder = space.builder
     space.home = target.namespace
     interpreter = Interpreter(space, break_at)
-    space.is_pure = is_pure
+    space.compute = compute
     builder.stack_trace = interpreter.stack_trace
     builder.line = interpreter.user_line
     builder.in_try = interpreter.in_try
@@ -372,7 +375,7 @@ def _attempt(
     return Capture(
         outcome, generated, plan, state, module if operations else None, operations,
         len(arguments), interpreter.steps, seconds, graph_call, interpreter.executed,
-        interpreter.lines or {},
+        interpreter.lines or {}, first_calls(space.effects),
     )  # fmt: skip
 
 

@@ -51,6 +51,7 @@ from framejit.report import events, messages
 from framejit.shapes import profile
 from framejit.shapes.policy import Policy, Seen
 from framejit.values import inline_policy
+from framejit.values.cached_functions import make_calls
 
 _NEW_OBJECT = Caller(None, {})
 #: After so many errors of the program what leads to them is captured as any other branch.
@@ -573,6 +574,7 @@ class Compiler:
         broke: events.GraphBreak | None,
     ) -> Any:  # fmt: skip
         target = compiled.target
+        make_calls(made.calls)
         tree = native.GuardTree(made.plan.nodes, made.state, made.plan.program)
         if tree.check(slots) is None:  # it would never be used: a bug, not a recompile
             made.plan.state = made.state

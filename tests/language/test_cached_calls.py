@@ -12,6 +12,7 @@ import torch
 import framejit
 from checking import CountingBackend, Outcome, check, compare_outcomes
 from framejit import config
+from framejit.interpreter.forced import forced_break, noted
 
 X = torch.ones(2)
 
@@ -131,3 +132,116 @@ raw = functools._lru_cache_wrapper(lambda n: n + 1, None, False, functools._Cach
 def test_a_cache_without_the_decorator():
     raw.cache_clear()
     check(lambda x: x + raw(3), X, graphs=1, ops=1)
+
+
+def little_room():
+    @lru_cache(maxsize=1)
+    def scale(k):
+        return k * 2
+
+    def program(x, n):
+        return x + scale(1) + scale(2), scale(n), scale.cache_info()
+
+    return program
+
+
+def room_for_two():
+    @lru_cache(maxsize=2)
+    def kernel(k):
+        return torch.full((2,), float(k))
+
+    def program(x, n):
+        return x + kernel(1) + kernel(2) + kernel(1) + kernel(n) + kernel(2), kernel.cache_info()
+
+    return program
+
+
+def recursive_with_little_room():
+    @lru_cache(maxsize=3)
+    def fib(n):
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+    @lru_cache(maxsize=2)
+    def outer(n):
+        return fib(n) + fib(1)
+
+    def program(x, n):
+        return x + fib(1) + outer(n) + fib(n + 1) + fib(1), fib.cache_info(), outer.cache_info()
+
+    return program
+
+
+def reads_what_changed():
+    seen = [1]
+
+    @cache
+    def count(n):
+        return n + len(seen)
+
+    def program(x, n):
+        seen.append(2)
+        return x + count(n) + count(n), count.cache_info()
+
+    return program
+
+
+def raises():
+    @cache
+    def refuse(n):
+        raise ValueError(n)
+
+    def program(x, n):
+        own, answers = cache(refuse.__wrapped__), []
+        for function in (refuse, own, own):
+            try:
+                function(n)
+            except ValueError as error:
+                answers.append(error.args)
+        return x + 1, answers, refuse.cache_info().misses, own.cache_info().misses
+
+    return program
+
+
+def many_words():
+    @lru_cache(maxsize=9)
+    def stem(word):
+        return word.removesuffix("s")
+
+    def program(x, n):
+        words = [" ".join(stem(w) for w in part.split()) for part in ("the cats", "a dogs the")]
+        return x + len(words), words, [*map(stem, "cats a bees".split())], stem.cache_info()
+
+    return program
+
+
+FRAMES = [
+    (little_room, 5), (room_for_two, 10), (recursive_with_little_room, 9), (reads_what_changed, 4),
+    (raises, 1), (many_words, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "graphs"), FRAMES)
+def test_caches_change_within_a_frame(make, graphs):
+    """Guards hold before what the frame itself does to the cache."""
+    eager, compiled = make(), make()
+    assert_same(eager, compiled, graphs)
+
+
+@pytest.mark.parametrize("make", [make for make, _ in FRAMES])
+def test_calls_are_counted_once_wherever_the_frame_is_cut(make):
+    eager, compiled = make(), make()
+    with noted() as where:
+        assert_same(eager, compiled)
+    for index in list(where.executed[compiled.__code__])[::4]:
+        eager, compiled = make(), make()
+        with forced_break(compiled.__code__, index):
+            assert_same(eager, compiled)
+
+
+def assert_same(eager, program, graphs=None):
+    backend = CountingBackend()
+    compiled = framejit.compile(program, backend=backend, dynamic=False)
+    with config.patch(raise_internal_errors=True):
+        for n in (3, 4, 3, 1):
+            compare_outcomes(Outcome(eager, (X, n), {}), Outcome(compiled, (X, n), {}))
+    assert graphs is None or len(backend.graphs) == graphs

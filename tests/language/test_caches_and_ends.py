@@ -312,7 +312,7 @@ PROGRAMS = [
     (p13_enum_value_changes, 2, 2), (p14_end_at_del, 2, 2), (p15_end_at_rebinding, 3, 3),
     (p16_end_of_a_callee, 2, 2), (p17_result_that_changes, 3, 3),
     (p18_room_is_made_after_hits, 4, 6), (p19_keeps_its_arguments, 3, 4),
-    (p20_no_room_at_all, 2, 2), (p21_recursive_for_numbers_that_vary, 5, 10),
+    (p20_no_room_at_all, 2, 2), (p21_recursive_for_numbers_that_vary, 6, 10),
     (p22_nested_for_numbers_that_vary, 2, 11), (p23_made_with_and_without_a_decorator, 1, 1),
 ]  # fmt: skip
 

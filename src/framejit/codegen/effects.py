@@ -17,6 +17,7 @@ from framejit.codegen.emit import Emitter, call
 from framejit.codegen.emit_containers import write_container
 from framejit.codegen.emit_objects import set_attributes, write_attributes, write_class
 from framejit.exc import GraphBreak
+from framejit.values.cached_functions import CacheHit
 from framejit.values.classes import ClassValue
 from framejit.values.deques import DequeValue
 from framejit.values.exceptions import ExceptionValue
@@ -27,7 +28,6 @@ from framejit.values.process import ContextVarValue
 from framejit.values.sequences import ListValue
 from framejit.values.sets import SetValue
 from framejit.values.started_iterators import StartedIterator
-from framejit.values.stdlib_functions import CacheHit
 from framejit.values.tensors import TensorValue
 from framejit.values.torch_functions import STATE
 

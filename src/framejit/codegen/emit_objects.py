@@ -15,6 +15,7 @@ from typing import Any
 from framejit.codegen.emit import Emitter, builds, call, emits
 from framejit.codegen.emit_containers import fill_namespace, hashing, write_container
 from framejit.values.base import Unmaterialisable, Value
+from framejit.values.cached_functions import CachedFunctionValue
 from framejit.values.classes import ClassValue, SuperValue
 from framejit.values.descriptors import is_data_descriptor
 from framejit.values.exceptions import ExceptionValue, Made, TracebackValue
@@ -22,7 +23,7 @@ from framejit.values.functions import BoundBuiltin, CellValue, FunctionValue, Me
 from framejit.values.local_classes import DescriptorValue
 from framejit.values.namespaces import entries
 from framejit.values.objects import SCALARS, ObjectMethodValue, ObjectValue, PropertyValue
-from framejit.values.stdlib_functions import CachedFunctionValue, PartialValue
+from framejit.values.stdlib_functions import PartialValue
 
 
 @emits(ClassValue)
@@ -237,7 +238,7 @@ def _cached_function(out: Emitter, value: CachedFunctionValue) -> ast.expr:
     if value.function is None:
         assert value.source is not None
         return out.load(value.source)
-    if value.known:
+    if value.called:
         raise Unmaterialisable(value.step, "a functools.lru_cache that holds something")
     decorate = out.constant(functools.lru_cache)
     if value.options is not None:

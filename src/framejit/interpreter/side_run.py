@@ -41,13 +41,13 @@ def is_pure_hook(hook: Hook, like: torch.Tensor) -> tuple[bool, list[Source]]:
         return _computes(polyfills.call_with_one, (hook,), like)
 
 
-def is_pure(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Does ``function(*args, **kwargs)`` compute something and nothing else?"""
+def compute(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value | None:
+    """What ``function(*args, **kwargs)`` returns; None if it does anything else than compute."""
     with isolated():
         space = Space(GraphBuilder())
         values = [space.load(space.const_source(obj, "an argument"), obj)
                   for obj in (function, args, kwargs)]  # fmt: skip
-        return _outcome(space, polyfills.call_with, values) is not None
+        return _outcome(space, polyfills.call_with, values)
 
 
 def _computes(

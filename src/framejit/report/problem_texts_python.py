@@ -493,7 +493,7 @@ f(torch.ones(3))
 Iterate over a copy: `for key in list(table)`.
 === FJ0167 functools in an unusual form
 `lru_cache` of a function that raises, or that runs for the first time and does more than compute,
-or whose cache would keep a tensor or a new object; `cache_clear()` and `cache_info()`,
+or whose cache is full or would keep a tensor or a new object; `cache_clear()`, `cache_info()`,
 `singledispatch` on local classes.
 ---
 import functools

@@ -33,6 +33,8 @@ class Effects:
         self.changed: dict[Value, None] = {}
         #: How many changes were noted.
         self.count = 0
+        #: Cached functions that will run for calls which their caches do not hold.
+        self.first_calls: list[Any] = []
         self.globals: dict[tuple[int, str], GlobalChange] = {}
         #: (setter of torch's global state, what it selects) -> the value before the first call.
         self.state: dict[tuple[Any, tuple[Any, ...]], Any] = {}

@@ -189,9 +189,9 @@ class Space:
         self.found_equal: list[tuple[Any, Any]] | None = None
         #: May truth values that depend on data be taken for granted?
         self.may_expect = False
-        #: Does calling a function with these arguments only compute? Set by the capture; None while
-        #: this is being found out.
-        self.is_pure: Callable[[Any, tuple[Any, ...], dict[str, Any]], bool] | None = None
+        #: What calling a function with these arguments computes, None if it does anything else. Set
+        #: by the capture; None while this is being found out.
+        self.compute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Value | None] | None = None
         #: How many transforms of ``torch.func`` the program is in.
         self.transforms = 0
         #: Has it been in one?

@@ -1,6 +1,6 @@
 """functools, math and copy: what runs instead when captured code calls their C functions.
 
-In: calls with symbolic arguments, existing ``functools.partial`` and ``lru_cache`` objects. Out:
+In: calls with symbolic arguments, existing ``functools.partial`` objects. Out:
 values, or frames of `polyfills`. What is written in Python in those modules is traced through.
 Next: interpreter.
 """
@@ -18,19 +18,16 @@ import types
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-from framejit import native
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import polyfills
 from framejit.values.base import Value
 from framejit.values.builtin_functions import builtin, call_polyfill, folds
 from framejit.values.classes import ClassValue
-from framejit.values.constants import ConstantValue
 from framejit.values.deques import DequeValue
 from framejit.values.exceptions import ExceptionValue
 from framejit.values.folding import fold
 from framejit.values.functions import FunctionValue
-from framejit.values.keys import key_of, pin, real_object
 from framejit.values.mappings import DictValue, new_dict
 from framejit.values.methods import Result
 from framejit.values.namespaces import namespace_of, own_attribute, store_own
@@ -46,7 +43,6 @@ from framejit.values.space import (
     lookaside,
     wraps,
 )
-from framejit.values.tensors import TensorValue
 
 # -- functools -------------------------------------------------------------------------------------
 
@@ -123,263 +119,6 @@ def _partial(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Resul
     if function.is_constant:
         space.raise_error(TypeError, "the first argument must be callable")
     return PartialValue(function, args[1:], dict(kwargs))
-
-
-#: Entries of a package are being tried: what is not in a cache yet is put there.
-FILLING: list[bool] = []
-
-
-class _Cached(NamedTuple):
-    """Looks up what a cached function holds for a call, which changes nothing in the cache."""
-
-    args: tuple[Any, ...]
-    kwargs: tuple[tuple[str, Any], ...]
-    types: tuple[type, ...]
-    typed: bool
-
-    def __call__(self, function: Any) -> Any:
-        keywords = tuple([part for pair in self.kwargs for part in pair])
-        types = self.types if self.typed else ()
-        try:
-            return native.cached_result(function, self.args, keywords, types)
-        except LookupError:
-            if not FILLING:
-                raise
-            return self.ask(function)
-
-    def ask(self, function: Any) -> Any:
-        """Call the function, which runs if the result is not there."""
-        return function(*self.args, **dict(self.kwargs))
-
-    def __repr__(self) -> str:
-        """For messages: ``cached[3](global 'table')``."""
-        named = [f"{name}={value!r}" for name, value in self.kwargs]
-        return f"cached[{', '.join([*map(repr, self.args), *named])}]"
-
-
-#: Calls that a capture made for the first time: generated code will make them, too.
-_MADE_ALREADY: set[tuple[Any, _Cached]] = set()
-
-
-def repeat_call(asked: _Cached, function: Any) -> None:
-    """Make a call of a cached function that was looked up: it is counted, and its result becomes
-    the newest one."""
-    if _MADE_ALREADY and (function, asked) in _MADE_ALREADY:
-        _MADE_ALREADY.discard((function, asked))
-    else:
-        asked.ask(function)
-
-
-class CacheHit(Value):
-    """A call of an existing cached function, to be made for real behind the graph."""
-
-    __slots__ = ("args", "function", "kwargs")
-
-    def __init__(self, function: Value, args: list[Value], kwargs: dict[str, Value]) -> None:
-        self.function = function
-        self.args = args
-        self.kwargs = kwargs
-        self.source = None
-
-    def python_type(self) -> type:
-        return object
-
-
-class CachedFunctionValue(Value):
-    """A function under ``functools.lru_cache``; ``function`` is set on one made while capturing.
-
-    An existing one, called with constants and existing objects, is looked into now and, as a guard,
-    before each later call. What it does not hold is computed now, if that is all its function does;
-    else the call is a graph break, as with tensors and new objects, which the cache would keep.
-    With numbers that vary it is traced through.
-    """
-
-    __slots__ = ("function", "hit", "known", "namespace", "obj", "options", "step")
-
-    def __init__(
-        self, obj: Any, source: Source | None, function: Value | None = None,
-        options: dict[str, Value] | None = None, step: int = -1,
-    ) -> None:  # fmt: skip
-        self.obj = obj
-        self.source = source
-        self.function = function
-        #: What the decorator was made with; None without one.
-        self.options = options
-        #: What it holds, oldest first; of an existing one, what was traced in this capture.
-        self.known: dict[Any, Value] = {}
-        #: Has it answered from its cache, which it is told behind the graph?
-        self.hit = False
-        self.namespace: Any = None
-        self.step = step
-
-    def python_type(self) -> type:
-        return functools._lru_cache_wrapper
-
-    def wrapped(self, space: Space) -> Value:
-        """The function below the cache."""
-        if self.function is not None:
-            return self.function
-        assert self.source is not None
-        return space.load(self.source.child("attr", "__wrapped__"), self.obj.__wrapped__)
-
-    def option(self, name: str, default: Any) -> Any:
-        """``maxsize`` or ``typed``."""
-        if self.function is None:
-            if not hasattr(self.obj, "cache_parameters"):  # the decorator is not done with it
-                raise self._break("is called before it is made")
-            return self.obj.cache_parameters()[name]
-        given = self.options.get(name) if self.options else None
-        return default if given is None else given.realize().as_python()
-
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        size = self.option("maxsize", 128)
-        if size is not None and size <= 0:
-            raise self._break("counts its calls")
-        if self.function is not None:
-            return self._call_new(space, args, kwargs, size)
-        values = [value.realize() for value in (*args, *kwargs.values())]
-        reals = [
-            value.as_python() if value.is_constant else real_object(value) for value in values
-        ]
-        if any(
-            (real is None and not value.is_constant) or isinstance(value, TensorValue)
-            for real, value in zip(reals, values, strict=True)
-        ):
-            if not all(value.is_constant or value.is_symbolic for value in values):
-                raise self._break("keeps an argument that is no constant")
-            return self._trace(space, args, kwargs)
-        for value in values:
-            if not value.is_constant:
-                pin(space, value)
-        named = tuple(zip(kwargs, reals[len(args) :], strict=True))
-        typed = self.option("typed", False)
-        asked = _Cached(tuple(reals[: len(args)]), named, tuple(map(type, reals)), typed)
-        assert self.source is not None
-        try:
-            hash(asked)
-            try:
-                result = asked(self.obj)
-                self.hit = True
-            except LookupError:
-                if space.is_pure is None:
-                    return self._trace(space, args, kwargs)
-                if self.hit and self.obj.cache_info().currsize == size:
-                    raise self._break("makes room in its cache")  # in the order of its hits
-                result = self._first_call(space, asked)
-        except GraphBreak:
-            raise
-        except Exception as error:
-            raise self._break("raised") from error
-        repeat = space.constant(repeat_call)
-        self._note(space, repeat, [ConstantValue(asked), self], {})
-        return space.load(self.source.child("call", asked), result)
-
-    def _break(self, what: str) -> GraphBreak:
-        name = getattr(self.obj, "__qualname__", "a function")
-        return GraphBreak("FJ0167", f"{name}() under functools.lru_cache {what}")
-
-    def _first_call(self, space: Space, asked: _Cached) -> Any:
-        """What the function computes for a call that its cache knows nothing of."""
-        assert space.is_pure is not None
-        if not space.is_pure(self.obj.__wrapped__, asked.args, dict(asked.kwargs)):
-            assert self.source is not None
-            space.guard(self.source.child("call", asked), "ABSENT")
-            raise self._break("runs, and does more than compute")
-        _MADE_ALREADY.add((self.obj, asked))
-        return asked.ask(self.obj)
-
-    def _trace(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        values = [value.realize() for value in (*args, *kwargs.values())]
-        keys = [value if value.is_symbolic else key_of(space, value) for value in values]
-        key = (*keys, *kwargs, *[value.python_type() for value in values])
-        found = self.known.get(key)
-        if found is None:
-            before = space.effects.count, space.builder.draws_random
-            found = self.known[key] = self._inside(space, args, kwargs)
-            if before != (space.effects.count, space.builder.draws_random):
-                raise self._break("runs, and does more than compute")
-            if not _stays(found):
-                raise self._break("answers an object that may change, for arguments that vary")
-        if all(value.is_constant or value.is_symbolic for value in values):
-            self._note(space, self, args, kwargs)
-        return found
-
-    def _inside(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """What the function computes. Calls of cached functions in it are not noted: the call that
-        is made for real behind the graph makes them, too, if it is a miss."""
-        is_pure, space.is_pure = space.is_pure, None
-        try:
-            return space.call_now(self.wrapped(space), args, kwargs)
-        finally:
-            space.is_pure = is_pure
-
-    def _note(
-        self, space: Space, function: Value, args: list[Value], kwargs: dict[str, Value]
-    ) -> None:
-        if space.is_pure is not None:
-            space.changes += 1
-            space.effects.note(CacheHit(function, args, kwargs))
-
-    def _call_new(
-        self, space: Space, args: list[Value], kwargs: dict[str, Value], size: int | None
-    ) -> Value:
-        values = [value.realize() for value in (*args, *kwargs.values())]
-        kinds = tuple([value.python_type() for value in values])
-        alone = kinds in ((int,), (str,)) and not kwargs
-        shown = kinds if alone or self.option("typed", False) else ()
-        key = tuple([key_of(space, value) for value in values]), tuple(kwargs), shown
-        found = self.known.pop(key, None)
-        if found is None:
-            found = space.call_now(self.wrapped(space), args, kwargs)
-            inner = self.known.pop(key, None)  # a call of itself was faster
-            found = found if inner is None else inner
-            if size is not None and len(self.known) >= size:
-                del self.known[next(iter(self.known))]
-        self.known[key] = found
-        return found
-
-    def getattr(self, space: Space, name: str) -> Result:
-        if name in ("cache_clear", "cache_info", "cache_parameters"):
-            raise GraphBreak("FJ0167", f"{name}() of a functools.lru_cache")
-        own = own_attribute(space, self, name)
-        if own is not None:
-            return own
-        if self.function is None:
-            return space.generic_getattr(self, name)
-        if name == "__dict__":
-            raise GraphBreak("FJ0156", f"__dict__ of a new {self.describe()}")
-        return self.function if name == "__wrapped__" else space.getattr(self.function, name)
-
-    def setattr(self, space: Space, name: str, value: Value) -> None:
-        store_own(space, self, name, value)
-
-
-@lookaside(functools.lru_cache)
-def _lru_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    """``lru_cache(function)``, or the decorator that ``lru_cache(maxsize, typed)`` gives."""
-    if len(args) == 1 and not kwargs and not args[0].realize().is_constant:
-        return CachedFunctionValue(None, None, args[0].realize(), None, space.step)
-    options = dict(zip(("maxsize", "typed"), args, strict=False)) | kwargs
-    for option in options.values():
-        option.realize().as_python()
-    return PartialValue(space.constant(_cached_with), [], options)
-
-
-def _cached_with(function: Any, **options: Any) -> Any:
-    """What a decorator made by ``lru_cache(...)`` does."""
-    return functools.lru_cache(**options)(function)
-
-
-@lookaside(_cached_with)
-def _make_cached(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    return CachedFunctionValue(None, None, args[0].realize(), kwargs, space.step)
-
-
-@wraps(functools._lru_cache_wrapper)
-def _wrap_cached(space: Space, source: Source, obj: Any) -> Value:
-    """An existing cached function, known by identity."""
-    space.guard(source, "ID_MATCH", obj)
-    return space.remember(obj, CachedFunctionValue(obj, source))
 
 
 class _Dispatch(NamedTuple):
@@ -474,27 +213,17 @@ def _fsum(space: Space, iterable: Value) -> Value:
 # -- copy ------------------------------------------------------------------------------------------
 
 
-def _stays(value: Value) -> bool:
-    """Is it as good as another one that was computed in the same way? A tensor is not: the cache
-    holds one object, which the program may have changed."""
-    value = value.realize()
-    if type(value) is TupleValue:
-        return all(map(_stays, value.items))
-    return value.is_symbolic or _is_immutable(value)
-
-
-def _is_immutable(value: Value) -> bool:
+def is_immutable(value: Value) -> bool:
     """Values that copy and deepcopy hand back as they are: constants, functions, classes."""
-    if value.is_constant or isinstance(value, CachedFunctionValue):
-        return True
     kind = value.python_type()
-    return issubclass(kind, type) or kind in (types.FunctionType, types.BuiltinFunctionType)
+    functions = types.FunctionType, types.BuiltinFunctionType, functools._lru_cache_wrapper
+    return value.is_constant or issubclass(kind, type) or kind in functions
 
 
 @builtin(copy.copy, 1, 1, "x")
 def _copy(space: Space, x: Value) -> Result:
     value = x.realize()
-    if _is_immutable(value) or isinstance(value, (TupleValue, SliceValue)):
+    if is_immutable(value) or isinstance(value, (TupleValue, SliceValue)):
         return value
     if isinstance(value, DequeValue):
         return value.do_copy(space)
@@ -538,7 +267,7 @@ def _deepcopy(space: Space, x: Value, memo: Value | None = None) -> Value:
 
 def _deep(space: Space, value: Value, memo: dict[Value, Value]) -> Value:
     """A deep copy; ``memo`` keeps shared parts shared."""
-    if _is_immutable(value):
+    if is_immutable(value):
         return value
     known = memo.get(value)
     if known is not None:
