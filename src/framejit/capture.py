@@ -623,6 +623,7 @@ def _frames(
             continue
         labels = [*point.info.slot_names, *[f"stack {p}" for p in point.stack_positions]]
         states.append((point, namespace, [load(label) for label in labels]))
+    interpreter.roots.owns_slots = True
     root = innermost = None
     for depth in range(len(states) - 1, -1, -1):
         point, namespace, state = states[depth]

@@ -27,9 +27,9 @@ class Source:
     is the same object and comparing sources is comparing identities.
 
     Accessors (``key`` in brackets): slot (index), const (the object itself), cell (), dict (),
-    item (key of a dict), key_at (position of a key), index (position in list/tuple), type (),
-    type_attr (name, raw MRO lookup), attr (name; C-level attributes that run no user code),
-    proxied () of a mapping proxy, call (a Python function of the value).
+    item (key of a dict), key_at, value_at (positions in a dict), index (position in list/tuple),
+    type (), type_attr (name, raw MRO lookup), attr (name; C-level attributes that run no user
+    code), proxied () of a mapping proxy, call (a Python function of the value).
     """
 
     __slots__ = (
@@ -124,8 +124,9 @@ class Source:
             return f"{base.name}[{self.label or repr(key)}]"
         if accessor == "index":
             return f"{base.name}[{key}]"
-        if accessor == "key_at":
-            return f"list({base.name})[{key}]"
+        if accessor in ("key_at", "value_at"):
+            shown = base.name if accessor == "key_at" else f"{base.name}.values()"
+            return f"list({shown})[{key}]"
         if accessor in ("cell", "proxied"):
             return base.name
         if accessor == "dict":

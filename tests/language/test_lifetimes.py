@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import framejit
 from checking import check
 
 x = torch.tensor([1.0, -2.0])
@@ -136,6 +138,173 @@ def p13_overwritten(x):
     return y, d
 
 
+def p14_results_of_comprehensions(x):
+    a, b, c = Box(), Box(), Box()
+    references = [weakref.ref(a), weakref.ref(b), weakref.ref(c)]
+    one = [box for box in [a] if x.sum() < 0]
+    two = {box for box in [b] if x.sum() < 0}
+    three = {box: 1 for box in [c] if x.sum() < 0}
+    counts = len(one), len(two), len(three)
+    del a, b, c, one, two, three
+    return x * 2, counts, [r() is None for r in references]
+
+
+def p15_deleted_in_a_handler(x):
+    u = Loud("u")
+    try:
+        raise ValueError(u.name)
+    except ValueError as error:
+        del u
+        print(error)
+    print("behind")
+    return x * 2
+
+
+def p16_rebound_in_a_handler_of_c_code(x):
+    u = Loud("u")
+    try:
+        int("x")
+    except ValueError:
+        u = None
+        print("handled")
+    print("behind")
+    return x * 2, u
+
+
+def p17_rebound_in_finally(x):
+    try:
+        u = Loud("u")
+        try:
+            raise KeyError("k")
+        finally:
+            u = None
+            print("finally")
+    except KeyError:
+        print("except")
+    return x * 2, u
+
+
+def p18_handled_in_a_callee(x):
+    def inner(u):
+        try:
+            raise KeyError(1)
+        except KeyError:
+            del u
+            print("handled")
+
+    inner(Loud("u"))
+    print("behind")
+    return x * 2
+
+
+def p19_popped_and_dropped(x):
+    boxes = [Loud(str(i)) for i in range(3)]
+    y = x * 2
+    boxes.pop()
+    print("popped")
+    del boxes[0]
+    print("deleted")
+    boxes.clear()
+    print("cleared")
+    return y
+
+
+def p20_pushed_out(x):
+    last = collections.deque([Loud(str(i)) for i in range(3)], maxlen=3)
+    last.append(1)
+    print("pushed")
+    last.popleft()
+    print("popped")
+    return x * 2
+
+
+def p21_tensor_in_a_weak_dict(x):
+    t = x * 2
+    d = weakref.WeakValueDictionary()
+    d["t"] = t
+    before = len(d)
+    del t
+    return x + 1, before, len(d)
+
+
+def p22_tensor_as_weak_key(x):
+    t = x * 2
+    d = weakref.WeakKeyDictionary()
+    d[t] = 1
+    print("break")
+    del t
+    return x + 1, len(d)
+
+
+def p23_context_is_cut(x):
+    try:
+        try:
+            raise ValueError(Loud("inner"))
+        except ValueError as error:
+            raise KeyError("k") from error
+    except KeyError as outer:
+        outer.__cause__ = None
+        outer.__context__ = None
+        print("cut")
+    return x * 2
+
+
+def p24_weak_method(x):
+    a = Box(x)
+    method = weakref.WeakMethod(Named.name.__get__(a))
+    before = method() is None
+    a = None
+    return x * 2, before, method() is None, a
+
+
+def p25_variable_that_nothing_reads(x):
+    boxes = [Box()]
+    watch(boxes)
+    y = x + 1
+    return y, is_gone()
+
+
+def p26_in_another_container(x):
+    owners = {"k": Box()}
+    watch(list(owners.values()))
+    y = x * 2
+    return y, is_gone()
+
+
+def p27_in_a_callee(x):
+    def inner():
+        boxes = [Box()]
+        watch(boxes)
+        return is_gone()
+
+    return x + 1, inner(), x + 2
+
+
+def p28_tensor_that_nothing_reads(x):
+    t = x * 2
+    watch([t])
+    y = x + 1
+    return y, is_gone()
+
+
+class Named:
+    def name(self):
+        return "named"
+
+
+WATCHED = []
+
+
+@framejit.disable
+def watch(items):
+    WATCHED.append(weakref.ref(items[0]))
+
+
+@framejit.disable
+def is_gone():
+    return WATCHED.pop()() is None
+
+
 PARENT = Box()
 CHILD = Box(weakref.ref(PARENT))
 
@@ -154,6 +323,21 @@ PROGRAMS = [
     (p11_temporary_folder, tuple, 1),
     (p12_held_to_the_end, tuple, 2),
     (p13_overwritten, tuple, 1),
+    (p14_results_of_comprehensions, tuple, 4),
+    (p15_deleted_in_a_handler, tuple, 1),
+    (p16_rebound_in_a_handler_of_c_code, tuple, 1),
+    (p17_rebound_in_finally, tuple, 1),
+    (p18_handled_in_a_callee, tuple, 1),
+    (p19_popped_and_dropped, tuple, 1),
+    (p20_pushed_out, tuple, 1),
+    (p21_tensor_in_a_weak_dict, tuple, 2),
+    (p22_tensor_as_weak_key, tuple, 2),
+    (p23_context_is_cut, tuple, 1),
+    (p24_weak_method, tuple, 1),
+    (p25_variable_that_nothing_reads, tuple, 1),
+    (p26_in_another_container, tuple, 1),
+    (p27_in_a_callee, tuple, 2),
+    (p28_tensor_that_nothing_reads, tuple, 2),
 ]
 
 
@@ -162,7 +346,7 @@ def test_program(program, arguments, graphs) -> None:
     check(program, x, *arguments(), graphs=graphs)
 
 
-def p14_left_by_an_error(x, log):
+def p29_left_by_an_error(x, log):
     class Noted:
         def __init__(self, log):
             self.log = log
@@ -182,7 +366,7 @@ def p14_left_by_an_error(x, log):
 
 
 def test_left_by_an_error() -> None:
-    check(p14_left_by_an_error, x, [], graphs=1)
+    check(p29_left_by_an_error, x, [], graphs=1)
 
 
 FIRST_SYMBOLS = """

@@ -371,9 +371,11 @@ class _Layout:
         for position in outcome.stack_positions:
             units.append(emit("LOAD_FAST", self.n_parameters + position))
         units.append(emit_call(1 + outcome.arity))
-        # The frame may live on in a traceback: it must not keep what was on the stack.
+        # The frame may live on in a traceback: it must not keep what the function may let go.
         for position in outcome.stack_positions:
             units.append(emit("DELETE_FAST", self.n_parameters + position))
+        if outcome == caught(self.point):
+            units += [emit("DELETE_FAST", slot) for slot in sorted(bound - cell_slots)]
         units.append(emit("RETURN_VALUE"))
         return b"".join(units)
 

@@ -142,9 +142,7 @@ def _fill_dict(out: Emitter, target: ast.expr, container: DictValue, pairs: dict
     """Store (or, for None, delete) entries."""
     if not pairs:
         return
-    keys = [
-        out.value(pair[0]) if pair is not None else _key(out, key) for key, pair in pairs.items()
-    ]
+    keys = out.values([key for key, _ in pairs.values()])
 
     def write(entries: Iterable[Any], items: list[ast.expr]) -> None:
         function = out.helper("write_dict")
@@ -154,13 +152,8 @@ def _fill_dict(out: Emitter, target: ast.expr, container: DictValue, pairs: dict
         key = next(itertools.islice(pairs, position, None))
         write([key], [keys[position], expression])
 
-    values = out.parts(container, [pair and pair[1] for pair in pairs.values()], assign)
+    values = out.parts(container, [item for _, item in pairs.values()], assign)
     write(pairs, [part for pair in zip(keys, values, strict=True) for part in pair])
-
-
-def _key(out: Emitter, key: Any) -> ast.expr:
-    target = getattr(key, "target", key)
-    return out.value(target) if isinstance(target, Value) else out.constant(target)
 
 
 @emits(InstanceDictValue)
@@ -255,7 +248,7 @@ def write_container(out: Emitter, target: ast.expr, container: Any, new: bool) -
     """Give an object of a container subclass its content, through the base class only."""
     if isinstance(container, DictValue):
         if new or not container.rewritten:
-            _fill_dict(out, target, container, dict.fromkeys(container.moved))
+            _fill_dict(out, target, container, container.moved)
             _fill_dict(out, target, container, container.items if new else container.written)
         else:
             base = OrderedDict if container.cls is OrderedDict else dict

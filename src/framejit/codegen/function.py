@@ -12,6 +12,8 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import torch
+
 from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
 from framejit.codegen import (  # noqa: F401 - the first ones register their emitters
@@ -25,6 +27,7 @@ from framejit.codegen import (  # noqa: F401 - the first ones register their emi
 from framejit.codegen.effects import register, replay, replay_state
 from framejit.codegen.emit import Emitter, call, name
 from framejit.codegen.emit_generators import acts_at_its_end
+from framejit.interpreter.dropped import reached
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
 from framejit.values.base import NULL, Value
@@ -266,25 +269,33 @@ def live_slots_of(frame: Frame) -> frozenset[int]:
     them if somebody looks at the frame. Found out once, when the frame has broken."""
     if frame.live is None:
         live = live_slots(frame.info, frame.index)
-        frame.live = frozenset(
-            i for i, value in enumerate(frame.slots)
-            if value is not None
-            and (i in live or frame.seen or acts_at_its_end(value)
-                 or (frame.raises and _is_simple(value)) or _is_handed_over(value, frame))
-        )  # fmt: skip
+        bound = {i: value for i, value in enumerate(frame.slots) if value is not None}
+        kept = {
+            i for i, value in bound.items()
+            if i in live or frame.seen or acts_at_its_end(value)
+            or (frame.raises and _is_simple(value))
+        }  # fmt: skip
+        if len(kept) < len(bound) and frame.handed:
+            given = _may_be_noticed(frame.handed)
+            kept |= {
+                i for i, value in bound.items()
+                if i not in kept and not given.isdisjoint(_may_be_noticed([value]))
+            }  # fmt: skip
+        frame.live = frozenset(kept)
     return frame.live
 
 
-def _is_handed_over(value: Value, frame: Frame) -> bool:
-    """Does the broken operation get it, which may start it or make weak references to it?"""
-    if frame.instruction.op in ("FOR_ITER", "SEND"):  # it stays where it is
-        return False
-    if isinstance(value, (ObjectValue, GeneratorValue)) and value in frame.before:
-        return value.source is None or may_be_noticed(getattr(value, "obj", None))
-    obj = getattr(value, "obj", None)
-    return may_be_noticed(obj) and any(
-        getattr(other, "obj", None) is obj for other in frame.before
-    )
+def _may_be_noticed(values: list[Value]) -> set[int]:
+    """The objects among the values, and in what they hold, that an operation which gets them may
+    start, or make weak references to."""
+    found = set()
+    for one in reached(values):
+        obj = getattr(one, "obj", None)
+        if issubclass(type(obj), torch.Tensor) or may_be_noticed(obj):
+            found.add(id(obj))
+        elif isinstance(one, (ObjectValue, GeneratorValue, TensorValue)) and one.source is None:
+            found.add(id(one))
+    return found
 
 
 def _is_simple(value: Value) -> bool:

@@ -77,7 +77,8 @@ def _same(payload: Any) -> Any:
     return payload
 
 
-def _weakly(payload: Any) -> Any:
+def weakly(payload: Any) -> Any:
+    """An object held weakly, if that is possible."""
     try:
         return Weak(native.GuardReference(payload))
     except TypeError:
@@ -143,15 +144,15 @@ def _truth_text(value: Any) -> str:
 
 KINDS: dict[str, Kind] = {
     "TYPE_MATCH": Kind(
-        "type", _one("type"), _type_text, lambda value: _type_text(type(value)), _weakly
+        "type", _one("type"), _type_text, lambda value: _type_text(type(value)), weakly
     ),
-    "ID_MATCH": Kind("id", _one("id"), _id_text, text_of, _weakly),
+    "ID_MATCH": Kind("id", _one("id"), _id_text, text_of, weakly),
     "EQUALS_MATCH": Kind("equals", _one("equals"), text_of, text_of, _same),
     "LEN_MATCH": Kind("len", _one("len"), lambda n: f"length {n}", _length_text, _same),
     "DICT_KEYS": Kind("keys", _one("keys"), lambda k: f"keys {text_of(k)}", _keys_text, _same),
     "ABSENT": Kind("absent", lambda _: ("absent",), lambda _: "not there", text_of, _same),
     "PRESENT": Kind("present", lambda _: ("present",), lambda _: "there", text_of, _same),
-    "FUNCTION_MATCH": Kind("function", _one("function"), text_of, _code_of, _weakly),
+    "FUNCTION_MATCH": Kind("function", _one("function"), text_of, _code_of, weakly),
     "TENSOR_MATCH": Kind("tensor", _tensor_check, _tensor_text, text_of, _remember_tensor),
     "SAME_OBJECT": Kind(
         "same",

@@ -20,6 +20,7 @@ from framejit.guards.kinds import (
     differences,
     recall,
     shown_kind,
+    weakly,
 )
 from framejit.guards.shapes import Program, ShapePlan
 from framejit.guards.texts import State as TorchState
@@ -101,6 +102,9 @@ class Plan:
         for source in self.sources:
             source.facts = []
             source.fact_keys = set()
+            source.children = {}
+            if source.accessor == "item":
+                source.key = weakly(source.key)
 
     def guards(self) -> list[Guard]:
         """Every guard, in the order in which it is checked."""
@@ -365,7 +369,7 @@ def value_at(source: Source, slots: Sequence[Any]) -> tuple[bool, Any]:
 
 def _item(parent: Any, key: Any) -> Any:
     """Without ``__missing__``: looking must not add a key to the user's ``defaultdict``."""
-    found = dict.get(parent, key, _ABSENT)
+    found = dict.get(parent, recall(key), _ABSENT)
     if found is _ABSENT:
         raise KeyError(key)
     return found
@@ -403,5 +407,6 @@ _ACCESS: dict[str, Callable[[Any, Any], Any]] = {
     "attr": getattr,
     "call": lambda parent, key: key(parent),
     "key_at": lambda parent, key: list(parent)[key],
+    "value_at": lambda parent, key: list(parent.values())[key],
     "proxied": lambda parent, key: parent | {},
 }

@@ -19,6 +19,7 @@ from typing import Any
 from framejit.interpreter.frame import Frame
 from framejit.values.base import CallRequest, Value
 from framejit.values.ends import search_what_is_seen
+from framejit.values.exceptions import ExceptionValue
 from framejit.values.functions import CellValue
 from framejit.values.keys import ReferenceKey, key_of_real
 from framejit.values.mappings import DictValue, InstanceDictValue
@@ -33,7 +34,13 @@ from framejit.values.torch_library import WeakReferenceValue
 #: a step that cannot be looked at again is a "root".
 _Hop = tuple[str, Any, Any, Any]
 _SEQUENCES = (list, tuple, deque)
+_WALKED = {Frame, CallRequest, dict, *_SEQUENCES, set, frozenset, types.FunctionType}
 _WEAK = (WeakReferenceValue, ReferenceKey, InstanceDictValue)
+#: Where objects note what was done to them; what they hold is elsewhere.
+_HISTORY: dict[type, tuple[str, ...]] = {
+    DictValue: ("moved", "removed", "written"), SetValue: ("log", "start"),
+    ExceptionValue: ("parts",),
+}  # fmt: skip
 _slot_names: dict[type, tuple[str, ...]] = {}
 
 
@@ -77,6 +84,8 @@ class Roots:
 
     def __init__(self, space: Space) -> None:
         self.space = space
+        #: Is the captured frame the only one that surely holds what is in its slots?
+        self.owns_slots = False
         #: The frames that `Interpreter.run` was entered with, and that have not returned.
         self.bases: list[Frame] = []
         #: Frames of generators that are being resumed.
@@ -102,9 +111,9 @@ class Roots:
                 found += [Existing(old)] if search_what_is_seen(old) else []
         return dict.fromkeys(found)
 
-    def hops(self, frame: Frame | None, extra: tuple[Any, ...]) -> Iterator[_Hop]:
+    def hops(self, frame: Frame | None, extra: tuple[Any, ...], surely: bool) -> Iterator[_Hop]:
         """The first step to everything that is held: by ``frame`` and its callers, by ``extra``, by
-        objects outside that the program has changed."""
+        objects outside that the program has changed (``surely``: and that something else holds)."""
         for item in extra:
             yield "root", None, None, item
         child: Frame | None = None
@@ -118,7 +127,9 @@ class Roots:
             yield "root", None, None, resumed
         effects = self.space.effects
         for value in effects.changed:
-            yield "root", None, None, value
+            source = value.source if surely and self.owns_slots else None
+            if source is None or source.root.accessor != "slot":
+                yield "root", None, None, value
         for change in effects.globals.values():
             yield "root", None, None, change.value
         for names in self.space.class_writes.values():
@@ -126,31 +137,15 @@ class Roots:
 
     def children(self, obj: Any) -> Iterator[_Hop]:
         """The steps from one object to what it holds."""
-        if isinstance(obj, dict):
-            for key, item in obj.items():
-                yield "root", None, None, key
-                yield "item", obj, key, item
-        elif isinstance(obj, _SEQUENCES):
-            for index, item in enumerate(obj):
-                yield "index", obj, index, item
-        elif isinstance(obj, (set, frozenset)):
-            for item in obj:
-                yield "root", None, None, item
-        elif isinstance(obj, types.FunctionType):
-            for cell in obj.__closure__ or ():
-                yield "root", None, None, cell.cell_contents
-        else:
-            for name in _names(type(obj)):
-                item = getattr(obj, name, None)
-                if _is_walked(item):
-                    yield "slot", obj, name, item
-            if isinstance(obj, Value) and obj in self.left:
-                yield "item", self.left, obj, self.left[obj]
+        yield from _children(obj)
+        if isinstance(obj, Value) and obj in self.left:
+            yield "item", self.left, obj, self.left[obj]
 
     def holder(
-        self, wanted: Any, frame: Frame | None, extra: tuple[Any, ...] = ()
+        self, wanted: Any, frame: Frame | None, extra: tuple[Any, ...] = (), surely: bool = False
     ) -> list[_Hop] | None:
-        """A way from something that is held to ``wanted``; None if there is none."""
+        """A way from something that is held to ``wanted``; None if there is none, or (``surely``,
+        or for existing objects) perhaps none."""
         real = None
         if isinstance(wanted, Existing):
             if wanted.parent is not None and not _has_lost(wanted.parent, wanted.key, wanted.obj):
@@ -158,7 +153,7 @@ class Roots:
             real = wanted.obj
         seen: dict[int, tuple[_Hop, int]] = {}
         todo: list[Any] = []
-        for hop in self.hops(frame, extra):
+        for hop in self.hops(frame, extra, surely or real is not None):
             if _is_walked(hop[3]) and id(hop[3]) not in seen:
                 seen[id(hop[3])] = hop, 0
                 todo.append(hop[3])
@@ -214,6 +209,40 @@ class Roots:
         return True
 
 
+def _children(obj: Any) -> Iterator[_Hop]:
+    if isinstance(obj, dict):
+        for key, item in obj.items():
+            yield "root", None, None, key
+            yield "item", obj, key, item
+    elif isinstance(obj, _SEQUENCES):
+        for index, item in enumerate(obj):
+            yield "index", obj, index, item
+    elif isinstance(obj, (set, frozenset)):
+        for item in obj:
+            yield "root", None, None, item
+    elif isinstance(obj, types.FunctionType):
+        for cell in obj.__closure__ or ():
+            yield "root", None, None, cell.cell_contents
+    else:
+        for name in _names(type(obj)):
+            item = getattr(obj, name, None)
+            if _is_walked(item):
+                yield "slot", obj, name, item
+
+
+def reached(values: list[Value]) -> Iterator[Any]:
+    """The values and all that they hold."""
+    todo: list[Any] = list(values)
+    seen = set(map(id, todo))
+    while todo:
+        obj = todo.pop()
+        yield obj
+        for hop in _children(obj):
+            if _is_walked(hop[3]) and id(hop[3]) not in seen:
+                seen.add(id(hop[3]))
+                todo.append(hop[3])
+
+
 def _stands_for(value: Any, real: Any) -> bool:
     obj = getattr(value, "obj", None) if isinstance(value, Value) else None
     return obj is real or (type(obj) is types.MethodType and obj.__self__ is real)
@@ -247,9 +276,8 @@ def _has_lost(parent: Value, key: Any, real: Any) -> bool:
 
 
 def _is_walked(obj: Any) -> bool:
-    if isinstance(obj, (Value, Frame, CallRequest, dict, *_SEQUENCES, set, frozenset)):
-        return True
-    return isinstance(obj, types.FunctionType) or type(obj).__module__ == "framejit.values.keys"
+    kind = type(obj)  # isinstance() would ask objects of the program
+    return kind in _WALKED or issubclass(kind, Value) or kind.__module__ == "framejit.values.keys"
 
 
 def _names(kind: type) -> tuple[str, ...]:
@@ -259,10 +287,11 @@ def _names(kind: type) -> tuple[str, ...]:
             names = ("slots", "stack", "names", "result", "entry_handled")
         else:
             found = [
-                getattr(cls, "__slots__", ()) for cls in kind.__mro__ if cls not in _WEAK
+                (cls, getattr(cls, "__slots__", ())) for cls in kind.__mro__ if cls not in _WEAK
             ]
             names = tuple(
-                name for part in found for name in ((part,) if isinstance(part, str) else part)
+                name for cls, part in found for name in ((part,) if isinstance(part, str) else part)
+                if name != "obj" and name not in _HISTORY.get(cls, ())
             )
         _slot_names[kind] = names
     return names

@@ -18,7 +18,8 @@ class Frame:
     it was before the instruction (a break needs its operands back)."""
 
     __slots__ = (
-        "before", "entry_handled", "first_step", "generator", "globals", "index", "info", "left",
+        "before", "entry_handled", "first_step", "generator", "globals", "handed", "index", "info",
+        "left",
         "live", "missing", "missing_step", "names", "operator_step", "parent", "pc", "program",
         "raises", "reads", "result", "seen", "slots", "stack",
     )  # fmt: skip
@@ -61,6 +62,8 @@ class Frame:
         self.seen = False
         #: It is left by an error, whose traceback shows its variables.
         self.raises = False
+        #: The operands of the operation at which it, or a frame that it called, has broken.
+        self.handed: list[Value] = []
         #: The slots that a continuation gets (`codegen.function.live_slots_of`).
         self.live: frozenset[int] | None = None
         #: The generator this frame belongs to.
@@ -75,6 +78,14 @@ class Frame:
     def line(self) -> tuple[str, int]:
         """The user's file and line."""
         return self.info.code.co_filename, self.instruction.line
+
+    def operands(self) -> list[Value]:
+        """What code of others gets that the instruction runs: tests and loops run none."""
+        op, depths = self.instruction.op, self.info.depth
+        if self.instruction.target >= 0 or self.index + 1 == len(depths):
+            return []
+        pushes = 0 if op.startswith("STORE") else 2 if op in ("LOAD_METHOD", "BEFORE_WITH") else 1
+        return self.before[max(0, depths[self.index + 1] - pushes) :]
 
     def chain(self) -> list[Frame]:
         """The frames from the outermost to this one."""

@@ -52,8 +52,9 @@ class Broken:
         self.hint = cause.hint
         self.raises = cause.raises
         self.twice = cause.twice
+        handed = frames[-1].operands()
         for frame in frames:
-            frame.seen, frame.raises = cause.seen, cause.raises
+            frame.seen, frame.raises, frame.handed = cause.seen, cause.raises, handed
 
 
 class Restart(Exception):
@@ -304,7 +305,7 @@ class Interpreter:
         return None, value
 
     def _holds(self, value: Value) -> bool:
-        return self.roots.holder(value, self.frame, (self.frame.before,)) is not None
+        return self.roots.holder(value, self.frame, (self.frame.before,), True) is not None
 
     def _close_dropped(
         self, frame: Frame | None, extra: tuple[Any, ...] = (), op: str = ""

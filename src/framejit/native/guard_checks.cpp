@@ -26,7 +26,8 @@ static const struct {
 } accessors[] = {{"slot", Accessor::Slot},   {"const", Accessor::Const}, {"cell", Accessor::Cell},
              {"dict", Accessor::Dict},   {"item", Accessor::Item},   {"index", Accessor::Index},
              {"type", Accessor::Type},   {"type_attr", Accessor::TypeAttr}, {"attr", Accessor::Attr},
-             {"call", Accessor::Call},   {"key_at", Accessor::KeyAt}, {"proxied", Accessor::Proxied}};
+             {"call", Accessor::Call},   {"key_at", Accessor::KeyAt}, {"value_at", Accessor::ValueAt},
+             {"proxied", Accessor::Proxied}};
 
 const char* accessor_name(Accessor kind) {
   for (auto& row : accessors) {
@@ -56,12 +57,17 @@ int parse_access(PyObject* name, PyObject* key, bool is_root, Access* access) {
     case Accessor::Slot:
     case Accessor::Index:
     case Accessor::KeyAt:
+    case Accessor::ValueAt:
       access->index = PyLong_AsSsize_t(key);
       return access->index == -1 && PyErr_Occurred() ? -1 : 0;
     case Accessor::Item:
       access->hash = PyObject_Hash(key);
       access->string_key = PyUnicode_CheckExact(key);
-      return access->hash == -1 ? -1 : 0;
+      if (access->hash == -1) return -1;
+      // Weakly if possible, like what an Id check compares with; a frozenset may have been made for this guard.
+      access->weak = supports_weakrefs(key) && !PyAnySet_Check(key);
+      if (access->weak) access->key = new_guard_reference(key);
+      return access->key ? 0 : -1;
     case Accessor::TypeAttr:
     case Accessor::Attr: {
       if (!PyUnicode_CheckExact(key)) {
@@ -341,12 +347,14 @@ bool load_pure(const Access& access, PyObject* parent, PyObject** value) {
         *value = reinterpret_cast<Proxy*>(parent)->mapping;
       }
       return true;
-    case Accessor::KeyAt: {
+    case Accessor::KeyAt:
+    case Accessor::ValueAt: {
       if (!PyDict_Check(parent)) return true;
       if (has_own_order(parent)) return false;
+      bool key = access.kind == Accessor::KeyAt;
       Py_ssize_t position = 0;
       for (Py_ssize_t i = 0; i <= access.index; i++) {
-        if (!PyDict_Next(parent, &position, value, nullptr)) return *value = nullptr, true;
+        if (!PyDict_Next(parent, &position, key ? value : nullptr, key ? nullptr : value)) return *value = nullptr, true;
       }
       return true;
     }
@@ -367,24 +375,33 @@ static Ref ordered_keys(PyObject* dict) {
   return iterator ? nothing_on_error(PySequence_List(iterator.get())) : Ref();
 }
 
+static Ref item_of(PyObject* dict, PyObject* key) {
+  PyObject* value = PyDict_GetItemWithError(dict, key);
+  if (value == nullptr && PyErr_Occurred()) PyErr_Clear();
+  return Ref::borrow(value);
+}
+
 Ref load_full(const Access& access, PyObject* parent) {
   PyObject* value;
   if (load_pure(access, parent, &value)) return Ref::borrow(value);
   switch (access.kind) {
     case Accessor::Dict:
       return Ref::borrow(materialise_instance_dict(parent));
-    case Accessor::Item:
-      value = PyDict_GetItemWithError(parent, access.key.get());
-      if (value == nullptr && PyErr_Occurred()) PyErr_Clear();
-      return Ref::borrow(value);
+    case Accessor::Item: {
+      if (!access.weak) return item_of(parent, access.key.get());
+      Ref key = Ref::borrow(weak_referent(access.key.get()));
+      return key.get() == Py_None ? Ref() : item_of(parent, key.get());  // nothing has a key that has died
+    }
     case Accessor::Attr:
       return nothing_on_error(PyObject_GetAttr(parent, access.key.get()));
     case Accessor::Call:
       return nothing_on_error(PyObject_CallOneArg(access.key.get(), parent));
-    case Accessor::KeyAt: {
+    case Accessor::KeyAt:
+    case Accessor::ValueAt: {
       Ref keys = ordered_keys(parent);
       if (!keys || access.index < 0 || access.index >= PyList_GET_SIZE(keys.get())) return Ref();
-      return Ref::borrow(PyList_GET_ITEM(keys.get(), access.index));
+      PyObject* key = PyList_GET_ITEM(keys.get(), access.index);
+      return access.kind == Accessor::KeyAt ? Ref::borrow(key) : item_of(parent, key);
     }
     default:
       return Ref();

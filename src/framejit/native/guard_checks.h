@@ -18,7 +18,7 @@ enum class Answer : uint8_t { No, Yes, Unknown };  // Unknown: needs Python code
 
 inline Answer answer(bool condition) { return condition ? Answer::Yes : Answer::No; }
 
-enum class Accessor : uint8_t { Slot, Const, Cell, Dict, Item, Index, Type, TypeAttr, Attr, Call, KeyAt, Proxied };
+enum class Accessor : uint8_t { Slot, Const, Cell, Dict, Item, Index, Type, TypeAttr, Attr, Call, KeyAt, ValueAt, Proxied };
 
 // C-level attributes that are plain fields, read without the attribute protocol.
 enum class Field : uint8_t { None, Closure, Defaults, KwDefaults, Code, Globals, Self, Func, Name, QualName, Mro, Bases };
@@ -28,7 +28,8 @@ struct Access {
   Ref key;
   Py_hash_t hash = 0;        // of `key`, for Item
   bool string_key = false;   // `key` is an exact str
-  Py_ssize_t index = 0;      // for Slot, Index, KeyAt
+  bool weak = false;         // for Item: `key` is a weak reference to it
+  Py_ssize_t index = 0;      // for Slot, Index, KeyAt, ValueAt
   Field field = Field::None; // for Attr
 };
 

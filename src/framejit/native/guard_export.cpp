@@ -4,12 +4,22 @@
 
 namespace framejit {
 
+// What is held weakly.
+static PyObject* living(PyObject* reference) {
+  PyObject* object = PyWeakref_GetObject(reference);
+  if (object == Py_None) return PyErr_SetString(PyExc_LookupError, "an object that a guard compares with has died"), nullptr;
+  return Py_NewRef(object);
+}
+
 static PyObject* export_key(const Access& access) {
   switch (access.kind) {
     case Accessor::Slot:
     case Accessor::Index:
     case Accessor::KeyAt:
+    case Accessor::ValueAt:
       return PyLong_FromSsize_t(access.index);
+    case Accessor::Item:
+      return access.weak ? living(access.key.get()) : Py_NewRef(access.key.get());
     default:
       return Py_NewRef(access.key ? access.key.get() : Py_None);
   }
@@ -42,12 +52,8 @@ static PyObject* export_check(const Check& check) {
     case CheckKind::Tensor:
       return Py_BuildValue("(sON)", "metadata", check.payload.get(), check.tensor->metadata());
     case CheckKind::Id: {
-      PyObject* object = check.weak ? PyWeakref_GetObject(check.payload.get()) : check.payload.get();
-      if (check.weak && object == Py_None) {
-        PyErr_SetString(PyExc_LookupError, "an object that a guard compares with has died");
-        return nullptr;
-      }
-      return Py_BuildValue("(sO)", name, object);
+      PyObject* object = check.weak ? living(check.payload.get()) : Py_NewRef(check.payload.get());
+      return object ? Py_BuildValue("(sN)", name, object) : nullptr;
     }
     default:
       return Py_BuildValue("(sO)", name, check.payload.get());
@@ -63,8 +69,9 @@ PyObject* export_tree(const GuardTree& tree) {
       Ref one = Ref::steal(export_check(check));
       if (!one || PyList_Append(checks.get(), one.get()) < 0) return nullptr;
     }
-    Ref spec = Ref::steal(Py_BuildValue("(isNOi)", node.parent, accessor_name(node.access.kind),
-                                        export_key(node.access), checks.get(), node.capture));
+    PyObject* key = export_key(node.access);
+    Ref spec = key ? Ref::steal(Py_BuildValue("(isNOi)", node.parent, accessor_name(node.access.kind), key,
+                                              checks.get(), node.capture)) : Ref();
     if (!spec || PyList_Append(nodes.get(), spec.get()) < 0) return nullptr;
   }
   return nodes.release();

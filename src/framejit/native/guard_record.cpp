@@ -110,6 +110,7 @@ class Recorder {
       } else if (node.parent >= 0 && certain[node.parent] && !from_watched) {
         switch (node.access.kind) {
           case Accessor::Dict: case Accessor::Item: case Accessor::Type: case Accessor::TypeAttr: case Accessor::KeyAt:
+          case Accessor::ValueAt:
             derived = true;
             break;
           case Accessor::Index:
@@ -211,6 +212,7 @@ class Recorder {
         if (tree_.nodes[parent].watched && !make_repairable(i, parent)) return read_anew();
         return set_pinned(i), true;
       case Accessor::KeyAt:
+      case Accessor::ValueAt:
         if (!PyDict_Check(object)) return set_pinned(i), true;
         if (tree_.nodes[parent].watched) return read_anew();
         ensure_dict_version(parent);

@@ -23,7 +23,7 @@ from framejit import native
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.amounts import check_count, check_size
-from framejit.values.base import Value, type_name
+from framejit.values.base import Value, is_user_class, type_name
 from framejit.values.namespaces import own_attribute, store_own
 from framejit.values.space import (
     BINARY_METHODS,
@@ -435,7 +435,7 @@ def _wrap_frozenset(space: Space, source: Source, obj: Any) -> Value:
         space.guard(source, "EQUALS_MATCH", obj)
         if len(obj) > 1:  # equal ones may list their elements in another order
             space.guard(source.child("call", tuple), "EQUALS_MATCH", tuple(obj))
-    elif any(type(type(item).__hash__) is types.FunctionType for item in obj):
+    elif any(is_user_class(type(item)) for item in obj):
         from framejit.values.sets import existing_set  # room-internal cycle
 
         space.guard(source, "TYPE_MATCH", frozenset)

@@ -24,6 +24,9 @@ _ENDS_UNNOTICED = (
     types.CodeType,
 )  # fmt: skip
 
+#: Weak references that torch does not make to tensors: it has classes of its own.
+_PLAIN = (weakref.ReferenceType, weakref.KeyedRef)
+
 
 def has_own_end(cls: type) -> bool:
     """Has the class a ``__del__``? Its metaclass is not asked."""
@@ -43,6 +46,8 @@ def end_is_seen(obj: Any) -> bool:
         return obj.__callback__ is not None  # which is not called any more
     # Layers, tensors and classes have weak references that are not the program's own; theirs are
     # looked at when somebody follows them.
+    if issubclass(cls, torch.Tensor) and not issubclass(cls, torch.nn.Parameter):
+        return any(type(reference) in _PLAIN for reference in weakref.getweakrefs(obj))
     return not issubclass(cls, _ENDS_UNNOTICED) and any(
         type(reference) is not native.GuardReference for reference in weakref.getweakrefs(obj)
     )

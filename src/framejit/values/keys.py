@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from framejit import native
 from framejit.exc import GraphBreak
 from framejit.values.base import Value, type_name
 
@@ -210,8 +211,8 @@ def hash_known_here(space: Space, obj: Any) -> None:
         raise GraphBreak("FJ0159", "hash() depends on the address of an object")
 
 
-_by_address: dict[type, bool] = {}
-_plain_enums: dict[type, bool] = {}
+_by_address: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+_plain_enums: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
 
 def hashed_by_address(cls: type) -> bool:
@@ -265,7 +266,7 @@ def key_of(space: Space, value: Value) -> Any:
         space.run_real(hash, key)
         if is_nan(value):  # hashed by its address
             space.guard(value.source, "ID_MATCH", key)
-        return key
+        return key_of_real(key) if type(key) is frozenset else key
     return key_of_object(space, value)
 
 
@@ -324,25 +325,12 @@ def pin(space: Space, value: Value | None) -> None:
     space.guard(value.source, "ID_MATCH", real_object(value))
 
 
-def pin_key(space: Space, key: Any) -> None:
-    """The same for the objects that a key is made of."""
-    if type(key) is tuple or type(key) is frozenset:
-        for part in key:
-            pin_key(space, part)
-    elif type(key) is ObjectKey or type(key) is IdentityKey:
-        pin(space, key.value)
-
-
-def pin_all(space: Space, keys: Iterable[Any]) -> None:
-    """The program uses the ``keys`` of an existing container, which may hold objects."""
-    if any(mentions(key, _is_object) for key in keys):
-        for value in space.keys:
-            pin(space, value)
-        space.pin_keys = True
-
-
-def _is_object(key: Any) -> bool:
-    return type(key) is ObjectKey
+def may_be_held(key: Any) -> bool:
+    """Can a guard look for it without keeping any object of the program's alive?"""
+    if type(key) is ObjectKey:
+        kind = type(key.target)
+        return key.value is not None and (kind is object or kind.__weakrefoffset__ > 0)
+    return is_plain(key)
 
 
 def real_object(value: Value) -> Any:
@@ -375,7 +363,7 @@ def real_key(key: Any) -> tuple[bool, Any]:
         return False, None
     if type(key) is ReferenceKey:
         known, target = real_key(key.target)
-        return known, weakref.ref(target) if known else None
+        return known, native.GuardReference(target) if known else None
     if type(key) is ObjectKey:
         return not isinstance(key.target, Value), key.target
     if type(key) is tuple:
@@ -387,16 +375,21 @@ def real_key(key: Any) -> tuple[bool, Any]:
     return True, key
 
 
-def value_of_key(space: Space, obj: Any, source: Source, place: Source | None = None) -> Value:
-    """The value for a real key of the dict or set at ``source`` (whose keys are guarded), which is
-    found at ``place``, if that is known."""
-    if type(obj) is tuple and is_plain(obj) and place is not None:
+def value_of_key(space: Space, obj: Any, place: Source | None = None) -> Value:
+    """The value for a constant that is a key of an existing dict or set whose keys are guarded; it
+    is found at ``place``, if that is known."""
+    if type(obj) is tuple and place is not None:
         from framejit.values.sequences import constant_tuple  # room-internal cycle
 
         return constant_tuple(space, obj, place)
-    if type(obj) in PLAIN_TYPES or (is_plain(obj) and not isinstance(obj, enum.Enum)):
+    if not isinstance(obj, enum.Enum):
         return space.constant(obj)
-    known = space.known_value(obj)
-    if known is not None:
-        return known
-    return space.load(space.const_source(obj, f"key of {source.name}"), obj)
+    return space.known_value(obj) or space.load(space.const_source(obj, f"key {obj}"), obj)
+
+
+def key_at(space: Space, obj: Any, place: Source) -> Value:
+    """The value for any key, which is guarded where it is: no guard keeps an object alive."""
+    value = space.load(place, obj).realize()
+    if key_of(space, value) != key_of_real(obj):
+        raise GraphBreak("FJ0157", f"a {value.describe()} is a key of an existing container")
+    return value

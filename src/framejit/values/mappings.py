@@ -19,13 +19,14 @@ from framejit.values.base import Value
 from framejit.values.constants import ConstantValue
 from framejit.values.iterators import DictIterator
 from framejit.values.keys import (
-    IdentityKey,
-    UserKey,
+    ObjectKey,
     find,
+    is_plain,
+    key_at,
     key_of,
     key_of_real,
-    pin_all,
-    pin_key,
+    may_be_held,
+    pin,
     real_key,
     separate,
     settled,
@@ -68,9 +69,9 @@ class DictValue(ContainerValue):
         self.default_factory: Value | None = None
         self.mutated = False
         self.rewritten = False
-        self.written: dict[Any, Pair | None] = {}
+        self.written: dict[Any, tuple[Value, Value | None]] = {}
         #: Keys that were deleted and stored again, which moves them to the end.
-        self.moved: dict[Any, None] = {}
+        self.moved: dict[Any, tuple[Value, None]] = {}
         #: An OrderedDict's own attributes.
         self.namespace: Any = None
         #: Counts changes of the set of keys, for iterators.
@@ -114,26 +115,34 @@ class DictValue(ContainerValue):
         reals = tuple(_iterate(obj))
         keys = [key_of_real(real) for real in reals]
         separate(self.pairs, reals)
-        space.guard(source, "DICT_KEYS", reals)
+        plain = all(map(is_plain, reals))
+        if plain:
+            space.guard(source, "DICT_KEYS", reals)
+        else:  # nothing of a guard may keep them alive: they are found by where they are
+            space.guard(source, "LEN_MATCH", len(reals))
         fix_length(space, source, dict)
         out: dict[Any, Pair] = {}
         for position, (real, key) in enumerate(zip(reals, keys, strict=True)):
+            if plain and type(real) is not tuple:
+                shown = value_of_key(space, real)
+            else:
+                place = source.child("key_at", position)
+                shown = (value_of_key if plain else key_at)(space, real, place)
             if key in self.removed:
                 continue
             known = self.pairs.get(key)
             if known is None:
-                content = space.load(source.child("item", real), _read(obj, real))
+                where = ("item", real) if plain else ("value_at", position)
+                content = space.load(source.child(*where), _read(obj, real))
             else:
                 content = known[1]
-            place = source.child("key_at", position) if type(real) is tuple else None
-            out[key] = (value_of_key(space, real, source, place), content)
+            out[key] = (shown, content)
         for key, pair in self.pairs.items():
             out.setdefault(key, pair)
         self.pairs = out
         self.complete = True
         self.blind.clear()
         self.removed.clear()
-        pin_all(space, out)
 
     def key(self, space: Space, item: Value) -> Any:
         """The key under which ``item`` is, or would be, in this dict."""
@@ -159,19 +168,21 @@ class DictValue(ContainerValue):
         if key in self.removed:
             return None
         known, real = real_key(key)
-        if not known:
-            if type(key) in (tuple, frozenset, IdentityKey, UserKey):
+        if not known or not may_be_held(key):
+            if type(key) is not ObjectKey or known:
                 self.look_at_all(space)
                 separate((key,), self.pairs)
                 return self.pairs.get(key)
             return None  # an object made while capturing cannot be a key of an existing dict
         assert self.source is not None
-        pin_key(space, key)
+        by_address = type(key) is ObjectKey
+        value = key.value if by_address else value_of_key(space, real)
+        pin(space, value)
         child = self.source.child("item", real)
         if not _has(self.obj, real):
             space.guard(child, "ABSENT")
             return None
-        pair = (value_of_key(space, real, self.source), space.load(child, _read(self.obj, real)))
+        pair = (value, space.load(child, _read(self.obj, real)))
         self.pairs[key] = pair
         return pair
 
@@ -191,9 +202,10 @@ class DictValue(ContainerValue):
             self._store(space, key, key_value, value)
 
     def _store(self, space: Space, key: Any, key_value: Value, value: Value) -> None:
-        if self.written.get(key, self) is None:  # deleted before: it moves to the end
+        before = self.written.get(key)
+        if before is not None and before[1] is None:  # deleted before: it moves to the end
             del self.written[key]
-            self.moved[key] = None
+            self.moved[key] = before[0], None
         old = self.pairs.get(key)
         if old is not None:
             self.pairs[key] = (old[0], value)
@@ -232,7 +244,7 @@ class DictValue(ContainerValue):
                 self.removed.add(key)
             if was_there:
                 self.written.pop(key, None)
-                self.written[key] = None
+                self.written[key] = self.pairs[key][0], None
             else:
                 self.written.pop(key, None)
         del self.pairs[key]

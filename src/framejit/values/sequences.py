@@ -241,7 +241,7 @@ class ListValue(SequenceValue):
         values = [
             space.load(source.child("index", i), item) for i, item in enumerate(list.__iter__(obj))
         ]
-        self._items = values + self.tail
+        self._items, self.tail = values + self.tail, []
         return self._items
 
     @property

@@ -21,9 +21,10 @@ from framejit.values.keys import (
     ObjectKey,
     find,
     hash_known_here,
+    is_plain,
+    key_at,
     key_of,
     key_of_real,
-    pin_all,
     real_key,
     separate,
     settled,
@@ -116,27 +117,35 @@ class SetValue(ContainerValue):
             fix_length(self.space, self.source, self._kind)
             elements = list(_iterate(self.obj))
             found = [key_of_real(element) for element in elements]
-            copy = (frozenset if self.cls is frozenset else set)(elements)
-            plain = type(self.obj) in (set, frozenset)
-            content = self.source if plain else self.source.child("call", _content)
-            self.space.guard(content, "EQUALS_MATCH", copy if plain else frozenset(copy))
+            plain = all(map(is_plain, elements))
+            if plain:
+                copy = (frozenset if self.cls is frozenset else set)(elements)
+                exact = type(self.obj) in (set, frozenset)
+                content = self.source if exact else self.source.child("call", _content)
+                self.space.guard(content, "EQUALS_MATCH", copy if exact else frozenset(copy))
             keys = self._keys = set()
             places = None
-            if tuple in map(type, elements):  # they are found by where they are
+            if not plain or tuple in map(type, elements):  # they are found by where they are
                 places = self._guard_order(self.space)
             for position, (key, element) in enumerate(zip(found, elements, strict=True)):
                 keys.add(key)
                 place = None if places is None else places.child("index", position)
-                self.values[key] = value_of_key(self.space, element, self.source, place)
-            pin_all(self.space, keys)
+                if plain:
+                    self.values[key] = value_of_key(self.space, element, place)
+                else:
+                    assert place is not None
+                    self.values[key] = key_at(self.space, element, place)
         return keys
 
     def _guard_order(self, space: Space) -> Source:
         """Guard the order of an existing set; where its elements are in this order."""
         assert self.source is not None
         asked = tuple if type(self.obj) in (set, frozenset) else _in_order
-        place = self.source.child("call", asked)
-        space.guard(place, "EQUALS_MATCH", _in_order(self.obj))
+        place, elements = self.source.child("call", asked), _in_order(self.obj)
+        if is_plain(elements):
+            space.guard(place, "EQUALS_MATCH", elements)
+        else:  # nothing of a guard may keep them alive
+            space.guard(place, "LEN_MATCH", len(elements))
         return place
 
     def _order_unknown(self) -> bool:

@@ -41,15 +41,18 @@ _NOT_IN_GRAPH: set[Any] = {
     torch.asarray, torch.is_nonzero,
 }  # fmt: skip
 
-_known: dict[int, tuple[Any, bool]] = {}
+#: Those that become nodes, by their id: only torch's own, so nothing of the user's is kept.
+_known: dict[int, Any] = {}
 
 
 def is_graph_function(function: Any) -> bool:
     """Does a call of this callable become a graph node?"""
-    found = _known.get(id(function))
-    if found is None or found[0] is not function:
-        found = _known[id(function)] = (function, _is_graph_function(function))
-    return found[1]
+    if id(function) in _known:
+        return True
+    found = _is_graph_function(function)
+    if found:
+        _known[id(function)] = function
+    return found
 
 
 def _is_graph_function(function: Any) -> bool:

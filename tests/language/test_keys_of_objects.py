@@ -1,0 +1,218 @@
+"""Objects as keys of existing dicts and sets: found by where they are, and kept by no guard."""
+
+from __future__ import annotations
+
+import collections
+import gc
+import weakref
+
+import pytest
+import torch
+
+import framejit
+from checking import check
+
+x = torch.tensor([1.0, 2.0])
+
+
+class Node:
+    def __init__(self, value=None):
+        self.value = value
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+
+def k01_weak_keys(x):
+    node = Node()
+    cache = weakref.WeakKeyDictionary({node: 5})
+    y = x * 2
+    node = None
+    return y, node, len(cache)
+
+
+def k02_weak_keys_of_a_comprehension(x):
+    kept = {"a": Node()}
+    cache = weakref.WeakKeyDictionary({node: 1 for node in kept.values()})
+    print("break")
+    del kept["a"]
+    return x * 2, len(cache)
+
+
+def k03_deleted_key(x):
+    node = Node()
+    d, cache = {node: x}, weakref.WeakKeyDictionary({node: 1})
+    print("break")
+    y = d[node] + 1
+    del d[node]
+    del node
+    return y, len(cache)
+
+
+def k04_cleared_dict(x):
+    node = Node()
+    d, r = {node: 1}, weakref.ref(node)
+    print("break")
+    y = x + d[node]
+    d.clear()
+    node = None
+    return y, node, r() is None
+
+
+def k05_cleared_set(x):
+    node = Node()
+    s, r = {node}, weakref.ref(node)
+    print("break")
+    y = x + (node in s)
+    s.clear()
+    node = None
+    return y, node, r() is None
+
+
+def k06_tuple_as_key(x):
+    node = Node()
+    key = (node, 1)
+    d, r = {key: 3}, weakref.ref(node)
+    print("break")
+    y = x + d[key]
+    d.clear()
+    node = key = None
+    return y, node, key, r() is None
+
+
+def k07_without_weak_references(x):
+    key = Slotted()
+    key.value = Node()
+    r, d = weakref.ref(key.value), {key: 1, 2: 3}
+    print("break")
+    y = x + d[key]
+    d.clear()
+    key = None
+    return y, key, r() is None
+
+
+def k08_deleted_tuple(x):
+    node = Node()
+    d = {(node, 1): 3, (node, 2): 4, "a": 5}
+    print("break")
+    del d[(node, 1)]
+    return x + len(d), [key if type(key) is str else key[1] for key in d]
+
+
+def k09_deleted_address(x):
+    node = Node()
+    d = {id(node): 3, "a": 5}
+    print("break")
+    del d[id(node)]
+    return x + len(d), list(d)
+
+
+def k10_moved(x):
+    one, two = Node(1), Node(2)
+    d = {one: 3, two: 5}
+    print("break")
+    y = x + d.pop(one)
+    d[one] = 8
+    return y, [(key.value, item) for key, item in d.items()]
+
+
+def k11_many(x):
+    d = {Node(i): i for i in range(12)}
+    s = {Node(i) for i in range(12)}
+    print("break")
+    y = x + sum(key.value * item for key, item in d.items())
+    return y + sum(node.value for node in s)
+
+
+def k12_mixed(x):
+    node = Node()
+    d = {None: 1, 1: node, node: 2, 2.5: 3, (1, 2): 5}
+    print("break")
+    return [key for key in d if key is not node], x + d[node] + d[2.5], d[(1, 2)], d[None]
+
+
+def k13_ordered(x):
+    d = collections.OrderedDict([(Node(1), 1), (Node(2), 2)])
+    print("break")
+    return [(key.value, item) for key, item in d.items()], x + 1, next(reversed(d)).value
+
+
+def k14_frozensets(x):
+    d = {frozenset([Node]): 1, (Node, frozenset([NODES[0]])): 2}
+    print("break")
+    return x + d[frozenset([Node])] + d[(Node, frozenset([NODES[0]]))]
+
+
+def k15_set_of_all_kinds(x):
+    node = Node("n")
+    s = {node, "a", 3}
+    print("break")
+    s.discard(node)
+    return x + len(s), sorted(map(str, s))
+
+
+NODES = [Node(1), Node(2)]
+#: (program, graphs)
+PROGRAMS = [
+    (k01_weak_keys, 1), (k02_weak_keys_of_a_comprehension, 1), (k05_cleared_set, 1),
+    (k06_tuple_as_key, 1), (k07_without_weak_references, 1), (k08_deleted_tuple, 1),
+    (k09_deleted_address, 1), (k13_ordered, 1), (k14_frozensets, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "graphs"), PROGRAMS)
+def test_program(program, graphs) -> None:
+    check(program, x, graphs=graphs)
+
+
+#: Compiled for these objects, or for the order in which a set lists them.
+@pytest.mark.parametrize(
+    "program",
+    [k03_deleted_key, k04_cleared_dict, k10_moved, k11_many, k12_mixed, k15_set_of_all_kinds],
+)
+def test_look_for_an_object(program) -> None:
+    check(program, x, graphs=1, calls=1)
+
+
+WEAK = weakref.WeakKeyDictionary({NODES[0]: 1.0, NODES[1]: 2.0})
+HOLDER = Node(NODES[0])
+
+
+def test_another_key_of_a_weak_dict() -> None:
+    """Both are in it: the entry of one is not that of the other."""
+    compiled = framejit.compile(lambda x: x + WEAK[HOLDER.value], backend="eager")
+    for node, expected in zip([*NODES, *NODES], [1.0, 2.0, 1.0, 2.0], strict=True):
+        HOLDER.value = node
+        assert torch.equal(compiled(x), x + expected)
+
+
+def live(kind):
+    gc.collect()
+    return sum(type(thing) is kind for thing in gc.get_objects())
+
+
+@pytest.mark.parametrize(
+    "program", [k01_weak_keys, k04_cleared_dict, k05_cleared_set, k08_deleted_tuple]
+)
+def test_no_entry_keeps_a_key(program) -> None:
+    before, compiled = live(Node), framejit.compile(program, backend="eager")
+    with framejit.config.patch(recompile_limit=200):
+        for _ in range(100):
+            compiled(x)
+    assert live(Node) == before
+
+
+def test_functions_that_were_called_are_let_go() -> None:
+    def program(x):
+        shift = lambda y: y + 1  # noqa: E731
+        references.append(weakref.ref(shift))
+        print(end="")
+        return shift(x)
+
+    references = []
+    compiled = framejit.compile(program, backend="eager")
+    for _ in range(3):
+        compiled(x)
+    gc.collect()
+    assert [r() for r in references] == [None] * 3
