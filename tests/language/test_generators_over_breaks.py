@@ -207,6 +207,85 @@ def p014_gen_self_method(x):
     return a, next(it)
 
 
+def inner(log):
+    try:
+        log.append((yield 1))
+        yield 2
+    except KeyError:
+        log.append("key")
+        return "caught"
+    finally:
+        log.append("inner")
+
+
+def relay(log, wrapped=inner):
+    try:
+        got = yield from wrapped(log)
+        log.append(got)
+        yield got
+    except ValueError as error:
+        log.append(str(error))
+        yield "in"
+    finally:
+        log.append("outer")
+
+
+def p016_throw_into_yield_from(x):
+    log, seen = [], []
+    for error in (KeyError, ValueError("v"), TypeError("t"), GeneratorExit, StopIteration(5)):
+        for wrapped in (inner, lambda log: relay(log)):
+            items = relay(log, wrapped)
+            seen.append(next(items))
+            print(end="")
+            try:
+                seen.append(items.throw(error))
+                seen.append(next(items, "end"))
+            except BaseException as raised:
+                seen.append((type(raised), str(raised), type(raised.__context__)))
+            log.append("next")
+    return log, seen, x + 1
+
+
+def p017_far_from_its_end(x):
+    log = []
+
+    def far():
+        got = yield from inner(log)
+        return got, [
+            log + [1], log + [2], log + [3], log + [4], log + [5], log + [6], log + [7], log + [8],
+            log.index("inner") + log.count("key") + len(log) * 2 + log.index("inner") + len(log),
+            log.index("inner") + log.count("key") + len(log) * 2 + log.index("inner") + len(log),
+            log.index("inner") + log.count("key") + len(log) * 2 + log.index("inner") + len(log),
+        ]
+
+    items = far()
+    next(items)
+    print(end="")
+    try:
+        items.throw(KeyError)
+    except StopIteration as stop:
+        return stop.value, x + 1
+
+
+def times(log, number):
+    try:
+        yield from range(number)
+    finally:
+        log.append(number)
+
+
+def p018_finished_in_one_round_only(x):
+    log = []
+    for number in (1, 3):
+        items = times(log, number)
+        print(end="")
+        next(items)
+        next(items, None)
+        print(end="")
+        log.append("next")
+    return log, x + 1
+
+
 def printing():
     for number in range(6):
         print(number)
@@ -226,6 +305,8 @@ PROGRAMS = [
     (p007_gen_contextmanager, 2, 2), (p008_cm_quiet, 2, 3), (p009_cm_noprint, 2, 3),
     (p010_gen_closure_cells, 2, 2), (p011_gen_returned, 1, 2), (p012_genexp_over_break, 2, 2),
     (p013_gen_name, 1, 1), (p014_gen_self_method, 1, 1), (p015_many_names_at_once, 1, 1),
+    (p016_throw_into_yield_from, 1, 1), (p017_far_from_its_end, 1, 1),
+    (p018_finished_in_one_round_only, 1, 1),
 ]  # fmt: skip
 
 

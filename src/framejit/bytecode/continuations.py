@@ -99,15 +99,26 @@ def build_generator(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     suspended = info.instructions[point.index - 1]
     if suspended.op != "YIELD_VALUE" or code.co_code[suspended.end] != dis.opmap["RESUME"]:
         raise ValueError("the frame does not stand behind a yield")
-    # Its operand says whether a `yield from` waits here: throw() goes to the inner one then.
-    resume = emit("RESUME", code.co_code[suspended.end + 1])
-    behind = resume + emit("JUMP_FORWARD", point.offset // 2)
-    head = start + emit("YIELD_VALUE") + behind
+    # Its operand says whether a `yield from` waits here: throw() goes to the inner one then. Once
+    # that has ended, throw() itself jumps as far as the unit in front of the yield says: over the
+    # loop that sends, or raises in front of there.
+    waits = code.co_code[suspended.end + 1]
+    behind = emit("JUMP_FORWARD", point.offset // 2)
+    if waits >= 2:
+        following = info.instructions[point.index]
+        send = info.instructions[following.target] if following.op == "JUMP" else following
+        done = emit("JUMP_FORWARD", info.instructions[send.target].offset // 2)
+        behind = emit("JUMP_FORWARD", (point.offset + len(done)) // 2)
+        start += emit("JUMP_FORWARD", 1) + emit("SEND", 2 + len(behind) // 2)
+    head = start + emit("YIELD_VALUE") + emit("RESUME", waits) + behind
+    covered = 2 + len(behind) // 2
+    if waits >= 2:
+        head += done
     shift, entries = len(head) // 2, []
     handler = info.handlers[point.index - 1]
     if handler is not None:
         target = info.instructions[handler.target].offset // 2 + shift
-        entries.append(Entry(len(start) // 2, 2, target, handler.depth, handler.push_lasti))
+        entries.append(Entry(len(start) // 2, covered, target, handler.depth, handler.push_lasti))
     line = suspended.positions
     function = layout.function(
         code.co_name,

@@ -6,6 +6,7 @@ In: generators that the captured program made. Out: expressions. Next: codegen.e
 from __future__ import annotations
 
 import ast
+import types
 
 from framejit.bytecode.continuations import build_generator
 from framejit.bytecode.frame_point import FramePoint
@@ -26,8 +27,8 @@ def acts_at_its_end(value: Value) -> bool:
     if isinstance(value, GeneratorValue):
         return not value.finished  # whoever it is given to may start it
     obj = getattr(value, "obj", None)
-    if source is not None and source.base is None:
-        return keeps_what_is_seen(obj)
+    if source is not None and source.base is None:  # it may be a generator that has not finished
+        return issubclass(type(obj), types.GeneratorType) or keeps_what_is_seen(obj)
     return end_is_seen(obj)
 
 
