@@ -360,3 +360,20 @@ def test_program(case) -> None:
 def test_program_with_breaks(function) -> None:
     # Addresses and numbers read from tensors are new each time: one call is enough.
     check(function, torch.arange(6.0).reshape(2, 3), calls=1)
+
+
+def test_errors_name_what_was_asked_for():
+    def ask(x):
+        found = []
+        for action in (
+            lambda: functools.partial(x[1:], 1), lambda: functools.partial([1]),
+            lambda: operator.itruediv("a", "b"), lambda: operator.iadd("a", 2),
+            lambda: math.log(collections.deque([1])), lambda: math.sqrt([1]),
+        ):  # fmt: skip
+            try:
+                found.append(action())
+            except TypeError as error:
+                found.append(str(error))
+        return x + 1, found
+
+    check(ask, torch.ones(3), graphs=1, fullgraph=True)

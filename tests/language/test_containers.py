@@ -13,6 +13,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 import pytest
 import torch
 
+import framejit
 from checking import check
 
 Point = namedtuple("Point", "x y")
@@ -625,6 +626,36 @@ class Noted:
     def __hash__(self) -> int:
         self.asked.append("hash")
         return 1
+
+
+def test_sets_are_looked_for_as_frozensets() -> None:
+    def find(x, k):
+        found, s = [], {1, frozenset([3]), frozenset([4])}
+        for action in (s.remove, s.discard):
+            for item in ({3}, {k}, {k + 1}, [k], {4}):
+                try:
+                    found.append(action(item))
+                except (KeyError, TypeError) as error:
+                    found.append((type(error).__name__, len(s)))
+        return x + 1, found, s, {4} in s
+
+    check(find, torch.ones(2), 3, graphs=1, ops=1, fullgraph=True)
+
+
+def test_constants_that_hold_nothing() -> None:
+    def find(x):
+        found = []
+        for container in (None, 5, "ab"):
+            try:
+                found.append(x.shape[0] in container)
+            except TypeError as error:
+                found.append(str(error))
+        return x + 1, found
+
+    compiled = framejit.compile(find, backend="eager", dynamic=True)
+    for size in (2, 3, 4):
+        (got, texts), (expected, wanted) = compiled(torch.ones(size)), find(torch.ones(size))
+        assert torch.equal(got, expected) and texts == wanted
 
 
 def test_constant_containers_are_asked_as_they_are_made() -> None:

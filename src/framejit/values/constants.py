@@ -118,8 +118,8 @@ class ConstantValue(Value):
             assert plain is not None
             return plain.contains(space, item)
         if self.items_now(space) is None or isinstance(self.value, (str, bytes)):
-            cls = item.python_type()
-            if not issubclass(cls, str if isinstance(self.value, str) else (bytes, int)):
+            cls, takes = item.python_type(), str if isinstance(self.value, str) else (bytes, int)
+            if not isinstance(self.value, (str, bytes)) or not issubclass(cls, takes):
                 item_of_class = type(cls.__name__, (), {})()
                 space.run_real(operator.contains, self.value, item_of_class)  # raises
         return ConstantValue(any(space.equal(element, item) for element in space.items(self)))

@@ -31,7 +31,7 @@ def python_of(value: Value) -> Any:
     if isinstance(value, (ListValue, TupleValue)):
         items = [python_of(item) for item in value.items]
         if isinstance(value, ListValue):
-            return items
+            return items if value.python_type() is list else value.as_python()
         return value.cls(items) if value.obj is None else value.obj
     if isinstance(value, DictValue):
         if value.cls is defaultdict:

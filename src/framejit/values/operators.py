@@ -52,7 +52,7 @@ def binary(
     """``left op right``."""
     plain_name, reflected_name, inplace_name = BINARY_METHODS[op]
     if _fold_at_once(left, right):
-        return _folded(space, BINARY[op], left, right)
+        return _folded(space, (INPLACE if inplace else BINARY)[op], left, right)
     if left.is_symbolic or right.is_symbolic:
         known = compute(space, BINARY[op], [left, right])
         if known is not None:

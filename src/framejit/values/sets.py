@@ -269,11 +269,7 @@ class SetValue(ContainerValue):
         return self.elements_in_order(space)
 
     def contains(self, space: Space, item: Value) -> Value:
-        item = item.realize()
-        inner = container_of(item, SetValue)
-        if inner is not None and inner.cls is set:  # `{1} in s` looks for frozenset({1})
-            return space.constant(frozenset(inner.keys(space)) in self.keys(space))
-        return space.constant(self._has(space, self.key(space, item)))
+        return space.constant(self._has(space, self._sought(space, item)))
 
     def _has(self, space: Space, key: Any) -> bool:
         """Is a key that was looked for (`key`) there?"""
@@ -433,7 +429,14 @@ class SetValue(ContainerValue):
 
     @method(1)
     def do_discard(self, space: Space, item: Value) -> None:
-        self._discard(space, self.key(space, item), item)
+        self._discard(space, self._sought(space, item), item)
+
+    def _sought(self, space: Space, item: Value) -> Any:
+        """The key of what is looked for: a set stands for the frozenset of its elements."""
+        inner = container_of(item.realize(), SetValue)
+        if inner is not None and inner.cls is set:
+            return frozenset(inner.keys(space))
+        return self.key(space, item)
 
     def _discard(self, space: Space, key: Any, item: Value) -> None:
         self.not_grown(space)
@@ -444,7 +447,7 @@ class SetValue(ContainerValue):
 
     @method(1)
     def do_remove(self, space: Space, item: Value) -> None:
-        key = self.key(space, item)
+        key = self._sought(space, item)
         if not self._has(space, key):
             space.raise_error(KeyError, item)
         self._discard(space, key, item)

@@ -116,7 +116,7 @@ def _partial(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Resul
         if not space.truth(instance_dict(space, function)):
             merged = {**function.kwargs, **kwargs}
             return PartialValue(function.function, [*function.args, *args[1:]], merged)
-    if function.is_constant:
+    if space.class_attribute(function.python_type(), "__call__") is None:
         space.raise_error(TypeError, "the first argument must be callable")
     return PartialValue(function, args[1:], dict(kwargs))
 
