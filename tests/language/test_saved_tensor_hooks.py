@@ -615,3 +615,19 @@ def test_autograd_cache_with_wrapped_control_logic(tmp_path, monkeypatch):
         names = ("bypass", "miss", "hit")
         found.append(tuple(seen.get(f"autograd_cache_{name}", 0) for name in names))
     assert found == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=SLOW)])
+def test_graph_modules_that_do_not_invert_each_other(backend):
+    """Each operation differentiates with what comes back of what it saved."""
+    hooks = as_modules((lambda t: t * 2, lambda t: t / 4))
+    compiled = framejit.compile(lambda x: (x.sin() * x.exp()).cos(), backend=backend)
+    gradients = []
+    for function in (compiled.__wrapped__, compiled, compiled):
+        x = torch.tensor([0.3, 1.2], requires_grad=True)
+        with saved_tensors_hooks(*hooks):
+            y = function(x)
+        y.sum().backward()
+        gradients.append(x.grad)
+    torch.testing.assert_close(gradients[1], gradients[0])
+    torch.testing.assert_close(gradients[2], gradients[0])

@@ -23,7 +23,6 @@ from .context import aot_settings
 from .dividing import divided, owned_copy
 from .registry import register_backend
 from .repeatable import prepare_backward
-from .saved_hooks import active_hooks, as_modules
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
 
@@ -72,9 +71,6 @@ class InductorBackend:
             # compile_fx changes the graph it is given; ours is still shown to people afterwards.
             owned = owned_copy(gm)
             _mark_static_inputs(owned, inputs)
-            hooks = as_modules(active_hooks())
-            if hooks is not None:  # here the key of AOTAutograd's cache looks for them
-                owned.saved_tensors_hooks_pack_0, owned.saved_tensors_hooks_unpack_0 = hooks
             return self._compile(owned, inputs, place)
 
         return divided(compile_graph, gm, list(example_inputs))

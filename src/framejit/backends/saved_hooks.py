@@ -3,8 +3,7 @@
 In: the hooks that ``torch.autograd.graph.saved_tensors_hooks`` has put in place. Out: a block in
 which the graph's operations are traced by AOTAutograd under these hooks, as if it opened them
 itself: each differentiates with what its own hooks return, also where they do not give back what
-they were given. Hooks that are graph modules AOTAutograd makes part of the forward and the backward
-graph by itself. Hooks that do more than compute cannot be traced: `UntraceableHook`; their graph
+they were given. Hooks that do more than compute cannot be traced: `UntraceableHook`; their graph
 runs operation by operation, so that they are called as often as in eager mode. Next: capture.
 """
 
@@ -17,6 +16,7 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch.autograd.graph import saved_tensors_hooks
 
 from ..exc import GraphBreak
 from ..graph.nested import close_hooks, hooks_traced_as, open_hooks
@@ -61,12 +61,12 @@ def hooks_in_place(
     """
     if None in pairs:
         raise UntraceableHook("FJ0118", "a saved-tensor hook uses a tensor")
-    if not pairs and as_modules(active) is not None:
-        yield
-        return
     known = [hooks for hooks in (*pairs, active) if hooks is not None]
     _judge_examples(known, judge, examples)
-    with hooks_traced_as(functools.partial(_traced, judge), active):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(hooks_traced_as(functools.partial(_traced, judge), active))
+        if as_modules(active) is not None:  # AOTAutograd would put them around all that is saved
+            stack.enter_context(saved_tensors_hooks(torch.detach, torch.detach))
         yield
 
 
