@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import random
 import warnings
 
@@ -13,7 +14,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 import framejit
-from checking import CountingBackend, check
+from checking import Comparison, CountingBackend, Outcome, check
 
 
 def x23():
@@ -341,6 +342,35 @@ def test_is_compiling() -> None:
 
     assert framejit.compile(f, backend="eager")(x23())[:2] == (True, True)
     assert f(x23())[:2] == (False, False)
+
+
+class Exported(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 3)
+        self.register_buffer("calls", torch.zeros(3))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return {"out": self.layer(x).relu(), "more": (x.sum(), self.calls * 2)}
+
+
+@pytest.mark.parametrize("guards", [True, False])
+@pytest.mark.parametrize("varies", [True, False])
+def test_exported_programs(varies, guards) -> None:
+    """One graph, and the same errors for other sizes."""
+    sizes = ({0: torch.export.Dim("rows", min=2, max=64)},) if varies else None
+    program = torch.export.export(Exported(), (torch.randn(4, 2),), dynamic_shapes=sizes)
+    modules = [copy.deepcopy(program).module(check_guards=guards) for _ in range(2)]
+    backend = CountingBackend()
+    compiled = framejit.compile(modules[0], backend=backend)
+    for rows in (4, 5, 6, 100):
+        x = torch.randn(rows, 2)
+        expected, got = Outcome(modules[1], (x,), {}), Outcome(compiled, (x,), {})
+        assert repr(got.error) == repr(expected.error)
+        Comparison().compare(expected.result, got.result, "result")
+        assert len(backend.graphs) == (min(rows, 5) - 3 if varies else 1) or not guards or rows > 6
+        assert torch.equal(modules[0].calls, modules[1].calls)
 
 
 MASKS = {

@@ -35,7 +35,7 @@ _OPAQUE_PACKAGES = (
 )  # fmt: skip
 _EXCEPTIONS = (
     "torch.distributed.distributions", "torch.fx.graph_module", "framejit.values.polyfills",
-    "torch.cuda.amp",
+    "torch.cuda.amp", "torch.export._unlift", "torch.export._tree_utils", "torch.fx._pytree",
     "torch._functorch.apis", "torch._functorch.vmap", "torch._functorch.functional_call",
     "torch._higher_order_ops.associative_scan",
 )  # fmt: skip
@@ -43,6 +43,7 @@ _EXCEPTIONS = (
 #: Functions that torch puts around others to keep books: the free variable that holds the other.
 _BOOKKEEPING = {
     "_disable_dynamo.<locals>.inner": "fn",
+    "wrap_dunder_call_ctx_manager.<locals>.inner": "func",
     "install_generation_tagging_init.<locals>.patched_init": "init",
     "install_generation_tagging_init.<locals>.patched_setstate": "setstate",
 }

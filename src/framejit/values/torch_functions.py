@@ -109,7 +109,6 @@ for _function, _result in {
     torch.jit.is_tracing: False,
     torch._C._get_tracing_state: None,
     torch._C._log_api_usage_once: None,
-    torch.compiler.is_dynamo_compiling: True,
     torch.compiler.is_exporting: False,
     torch._C._functorch.peek_interpreter_stack: None,
     torch._C._are_functorch_transforms_active: False,
@@ -118,7 +117,7 @@ for _function, _result in {
 NAMED_LOOKASIDES["torch.onnx", "is_in_onnx_export"] = _answer(False)  # torch.onnx is slow to import
 
 
-@lookaside(torch.compiler.is_compiling)
+@lookaside(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
 def _is_compiling(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """True, but not for torch's modules and functions: they would do otherwise than in eager mode,
     which is captured as well. (Kernels for attention are another thing: compilers know them.)"""
@@ -126,8 +125,10 @@ def _is_compiling(space: Space, args: list[Value], kwargs: dict[str, Value]) -> 
     return ConstantValue(line is None or not line[0].startswith(_AS_IN_EAGER))
 
 
-_NN = os.path.dirname(torch.nn.__file__)
-_AS_IN_EAGER = (os.path.join(_NN, "modules"), os.path.join(_NN, "functional.py"))
+_AS_IN_EAGER = tuple(
+    os.path.join(os.path.dirname(torch.__file__), *path)
+    for path in (("nn", "modules"), ("nn", "functional.py"), ("export",))
+)
 
 
 def _current(function: Any) -> None:
