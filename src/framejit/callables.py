@@ -287,6 +287,25 @@ class _Link:
         self.again = again
 
 
+class _SharedSlot:
+    """A slot of a compiled module: that of the original."""
+
+    __slots__ = ("descriptor", "original")
+
+    def __init__(self, descriptor: Any, original: torch.nn.Module) -> None:
+        self.descriptor = descriptor
+        self.original = original
+
+    def __get__(self, module: Any, owner: type | None = None) -> Any:
+        return self.descriptor.__get__(None if module is None else self.original, owner)
+
+    def __set__(self, module: Any, value: Any) -> None:
+        self.descriptor.__set__(self.original, value)
+
+    def __delete__(self, module: Any) -> None:
+        self.descriptor.__delete__(self.original)
+
+
 class _Silent:
     """The first base of a class while it is made: nobody hears of the new class. Its memory layout
     is that of ordinary classes, so that it can be taken away again."""
@@ -350,11 +369,14 @@ def _shadow(
         }
     if hasattr(cls, "__del__"):
         namespace["__del__"] = lambda self: None  # the original's runs once, when the original dies
+    for owner in reversed(cls.__mro__):
+        for name, raw in vars(owner).items():
+            if isinstance(raw, types.MemberDescriptorType):
+                namespace[name] = _SharedSlot(raw, module)
+            elif isinstance(namespace.get(name), _SharedSlot):
+                del namespace[name]
     shadow = object.__new__(_subclass(cls, namespace))
     object.__setattr__(shadow, "__dict__", module.__dict__)
-    for name in _slots(cls):
-        if hasattr(module, name):
-            object.__setattr__(shadow, name, getattr(module, name))
     return shadow
 
 
@@ -371,14 +393,6 @@ def _subclass(cls: type, namespace: dict[str, Any]) -> Any:
     with contextlib.suppress(TypeError):
         made.__bases__ = (cls,)
     return made
-
-
-def _slots(cls: type) -> list[str]:
-    names: list[str] = []
-    for owner in cls.__mro__:
-        slots = owner.__dict__.get("__slots__", ())
-        names.extend((slots,) if isinstance(slots, str) else slots)
-    return [name for name in names if name not in ("__dict__", "__weakref__")]
 
 
 def _save_module(

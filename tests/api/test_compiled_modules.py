@@ -250,6 +250,52 @@ def test_other_metaclass_and_slots(backend):
     assert torch.equal(compiled(X), X * 3)
 
 
+class Slotted(nn.Module):
+    __slots__ = ("__hidden", "factor")
+
+    def __init__(self):
+        super().__init__()
+        self.factor, self.__hidden = 2, 3
+
+    def forward(self, x):
+        return x * self.factor + self.__hidden
+
+    def bump(self):
+        self.__hidden += 1
+
+
+class WithoutFactor(Slotted):
+    factor = 5
+
+    def __init__(self):
+        nn.Module.__init__(self)
+        self._Slotted__hidden = 1
+
+
+def test_slots_are_shared(backend):
+    module = Slotted()
+    compiled = framejit.compile(module, backend=backend)
+    compiled.factor = 7
+    assert module.factor == 7 and torch.equal(compiled(X), X * 7 + 3)
+    module.factor = 9
+    module.bump()
+    compiled.bump()
+    assert compiled.factor == 9 and torch.equal(compiled(X), X * 9 + 5)
+    del compiled.factor
+    assert not hasattr(module, "factor") and type(compiled).factor is Slotted.factor
+    with pytest.raises(AttributeError, match="'Slotted' object has no attribute 'factor'"):
+        compiled.factor
+
+    @framejit.compile(backend=backend)
+    def both(x):
+        compiled.factor = 4
+        return module(x) + compiled.factor
+
+    assert torch.equal(both(X), X * 4 + 9) and module.factor == 4
+    plain = framejit.compile(WithoutFactor(), backend=backend)
+    assert plain.factor == 5 and torch.equal(plain(X), X * 5 + 1)
+
+
 def test_overridden_call(backend):
     class Loud(nn.Linear):
         def __call__(self, x):
