@@ -60,11 +60,8 @@ OPEN = {
     "test_left_by_an_error": "the same, for objects",
     "h13_weak_set": "an object that lives until the next collection",
     "h16_not_dropped": "an object that only a new list holds, which nothing reads any more",
-    "k02_dict_is_changed": "which of two equal keys a dict keeps",
     "g07_popped": "generators that are popped from a list",
-    "p011_local_abc": "functions of a class get __isabstractmethod__ after the class is made",
     "test_116_unbound_local_and_free": "the message for a free variable without a value",
-    "p09_super_without_arguments": "the message of super() where it must fail",
 }
 SECONDS = 20
 CALLS = 2

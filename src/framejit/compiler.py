@@ -302,7 +302,8 @@ class Compiler:
             return None  # a disabled function's wrapper turns the hook off for what it calls
         code, namespace = function.__code__, function.__globals__
         module = str(namespace.get("__name__") or "")
-        if inline_policy.refuses(code, namespace) is not None or code.co_name == "<module>":
+        refused = inline_policy.refuses(code, namespace) is not None or code.co_name == "<module>"
+        if refused or not inline_policy.goes_on_alone(code):
             return None
         if module == POLYFILLS:  # plain Python is what it is when it runs as a frame of its own
             return None

@@ -107,6 +107,14 @@ def k02_dict_is_changed(x):
     return d, x + 1
 
 
+def k02_equal_keys_over_a_break(x):
+    d = {Key(1): 1, Key(3): 2}
+    print(end="")
+    d.update({Key(3): 5, Key(5): 6})
+    print(LOG)
+    return d | {Key(1): 7}, x + 1
+
+
 def k03_dict_argument(x, d):
     d[Key(1)] = x
     d[Key(3)] = 1
@@ -271,6 +279,7 @@ def k21_order_of_sets_that_did_not_grow_one_by_one(x):
 
 KEYS = [
     (k01_dict_over_a_break,), (k02_dict_is_changed,), (k03_dict_argument, {}),
+    (k02_equal_keys_over_a_break,),
     (k04_plain_keys_that_are_equal, {"a": 1, 2: 3}), (k05_sets, set()),
     (k06_operations_on_sets,), (k07_sets_of_arguments, {1, 2}),
     (k08_inside_tuples_and_frozensets,), (k09_frozen_dataclasses,),

@@ -245,3 +245,26 @@ def assert_same(eager, program, graphs=None):
         for n in (3, 4, 3, 1):
             compare_outcomes(Outcome(eager, (X, n), {}), Outcome(compiled, (X, n), {}))
     assert graphs is None or len(backend.graphs) == graphs
+
+
+def test_first_calls_in_frames_without_operations():
+    def make():
+        @cache
+        def increased(n):
+            return n + 1
+
+        def inner(n):
+            return increased(n)
+
+        def program(x, n):
+            return x + 1, eval("inner(n), inner(n)", {"inner": inner, "n": n})
+
+        return program, increased
+
+    (eager, one), (traced, other) = make(), make()
+    backend = CountingBackend()
+    compiled = framejit.compile(traced, backend=backend)
+    for n in (1, 1, 2, 1):
+        compare_outcomes(Outcome(eager, (X, n), {}), Outcome(compiled, (X, n), {}))
+        assert one.cache_info() == other.cache_info()
+    assert backend.ops

@@ -182,6 +182,20 @@ def p09_super_without_arguments(x):
     return x + 1, [*seen, message(Some.other, 1), message(super, Some, 1)]
 
 
+def p09_super_behind_a_break(x):
+    def nothing():
+        print(end="")
+        return super().foo
+
+    class Some:
+        @staticmethod
+        def static():
+            print(end="")
+            return super().foo
+
+    return x + 1, message(nothing), message(Some.static)
+
+
 class Read:
     @property
     def held(self):
@@ -501,6 +515,10 @@ TWO_GRAPHS = [p13_own_getattribute, p16_proxy_of_nothing]
 @pytest.mark.parametrize("program", ONE_GRAPH)
 def test_one_graph(program) -> None:
     check(program, X, graphs=1)
+
+
+def test_super_without_arguments_behind_a_break() -> None:
+    assert check(p09_super_behind_a_break, X).ops == 1
 
 
 @pytest.mark.parametrize("program", TWO_GRAPHS)

@@ -291,3 +291,33 @@ def test_results_inside_of_a_transform():
 
     check(f, torch.randn(4, 4), graphs=0)
     check(lambda x: torch.vmap(lambda a: a.clone().add_(1) is a or a)(x), torch.ones(3), graphs=1)
+
+
+# -- keys ------------------------------------------------------------------------------------------
+
+
+def text():
+    return "".join(["se", "nt"])
+
+
+SENT, OTHER_SENT, LARGE, OTHER_LARGE = text(), text(), int("1000000"), int("1000000")
+BY_KEYS = {
+    "is": lambda x, c: (x + 1, [k is SENT for k in c], [k is LARGE for k in c]),
+    "list": lambda x, c: (x + 1, [id(k) for k in list(c)]),
+    "sorted": lambda x, c: (x + 1, [id(k) for k in sorted(c, key=str)]),
+    "first": lambda x, c: (x + 1, id(next(iter(c)))),
+    "in a new dict": lambda x, c: (x + 1, [id(k) for k in {k: x for k in c}]),
+    "over a break": lambda x, c: (x + 1, [(print(end=""), id(k))[1] for k in [*c]]),
+}
+HOLDERS = {
+    "dict": dict.fromkeys, "ordered": collections.OrderedDict.fromkeys, "set": set, "list": list,
+    "with a gap": lambda keys: (made := {0: 0, **dict.fromkeys(keys)}, made.pop(0))[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("name", BY_KEYS)
+def test_equal_keys_that_are_other_objects(name, holder):
+    sent, large = [SENT, OTHER_SENT], [LARGE, OTHER_LARGE]
+    calls = [(X, HOLDERS[holder]([s, n])) for s in sent for n in large]
+    both(lambda: BY_KEYS[name], *calls, calls[0])

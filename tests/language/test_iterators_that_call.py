@@ -381,8 +381,100 @@ def p28_existing(x, a, b, c):
     return x + next(a), next(b), next(c), list(a), list(b), list(c)
 
 
+class Counted:
+    """An iterator that notes what is asked of it."""
+
+    def __init__(self, *items):
+        self.items, self.log = list(items), []
+
+    def __iter__(self):
+        self.log.append("iter")
+        return self
+
+    def __next__(self):
+        if not self.items:
+            raise StopIteration
+        return self.items.pop(0)
+
+    def __length_hint__(self):
+        self.log.append("hint")
+        return len(self.items)
+
+
+TAKERS = {
+    "zip": lambda a: zip(a, [5, 6, 7]), "map": lambda a: map(str, a), "enumerate": enumerate,
+    "filter": lambda a: filter(None, a), "accumulate": it.accumulate, "cycle": it.cycle,
+    "started": lambda a: it.accumulate(a, initial=3), "compress": lambda a: it.compress("abcd", a),
+    "chain": lambda a: it.chain([0], a, [9]), "islice": lambda a: it.islice(a, 1, None),
+    "takewhile": lambda a: it.takewhile(bool, a), "starmap": lambda a: it.starmap(abs, zip(a)),
+    "pairwise": it.pairwise, "longest": lambda a: it.zip_longest(a, "a"), "groupby": it.groupby,
+    "tee": lambda a: it.tee(a)[0], "from_iterable": lambda a: it.chain.from_iterable(zip(a, a)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAKERS)
+@pytest.mark.parametrize("taken", [0, 1, 2])
+def test_an_iterator_that_others_take_from(name, taken) -> None:
+    def program(x):
+        numbers = Counted(1, 2, 3, 4, 5)
+        taker = TAKERS[name](numbers)
+        before = [next(taker) for _ in range(taken)]
+        print(end="")
+        following = next(taker)
+        return x + 1, before, following, numbers.log, numbers.items
+
+    check(program, x, graphs=1, ops=1)
+
+
+def starred(a):
+    first, *rest = a
+    return first, rest
+
+
+def assigned(a):
+    made = [1, 2, 3]
+    made[1:] = a
+    return made
+
+
+def initialised(a):
+    made = [1]
+    made.__init__(a)
+    return made
+
+
+HINTS = {
+    "starred": starred, "slice": assigned, "init": initialised,
+    "product": lambda a: [*it.product(a)],
+    "permutations": lambda a: [*it.permutations(a, 2)], "join": lambda a: "".join(map(str, a)),
+    "joined": lambda a: "-".join(a), "dict": lambda a: dict([a]), "set": set, "deque": deque,
+    "subclass": lambda a: OfTwo(a), "extended": lambda a: deque().extend(a),
+    "call": lambda a: max(*a),
+}  # fmt: skip
+
+
+class OfTwo(tuple):
+    pass
+
+
+@pytest.mark.parametrize("name", HINTS)
+def test_who_asks_how_many_there_will_be(name) -> None:
+    def program(x):
+        numbers = Counted(*("ab" if name == "joined" else (1, 2)))
+        return x + 1, HINTS[name](numbers), numbers.log
+
+    check(program, x, ops=1)
+
+
+def p29_types_of_methods(x):
+    iterators = [iter(c) for c in ([1], (1,), {1: 2}, {1}, "a", range(2), deque([1]))]
+    iterators += [zip(), map(len, ()), enumerate([]), (a for a in ()), reversed([1]), it.count()]
+    return x + 1, [(type(i.__next__), type(i.__iter__)) for i in iterators], type([].append)
+
+
 #: (program, arguments, graphs)
 PROGRAMS = [
+    (p29_types_of_methods, list, 1),
     (p01_reversed_is_lazy, lambda: [Numbers()], 1),
     (p02_reversed_that_shrinks, lambda: [Numbers()], 1),
     (p03_reversed_over_a_break, lambda: [Numbers()], 1),

@@ -179,6 +179,28 @@ def p011_local_abc(x):
     return x + B().f()
 
 
+def p011_abc_over_a_break(x):
+    class A(abc.ABC):
+        @abc.abstractmethod
+        def f(self): ...
+
+        @property
+        @abc.abstractmethod
+        def g(self): ...
+
+        @classmethod
+        @abc.abstractmethod
+        def h(cls): ...
+
+    print(end="")
+
+    class B(A):
+        f = g = h = 3
+
+    left = sorted(A.__abstractmethods__), sorted(B.__abstractmethods__)
+    return x + B().f, left, A.f.__isabstractmethod__
+
+
 def p012_local_desc(x):
     class D:
         def __set_name__(self, owner, name):
@@ -701,6 +723,7 @@ PROGRAMS = [
     (p004_class_method_patch, 1, 1), (p005_deleting_a_class_attribute_that_is_missing, 1, 1),
     (p006_assigning_to_a_builtin_class, 1, 1), (p007_local_esc, 1, 6), (p008_local_super, 1, 2),
     (p009_local_super_break, 2, 4), (p010_local_closure_write, 2, 3), (p011_local_abc, 1, 1),
+    (p011_abc_over_a_break, 1, 1),
     (p012_local_desc, 2, 2), (p013_local_cached, 1, 3), (p014_local_exc, 1, 1),
     (p015_local_list, 1, 1), (p016_local_meta, 1, 1), (p017_local_slots, 1, 2),
     (p018_local_dc, 1, 2), (p019_local_nt, 1, 2), (p020_local_nt2, 2, 2), (p021_type3, 1, 1),

@@ -42,6 +42,12 @@ def two(v):
     return a, b
 
 
+def added(v):
+    number = 1
+    number += v
+    return number
+
+
 def enter(v):
     with v:
         pass
@@ -51,6 +57,11 @@ OPERATIONS = {
     "attribute": lambda v: v.nope, "call": lambda v: v(), "length": len, "store": store,
     "index": lambda v: v["q"], "key": lambda v: {v: 1}, "negative": lambda v: -v,
     "times": lambda v: [1] * v, "next": lambda v: next(v), "as_index": lambda v: [1][v],
+    "plus": lambda v: v + Own(), "to a list": lambda v: [1] + v, "less": lambda v: v < Own(),
+    "of a text": lambda v: "a" * v, "mapping": lambda v: types.MappingProxyType({}) < v,
+    "added": added, "bytes": lambda v: b"a" + v, "int": lambda v: int(v), "type": lambda v: int | v,
+    "to a deque": lambda v: deque([1]) + v, "of a tuple": lambda v: (1, 2) * v,
+    "Size": lambda v: torch.Size([1]) + v, "equal to a list": lambda v: [1] == v,
     "two": two, "enter": enter, "reversed": lambda v: reversed(v), "absolute": lambda v: abs(v),
 }  # fmt: skip
 #: Whose own messages differ.
@@ -72,3 +83,14 @@ def test_message(operation, name):
         return x + 1, shown
 
     check(f, torch.ones(1), calls=1)
+
+
+@pytest.mark.parametrize("times", [torch.tensor(2), torch.ones(2)])
+def test_a_sequence_as_often_as_a_tensor_says(times):
+    def f(x, times):
+        try:
+            return x + 1, [1] * times, "a" * times
+        except TypeError as error:
+            return x + 2, str(error)
+
+    assert check(f, torch.ones(1), times).ops

@@ -11,6 +11,7 @@ import itertools
 from typing import Any
 
 from framejit.codegen.emit import Emitter, builds, call, emits
+from framejit.codegen.emit_iterators import given
 from framejit.values import calling_iterators as calling
 from framejit.values.base import Unmaterialisable, Value
 
@@ -24,7 +25,7 @@ def _optional(out: Emitter, value: Value | None) -> ast.expr:
 def _chained(out: Emitter, before: list[Value], iterator: Value) -> ast.expr:
     """The elements, then those of the iterator."""
     elements = ast.Tuple(out.values(before), ast.Load())
-    return call(out.constant(itertools.chain), elements, out.value(iterator))
+    return call(out.constant(itertools.chain), elements, given(out, iterator))
 
 
 @emits(calling.AccumulateIterator)
@@ -34,13 +35,13 @@ def _accumulate(out: Emitter, value: calling.AccumulateIterator) -> ast.expr:
         made = call(kind, _chained(out, [value.total], value.iterator), function)
         return out.keep(value, "accumulate", call(out.helper("advance"), made, ast.Constant(1)))
     initial = ast.keyword("initial", _optional(out, value.initial))
-    made = ast.Call(kind, [out.value(value.iterator), function], [initial])
+    made = ast.Call(kind, [given(out, value.iterator), function], [initial])
     return out.keep(value, "accumulate", made)
 
 
 @builds(calling.CompressIterator)
 def _compress(out: Emitter, value: calling.CompressIterator) -> ast.expr:
-    parts = out.values([value.data, value.selectors])
+    parts = [given(out, value.data), given(out, value.selectors)]
     return out.keep(value, "compress", call(out.constant(itertools.compress), *parts))
 
 
@@ -58,7 +59,7 @@ def _cycle(out: Emitter, value: calling.CycleIterator) -> ast.expr:
 
 @emits(calling.WhileIterator)
 def _while(out: Emitter, value: calling.WhileIterator) -> ast.expr:
-    parts = out.values([value.predicate, value.iterator])
+    parts = [out.value(value.predicate), given(out, value.iterator)]
     made = call(out.constant(value.kind), *parts)
     if value.decided:
         made = call(out.helper("iterator_at"), made, ast.Constant(1))
@@ -67,7 +68,7 @@ def _while(out: Emitter, value: calling.WhileIterator) -> ast.expr:
 
 @builds(calling.StarmapIterator)
 def _starmap(out: Emitter, value: calling.StarmapIterator) -> ast.expr:
-    parts = out.values([value.function, value.iterator])
+    parts = [out.value(value.function), given(out, value.iterator)]
     return out.keep(value, "starmap", call(out.constant(itertools.starmap), *parts))
 
 
@@ -77,13 +78,13 @@ def _pairwise(out: Emitter, value: calling.PairwiseIterator) -> ast.expr:
     if value.iterator is not None and value.last is not None:
         rest = _chained(out, [value.last], value.iterator)
     elif value.iterator is not None:
-        rest = out.value(value.iterator)
+        rest = given(out, value.iterator)
     return out.keep(value, "pairwise", call(out.constant(itertools.pairwise), rest))
 
 
 @emits(calling.ZipLongestIterator)
 def _zip_longest(out: Emitter, value: calling.ZipLongestIterator) -> ast.expr:
-    parts = [_NOTHING if part is None else out.value(part) for part in value.iterators]
+    parts = [_NOTHING if part is None else given(out, part) for part in value.iterators]
     fill = ast.keyword("fillvalue", out.value(value.fill))
     made = ast.Call(out.constant(itertools.zip_longest), parts, [fill])
     return out.keep(value, "zip_longest", made)
@@ -91,7 +92,7 @@ def _zip_longest(out: Emitter, value: calling.ZipLongestIterator) -> ast.expr:
 
 @emits(calling.GroupbyIterator)
 def _groupby(out: Emitter, value: calling.GroupbyIterator) -> ast.expr:
-    parts = [out.value(value.iterator), _optional(out, value.function)]
+    parts = [given(out, value.iterator), _optional(out, value.function)]
     if value.key is None:
         return out.keep(value, "groupby", call(out.constant(itertools.groupby), *parts))
     assert value.target is not None

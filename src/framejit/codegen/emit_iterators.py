@@ -14,9 +14,16 @@ from typing import Any
 from framejit.codegen.emit import Emitter, builds, call, emits
 from framejit.codegen.emit_containers import call_of_base
 from framejit.values import iterators
-from framejit.values.base import Unmaterialisable, Value
+from framejit.values.base import Unmaterialisable, Value, is_user_class
 from framejit.values.operator_functions import GetterValue
 from framejit.values.sequences import ListValue
+
+
+def given(out: Emitter, iterator: Value) -> ast.expr:
+    """An iterator to be taken from, for a class in C, which would call ``__iter__`` again."""
+    made = out.value(iterator)
+    own = is_user_class(iterator.python_type())
+    return call(out.helper("given"), made) if own else made
 
 
 def _iter(out: Emitter, iterable: ast.expr) -> ast.expr:
@@ -112,28 +119,27 @@ def _deque_iterator(out: Emitter, value: iterators.DequeIterator) -> ast.expr:
 @emits(iterators.ZipIterator)
 def _zip(out: Emitter, value: iterators.ZipIterator) -> ast.expr:
     keywords = [ast.keyword("strict", ast.Constant(True))] if value.strict else []
-    return out.keep(
-        value, "zip", ast.Call(out.constant(zip), out.values(value.iterators), keywords)
-    )
+    parts = [given(out, iterator) for iterator in value.iterators]
+    return out.keep(value, "zip", ast.Call(out.constant(zip), parts, keywords))
 
 
 @emits(iterators.EnumerateIterator)
 def _enumerate(out: Emitter, value: iterators.EnumerateIterator) -> ast.expr:
-    made = call(out.constant(enumerate), out.value(value.iterator), ast.Constant(value.count))
+    made = call(out.constant(enumerate), given(out, value.iterator), ast.Constant(value.count))
     return out.keep(value, "enumerate", made)
 
 
 @builds(iterators.MapIterator)
 def _map(out: Emitter, value: iterators.MapIterator) -> ast.expr:
-    made = call(out.constant(map), out.value(value.function), *out.values(value.iterators))
-    return out.keep(value, "map", made)
+    parts = [out.value(value.function), *[given(out, part) for part in value.iterators]]
+    return out.keep(value, "map", call(out.constant(map), *parts))
 
 
 @builds(iterators.FilterIterator)
 def _filter(out: Emitter, value: iterators.FilterIterator) -> ast.expr:
     factory = out.constant(filter if value.keep else itertools.filterfalse)
     function = ast.Constant(None) if value.function is None else out.value(value.function)
-    return out.keep(value, "filter", call(factory, function, out.value(value.iterator)))
+    return out.keep(value, "filter", call(factory, function, given(out, value.iterator)))
 
 
 @emits(iterators.CallableIterator)
@@ -148,10 +154,10 @@ def _callable_iterator(out: Emitter, value: iterators.CallableIterator) -> ast.e
 def _chain(out: Emitter, value: iterators.ChainIterator) -> ast.expr:
     rest: ast.expr = ast.Tuple([], ast.Load())
     if value.iterables is not None:
-        rest = out.value(value.iterables)
+        rest = given(out, value.iterables)
     made = call(out.constant(itertools.chain.from_iterable), rest)
     if value.current is not None:
-        made = call(out.constant(itertools.chain), out.value(value.current), made)
+        made = call(out.constant(itertools.chain), given(out, value.current), made)
     return out.keep(value, "chain", made)
 
 
@@ -165,7 +171,7 @@ def _islice(out: Emitter, value: iterators.IsliceIterator) -> ast.expr:
     if stop is not None:
         start = min(start, stop)
     bounds = [ast.Constant(bound) for bound in (start, stop, value.step)]
-    made = call(islice, out.value(value.iterator), *bounds)
+    made = call(islice, given(out, value.iterator), *bounds)
     return out.keep(value, "islice", made)
 
 
@@ -195,7 +201,7 @@ def _tee(out: Emitter, value: iterators.TeeIterator) -> ast.expr:
     if shared is None:
         buffered = call(
             out.constant(itertools.chain),
-            ast.Tuple(out.values(value.buffer), ast.Load()), out.value(value.iterator),
+            ast.Tuple(out.values(value.buffer), ast.Load()), given(out, value.iterator),
         )  # fmt: skip
         pair = call(out.constant(itertools.tee), buffered, ast.Constant(1))
         shared = out.assign("tee", ast.Subscript(pair, ast.Constant(0), ast.Load()))

@@ -37,6 +37,8 @@ def _class(out: Emitter, value: ClassValue) -> ast.expr:
         names = {**making.names, **cell}
         keys: list[ast.expr | None] = [ast.Constant(key) for key in names]
         arguments.append(ast.Dict(keys, out.values(list(names.values()))))
+        for part in making.names.values():
+            _settle_abstract(out, part)
     keywords = out.keywords(making.kwargs)
     made = out.keep(
         value, "class", ast.Call(out.constant(making.function), arguments, keywords)
@@ -54,6 +56,16 @@ def _class(out: Emitter, value: ClassValue) -> ast.expr:
 
     out.later(value, fill)
     return made
+
+
+def _settle_abstract(out: Emitter, value: Value) -> None:
+    """The metaclass asks the functions of a class whether they are abstract."""
+    value = value.realize()
+    if isinstance(value, DescriptorValue):
+        for part in value.parts.values():
+            _settle_abstract(out, part)
+    elif isinstance(value, FunctionValue) and "__isabstractmethod__" in entries(value):
+        out.complete(value.namespace)
 
 
 def write_class(out: Emitter, target: ast.expr, key: str, value: Value | None) -> None:

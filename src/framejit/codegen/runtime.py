@@ -159,6 +159,19 @@ def iterator_at(iterator: Any, state: int) -> Any:
     return iterator
 
 
+class Given:
+    """Gives an iterator of the program's to a class in C that asks for one: its own ``__iter__``
+    has been called already."""
+
+    __slots__ = ("iterator",)
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        self.iterator = iterator
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.iterator
+
+
 def started_groupby(
     iterator: Iterator[Any], function: Any, key: Any, target: Any, *value: Any
 ) -> Any:
@@ -249,4 +262,4 @@ HELPERS: dict[str, Any] = {
 } | {
     name: getattr(native, name)
     for name in ("DELETED", "new_object", "set_attributes", "with_hashes", "write_dict")
-} | {"method": types.MethodType}  # fmt: skip
+} | {"method": types.MethodType, "given": Given}  # fmt: skip

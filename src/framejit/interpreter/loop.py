@@ -25,6 +25,7 @@ from framejit.interpreter.registry import HANDLERS, Handler
 from framejit.report import events
 from framejit.values.base import CallRequest, Raised, Value, type_name
 from framejit.values.exceptions import ExceptionValue, note_read
+from framejit.values.inline_policy import goes_on_alone
 from framejit.values.space import Result, Space
 
 #: Instructions behind which everything is held that was held before.
@@ -465,8 +466,9 @@ class Interpreter:
             raise Restart(self.root_step, cause)
         chain = self.frame.chain()
         for frame in chain:  # a continuation does not know what its frame's result is for
-            missing, asks = frame.missing, frame.reads is not None
-            if missing[0].asks_getattr() if missing is not None else asks:
+            missing = frame.missing
+            asks = missing[0].asks_getattr() if missing is not None else frame.reads is not None
+            if asks or not (frame.parent is None or goes_on_alone(frame.info.code)):
                 raise Restart(frame.missing_step, cause)
             if frame.operator_step and not never_declines(frame.info):
                 raise Restart(frame.operator_step, cause)

@@ -5,6 +5,7 @@ In: a frame and an instruction. Out: the frame's new stack and slots. Next room:
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from framejit.bytecode.model import Instruction
@@ -462,7 +463,12 @@ def unpack_ex(vm: Any, frame: Frame, instruction: Instruction) -> None:
     before, after = instruction.arg & 0xFF, instruction.arg >> 8
     source = frame.stack.pop().realize()
     _check_unpackable(vm, source)
-    items = vm.space.items(source)
+    items = source.items_now(vm.space)
+    if items is None:
+        iterator = vm.space.iter(source)
+        items = list(itertools.islice(iter(lambda: vm.space.next(iterator), None), before))
+        if len(items) == before:
+            items += elements(vm.space, iterator)
     if len(items) < before + after:
         vm.space.raise_error(
             ValueError,

@@ -352,9 +352,16 @@ bool load_pure(const Access& access, PyObject* parent, PyObject** value) {
       if (!PyDict_Check(parent)) return true;
       if (has_own_order(parent)) return false;
       bool key = access.kind == Accessor::KeyAt;
-      Py_ssize_t position = 0;
+      PyObject **first = key ? value : nullptr, **second = key ? nullptr : value, *further;
+      // An entry is where its position says, unless there are gaps: then there are entries further on than the size.
+      Py_ssize_t position = access.index, end = PyDict_GET_SIZE(parent);
+      if (access.index < end && !PyDict_Next(parent, &end, &further, nullptr)) {
+        PyDict_Next(parent, &position, first, second);
+        return true;
+      }
+      position = 0;
       for (Py_ssize_t i = 0; i <= access.index; i++) {
-        if (!PyDict_Next(parent, &position, key ? value : nullptr, key ? nullptr : value)) return *value = nullptr, true;
+        if (!PyDict_Next(parent, &position, first, second)) return *value = nullptr, true;
       }
       return true;
     }

@@ -23,7 +23,7 @@ from framejit.values.iterators import (
     ZipIterator,
 )
 from framejit.values.mappings import DictValue
-from framejit.values.methods import index_of, is_tensor
+from framejit.values.methods import index_of, is_tensor, stand_in
 from framejit.values.sequences import ListValue, SequenceValue, SliceValue, TupleValue
 from framejit.values.set_operands import copy_as
 from framejit.values.space import LOOKASIDES, Result, Space, lookaside
@@ -187,7 +187,7 @@ def _convert(cls: type, specials: tuple[str, ...]) -> None:
                     return space.call(method, [], {})
             kind = value.python_type()
             if is_user_class(kind) and not issubclass(kind, (int, float, complex, str, bytes)):
-                space.run_real(cls, type(kind.__name__, (), {})())  # CPython's own complaint
+                space.run_real(cls, stand_in(value))
         return fold(space, cls, args, kwargs)
 
     LOOKASIDES[cls] = make

@@ -383,6 +383,12 @@ def elements(space: Space, iterable: Value) -> Iterator[Value]:
         yield item
 
 
+def listed(space: Space, iterable: Value) -> list[Value]:
+    """The elements, as C functions ask for them that need a sequence: its iterator for a list."""
+    known = iterable.realize().items_now(space)
+    return known if known is not None else list(elements(space, space.iter(iterable)))
+
+
 def _ask_size(space: Space, iterable: Value) -> None:
     cls = iterable.python_type()
     try:

@@ -6,6 +6,7 @@ its own, so that a graph break inside a constructor can be continued. Next room:
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import types
@@ -299,7 +300,8 @@ class ClassValue(Value):
         if op == "|":  # a union type: int | None
             right = other.cls if isinstance(other, ClassValue) else other.as_python()
             pair = (right, self.cls) if reflected else (self.cls, right)
-            return constant_value(space, pair[0] | pair[1])
+            with contextlib.suppress(TypeError):
+                return constant_value(space, pair[0] | pair[1])
         return None
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value
+from framejit.values.calling_iterators import elements
 from framejit.values.constants import ConstantValue
 from framejit.values.deques import existing_deque
 from framejit.values.mappings import DictValue, existing_dict
@@ -67,7 +68,7 @@ def new_container(
     if base is list:
         return ListValue([])
     if base is tuple:
-        return TupleValue(space.items(args[0]) if args else [])
+        return TupleValue(list(elements(space, args[0])) if args else [])
     if base is frozenset:
         return copy_as(space, args[0] if args else None, frozenset)
     return SetValue()

@@ -8,6 +8,7 @@ Next: codegen.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 from framejit.exc import GraphBreak
@@ -131,6 +132,9 @@ class DequeValue(ListValue):
         return items[len(items) - self.maxlen :] if len(items) > self.maxlen else items
 
     # -- methods -----------------------------------------------------------------------------------
+
+    def added(self, space: Space, iterable: Value) -> Iterable[Value]:
+        return list(self.items) if iterable.realize() is self else space.each(iterable)
 
     @method(1)
     def do_append(self, space: Space, item: Value) -> None:

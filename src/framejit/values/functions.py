@@ -498,7 +498,11 @@ class BoundBuiltin(Value):
         self.source = source
 
     def python_type(self) -> type:
-        return types.BuiltinMethodType
+        raw = self.raw
+        if raw is None:
+            raw = type.__getattribute__(self.receiver.python_type(), self.name)
+        slot = type(raw) is types.WrapperDescriptorType
+        return types.MethodWrapperType if slot else types.BuiltinMethodType
 
     def describe(self) -> str:
         return f"method {self.receiver.python_type().__name__}.{self.name}"

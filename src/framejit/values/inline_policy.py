@@ -99,6 +99,12 @@ def _refusal(name: str) -> str | None:
     return None
 
 
+def goes_on_alone(code: types.CodeType) -> bool:
+    """Can its frame be left and gone on with in another one? All variables are parameters of that,
+    and ``super()`` complains if there is no first parameter."""
+    return code.co_argcount > 0 or "super" not in code.co_names
+
+
 _IMPURE = frozenset(
     [
         "print", "input", "open", "exec", "eval", "compile", "__import__", "globals", "locals",

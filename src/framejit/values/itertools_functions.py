@@ -8,7 +8,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from framejit.values.base import Value
+from framejit.exc import GraphBreak
+from framejit.values.base import Value, is_user_class
 from framejit.values.builtin_functions import builtin
 from framejit.values.calling_iterators import (
     AccumulateIterator,
@@ -19,6 +20,7 @@ from framejit.values.calling_iterators import (
     StarmapIterator,
     WhileIterator,
     ZipLongestIterator,
+    elements,
 )
 from framejit.values.iterators import (
     ChainIterator,
@@ -68,6 +70,10 @@ def _filterfalse(space: Space, function: Value, iterable: Value) -> Value:
 @builtin(itertools.tee, 1, 2)
 def _tee(space: Space, iterable: Value, times: Value | None = None) -> Value:
     iterator, buffer = space.iter(iterable), []  # type: ignore[var-annotated]
+    if is_user_class(iterator.python_type()):
+        if space.class_attribute(iterator.python_type(), "__copy__") is not None:
+            raise GraphBreak("FJ0155", "itertools.tee() copies an iterator of the program's")
+        iterator = space.iter(iterator)
     count = 2 if times is None else index_of(space, times)
     return TupleValue([TeeIterator(iterator, buffer) for _ in range(count)])
 
@@ -77,7 +83,7 @@ def _product(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Resul
     repeat = 1
     if "repeat" in kwargs:
         repeat = index_of(space, kwargs["repeat"])
-    pools = [space.items(arg) for arg in args]
+    pools = [list(elements(space, arg)) for arg in args]
     native = itertools.product(*pools, repeat=repeat)
     arguments: list[Value] = [TupleValue(pool) for pool in pools]
     return CombinationIterator(itertools.product, arguments, kwargs, native)
@@ -86,7 +92,7 @@ def _product(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Resul
 def _combinatoric(function: Any, low: int) -> None:
     @builtin(function, low, 2, "r")
     def handler(space: Space, iterable: Value, r: Value | None = None) -> Value:
-        pool = space.items(iterable)
+        pool = list(elements(space, iterable))
         arguments: list[Value] = [TupleValue(pool)]
         bounds = []
         if r is not None and not r.is_none():

@@ -375,6 +375,10 @@ def real_key(key: Any) -> tuple[bool, Any]:
     return True, key
 
 
+#: Equal ones need not be one object.
+_EQUAL_ONES = (str, int, bytes, float, complex)
+
+
 def value_of_key(space: Space, obj: Any, place: Source | None = None) -> Value:
     """The value for a constant that is a key of an existing dict or set whose keys are guarded; it
     is found at ``place``, if that is known."""
@@ -382,6 +386,12 @@ def value_of_key(space: Space, obj: Any, place: Source | None = None) -> Value:
         from framejit.values.sequences import constant_tuple  # room-internal cycle
 
         return constant_tuple(space, obj, place)
+    if place is not None and type(obj) in _EQUAL_ONES:
+        from framejit.values.constants import ConstantValue  # room-internal cycle
+
+        if space.preloaded(place) is None:
+            space.preload(place, ConstantValue(obj, place))
+        return space.preloaded(place)  # type: ignore[return-value]
     if not isinstance(obj, enum.Enum):
         return space.constant(obj)
     return space.known_value(obj) or space.load(space.const_source(obj, f"key {obj}"), obj)

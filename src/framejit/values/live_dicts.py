@@ -68,6 +68,9 @@ class ProxyValue(LiveDictValue):
         super().__init__(space, source, obj, types.MappingProxyType)
         self.shown = shown
 
+    def sample(self) -> Any:
+        return types.MappingProxyType({})
+
     def lookup(self, space: Space, key: Any) -> Pair | None:
         return self.shown.lookup(space, key)
 

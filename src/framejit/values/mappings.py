@@ -16,6 +16,7 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.amounts import check_count
 from framejit.values.base import Value
+from framejit.values.calling_iterators import listed
 from framejit.values.constants import ConstantValue
 from framejit.values.iterators import DictIterator
 from framejit.values.keys import (
@@ -123,11 +124,9 @@ class DictValue(ContainerValue):
         fix_length(space, source, dict)
         out: dict[Any, Pair] = {}
         for position, (real, key) in enumerate(zip(reals, keys, strict=True)):
-            if plain and type(real) is not tuple:
-                shown = value_of_key(space, real)
-            else:
-                place = source.child("key_at", position)
-                shown = (value_of_key if plain else key_at)(space, real, place)
+            shown = (value_of_key if plain else key_at)(
+                space, real, source.child("key_at", position)
+            )
             if key in self.removed:
                 continue
             known = self.pairs.get(key)
@@ -146,7 +145,9 @@ class DictValue(ContainerValue):
 
     def key(self, space: Space, item: Value) -> Any:
         """The key under which ``item`` is, or would be, in this dict."""
-        key = key_of(space, item)
+        return self._held(space, key_of(space, item))
+
+    def _held(self, space: Space, key: Any) -> Any:
         if not space.user_keys:
             return key
         if any(user_keys(key)):
@@ -423,7 +424,7 @@ class DictValue(ContainerValue):
         for key in other.keys_in_order(space):
             pair = other.lookup(space, key)
             assert pair is not None
-            self.store(space, find(space, self.pairs, key), *pair)
+            self.store(space, self._held(space, key), *pair)
 
     # -- methods -----------------------------------------------------------------------------------
 
@@ -500,7 +501,7 @@ class DictValue(ContainerValue):
             self.merge(space, plain)
         elif space.class_attribute(other.python_type(), "keys") is not None:
             keys = space.call_now(space.getattr_now(other, "keys"), [])
-            for key in space.items(keys):
+            for key in listed(space, keys):
                 self._put(space, key, space.now(space.getitem(other, key)))
         else:
             for position, element in enumerate(space.each(other)):
@@ -520,7 +521,7 @@ class DictValue(ContainerValue):
                 TypeError,
                 f"cannot convert dictionary update sequence element #{position} to a sequence",
             )
-        pair = space.items(element)
+        pair = listed(space, element)
         if len(pair) != 2:
             space.raise_error(
                 ValueError,

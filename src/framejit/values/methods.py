@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import torch
 
 from framejit.exc import GraphBreak
-from framejit.values.base import Value, type_name
+from framejit.values.base import Value, is_user_class, type_name
 from framejit.values.space import BINARY_METHODS, COMPARE_METHODS, Result, Space
 
 Container = TypeVar("Container", bound=Value)
@@ -148,6 +148,19 @@ class ContainerValue(Value):
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         """``self op other``; None is NotImplemented."""
         return None
+
+
+def stand_in(value: Value) -> Any:
+    """An object of a class of the same name and builtin base, to get CPython's complaints from."""
+    cls = value.python_type()
+    if not is_user_class(cls):
+        if value.is_constant:
+            return value.as_python()
+        if isinstance(value, ContainerValue):
+            return value.sample()
+    inner = getattr(value, "container", None)
+    base = object if inner is None else type(stand_in(inner))
+    return type(type_name(cls), (base,), {})()
 
 
 def count_error(

@@ -9,6 +9,7 @@ Next room: interpreter.
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -16,10 +17,10 @@ import numpy
 import torch
 
 from framejit.exc import GraphBreak
-from framejit.values.base import CallRequest, Value, is_user_class, type_name
+from framejit.values.base import CallRequest, Raised, Value, is_user_class, type_name
 from framejit.values.constants import ConstantValue, answer_of, constant_value
 from framejit.values.identity import identical
-from framejit.values.methods import ContainerValue, container_of
+from framejit.values.methods import ContainerValue, container_of, stand_in
 from framejit.values.sequences import TupleValue
 from framejit.values.space import (
     BINARY_METHODS,
@@ -51,8 +52,9 @@ def binary(
 ) -> Result:
     """``left op right``."""
     plain_name, reflected_name, inplace_name = BINARY_METHODS[op]
+    function = (INPLACE if inplace else BINARY)[op]
     if _fold_at_once(left, right):
-        return _folded(space, (INPLACE if inplace else BINARY)[op], left, right)
+        return _folded(space, function, left, right)
     if left.is_symbolic or right.is_symbolic:
         known = compute(space, BINARY[op], [left, right])
         if known is not None:
@@ -62,8 +64,8 @@ def binary(
     if type(left) is TensorValue or type(right) is TensorValue:
         left, right = _beside_tensor(space, left, plain_name), _beside_tensor(space, right, "")
         if _plain_operand(left) and _plain_operand(right):
-            function = (INPLACE if inplace and type(left) is TensorValue else BINARY)[op]
-            return tensor_operator(space, function, left, right)
+            changes = inplace and type(left) is TensorValue
+            return tensor_operator(space, (INPLACE if changes else BINARY)[op], left, right)
     _check_scalars(left, right)
     if inplace:
         result = _attempt(space, left, inplace_name, op, right, False, True)
@@ -86,21 +88,15 @@ def binary(
         result = _attempt(space, right, reflected_name, op, left, True, False)
         if result is not None:
             return result
-    if op == "+" and left_type in (str, list, tuple):
-        name = left_type.__name__
-        other = type_name(right_type)
-        space.raise_error(TypeError, f'can only concatenate {name} (not "{other}") to {name}')
-    if op == "*" and not issubclass(right_type, torch.Tensor):
-        for kind, factor in ((left_type, right_type), (right_type, left_type)):
-            if issubclass(kind, (str, bytes, list, tuple)):
-                text = f"can't multiply sequence by non-int of type {type_name(factor)!r}"
-                space.raise_error(TypeError, text)
-    shown = "** or pow()" if op == "**" else op + ("=" if inplace else "")
-    return space.raise_error(
-        TypeError,
-        f"unsupported operand type(s) for {shown}: "
-        f"{type_name(left_type)!r} and {type_name(right_type)!r}",
-    )
+    if op == "*" and torch.Tensor in (*left_type.__mro__, *right_type.__mro__):
+        raise GraphBreak("FJ0102", "a tensor may say how often a sequence is repeated")
+    return _complain(space, function, left, right)
+
+
+def _complain(space: Space, function: Callable[[Any, Any], Any], left: Value, right: Value) -> Any:
+    """Nobody answers: raise what CPython says."""
+    space.run_real(function, stand_in(left), stand_in(right))
+    raise GraphBreak("FJ0137", "operands that framejit does not know together")
 
 
 def _fold_at_once(left: Value, right: Value) -> bool:
@@ -163,7 +159,12 @@ def _attempt(
         function = getattr(value.as_python(), name, None)
         if function is None:
             return None
-        result = space.run_real(function, other.as_python())
+        try:
+            result = space.run_real(function, other.as_python())
+        except Raised:
+            if op not in "+*" or type(function) is not types.MethodWrapperType:
+                raise
+            return None  # a sequence does not know the other's operator
         return None if result is NotImplemented else constant_value(space, result)
     if not is_user_class(value.python_type()) or type(value) is TensorValue:
         method = getattr(value, "binary_op", None)
@@ -249,11 +250,7 @@ def compare(space: Space, op: str, left: Value, right: Value) -> Result:
             return result
     if op in ("==", "!="):
         return ConstantValue(identical(space, left, right) is (op == "=="))
-    return space.raise_error(
-        TypeError,
-        f"{op!r} not supported between instances of "
-        f"{type_name(left_type)!r} and {type_name(right_type)!r}",
-    )
+    return _complain(space, COMPARE[op], left, right)
 
 
 #: The operator that means the same with the operands exchanged.

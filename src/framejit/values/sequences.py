@@ -143,7 +143,7 @@ class SequenceValue(ContainerValue):
         return "tuple" if isinstance(self, TupleValue) else "list"
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
-        plain = container_of(other, type(self))
+        plain = self._alike(other)
         if plain is None:
             return None
         lengths = len(self.items), len(plain.items)
@@ -151,31 +151,23 @@ class SequenceValue(ContainerValue):
             return space.constant(op == "!=")  # tuples look at their elements first
         return compare_items(space, op, self.items, plain.items)
 
-    def concatenated(
-        self, space: Space, other: Value, kind: type[SequenceValue]
-    ) -> list[Value] | None:
+    def _alike(self, other: Value) -> SequenceValue | None:
+        """The content of another one whose builtin class is the same."""
+        plain = container_of(other, type(self))
+        return plain if type(plain) is type(self) else None
+
+    def concatenated(self, other: Value) -> list[Value] | None:
         """The elements of ``self + other``; None when ``other`` may answer itself."""
-        plain = container_of(other, kind)
-        if plain is None:
-            if other.is_constant or isinstance(other, ContainerValue):
-                name, own = type_name(other.python_type()), self._name
-                space.raise_error(TypeError, f'can only concatenate {own} (not "{name}") to {own}')
-            return None
-        return self.items + plain.items
+        plain = self._alike(other)
+        return None if plain is None else self.items + plain.items
 
     def repeat(self, space: Space, other: Value) -> list[Value] | None:
         """The elements of ``self * other``; None when ``other`` is not a number of times."""
         kind = other.python_type()
-        if issubclass(kind, int) or hasattr(kind, "__index__"):
-            if issubclass(kind, torch.Tensor):
-                return None
+        if hasattr(kind, "__index__") and not issubclass(kind, torch.Tensor):
             times = index_of(space, other)
             check_count(len(self.items) * times)
             return self.items * times
-        if other.is_constant or isinstance(other, ContainerValue):
-            space.raise_error(
-                TypeError, f"can't multiply sequence by non-int of type {type_name(kind)!r}"
-            )
         return None
 
     @method(1, 3)
@@ -299,8 +291,10 @@ class ListValue(SequenceValue):
         self.changed(space)
 
     def _iterable(self, space: Space, value: Value, bounds: slice) -> list[Value]:
+        from framejit.values.calling_iterators import listed  # room-internal cycle
+
         try:
-            return space.items(value)
+            return listed(space, value)
         except Raised as signal:
             if signal.is_a(TypeError) and not hasattr(value.python_type(), "__iter__"):
                 message = "can only assign an iterable"
@@ -328,7 +322,7 @@ class ListValue(SequenceValue):
             if inplace:
                 self.do_extend(space, other)
                 return self
-            joined = None if reflected else self.concatenated(space, other, ListValue)
+            joined = None if reflected else self.concatenated(other)
             return None if joined is None else ListValue(joined)
         if op == "*":
             repeated = self.repeat(space, other)
@@ -417,8 +411,9 @@ class ListValue(SequenceValue):
 
     @method(0, 1)
     def do___init__(self, space: Space, iterable: Value | None = None) -> None:
-        self._items = [] if iterable is None else space.items(iterable)
-        self.changed(space)
+        self.do_clear(space)
+        if iterable is not None:
+            self.do_extend(space, iterable)
 
 
 class TupleValue(SequenceValue):
@@ -460,7 +455,7 @@ class TupleValue(SequenceValue):
         return self.cls
 
     def sample(self) -> Any:
-        return ()
+        return self.cls() if self.cls is torch.Size else ()
 
     def as_python(self) -> Any:
         return self.cls([item.realize().as_python() for item in self.items])
@@ -494,7 +489,7 @@ class TupleValue(SequenceValue):
             return None if plain is None else TupleValue(plain.items + self.items, None, kind)
         made: list[Value] | None = None
         if op == "+":
-            made = self.concatenated(space, other, TupleValue)
+            made = self.concatenated(other)
         elif op == "*":
             made = self.repeat(space, other)
         if made is None:

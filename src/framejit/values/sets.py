@@ -204,8 +204,12 @@ class SetValue(ContainerValue):
         keys = self.keys(space)
         if len(keys) > 1:
             if self.source is not None and not self.mutated:
-                self._guard_order(space)
-                return [self.values[key_of_real(element)] for element in _iterate(self.obj)]
+                place, at = self._guard_order(space), enumerate(_iterate(self.obj))
+                return [
+                    value_of_key(space, element, place.child("index", i))
+                    if key_of_real(element) is element else self.values[key_of_real(element)]
+                    for i, element in at
+                ]
             if self._order_unknown():
                 raise GraphBreak("FJ0164", _UNKNOWN_ORDER, "sort the set")
             if any(_has_address(key) for key in keys):

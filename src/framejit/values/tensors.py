@@ -402,7 +402,7 @@ def to_fx(space: Space, value: Value) -> Any:
     if value.is_constant:
         known = value.as_python()
         return known.item() if isinstance(known, numpy.generic) else known
-    if isinstance(value, ListValue):
+    if type(value) is ListValue:
         return [to_fx(space, item) for item in value.items]
     if isinstance(value, TupleValue):
         return tuple(to_fx(space, item) for item in value.items)
@@ -410,7 +410,7 @@ def to_fx(space: Space, value: Value) -> Any:
         return slice(*(to_fx(space, part) for part in (value.start, value.stop, value.step)))
     container = getattr(value, "container", None)
     if container is not None and (
-        container.is_constant or isinstance(container, (ListValue, TupleValue))
+        container.is_constant or type(container) in (ListValue, TupleValue)
     ):
         return to_fx(space, container)
     real = getattr(value, "cls", None)

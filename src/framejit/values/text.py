@@ -164,11 +164,12 @@ def _is_string(value: Value) -> bool:
 
 def join(space: Space, separator: str, items: Value) -> Value:
     """``separator.join(items)``."""
+    from framejit.values.calling_iterators import listed  # room-internal cycle
     from framejit.values.folding import fold  # room-internal cycle
 
     items = items.realize()
     if not isinstance(items, ConstantValue):
-        parts = [with_known_class(space, item) for item in space.items(items)]
+        parts = [with_known_class(space, item) for item in listed(space, items)]
         if all(map(_is_string, parts)):
             between = ConstantValue(separator)
             spaced = itertools.chain.from_iterable((between, part) for part in parts)
