@@ -56,11 +56,7 @@ _LIBRARIES = (
 LOOKS_AT_FRAMES = {"_getframe", "currentframe", "tb_frame", "f_locals", "f_back"}
 #: Tests with programs that a break still changes somewhere, and what is seen.
 OPEN = {
-    "test_201_dropped_generators_are_closed": "generators that only a traceback holds",
-    "test_left_by_an_error": "the same, for objects",
-    "h13_weak_set": "an object that lives until the next collection",
     "h16_not_dropped": "an object that only a new list holds, which nothing reads any more",
-    "g07_popped": "generators that are popped from a list",
     "test_116_unbound_local_and_free": "the message for a free variable without a value",
 }
 SECONDS = 20

@@ -456,3 +456,22 @@ def test_130_exec_builtin_shadowed():
         return a * len([])
 
     one(f, x)
+
+
+def test_131_empty_cells_of_functions_over_a_break():
+    def f(x):
+        def free():
+            return late
+
+        seen = []
+        for function in (free, free):
+            print(end="")
+            try:
+                function()
+            except NameError as error:
+                seen.append(error.name)
+            print([function.__name__])
+        late = 1
+        return x + free(), seen
+
+    check(f, torch.ones(2), graphs=1)

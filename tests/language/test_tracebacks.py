@@ -481,3 +481,102 @@ def test_two_threads():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+# -- what the frames in a traceback keep -----------------------------------------------------------
+
+
+def closing(log, tag="closed"):
+    try:
+        yield 1
+        yield 2
+    finally:
+        log.append(tag)
+
+
+def suspended(log, tag="inner"):
+    items = closing(log, tag)
+    next(items)
+    raise ValueError(tag)
+
+
+def suspended_twice(log):
+    items = closing(log, "outer")
+    next(items)
+    suspended(log)
+
+
+def raised_with(log, items):
+    raise ValueError(len(items))
+
+
+def kept_in_a_handler(x, log):
+    try:
+        suspended(log)
+    except ValueError:
+        log.append("except")
+        print(end="")
+        log.append("still")
+    log.append("behind")
+    return x + 1
+
+
+def kept_by_a_variable(x, log):
+    saved = None
+    try:
+        suspended(log)
+    except ValueError as error:
+        saved = error
+        print(end="")
+    log.append("behind")
+    print(end="")
+    log.append("more")
+    saved = None  # noqa: F841
+    log.append("end")
+    return x + 1
+
+
+def kept_by_two_frames(x, log):
+    try:
+        suspended_twice(log)
+    except ValueError:
+        print(end="")
+        log.append("still")
+    log.append("behind")
+    return x + 1
+
+
+def kept_as_an_argument(x, log):
+    try:
+        items = closing(log)
+        next(items)
+        raised_with(log, [items])
+    except ValueError:
+        items = None
+        print(end="")
+        log.append("still")
+    log.append("behind")
+    return x + 1
+
+
+def kept_while_raised_again(x, log):
+    try:
+        try:
+            suspended(log)
+        except ValueError:
+            print(end="")
+            raise
+    except ValueError as error:
+        log.append("outer")
+        print(end="")
+        log.append(str(error))
+    log.append("behind")
+    return x + 1
+
+
+@pytest.mark.parametrize("program", [
+    kept_in_a_handler, kept_by_a_variable, kept_by_two_frames, kept_as_an_argument,
+    kept_while_raised_again,
+])  # fmt: skip
+def test_what_a_traceback_keeps_ends_with_it(program):
+    check(program, torch.ones(2), [], graphs=1, ops=1)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import ast
 import types
+from collections.abc import Iterator
 
 from framejit.bytecode.continuations import build_generator
 from framejit.bytecode.frame_point import FramePoint
 from framejit.bytecode.liveness import live_slots
 from framejit.codegen.emit import Emitter, call, emits
+from framejit.interpreter.dropped import reached
 from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.ends import end_is_seen, keeps_what_is_seen
+from framejit.values.exceptions import ExceptionValue
 from framejit.values.generators import GeneratorValue
 from framejit.values.space import LazyValue
 
@@ -26,10 +29,26 @@ def acts_at_its_end(value: Value) -> bool:
         value = value.value
     if isinstance(value, GeneratorValue):
         return not value.finished  # whoever it is given to may start it
+    if isinstance(value, ExceptionValue):
+        return next(kept_in_traceback(value), None) is not None
     obj = getattr(value, "obj", None)
     if source is not None and source.base is None:  # it may be a generator that has not finished
         return issubclass(type(obj), types.GeneratorType) or keeps_what_is_seen(obj)
     return end_is_seen(obj)
+
+
+def kept_in_traceback(error: ExceptionValue) -> Iterator[tuple[int, list[Value]]]:
+    """For the frames that it has left: what they keep whose end the program notices."""
+    for index, frame in enumerate(error.left[: len(error.trace)]):
+        held = [
+            value for value in frame.slots
+            if value is not None and any(
+                acts_at_its_end(one) for one in reached([value])
+                if isinstance(one, Value) and not isinstance(one, ExceptionValue)
+            )
+        ]  # fmt: skip
+        if held:
+            yield index, held
 
 
 @emits(GeneratorValue)

@@ -14,6 +14,7 @@ from typing import Any
 
 from framejit.codegen.emit import Emitter, builds, call, emits
 from framejit.codegen.emit_containers import fill_namespace, hashing, write_container
+from framejit.codegen.emit_generators import kept_in_traceback
 from framejit.values.base import Unmaterialisable, Value
 from framejit.values.cached_functions import CachedFunctionValue
 from framejit.values.classes import ClassValue, SuperValue
@@ -169,7 +170,15 @@ def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
     if attributes:
         out.later(value, lambda: write_attributes(out, made, value, attributes))
     fill_namespace(out, made, value)
+    for index, held in kept_in_traceback(value):
+        late = functools.partial(_keep_in_traceback, out, made, index, held)
+        out.later((value, index), late)
     return made
+
+
+def _keep_in_traceback(out: Emitter, made: ast.expr, index: int, held: list[Value]) -> None:
+    keep = out.helper("keep_in_traceback")
+    out.statement(call(keep, made, ast.Constant(index), *out.values(held)))
 
 
 @emits(TracebackValue)

@@ -6,6 +6,7 @@ Next: codegen.emit.
 
 from __future__ import annotations
 
+import traceback
 import types
 from collections.abc import Callable, Iterator
 from itertools import (  # type: ignore[attr-defined]
@@ -113,6 +114,12 @@ def located(error: BaseException, place: tuple[str, str, int]) -> BaseException:
     frame = _frame_in(*place)
     trace = types.TracebackType(error.__traceback__, frame, frame.f_lasti, place[2])
     return BaseException.with_traceback(error, trace)
+
+
+def keep_in_traceback(error: BaseException, index: int, *objects: Any) -> None:
+    """A frame that ``error`` has left, counted from the innermost, keeps the objects."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    frames[-1 - index].f_locals["fj:held"] = objects
 
 
 def raise_again(error: BaseException, *slots: Any) -> Any:
@@ -254,7 +261,7 @@ HELPERS: dict[str, Any] = {
     name: globals()[name]
     for name in (
         "changed_set", "new_cell", "set_cell", "empty_cell", "assign_list", "write_globals",
-        "new_function",
+        "new_function", "keep_in_traceback",
         "new_exception", "add_trace", "advance", "iterator_at", "set_position", "answer",
         "started_generator", "started_groupby", "ended_by_index", "random_state",
         "restore_random", "expect", "array", "scalar",

@@ -96,6 +96,13 @@ class Roots:
         self.noted = 0
         self.watched: set[Any] = set()
 
+    def leaves(self, error: Value, frame: Frame) -> None:
+        """``error`` leaves a frame, which its traceback keeps."""
+        frames = self.left.setdefault(error, [])
+        frames.append(frame)
+        if isinstance(error, ExceptionValue):
+            error.left = frames
+
     def changed_parts(self) -> dict[Existing, None]:
         """The program has changed existing objects: what they held may be dropped."""
         effects, watched = self.space.effects, self.watched
@@ -221,8 +228,8 @@ def _children(obj: Any) -> Iterator[_Hop]:
         for item in obj:
             yield "root", None, None, item
     elif isinstance(obj, types.FunctionType):
-        for cell in obj.__closure__ or ():
-            yield "root", None, None, cell.cell_contents
+        for item in gc.get_referents(*obj.__closure__ or ()):  # cells may be empty
+            yield "root", None, None, item
     else:
         for name in _names(type(obj)):
             item = getattr(obj, name, None)

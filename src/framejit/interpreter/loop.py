@@ -536,14 +536,14 @@ class Interpreter:
             self.handled = frame.entry_handled
             if frame is self.base:
                 if self.suspended:
-                    self.roots.left.setdefault(value, []).append(frame)
+                    self.roots.leaves(value, frame)
                 raise Raised(value)  # a new one: its traceback will keep this frame
             assert frame.parent is not None
             self.depth -= 1
             frame.left = True
             if self.suspended:
                 frame.stack.clear()
-                self.roots.left.setdefault(value, []).append(frame)
+                self.roots.leaves(value, frame)
             missing, step, reads = frame.missing, frame.missing_step, frame.reads
             frame = frame.parent
             if missing is not None and error.is_a(AttributeError):

@@ -33,13 +33,15 @@ class Made(NamedTuple):
 class ExceptionValue(ObjectValue):
     """An exception instance. ``trace``: where it has been raised, the outermost place first."""
 
-    __slots__ = ("base", "exact", "inits", "made", "model", "parts", "read", "trace")
+    __slots__ = ("base", "exact", "inits", "left", "made", "model", "parts", "read", "trace")
 
     def __init__(
         self, cls: type, obj: Any = None, source: Source | None = None, step: int = 0
     ) -> None:
         super().__init__(cls, obj, source, step)
         self.trace: tuple[tuple[str, str, int], ...] = ()
+        #: The frames that its traceback keeps, innermost first, where that makes a difference.
+        self.left: list[Any] = []
         #: Of one made here: its class in C, and what was given to its ``__new__`` and ``__init__``.
         self.base: type[BaseException] = _base(cls)
         self.made = Made([], {})
