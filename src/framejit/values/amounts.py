@@ -16,6 +16,10 @@ from framejit import config
 from framejit.exc import GraphBreak
 
 _SEQUENCES = (str, bytes, tuple, list)
+#: Functions whose result may be much larger than the operands, by their ids.
+_GROWING = frozenset(map(id, (operator.mul, operator.imul, operator.pow, operator.lshift)))
+#: Kinds of results that have no size.
+_SMALL = frozenset((bool, type(None), float, type))
 #: Bytes of a text or a whole number for each element of a container.
 _BYTES = 16
 
@@ -45,9 +49,12 @@ def limited_items(items: Iterator[Any]) -> list[Any]:
 
 def run_limited(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a pure function makes of real objects; GraphBreak if that is too large."""
-    _check_operands(function, args)
+    if id(function) in _GROWING and len(args) == 2:
+        _check_operands(function, *args)
     result = function(*args, **kwargs)
     kind = type(result)
+    if kind in _SMALL:
+        return result
     if kind is tuple or kind is list or kind is frozenset:
         check_count(len(result))
     else:
@@ -55,12 +62,9 @@ def run_limited(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return result
 
 
-def _check_operands(function: Any, args: tuple[Any, ...]) -> None:
+def _check_operands(function: Any, left: Any, right: Any) -> None:
     """GraphBreak if the result would be much larger than the operands, and too large: it would take
     long to make it twice."""
-    if len(args) != 2:
-        return
-    left, right = args
     size: float = 0
     if function is operator.mul or function is operator.imul:
         for sequence, times in ((left, right), (right, left)):

@@ -263,6 +263,8 @@ def key_of(space: Space, value: Value) -> Any:
         return hash_key(space)
     if value.is_constant or value.is_symbolic:
         key = value.as_python()
+        if type(key) is str:
+            return key
         space.run_real(hash, key)
         if is_nan(value):  # hashed by its address
             space.guard(value.source, "ID_MATCH", key)

@@ -9,7 +9,6 @@ Next room: interpreter.
 from __future__ import annotations
 
 import builtins
-import contextlib
 import itertools
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -210,8 +209,10 @@ class Space:
         may be part of a cycle."""
         for value in (*self._loaded.values(), *[value for _, value in self._known.values()]):
             if getattr(value, "obj", None) is not None:
-                with contextlib.suppress(AttributeError):
+                try:
                     value.obj = None  # type: ignore[attr-defined]
+                except AttributeError:
+                    pass
         for table in (
             self._loaded, self._known, self._class_attributes, self._globals, self._builtins,
             self.class_writes, self.local_classes, self.const_roots, self.holders,
