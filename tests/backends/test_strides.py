@@ -6,10 +6,13 @@ import copy
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional
 
 import framejit
-from checking import CountingBackend, Outcome, compare_outcomes
+from checking import CountingBackend, Outcome, check, compare_outcomes
+
+SLOW = pytest.mark.slow
 
 
 def x23():
@@ -128,6 +131,48 @@ def test_in_training():
 def test_inductor():
     compiled = framejit.compile(p02_a_turned_view, fullgraph=True)
     compare_outcomes(*[Outcome(f, (x23(),), {}) for f in (p02_a_turned_view, compiled)])
+
+
+LAYERS = {
+    "batch_norm": lambda: nn.BatchNorm1d(3), "logsigmoid": nn.LogSigmoid, "rrelu": nn.RReLU,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", pytest.param("inductor", marks=SLOW)])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("name", LAYERS)
+def test_results_of_turned_operands(name, training, backend):
+    """The kernels answer in order, other than the rules for fake tensors say."""
+    layer = LAYERS[name]().train(training)
+    other = copy.deepcopy(layer)
+
+    def program(layer):
+        def f(x):
+            y = layer(x.transpose(1, 2))
+            return y, y.stride(), y.is_contiguous(), y.view(2, -1)
+
+        return f
+
+    compiled = framejit.compile(program(layer), backend=backend, fullgraph=True)
+    for _ in range(2):
+        x = torch.arange(24.0).reshape(2, 4, 3)
+        torch.manual_seed(0)
+        *expected, flat = program(other)(x)
+        torch.manual_seed(0)
+        *got, got_flat = compiled(x)
+        assert got[1:] == expected[1:] and got[0].stride() == expected[0].stride()
+        if backend != "inductor" or name != "rrelu" or not training:  # other random numbers
+            torch.testing.assert_close(got_flat, flat)
+
+
+def test_channels_last_stays():
+    layer = nn.BatchNorm2d(3).eval()
+
+    def f(x):
+        y = layer(x.to(memory_format=torch.channels_last))
+        return y, y.stride()
+
+    check(f, torch.ones(2, 3, 4, 5), graphs=1, ops=2)
 
 
 def test_other_graphs_are_left_as_they_are():

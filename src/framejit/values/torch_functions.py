@@ -20,6 +20,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 from framejit import directives
 from framejit.exc import GraphBreak
+from framejit.graph.builder import in_order
 from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.values.base import Value
 from framejit.values.constants import ConstantValue, constant_value
@@ -434,6 +435,29 @@ def _recurrent(function: Any) -> None:
 
 for _function in (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu):
     _recurrent(_function)
+
+
+def _in_order(function: Any, channels_last: bool) -> None:
+    """The kernel for the CPU returns elements in order (or as ``channels_last``); PyTorch's rule
+    for fake tensors keeps the strides of the operand."""
+
+    @lookaside(function)
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        made = graph_call(space, function, args, kwargs)
+        assert isinstance(made, TensorValue)
+        known = made.metadata()
+        dims = range(len(known.shape))
+        orders = [dims, [0, *dims[2:], 1]] if channels_last and len(dims) > 3 else [dims]
+        looks = [([known.shape[d] for d in o], [known.stride[d] for d in o]) for o in orders]
+        if known.device.type != "cpu" or any(in_order(*look) for look in looks):
+            return made
+        return made.call_method(space, "contiguous", [], {})
+
+
+for _function in (torch.nn.functional.batch_norm, torch.batch_norm):
+    _in_order(_function, True)
+for _function in (torch.nn.functional.logsigmoid, torch.nn.functional.rrelu, torch.rrelu):
+    _in_order(_function, False)
 
 
 @lookaside(torch.clear_autocast_cache)
