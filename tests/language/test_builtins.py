@@ -377,3 +377,21 @@ def test_errors_name_what_was_asked_for():
         return x + 1, found
 
     check(ask, torch.ones(3), graphs=1, fullgraph=True)
+
+
+def test_unbound_methods_of_other_classes():
+    def ask(x):
+        found = []
+        for action in (
+            lambda: list.append(None, 1), lambda: dict.get([1], 2), lambda: list.__len__({}),
+            lambda: str.join(5, "a"), lambda: set.add({}, 1), lambda: tuple.__getitem__([1], 0),
+            lambda: list.append(x, 1), lambda: int.bit_length(True), lambda: str.upper("a"),
+            lambda: dict.get(collections.OrderedDict(a=1), "a"), lambda: type.mro(int)[0],
+        ):  # fmt: skip
+            try:
+                found.append(action())
+            except TypeError as error:
+                found.append(str(error))
+        return x + 1, found
+
+    check(ask, torch.ones(3), graphs=1, fullgraph=True)

@@ -329,3 +329,17 @@ def test_program(case) -> None:
 @pytest.mark.parametrize("function", BREAKS, ids=lambda f: f.__name__)
 def test_program_with_breaks(function) -> None:
     check(function, torch.arange(6.0).reshape(2, 3))
+
+
+def test_classes_of_iterators_at_their_end():
+    def finish(x):
+        made = [
+            iter(lambda: 0, 0), iter({1, 2}), iter({1: 2}), reversed([1]), iter({}.values()),
+            reversed({1: 2}), iter(range(2)), iter("ab"), iter((1,)), map(abs, [1]),
+        ]  # fmt: skip
+        for iterator in made:
+            list(iterator)
+        print(end="")
+        return x + 1, [type(iterator).__name__ for iterator in made]
+
+    check(finish, torch.ones(2), graphs=1, ops=1)

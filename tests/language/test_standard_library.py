@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import contextvars
 import copy
 import dataclasses
+import heapq
 import inspect
 import logging
 import numbers
@@ -13,6 +15,7 @@ import random
 import re
 import threading
 import time
+import types
 import typing
 import warnings
 import weakref
@@ -420,3 +423,36 @@ def _replaces_by_calling(x):
 
 def test_a_replacement_that_is_a_function():
     check(_replaces_by_calling, X)
+
+
+def test_heaps_of_a_subclass_use_the_methods_of_list():
+    class Heap(list):
+        def append(self, item):
+            raise AssertionError
+
+        pop = __len__ = __getitem__ = __setitem__ = append
+
+    def work(x):
+        q = Heap([4, 2, 7, 1])
+        heapq.heapify(q)
+        heapq.heappush(q, 0)
+        heapq.heappushpop(q, 3)
+        out = [heapq.heappop(q), heapq.heapreplace(q, 5), *q]
+        for bad in ((1, 2), collections.deque([1]), None):
+            try:
+                out.append(heapq.heappop(bad))
+            except TypeError:
+                out.append("not a list")
+        return x + 1, out
+
+    check(work, torch.ones(2), graphs=1, ops=1, fullgraph=True)
+
+
+def test_mapping_proxies_are_not_copied():
+    def copied(x):
+        try:
+            return copy.copy(types.MappingProxyType({"a": 1}))
+        except TypeError as error:
+            return x + 1, str(error)
+
+    check(copied, torch.ones(2), graphs=1, ops=1, fullgraph=True)

@@ -102,7 +102,8 @@ def _dict_iterator(out: Emitter, value: iterators.DictIterator) -> ast.expr:
 @emits(iterators.SetIterator)
 def _set_iterator(out: Emitter, value: iterators.SetIterator) -> ast.expr:
     if value.set is None:
-        return out.keep(value, "iterator", _ended(out))
+        ended = call(out.constant(iter), call(out.constant(set)))
+        return out.keep(value, "iterator", ended)
     _prepare(out, value, value.set, len(value.set.keys(out.space)) == value.size)
     made = _advanced(out, call_of_base(out, value.set, "__iter__"), value.index)
     return out.keep(value, "iterator", made)
@@ -144,9 +145,10 @@ def _filter(out: Emitter, value: iterators.FilterIterator) -> ast.expr:
 
 @emits(iterators.CallableIterator)
 def _callable_iterator(out: Emitter, value: iterators.CallableIterator) -> ast.expr:
-    if value.function is None:
-        return out.keep(value, "iterator", _ended(out))
-    made = call(out.constant(iter), out.value(value.function), out.value(value.sentinel))
+    if value.function is None:  # it has met its sentinel, and calls nothing of the program's
+        made = call(out.constant(iter), out.constant(int), ast.Constant(0))
+    else:
+        made = call(out.constant(iter), out.value(value.function), out.value(value.sentinel))
     return out.keep(value, "iterator", made)
 
 

@@ -17,7 +17,7 @@ from framejit import directives
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import inline_policy
-from framejit.values.base import CallRequest, Value
+from framejit.values.base import CallRequest, Value, type_name
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.namespaces import namespace_of, own_attribute, store_own
 from framejit.values.space import (
@@ -586,6 +586,13 @@ class BuiltinValue(Value):
                 from framejit.values.objects import object_method
 
                 return object_method(space, name, args, kwargs)
+            kind = args[0].realize().python_type()
+            if not issubclass(kind, owner):
+                theirs, its = type_name(owner), type_name(kind)
+                text = f"for {theirs!r} objects doesn't apply to a {its!r} object"
+                if type(function) is types.WrapperDescriptorType:
+                    text = f"requires a {theirs!r} object but received a {its!r}"
+                return space.raise_error(TypeError, f"descriptor {name!r} {text}")
             return call_builtin_method(space, args[0], name, args[1:], kwargs)
         if inline_policy.is_pure_builtin(function):
             from framejit.values.constants import fold

@@ -120,61 +120,65 @@ def count_elements(mapping: Any, iterable: Iterable[Any]) -> None:
 
 
 # -- heapq and bisect -------------------------------------------------------------------------
+#
+# The functions of heapq use the methods of list, also where a subclass has its own.
 
 
 def sift_down(heap: list[Any], start: int, position: int, largest: bool) -> None:
     """Move the element at ``position`` towards the root, as far as ``start``."""
-    item = heap[position]
+    get, put = list.__getitem__, list.__setitem__
+    item = get(heap, position)
     while position > start:
         parent = (position - 1) >> 1
-        above = heap[parent]
+        above = get(heap, parent)
         if not (above < item if largest else item < above):
             break
-        heap[position] = above
+        put(heap, position, above)
         position = parent
-    heap[position] = item
+    put(heap, position, item)
 
 
 def sift_up(heap: list[Any], position: int, largest: bool) -> None:
     """Move the element at ``position`` to a leaf, then to its place."""
-    end, start = len(heap), position
-    item = heap[position]
+    get, put = list.__getitem__, list.__setitem__
+    end, start = list.__len__(heap), position
+    item = get(heap, position)
     child = 2 * position + 1
     while child < end:
         right = child + 1
         if right < end:
             if largest:
-                if not heap[right] < heap[child]:
+                if not get(heap, right) < get(heap, child):
                     child = right
-            elif not heap[child] < heap[right]:
+            elif not get(heap, child) < get(heap, right):
                 child = right
-        heap[position] = heap[child]
+        put(heap, position, get(heap, child))
         position = child
         child = 2 * position + 1
-    heap[position] = item
+    put(heap, position, item)
     sift_down(heap, start, position, largest)
 
 
 def heapify(heap: list[Any], /, largest: bool = False) -> None:
     """``heapq.heapify``."""
-    for position in reversed(range(len(heap) // 2)):
+    for position in reversed(range(list.__len__(heap) // 2)):
         sift_up(heap, position, largest)
 
 
 def heappush(heap: list[Any], item: Any, /) -> None:
     """``heapq.heappush``."""
-    heap.append(item)
-    sift_down(heap, 0, len(heap) - 1, False)
+    list.append(heap, item)
+    sift_down(heap, 0, list.__len__(heap) - 1, False)
 
 
 def heappop(heap: list[Any], /, largest: bool = False) -> Any:
     """``heapq.heappop``."""
-    if not heap:
+    if not list.__len__(heap):
         raise IndexError("index out of range")
-    last = heap.pop()
-    if heap:
-        first = heap[0]
-        heap[0] = last
+    last = list.pop(heap)
+    if list.__len__(heap):
+        first = list.__getitem__(heap, 0)
+        list.__setitem__(heap, 0, last)
         sift_up(heap, 0, largest)
         return first
     return last
@@ -182,19 +186,18 @@ def heappop(heap: list[Any], /, largest: bool = False) -> Any:
 
 def heapreplace(heap: list[Any], item: Any, /, largest: bool = False) -> Any:
     """``heapq.heapreplace``."""
-    if not heap:
+    if not list.__len__(heap):
         raise IndexError("index out of range")
-    first = heap[0]
-    heap[0] = item
+    first = list.__getitem__(heap, 0)
+    list.__setitem__(heap, 0, item)
     sift_up(heap, 0, largest)
     return first
 
 
 def heappushpop(heap: list[Any], item: Any, /) -> Any:
     """``heapq.heappushpop``."""
-    if heap and heap[0] < item:
-        item, heap[0] = heap[0], item
-        sift_up(heap, 0, False)
+    if list.__len__(heap) and list.__getitem__(heap, 0) < item:
+        return heapreplace(heap, item)
     return item
 
 

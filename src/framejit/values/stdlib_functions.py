@@ -230,6 +230,8 @@ def _copy(space: Space, x: Value) -> Result:
     if isinstance(value, ListValue):
         return ListValue(list(value.items))
     if isinstance(value, DictValue):
+        if value.cls is types.MappingProxyType:
+            space.raise_error(TypeError, "cannot pickle 'mappingproxy' object")
         return value.fresh_copy(space)
     if isinstance(value, SetValue):
         return copy_as(space, value, value.cls)
