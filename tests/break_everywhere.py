@@ -56,7 +56,7 @@ _LIBRARIES = (
 LOOKS_AT_FRAMES = {"_getframe", "currentframe", "tb_frame", "f_locals", "f_back"}
 #: Tests with programs that a break still changes somewhere, and what is seen.
 OPEN = {
-    "h16_not_dropped": "an object that only a new list holds, which nothing reads any more",
+    "p18_handled_in_a_callee": "what is passed to a function is held until it returns",
     "test_116_unbound_local_and_free": "the message for a free variable without a value",
 }
 SECONDS = 20

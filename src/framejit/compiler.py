@@ -496,7 +496,9 @@ class Compiler:
 
     # -- misses ------------------------------------------------------------------------------------
 
-    def compile_entry(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
+    def compile_entry(
+        self, compiled: CompiledFrame, slots: tuple[Any, ...], again: bool = False
+    ) -> Any:
         """Capture this call and add an entry for it; None when it has to run as plain Python."""
         if runs_foreign_code():
             compiled.left("FJ0306", "a mode or transform that sees every operation is active")
@@ -567,6 +569,8 @@ class Compiler:
             return None
         problem = self._add_entry(compiled, made, slots, met[-1] if met else None)
         if isinstance(problem, InternalError):
+            if not again:  # other threads run meanwhile, and objects end that nobody holds
+                return self.compile_entry(compiled, slots, again=True)
             return self._internal_error(compiled, problem, started)
         return problem
 

@@ -163,3 +163,28 @@ def test_compile_and_discard_does_not_grow(rounds):
     assert len(linecache.cache) <= lines + 3
     assert len(gc.get_objects()) <= objects + 200
     assert resident_kib() <= memory * 1.05
+
+
+class Cyclic:
+    def __init__(self):
+        self.itself = self
+
+
+def test_an_object_ends_while_a_backend_compiles():
+    """What was seen of it does not hold any more: the call is captured once more."""
+
+    def backend(module, inputs):
+        gc.collect()
+        return module
+
+    alive = weakref.WeakSet()
+    compiled = framejit.compile(lambda x: (x * 2, len(alive)), backend=backend)
+    gc.collect()
+    gc.disable()
+    try:
+        with framejit.config.patch(raise_internal_errors=True):
+            for _ in range(2):
+                alive.add(Cyclic())
+                assert compiled(torch.ones(2))[1] == len(alive)
+    finally:
+        gc.enable()

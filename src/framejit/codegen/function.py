@@ -9,10 +9,8 @@ from __future__ import annotations
 import ast
 import builtins
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
-
-import torch
 
 from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
@@ -31,7 +29,7 @@ from framejit.interpreter.dropped import reached
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
 from framejit.values.base import NULL, Value
-from framejit.values.ends import may_be_noticed
+from framejit.values.ends import keeps_what_is_seen, noticed_parts
 from framejit.values.generators import GeneratorValue
 from framejit.values.objects import ObjectValue
 from framejit.values.tensors import TensorValue
@@ -275,27 +273,31 @@ def live_slots_of(frame: Frame) -> frozenset[int]:
             if i in live or frame.seen or acts_at_its_end(value)
             or (frame.raises and _is_simple(value))
         }  # fmt: skip
-        if len(kept) < len(bound) and frame.handed:
-            given = _may_be_noticed(frame.handed)
+        if len(kept) < len(bound):
+            given = {token for one in reached(frame.handed) for token in _may_be_noticed(one)}
             kept |= {
                 i for i, value in bound.items()
-                if i not in kept and not given.isdisjoint(_may_be_noticed([value]))
+                if i not in kept and any(_must_stay(one, given) for one in reached([value]))
             }  # fmt: skip
         frame.live = frozenset(kept)
     return frame.live
 
 
-def _may_be_noticed(values: list[Value]) -> set[int]:
-    """The objects among the values, and in what they hold, that an operation which gets them may
-    start, or make weak references to."""
-    found = set()
-    for one in reached(values):
-        obj = getattr(one, "obj", None)
-        if issubclass(type(obj), torch.Tensor) or may_be_noticed(obj):
-            found.add(id(obj))
-        elif isinstance(one, (ObjectValue, GeneratorValue, TensorValue)) and one.source is None:
-            found.add(id(one))
-    return found
+def _must_stay(value: Value, given: set[int]) -> bool:
+    """Is the end of something that it is seen, or does the broken operation get it, too?"""
+    obj = getattr(value, "obj", None)
+    if obj is not None and keeps_what_is_seen(obj):
+        return True
+    return bool(given) and not given.isdisjoint(_may_be_noticed(value))
+
+
+def _may_be_noticed(value: Value) -> Iterable[int]:
+    """The objects in it that an operation which gets them may start, or make weak references to."""
+    obj = getattr(value, "obj", None)
+    if obj is not None:
+        return map(id, noticed_parts(obj))
+    made = isinstance(value, (ObjectValue, GeneratorValue, TensorValue)) and value.source is None
+    return (id(value),) if made else ()
 
 
 def _is_simple(value: Value) -> bool:

@@ -9,6 +9,7 @@ import gc
 import sys
 import types
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -59,6 +60,22 @@ def may_be_noticed(obj: Any) -> bool:
     if issubclass(cls, _ENDS_UNNOTICED):
         return False
     return issubclass(cls, types.GeneratorType) or is_user_class(cls)
+
+
+def noticed_parts(obj: Any) -> Iterator[Any]:
+    """Of an existing object and what it holds: tensors, and what `may_be_noticed`."""
+    todo, seen = [obj], {id(obj)}
+    while todo and len(seen) < _LOOKED_AT:
+        one = todo.pop()
+        cls = type(one)
+        if issubclass(cls, torch.Tensor) or may_be_noticed(one):
+            yield one
+        if issubclass(cls, _ENDS_UNNOTICED) or cls is types.FrameType:
+            continue
+        for held in gc.get_referents(one):
+            if id(held) not in seen and not issubclass(type(held), type):
+                seen.add(id(held))
+                todo.append(held)
 
 
 def keeps_what_is_seen(obj: Any) -> bool:
