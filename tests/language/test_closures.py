@@ -475,3 +475,24 @@ def test_131_empty_cells_of_functions_over_a_break():
         return x + free(), seen
 
     check(f, torch.ones(2), graphs=1)
+
+
+def test_132_empty_free_variables_over_a_break():
+    def f(x):
+        def get():
+            return late
+
+        def drop():
+            nonlocal late
+            del late
+
+        seen = []
+        for function in (get, drop):
+            try:
+                eval("function()", {"function": function})
+            except NameError as error:
+                seen.append((type(error), str(error), error.name))
+        late = 1
+        return x + get(), seen
+
+    check(f, torch.ones(2), graphs=1)

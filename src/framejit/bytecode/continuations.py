@@ -31,12 +31,15 @@ from framejit.bytecode.release import tables
 
 _DROPPED_FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_NESTED
 
+# What complains of an empty cell otherwise when it is a free variable.
+_FREE = ("LOAD_DEREF", "LOAD_CLASSDEREF", "DELETE_DEREF")
+
 # Keyed by the id of a resume function's code object, dropped when that dies.
 _points: dict[int, tuple[weakref.ref[CodeType], FramePoint]] = {}
 
 # The slots of a continuation's code, and what `locals()` and `super()` require of them
 #
-#   every slot of the original | stack values | (thunk) | temporaries || (next) ... | (__class__)
+#   every slot of the original | stack values | (thunk) | temporaries || (next) ... | (read ones)
 #   ------------------------ parameters ---------------                ---- free variables ------
 #
 # The original's slots keep their indices, so its bytes stay valid. Its cells and free variables
@@ -44,12 +47,10 @@ _points: dict[int, tuple[weakref.ref[CodeType], FramePoint]] = {}
 # in `locals()`, provided that it finds a MAKE_CELL for the slot in front of the running instruction
 # (it never runs: it would wrap the cell once more). Everything added is emptied before user code
 # runs, so `locals()` does not show it. Zero-argument `super()` looks for a real free variable
-# `__class__`: the prefix copies the parameter there. The continuations to call next are kept in
-# closure cells, because the garbage collector does not look into `co_consts` and a loop makes a
-# cycle; those cells are fetched only after the user's instruction.
-#
-# One difference remains: reading an empty free variable raises the error for an own cell
-# (UnboundLocalError, a NameError) instead of the plain NameError.
+# `__class__`, and an instruction that finds a free variable empty complains of it as such: the
+# prefix copies the parameter there. The continuations to call next are kept in closure cells,
+# because the garbage collector does not look into `co_consts` and a loop makes a cycle; those cells
+# are fetched only after the user's instruction.
 
 
 def build_resume(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
@@ -236,7 +237,7 @@ def build_break(
     if is_call:
         copy = layout.call_thunk(instruction)
     else:
-        copy = _copy(instruction, code)
+        copy = layout.copy(instruction)
     if fall is not None and jump is not None:
         copy += emit(tables.FORWARD_JUMPS[instruction.op], len(epilogues[0]) // 2)
     back = emit("NOP")
@@ -254,15 +255,6 @@ def build_break(
         constants=constants,
         next_cells=[CellType(make_next(outcome)) for outcome in outcomes],
     )
-
-
-def _copy(instruction: Instruction, code: CodeType) -> bytes:
-    """The bytes that do what the instruction does, without the jump when it is conditional."""
-    if instruction.target >= 0:
-        return b""
-    if instruction.op == "LOAD_METHOD":
-        return emit("LOAD_ATTR", instruction.arg) + emit("PUSH_NULL") + emit("SWAP", 2)
-    return code.co_code[instruction.offset : instruction.end]
 
 
 class _Layout:
@@ -285,6 +277,11 @@ class _Layout:
         self.free_names = tuple([f"fj:next {index}" for index in range(self.n_next)])
         if "__class__" in info.slot_names[info.free_start :]:
             self.free_names += ("__class__",)
+        instruction = info.instructions[point.index]
+        if outcomes and instruction.op in _FREE and instruction.arg >= info.free_start:
+            name = info.slot_names[instruction.arg]
+            if name not in self.free_names:
+                self.free_names += (name,)
 
     def spliced(
         self, name: str, globals: dict[str, Any], instruction: Instruction,
@@ -313,10 +310,9 @@ class _Layout:
             units += [emit("JUMP_FORWARD", len(declarations) // 2), declarations]
         for index in range(self.n_next):  # empty, so that `locals()` does not show it
             units.append(emit("MAKE_CELL", self.n_slots + index))
-        if len(self.free_names) > self.n_next:
-            class_slot = info.slot_names.index("__class__", info.free_start)
-            units.append(emit("LOAD_FAST", class_slot))
-            units.append(emit("STORE_FAST", self.n_slots + self.n_next))
+        for index, name in enumerate(self.free_names[self.n_next :], self.n_slots + self.n_next):
+            units.append(emit("LOAD_FAST", info.slot_names.index(name, info.free_start)))
+            units.append(emit("STORE_FAST", index))
         n_original = len(info.slot_names)
         bound, cell_slots = point.bound, info.cell_slots
         for slot in range(n_original):
@@ -340,6 +336,17 @@ class _Layout:
         # Debuggers are told of the call here: before, looking at the slots would crash.
         units.append(emit("RESUME"))
         return b"".join(units)
+
+    def copy(self, instruction: Instruction) -> bytes:
+        """The bytes that do what the instruction does, without the jump when it is conditional."""
+        if instruction.target >= 0:
+            return b""
+        if instruction.op == "LOAD_METHOD":
+            return emit("LOAD_ATTR", instruction.arg) + emit("PUSH_NULL") + emit("SWAP", 2)
+        if instruction.op in _FREE and instruction.arg >= self.info.free_start:
+            place = self.free_names.index(self.info.slot_names[instruction.arg])
+            return emit(instruction.op, self.n_slots + place)
+        return self.info.code.co_code[instruction.offset : instruction.end]
 
     def call_thunk(self, instruction: Instruction) -> bytes:
         """Call the thunk; leave on the stack what the instruction would leave there."""

@@ -212,7 +212,9 @@ class ClassValue(Value):
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Result:
         if name == "mro":
-            return constant_value(space, list(self.cls.__mro__))
+            from framejit.values.sequences import ListValue  # room-internal cycle
+
+            return ListValue(space.items(space.getattr_now(self, "__mro__")))
         if name == "__call__":
             return instantiate(space, self, args, kwargs)
         if name == "__setattr__" and len(args) == 2:
