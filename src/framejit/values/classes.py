@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import operator
 import types
 from typing import Any
 
@@ -241,14 +242,18 @@ class ClassValue(Value):
         return fold(space, function, args, kwargs, f"{self.cls.__qualname__}.{name}")
 
     def getitem(self, space: Space, key: Value) -> Result:
-        found = space.class_attribute(self.cls, "__class_getitem__")
+        name = "__class_getitem__"
+        found = space.class_attribute(self.cls, name)
         meta_item = space.class_attribute(type(self.cls), "__getitem__")
         if issubclass(self.cls, enum.Enum):
             return fold(space, self.cls.__getitem__, [key], {}, "indexing an enum")
         if meta_item is not None and type(meta_item.raw) is types.FunctionType:
             return super().getitem(space, key)
         if found is not None:
-            return constant_value(space, self.cls[key.realize().as_python()])  # type: ignore[index]
+            if is_user_class(found.owner) and found.owner.__module__ != "typing":
+                return space.call(space.now(self.getattr(space, name)), [key], {})
+            parameters = key.realize().as_python()
+            return constant_value(space, space.run_real(operator.getitem, self.cls, parameters))
         if meta_item is None:
             text = f"type {type_name(self.cls)!r} is not subscriptable"
             return space.raise_error(TypeError, text)
@@ -420,6 +425,23 @@ def new_instance(
     return made
 
 
+def refuse_surplus(space: Space, cls: type, name: str) -> None:
+    """``object.__new__`` and ``object.__init__`` take further arguments only where the class has
+    the other one of its own, and not this one."""
+    own = {
+        method: getattr(space.class_attribute(cls, method), "raw", None) is not raw
+        for method, raw in (("__new__", object.__new__), ("__init__", object.__init__))
+    }
+    what = "type to instantiate" if name == "__new__" else "instance to initialize"
+    if own[name]:
+        space.raise_error(TypeError, f"object.{name}() takes exactly one argument (the {what})")
+    if not any(own.values()):
+        text = "() takes no arguments"
+        if name == "__init__":
+            text = f".__init__() takes exactly one argument (the {what})"
+        space.raise_error(TypeError, cls.__name__ + text)
+
+
 class SuperValue(Value):
     """``super(cls, receiver)``."""
 
@@ -495,6 +517,8 @@ class NewMethodValue(Value):
             space.run_real(self.raw, *[cls or one.realize().as_python() for one in args[:1]])
             raise GraphBreak("FJ0153", f"{self.raw.__qualname__}() of a {value}")
         if is_user_class(cls):
+            if self.raw is object.__new__ and (args[1:] or kwargs):
+                refuse_surplus(space, cls, "__new__")
             return new_instance(space, cls, args[1:], kwargs)
         return space.call(value, [] if cls in (list, dict, set) else args[1:], kwargs)
 

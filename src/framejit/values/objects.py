@@ -499,13 +499,15 @@ def object_method(space: Space, name: str, args: list[Value], kwargs: dict[str, 
     """``object.<name>(*args)``."""
     value = args[0].realize()
     rest = args[1:]
-    if name == "__init__":
-        return ConstantValue(None)
-    if name == "__new__":
-        from framejit.values.classes import ClassValue, new_instance
+    if name in ("__init__", "__new__"):
+        from framejit.values.classes import ClassValue, new_instance, refuse_surplus
 
-        assert isinstance(value, ClassValue)
-        return new_instance(space, value.cls, rest, kwargs)
+        cls = value.cls if isinstance(value, ClassValue) else value.python_type()
+        if rest or kwargs:
+            refuse_surplus(space, cls if name == "__new__" else value.python_type(), name)
+        if name == "__init__":
+            return ConstantValue(None)
+        return new_instance(space, cls, rest, kwargs)
     if name in ("__getattribute__", "__setattr__", "__delattr__"):
         text = str(rest[0].realize().as_python())
         if not isinstance(value, ObjectValue):
