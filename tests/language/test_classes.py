@@ -706,7 +706,7 @@ def test_126_operator_type_errors():
                 texts.append("none")
         return a + 1, texts
 
-    one(f, x)
+    check(f, x, ops=1)  # errors about objects with special methods are left to C code
 
 
 def test_127_reflected_subclass_first():
@@ -1012,7 +1012,7 @@ def test_154_bool_returns_wrong():
                 texts.append(str(error))
         return a + 1, texts
 
-    one(f, x)
+    check(f, x, ops=1)
 
 
 def test_155_class_call_dunder():

@@ -17,7 +17,7 @@ from framejit.bytecode.decode import decode
 from framejit.bytecode.frame_point import PART_OF_FRAME
 from framejit.bytecode.model import CodeInfo, Instruction
 from framejit.exc import GraphBreak
-from framejit.interpreter import forced
+from framejit.interpreter import doubtful, forced
 from framejit.interpreter.dropped import Existing, Roots
 from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.limits import Limits
@@ -479,6 +479,8 @@ class Interpreter:
         first = value not in self.raise_steps
         if first:
             self.raise_steps[value] = self.space.step
+            if value is self.space.made_up and doubtful.is_doubtful(error, self.frame):
+                self._broken(GraphBreak("FJ0132", doubtful.REASON), changes)
             if (
                 self.level == 0 and self.space.changes == changes
                 and not self._handler_waits(error.is_a(AttributeError))

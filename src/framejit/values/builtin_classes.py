@@ -77,7 +77,9 @@ for _cls in (dict, OrderedDict, defaultdict):
 def _deque(space: Space, iterable: Value | None = None, maxlen: Value | None = None) -> Value:
     limit = None
     if maxlen is not None and not maxlen.is_none():
-        limit = index_of(space, maxlen, "an integer is required")
+        if not issubclass(maxlen.python_type(), int):  # ``__index__`` is not asked
+            space.raise_error(TypeError, "an integer is required")
+        limit = index_of(space, maxlen)
         if limit < 0:
             space.raise_error(ValueError, "maxlen must be non-negative")
     value = DequeValue([], limit)

@@ -367,6 +367,8 @@ NAMED_LOOKASIDES["pdb", "set_trace"] = _shows_frames("pdb.set_trace", "stops in 
 @builtin(iter, 1, 2)
 def _iter(space: Space, value: Value, sentinel: Value | None = None) -> Value:
     if sentinel is not None:
+        if space.class_attribute(value.python_type(), "__call__") is None:
+            space.raise_error(TypeError, "iter(v, w): v must be callable")
         return CallableIterator(value, sentinel)
     return space.iter(value)
 

@@ -22,6 +22,7 @@ from framejit.values.constants import PURE_TYPES, ConstantValue, constant_value,
 from framejit.values.descriptors import bind, is_data_descriptor
 from framejit.values.ends import has_own_end
 from framejit.values.functions import BoundBuiltin, BuiltinValue, MethodValue
+from framejit.values.methods import iterator_by
 from framejit.values.objects import (
     SCALARS,
     ObjectMethodValue,
@@ -249,8 +250,9 @@ class ClassValue(Value):
             return fold(space, self.cls.__getitem__, [key], {}, "indexing an enum")
         if meta_item is not None and type(meta_item.raw) is types.FunctionType:
             return super().getitem(space, key)
-        if found is not None:
-            if is_user_class(found.owner) and found.owner.__module__ != "typing":
+        if found is not None or self.cls is type:
+            owner = found.owner if found is not None else type
+            if is_user_class(owner) and owner.__module__ != "typing":
                 return space.call(space.now(self.getattr(space, name)), [key], {})
             parameters = key.realize().as_python()
             return constant_value(space, space.run_real(operator.getitem, self.cls, parameters))
@@ -282,7 +284,7 @@ class ClassValue(Value):
             return space.iter(TupleValue(members))
         method = space.special_method(self, "__iter__")
         if method is not None:
-            return space.call_now(method, [])
+            return iterator_by(space, method)
         return space.raise_error(TypeError, f"{type_name(type(self.cls))!r} object is not iterable")
 
     def len(self, space: Space) -> Value:

@@ -202,6 +202,16 @@ def is_tensor(value: Value) -> bool:
     return issubclass(value.python_type(), torch.Tensor)
 
 
+def iterator_by(space: Space, method: Value) -> Value:
+    """What ``__iter__`` of the program gives. (FOR_ITER trusts that it is an iterator.)"""
+    made: Value = space.call_now(method, []).realize()
+    kind = made.python_type()
+    user = is_user_class(kind)
+    if not (space.class_attribute(kind, "__next__") if user else hasattr(kind, "__next__")):
+        space.raise_error(TypeError, f"iter() returned non-iterator of type {type_name(kind)!r}")
+    return made
+
+
 def index_of(space: Space, value: Value, complaint: str = "") -> int:
     """``operator.index(value)``; TypeError in the program with ``complaint``."""
     value = value.realize()

@@ -33,7 +33,7 @@ from framejit.values.constants import ConstantValue
 from framejit.values.descriptors import is_data_descriptor, property_lacks
 from framejit.values.functions import MethodValue
 from framejit.values.keys import key_of_object
-from framejit.values.methods import gives_own_class, index_of, returns_self
+from framejit.values.methods import gives_own_class, index_of, iterator_by, returns_self
 from framejit.values.namespaces import namespace_of, own_attribute, store_own
 from framejit.values.space import (
     BINARY_METHODS,
@@ -387,7 +387,7 @@ class ObjectValue(Value):
     def iter(self, space: Space) -> Value:
         method = space.special_method(self, "__iter__")
         if method is not None:
-            return space.call_now(method, [])
+            return iterator_by(space, method)
         hidden = space.class_attribute(self.cls, "__iter__") is not None  # it is None
         if hidden or space.special_method(self, "__getitem__") is None:
             return space.raise_error(TypeError, f"{type_name(self.cls)!r} object is not iterable")

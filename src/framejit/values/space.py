@@ -164,6 +164,8 @@ class Space:
         self.frame: Callable[[], Any] = lambda: None
         #: Does anything that the program can reach hold this value? Set by the interpreter.
         self.holds: Callable[[Value], bool] = lambda value: True
+        #: The latest exception that `raise_error` has made.
+        self.made_up: Value | None = None
         #: The exception that the program is handling.
         self.handled: Callable[[], Value | None] = lambda: None
         #: The existing tensors that became graph inputs, in order.
@@ -402,6 +404,7 @@ class Space:
         error = new_exception(self, cls, given)
         if name is not None:
             error.attributes["name"] = self.constant(name)
+        self.made_up = error
         raise Raised(error)
 
     def raise_real(self, error: BaseException) -> Any:
