@@ -44,8 +44,18 @@ IS_ABSTRACT = 0x100000  # Py_TPFLAGS_IS_ABSTRACT
 _CONTAINERS = (dict, list, tuple, set, frozenset, *SCALARS)
 _TYPE_CONSTANTS = frozenset(
     [
-        "__name__", "__qualname__", "__module__", "__doc__", "__bases__", "__base__", "__mro__",
-        "__basicsize__", "__dictoffset__", "__flags__", "__abstractmethods__", "__text_signature__",
+        "__name__",
+        "__qualname__",
+        "__module__",
+        "__doc__",
+        "__bases__",
+        "__base__",
+        "__mro__",
+        "__basicsize__",
+        "__dictoffset__",
+        "__flags__",
+        "__abstractmethods__",
+        "__text_signature__",
     ]
 )
 #: Those of them that can be assigned.
@@ -308,9 +318,12 @@ class ClassValue(Value):
     ) -> Result | None:
         if op == "|":  # a union type: int | None
             right = other.cls if isinstance(other, ClassValue) else other.as_python()
+            if type(right) is not other.python_type():  # a message would name another class
+                return None
             pair = (right, self.cls) if reflected else (self.cls, right)
+            function = operator.ior if inplace else operator.or_
             with contextlib.suppress(TypeError):
-                return constant_value(space, pair[0] | pair[1])
+                return constant_value(space, function(*pair))
         return None
 
 
@@ -393,16 +406,12 @@ def initialise(
     return made
 
 
-def bind_found(
-    space: Space, found: ClassAttribute, value: Value, cls: type, name: str
-) -> Value:
+def bind_found(space: Space, found: ClassAttribute, value: Value, cls: type, name: str) -> Value:
     """`bind`, with the result at once."""
     return space.now(bind(space, found, value, cls, name))
 
 
-def new_instance(
-    space: Space, cls: type, args: list[Value], kwargs: dict[str, Value]
-) -> Value:
+def new_instance(space: Space, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``object.__new__`` or the ``__new__`` of the builtin container base."""
     if has_own_end(cls):  # it runs when the last reference goes
         raise GraphBreak(
@@ -548,9 +557,7 @@ def make_super(space: Space, args: list[Value]) -> Value:
     receiver = args[1].realize()
     on_class = isinstance(receiver, ClassValue) and issubclass(receiver.cls, cls.cls)
     if not on_class and not issubclass(receiver.python_type(), cls.cls):
-        space.raise_error(
-            TypeError, "super(type, obj): obj must be an instance or subtype of type"
-        )
+        space.raise_error(TypeError, "super(type, obj): obj must be an instance or subtype of type")
     return SuperValue(cls.cls, receiver)
 
 

@@ -109,18 +109,22 @@ class ConstantValue(Value):
 
     def contains(self, space: Space, item: Value) -> Value:
         item = item.realize()
-        if item.is_constant:
+        cls, own = item.python_type(), type(self.value)
+        if item.is_constant and (own not in (str, bytes) or type(item.as_python()) is cls):
             return ConstantValue(space.run_real(operator.contains, self.value, item.as_python()))
-        if type(self.value) is frozenset:  # it is found by its hash
+        if own is frozenset:  # it is found by its hash
             from framejit.values.set_operands import as_set  # room-internal cycle
 
             plain = as_set(space, self)
             assert plain is not None
             return plain.contains(space, item)
-        if self.items_now(space) is None or isinstance(self.value, (str, bytes)):
-            cls, takes = item.python_type(), str if isinstance(self.value, str) else (bytes, int)
-            if not isinstance(self.value, (str, bytes)) or not issubclass(cls, takes):
-                item_of_class = type(cls.__name__, (), {})()
+        if own in (str, bytes) or self.items_now(space) is None:
+            takes = (str,) if own is str else (bytes, int) if own is bytes else ()
+            iterable = any(hasattr(own, name) for name in ("__contains__", "__iter__"))
+            if (iterable and own not in (str, bytes)) or hasattr(cls, "__index__"):
+                raise GraphBreak("FJ0155", f"`in` of a {type_name(cls)} and a {type_name(own)}")
+            if not issubclass(cls, takes):
+                item_of_class = type(type_name(cls), (), {})()
                 space.run_real(operator.contains, self.value, item_of_class)  # raises
         return ConstantValue(any(space.equal(element, item) for element in space.items(self)))
 

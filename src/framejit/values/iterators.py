@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from framejit.exc import GraphBreak
-from framejit.values.base import Value, type_name
+from framejit.values.base import Value, is_user_class, type_name
 from framejit.values.methods import Result, index_of
 from framejit.values.sequences import ListValue, SequenceValue, TupleValue
 
@@ -170,6 +170,12 @@ def iter_constant(space: Space, value: Value) -> Value:
         return ConstantIterator(value, obj, type(iter(obj)))
     if isinstance(obj, (tuple, frozenset)):
         return ConstantIterator(value, list(obj), type(iter(obj)))
+    if is_user_class(kind):  # a member of a Flag
+        method = space.special_method(value, "__iter__")
+        if method is not None:
+            return space.call_now(method, [])
+    if hasattr(kind, "__iter__") or hasattr(kind, "__getitem__"):
+        raise GraphBreak("FJ0155", f"iterating over a {type_name(kind)}")
     return space.raise_error(TypeError, f"{type_name(kind)!r} object is not iterable")
 
 

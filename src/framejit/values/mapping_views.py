@@ -7,7 +7,7 @@ sets. A view holds no content of its own: it asks the dict each time. Next: code
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from framejit.exc import GraphBreak
 from framejit.values.base import Value
@@ -80,6 +80,9 @@ class DictViewValue(ContainerValue):
         """How often the methods of keys run in an operation of views is CPython's matter."""
         if space.user_keys and any(any(user_keys(key)) for key in self.mapping.pairs):
             raise GraphBreak("FJ0157", "a view of a dict compares keys with their own __hash__")
+
+    def sample(self) -> Any:
+        return getattr({}, self.what)()
 
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool

@@ -377,6 +377,9 @@ class ObjectValue(Value):
 
     def contains(self, space: Space, item: Value) -> Value:
         method = space.special_method(self, "__contains__")
+        container = type(getattr(item.realize(), "container", None))
+        if type(self.container) is ConstantValue and container not in (type(None), ConstantValue):
+            raise GraphBreak("FJ0155", f"`in` of a {self.describe()} and another container")
         if method is not None:
             return ConstantValue(space.truth(space.call_now(method, [item])))
         if all(space.special_method(self, m) is None for m in ("__iter__", "__getitem__")):

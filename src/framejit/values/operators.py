@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 import types
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.values.base import CallRequest, Raised, Value, is_user_class, type_name
-from framejit.values.constants import ConstantValue, answer_of, constant_value
+from framejit.values.constants import ConstantValue, OpaqueValue, answer_of, constant_value
 from framejit.values.identity import identical
 from framejit.values.methods import ContainerValue, container_of, stand_in
 from framejit.values.sequences import TupleValue
@@ -47,14 +48,14 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def binary(
-    space: Space, op: str, left: Value, right: Value, inplace: bool
-) -> Result:
+def binary(space: Space, op: str, left: Value, right: Value, inplace: bool) -> Result:
     """``left op right``."""
     plain_name, reflected_name, inplace_name = BINARY_METHODS[op]
     function = (INPLACE if inplace else BINARY)[op]
     if _fold_at_once(left, right):
         return _folded(space, function, left, right)
+    left_type, right_type = left.python_type(), right.python_type()
+    operands = left, right
     if left.is_symbolic or right.is_symbolic:
         known = compute(space, BINARY[op], [left, right])
         if known is not None:
@@ -67,34 +68,73 @@ def binary(
             changes = inplace and type(left) is TensorValue
             return tensor_operator(space, (INPLACE if changes else BINARY)[op], left, right)
     _check_scalars(left, right)
-    if inplace:
+    if op == "%" and is_user_class(left_type) and issubclass(left_type, (str, bytes)):
+        raise GraphBreak("FJ0155", f"`%` of a {type_name(left_type)}")
+    own_name = plain_name
+    if inplace and space.class_attribute(left_type, inplace_name) is not None:
+        own_name = inplace_name
+    concatenates = op in ("+", "*") and _is_of_sequence(space, left_type, own_name)
+    if inplace and not concatenates:
         result = _attempt(space, left, inplace_name, op, right, False, True)
         if result is not None:
             return result
-    left_type, right_type = left.python_type(), right.python_type()
-    reflected_first = (
-        right_type is not left_type
-        and issubclass(right_type, left_type)
-        and _overrides(space, right_type, left_type, reflected_name)
-    )
+    reflected_first = right_type is not left_type and (
+        (issubclass(right_type, left_type)
+         and _overrides(space, right_type, left_type, reflected_name))
+        # Sequences are asked last: they have no slots of numbers.
+        or (concatenates and _has_slot(space, right_type, reflected_name))
+    )  # fmt: skip
     if reflected_first:
         result = _attempt(space, right, reflected_name, op, left, True, False)
         if result is not None:
             return result
-    result = _attempt(space, left, plain_name, op, right, False, False)
+    if inplace and op == "*" and not concatenates and issubclass(right_type, _SEQUENCES):
+        raise GraphBreak("FJ0155", f"`*=` of a {type_name(left_type)} and a sequence")
+    if concatenates and op == "*" and space.class_attribute(right_type, "__index__") is None:
+        return _complain(space, function, *operands)
+    own_name = own_name if concatenates else plain_name
+    result = _attempt(space, left, own_name, op, right, False, own_name is inplace_name)
     if result is not None:
         return result
-    if not reflected_first and right_type is not left_type:
+    if not (reflected_first or right_type is left_type) and not (
+        concatenates and _is_of_sequence(space, right_type, reflected_name)
+    ):
         result = _attempt(space, right, reflected_name, op, left, True, False)
         if result is not None:
             return result
-    if op == "*" and torch.Tensor in (*left_type.__mro__, *right_type.__mro__):
-        raise GraphBreak("FJ0102", "a tensor may say how often a sequence is repeated")
-    return _complain(space, function, left, right)
+    return _complain(space, function, *operands)
+
+
+_SEQUENCES = (str, bytes, bytearray, list, tuple, deque)
+#: What CPython says when one of these declines is known.
+_PLAIN = frozenset({
+    int, bool, float, complex, str, bytes, type(None), type(...), list, tuple, dict, set, frozenset,
+    torch.Tensor, torch.nn.Parameter,
+})  # fmt: skip
+
+
+def _is_of_sequence(space: Space, cls: type, name: str) -> bool:
+    found = space.class_attribute(cls, name)
+    return found is not None and found.owner in (*_SEQUENCES, torch.Size)
+
+
+def _has_slot(space: Space, cls: type, name: str) -> bool:
+    """Has the class the method in a slot of numbers?"""
+    found = space.class_attribute(cls, name)
+    return found is not None and found.owner not in _SEQUENCES
 
 
 def _complain(space: Space, function: Callable[[Any, Any], Any], left: Value, right: Value) -> Any:
-    """Nobody answers: raise what CPython says."""
+    """Nobody answers: raise what CPython says; a graph break if it may have an answer."""
+    repeats = function in (operator.mul, operator.imul)
+    for value in (left, right):
+        cls = value.python_type()
+        known = cls in _PLAIN or is_user_class(cls) or isinstance(value, ContainerValue)
+        counts = repeats and not issubclass(cls, (int, bool))
+        if counts and space.class_attribute(cls, "__index__") is not None:
+            raise GraphBreak("FJ0155", f"a {type_name(cls)} may say how often to repeat")
+        if not known or cls is types.MappingProxyType:
+            raise GraphBreak("FJ0155", f"an operator of a {type_name(cls)}")
     space.run_real(function, stand_in(left), stand_in(right))
     raise GraphBreak("FJ0137", "operands that framejit does not know together")
 
@@ -125,6 +165,8 @@ def _check_scalars(left: Value, right: Value) -> None:
         if scalar.is_constant and issubclass(scalar.python_type(), numpy.generic):
             if container_of(other, ContainerValue) is not None:
                 raise _makes_array()
+            if scalar_of(other) is not None:
+                raise GraphBreak("FJ0132", "numpy's scalar beside an object of a number's subclass")
 
 
 def _beside_tensor(space: Space, value: Value, name: str) -> Value:
@@ -153,28 +195,49 @@ def _attempt(
     space: Space, value: Value, name: str, op: str, other: Value, reflected: bool, inplace: bool
 ) -> Result | None:
     """Ask ``value`` for the operation; None means NotImplemented."""
+    cls = other.python_type()
     if value.is_constant or type(value) is TensorValue:
         other = scalar_of(other) or other
     if value.is_constant and other.is_constant and type(value) is not TupleValue:
-        function = getattr(value.as_python(), name, None)
-        if function is None:
+        if space.class_attribute(value.python_type(), name) is None:
             return None
+        given = other.as_python()
         try:
-            result = space.run_real(function, other.as_python())
-        except Raised:
-            if op not in "+*" or type(function) is not types.MethodWrapperType:
-                raise
-            return None  # a sequence does not know the other's operator
+            result = space.run_real(getattr(value.as_python(), name), given)
+        except Raised as error:
+            if error.is_a(TypeError) and type(given) is not cls:  # the message names another one
+                raise GraphBreak("FJ0155", f"`{op}` with a {type_name(cls)}")
+            if op in "+*" and value.python_type() in _SEQUENCES:
+                return None  # a sequence does not know the other's operator
+            raise
         return None if result is NotImplemented else constant_value(space, result)
     if not is_user_class(value.python_type()) or type(value) is TensorValue:
         method = getattr(value, "binary_op", None)
-        return None if method is None else method(space, op, other, reflected, inplace)
+        if method is None:
+            _check_declines(space, value, name, other)
+            return None
+        result = method(space, op, other, reflected, inplace)
+        if result is other and type(result) is TupleValue and cls is not tuple:
+            raise GraphBreak("FJ0155", f"`{op}` that copies what is in a {type_name(cls)}")
+        return result
     bound = space.special_method(value, name)
     if bound is None:
         return None
     return not_implemented(space, space.call(bound, [other], {}))
 
 
+def _check_declines(space: Space, value: Value, name: str, other: Value) -> None:
+    """A graph break unless it is known that the class of a constant declines ``other``."""
+    cls = value.python_type()
+    if value.is_constant and space.class_attribute(cls, name) is not None:
+        if type(other) is OpaqueValue or cls not in _BUILTIN or (cls, name) == (bytes, "__mod__"):
+            raise GraphBreak("FJ0155", f"`{name}` of a {type_name(cls)}")
+
+
+#: They decline everything that is no constant.
+_BUILTIN = frozenset({
+    int, bool, float, complex, str, bytes, tuple, frozenset, range, type(None), type(...),
+})  # fmt: skip
 _MAY_DECLINE = frozenset({"NotImplemented", "super"})
 
 
@@ -225,6 +288,8 @@ def compare(space: Space, op: str, left: Value, right: Value) -> Result:
     own_name, mirrored_name = COMPARE_METHODS[op]
     if _fold_at_once(left, right):
         return _folded(space, COMPARE[op], left, right)
+    left_type, right_type = left.python_type(), right.python_type()
+    operands = left, right
     if left.is_symbolic or right.is_symbolic:
         if op in ("==", "!=") and (left.is_none() or right.is_none()):
             return ConstantValue(op == "!=")
@@ -240,7 +305,9 @@ def compare(space: Space, op: str, left: Value, right: Value) -> Result:
                 return ConstantValue(op == "!=")
             return tensor_operator(space, COMPARE[op], left, right)
     _check_scalars(left, right)
-    left_type, right_type = left.python_type(), right.python_type()
+    if types.MappingProxyType in (left_type, right_type):
+        if is_user_class(left_type) or is_user_class(right_type):  # the mapping asks once more
+            raise GraphBreak("FJ0155", f"`{op}` of a mapping proxy and an object")
     order = [(left, own_name, right, op), (right, mirrored_name, left, MIRROR[op])]
     if right_type is not left_type and issubclass(right_type, left_type):
         order.reverse()
@@ -250,16 +317,14 @@ def compare(space: Space, op: str, left: Value, right: Value) -> Result:
             return result
     if op in ("==", "!="):
         return ConstantValue(identical(space, left, right) is (op == "=="))
-    return _complain(space, COMPARE[op], left, right)
+    return _complain(space, COMPARE[op], *operands)
 
 
 #: The operator that means the same with the operands exchanged.
 MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 
 
-def _attempt_compare(
-    space: Space, value: Value, name: str, op: str, other: Value
-) -> Result | None:
+def _attempt_compare(space: Space, value: Value, name: str, op: str, other: Value) -> Result | None:
     cls = value.python_type()
     own, inner = scalar_of(value), scalar_of(other)
     if own is not None or (value.is_constant and inner is not None):
@@ -268,11 +333,17 @@ def _attempt_compare(
             left, right = own or value, inner or other
             if not right.is_constant:
                 return None
-            answer = getattr(left.as_python(), name)(right.as_python())
+            constant = left.as_python()
+            answer = getattr(type(constant), name)(constant, right.as_python())
             return None if answer is NotImplemented else ConstantValue(answer)
     if not is_user_class(cls) or type(value) is TensorValue:
         method = getattr(value, "compare_op", None)
-        return None if method is None else method(space, op, other)
+        if method is not None:
+            return method(space, op, other)
+        inherited = space.class_attribute(cls, name)
+        if inherited is not None and inherited.owner is not object:
+            _check_declines(space, value, name, other)
+        return None
     found = space.class_attribute(cls, name)
     if found is None:
         return None

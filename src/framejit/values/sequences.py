@@ -70,6 +70,9 @@ class SliceValue(ContainerValue):
             return part
         return space.generic_getattr(self, name)
 
+    def sample(self) -> Any:
+        return slice(None)
+
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         if not isinstance(other, SliceValue):
             return None
@@ -133,9 +136,7 @@ class SequenceValue(ContainerValue):
             if type(index) is int:
                 return index
         kind = type_name(key.python_type())
-        return index_of(
-            space, key, f"{self._name} indices must be integers or slices, not {kind}"
-        )
+        return index_of(space, key, f"{self._name} indices must be integers or slices, not {kind}")
 
     @property
     def _name(self) -> str:
