@@ -665,7 +665,7 @@ def test_constant_containers_are_asked_as_they_are_made() -> None:
         for container in ({1, 2}, "abc", b"abc", 5, None):
             for item in ([k], {k: 1}, (1, [k]), x):
                 try:
-                    if item is not x or container != {1, 2}:
+                    if item is not x or not isinstance(container, (set, bytes)):
                         found.append(item in container)
                 except TypeError as error:
                     found.append(str(error))

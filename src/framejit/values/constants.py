@@ -121,7 +121,9 @@ class ConstantValue(Value):
         if own in (str, bytes) or self.items_now(space) is None:
             takes = (str,) if own is str else (bytes, int) if own is bytes else ()
             iterable = any(hasattr(own, name) for name in ("__contains__", "__iter__"))
-            if (iterable and own not in (str, bytes)) or hasattr(cls, "__index__"):
+            if (iterable and own not in (str, bytes)) or (
+                own is bytes and hasattr(cls, "__index__")
+            ):
                 raise GraphBreak("FJ0155", f"`in` of a {type_name(cls)} and a {type_name(own)}")
             if not issubclass(cls, takes):
                 item_of_class = type(type_name(cls), (), {})()
