@@ -9,32 +9,23 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
-import enum
 import io
-import math
 import os
 import pickle
 import traceback
-import types
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import numpy
 import torch
 
 import framejit
 import framejit.api
 from framejit import config
+from framejit.audit import comparison
+from framejit.audit.comparison import Tolerance
 
-_ATOMS = (
-    int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented), range,
-    slice, torch.dtype, torch.device, torch.layout, torch.memory_format, enum.Enum,
-)  # fmt: skip
-_BY_NAME = (type, types.ModuleType, types.BuiltinFunctionType)
-
-
+#: What backends promise that run graphs as they are.
+EXACT = Tolerance(0, 0)
 #: Called with every program that was found to do the same: its function, arguments and ``make``.
 checked: Callable[..., None] | None = None
 
@@ -114,15 +105,15 @@ def check(
     return backend
 
 
-def compare_outcomes(expected: Outcome, got: Outcome) -> None:
+def compare_outcomes(expected: Outcome, got: Outcome, tolerance: Tolerance = EXACT) -> None:
     """Assert that two calls did the same."""
     if got.error is not None and expected.error is None:
         raise got.error
     compare_errors(expected.error, got.error)
-    same = Comparison()
+    same = Comparison(tolerance)
+    same.compare_sequences(list(expected.args), list(got.args), "args")
+    same.compare_dicts(expected.kwargs, got.kwargs, "kwargs")
     same.compare(expected.result, got.result, "result")
-    same.compare(list(expected.args), list(got.args), "args")
-    same.compare(expected.kwargs, got.kwargs, "kwargs")
     assert got.printed == expected.printed
 
 
@@ -130,18 +121,7 @@ def compare_errors(expected: BaseException | None, got: BaseException | None) ->
     """Assert that two exceptions are alike: texts, the lines that they went through, and the chain
     of their causes and contexts."""
     assert type(got) is type(expected), f"raised {got!r}, not {expected!r}"
-    if expected is None or got is None:
-        return
-    if isinstance(expected, RuntimeError) and not isinstance(expected, RecursionError):
-        assert str(got).splitlines()[:1] == str(expected).splitlines()[:1]
-    else:
-        assert str(got) == str(expected)
-    assert lines_of(got) == lines_of(expected)
-    assert got.__suppress_context__ == expected.__suppress_context__
-    assert (got.__cause__ is got.__context__) == (expected.__cause__ is expected.__context__)
-    compare_errors(expected.__cause__, got.__cause__)
-    if expected.__cause__ is not expected.__context__:
-        compare_errors(expected.__context__, got.__context__)
+    Comparison().compare(expected, got, "the exception")
 
 
 def lines_of(error: BaseException) -> list[tuple[str, str, int]]:
@@ -179,101 +159,16 @@ class Ctx:
         return False
 
 
-class Comparison:
-    """Compares two object graphs, including which parts are the same object."""
+class Comparison(comparison.Comparison):
+    """The comparison of audits, for two object graphs that have nothing in common; iterators are
+    used up."""
 
-    def __init__(self) -> None:
-        self.pairs: dict[int, tuple[Any, Any]] = {}
-        self.back: dict[int, Any] = {}
+    def __init__(self, tolerance: Tolerance | None = None) -> None:
+        super().__init__(tolerance, consume=True)
 
-    def compare(self, expected: Any, got: Any, path: str) -> None:
-        """Assert that both are alike; ``path`` says where we are."""
-        assert type(got) is type(expected), f"{path}: {type(got)}, not {type(expected)}"
-        if isinstance(expected, _ATOMS) and not isinstance(expected, numpy.generic):
-            nan = isinstance(expected, float) and math.isnan(expected)
-            assert got == expected or (nan and math.isnan(got)), (
-                f"{path}: {got!r}, not {expected!r}"
-            )
-            return
-        if isinstance(expected, _BY_NAME) or expected is got:
-            assert got is expected or got == expected, f"{path}: {got!r}, not {expected!r}"
-            return
-        known = self.pairs.get(id(expected))
-        if known is not None or id(got) in self.back:
-            same = known is not None and known[1] is got
-            if same or type(expected) not in (tuple, frozenset, torch.Size):
-                assert same, f"{path}: shared with another object in only one of both"
-                return
-        self.pairs[id(expected)] = (expected, got)
-        self.back[id(got)] = got
-        self.compare_content(expected, got, path)
-
-    def compare_content(self, expected: Any, got: Any, path: str) -> None:
-        """`compare` for objects with parts."""
-        if isinstance(expected, torch.Tensor):
-            compare_tensors(expected, got, path)
-        elif isinstance(expected, (numpy.ndarray, numpy.generic)):
-            compare_arrays(expected, got, path)
-        elif isinstance(expected, (list, tuple, deque)):
-            assert len(got) == len(expected), f"{path}: {len(got)} elements, not {len(expected)}"
-            for i, (one, two) in enumerate(zip(expected, got)):
-                self.compare(one, two, f"{path}[{i}]")
-        elif isinstance(expected, dict):
-            assert len(got) == len(expected), f"{path}: keys {list(got)}, not {list(expected)}"
-            for i, (one, two) in enumerate(zip(expected, got)):
-                self.compare(one, two, f"{path} key {i}")
-                self.compare(expected[one], got[two], f"{path}[{one!r}]")
-        elif isinstance(expected, (set, frozenset)):
-            ours, theirs = map(simple_keys, (expected, got))
-            assert theirs == ours, f"{path}: {theirs}, not {ours}"
-        elif isinstance(expected, types.FunctionType):
-            assert got.__qualname__ == expected.__qualname__, path
-        elif hasattr(expected, "__next__") and not hasattr(expected, "__dict__"):
-            self.compare(list(expected), list(got), f"{path} (rest)")
-        elif isinstance(expected, BaseException):
-            compare_errors(expected, got)
-        if hasattr(expected, "__dict__") and not isinstance(
-            expected, (types.FunctionType, torch.Tensor)
-        ):
-            self.compare(vars(expected), vars(got), f"{path}.__dict__")
-        elif dataclasses.is_dataclass(expected):
-            for field in dataclasses.fields(expected):
-                name = field.name
-                self.compare(getattr(expected, name), getattr(got, name), f"{path}.{name}")
-
-
-def simple_keys(elements: Any) -> list[Any]:
-    """The elements of a set as something that can be compared; the order counts for numbers."""
-    if all(isinstance(element, (int, float)) for element in elements):
-        return list(elements)
-    if all(isinstance(element, (int, str, float, type(None), tuple)) for element in elements):
-        return sorted(elements, key=repr)
-    return sorted(type(element).__qualname__ for element in elements)
-
-
-def compare_arrays(expected: Any, got: Any, path: str) -> None:
-    """Assert that arrays or scalars of numpy agree; the numbers are torch's, so nearly equal."""
-    assert type(got) is type(expected), f"{path}: {type(got)}, not {type(expected)}"
-    assert (got.dtype, got.shape) == (expected.dtype, expected.shape), path
-    if isinstance(expected, numpy.ndarray):
-        steps = [
-            [step for size, step in zip(array.shape, array.strides, strict=True) if size > 1]
-            for array in (expected, got)
-        ]
-        assert steps[0] == steps[1], f"{path}: strides"
-        assert got.flags.writeable == expected.flags.writeable, path
-    tolerance = 2e-3 if expected.dtype == numpy.float16 else 1e-5
-    numpy.testing.assert_allclose(got, expected, tolerance, tolerance, err_msg=path)
-
-
-def compare_tensors(expected: torch.Tensor, got: torch.Tensor, path: str) -> None:
-    """Assert that tensors agree in everything that a program can see."""
-    for name in ("dtype", "device", "shape", "requires_grad", "is_leaf", "layout"):
-        one, two = getattr(expected, name), getattr(got, name)
-        assert two == one, f"{path}.{name}: {two}, not {one}"
-    if expected.layout is torch.strided:
-        assert got.stride() == expected.stride(), f"{path}: strides"
-    torch.testing.assert_close(got, expected, equal_nan=True, msg=lambda text: f"{path}: {text}")
-    if expected.grad is not None or got.grad is not None:
-        assert expected.grad is not None and got.grad is not None, f"{path}.grad"
-        torch.testing.assert_close(got.grad, expected.grad, equal_nan=True)
+    def compare_error(self, expected: BaseException, got: BaseException, path: str) -> None:
+        """Also the lines that exceptions went through, and which of them is the cause."""
+        super().compare_error(expected, got, path)
+        assert lines_of(got) == lines_of(expected), path
+        ours, theirs = (error.__cause__ is error.__context__ for error in (expected, got))
+        assert theirs == ours, f"{path}: the cause is the context in one of both"

@@ -69,10 +69,26 @@ def declare_torchvision_operators():
 _torchvision = declare_torchvision_operators()
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--audit", action="store_true",
+        help="make all calls of compiled functions as plain Python, too; differences fail the test",
+    )  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    if config.getoption("--audit"):
+        import framejit
+
+        framejit.config.audit = 1.0
+        config.option.timeout = 0  # much is done three times
+
+
 @pytest.fixture(autouse=True)
 def strict_framejit():
-    """Every test starts with empty counters, and a bug of framejit fails it; under
-    ``FRAMEJIT_AUDIT=1``, also each call that does something else than plain Python."""
+    """Every test starts with empty counters, and a bug of framejit fails it; with ``--audit``, also
+    each call that does something else than plain Python."""
     import framejit
     from framejit.report import events
 

@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import gc
 import io
 import itertools
 import logging
@@ -330,6 +331,31 @@ def test_what_cannot_be_put_back_is_said_and_skipped(make, words):
     assert words in reason
     (event,) = [e for e in events.history(events.AuditSkipped)][-1:]
     assert event.reason == reason and event.identifier == "FJ0309"
+
+
+def test_lazy_modules_are_skipped_and_arguments_are_not_kept_alive():
+    lazy = framejit.compile(torch.nn.LazyLinear(2), backend="eager")
+    with framejit.audit() as audit:
+        assert lazy(torch.ones(3, 3)).shape == (3, 2)
+    assert "shape" in next(iter(audit.skipped))
+    compiled, net = framejit.compile(lambda m, x: m(x), backend="eager"), torch.nn.Linear(2, 2)
+    with framejit.audit():
+        compiled(net, torch.ones(2, 2))
+    reference = weakref.ref(net)
+    del net
+    gc.collect()
+    assert reference() is None
+
+
+def test_exceptions_that_cause_themselves():
+    def f(x):
+        error = ValueError("a")
+        try:
+            raise error from error
+        except ValueError as caught:
+            return caught
+
+    assert audited(framejit.compile(f, backend="eager"), torch.ones(1)).calls == 1
 
 
 def test_iterators():

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import framejit
-from checking import Comparison, CountingBackend, check, compare_arrays
+from checking import Comparison, CountingBackend, check
 from framejit import config
 
 
@@ -290,7 +290,7 @@ def test_what_is_guarded_of_an_array():
     met = [np.zeros(3), np.zeros(3, np.float32), np.zeros((2, 2)), np.zeros(4), np.zeros(9)]
     counts = []
     for array in [*met, *met]:
-        compare_arrays(array * 2 + 1, compiled(array), "result")
+        Comparison().compare(array * 2 + 1, compiled(array), "result")
         counts.append(len(backend.graphs))
     assert counts == [1, 2, 3, 4, 4] + [4] * 5
     for odd in (np.zeros(9)[::-2], np.zeros(3, dtype=">f8"), np.broadcast_to(1.0, (3,))):
@@ -337,7 +337,7 @@ def test_default_dtypes_of_torch_are_not_numpys():
         torch.set_default_dtype(dtype)
         try:
             for one, two in zip(program(eye), compiled(eye), strict=True):
-                compare_arrays(one, two, "result")
+                Comparison().compare(one, two, "result")
         finally:
             torch.set_default_dtype(torch.float32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -380,7 +380,7 @@ def test_inductor():
     compiled = framejit.compile(p15_scalars_do_not_change, backend="inductor")
     one, two = f32(), f32()
     Comparison().compare(p15_scalars_do_not_change(one), compiled(two), "result")
-    compare_arrays(one, two, "argument")
+    Comparison().compare(one, two, "argument")
 
 
 @pytest.mark.parametrize("value", [True, False])

@@ -106,8 +106,10 @@ class CallAudit:
         except NotSaveable as reason:
             self.skipped = f"{reason} cannot be put back"
         except Exception as failure:
-            self._leave()
-            self.auditor.failed(self.compiled, failure)
+            try:
+                self._leave()
+            finally:
+                self.auditor.failed(self.compiled, failure)
             self.skipped = self.skipped or "the auditor failed"
             again = None
         if again is None:

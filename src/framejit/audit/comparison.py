@@ -158,7 +158,7 @@ class Comparison:
 
     def compare_dicts(self, expected: Any, got: Any, path: str) -> None:
         """Keys in their order, and values. An `OrderedDict` has an order of its own."""
-        ours, theirs = entries_of(expected), entries_of(got)
+        ours, theirs = _unmarked(entries_of(expected)), _unmarked(entries_of(got))
         if len(theirs) != len(ours):
             names = [[key for key, _ in entries] for entries in (theirs, ours)]
             raise Difference(f"{path}: keys {_short(names[0])}, not {_short(names[1])}")
@@ -247,6 +247,8 @@ class Comparison:
 
     def compare_values(self, expected: torch.Tensor, got: torch.Tensor, path: str) -> None:
         """Elements, by the tolerance."""
+        if expected.device.type == "meta":
+            return
         with torch.no_grad():
             expected, got = expected.detach(), got.detach()
             if self.tolerance.exact and torch.equal(expected, got):
@@ -288,19 +290,25 @@ class Comparison:
     ) -> None:
         """Exceptions with all their causes, contexts and notes."""
         while expected is not None and got is not None and expected is not got:
-            if type(got) is not type(expected):
-                self.compare_classes(type(expected), type(got), path)
-            texts = [_error_text(error) for error in (expected, got)]
-            _require(texts[0] == texts[1], path, got, expected)
-            for name in ("__suppress_context__", "__notes__"):
-                one, two = getattr(expected, name, None), getattr(got, name, None)
-                _require(one == two, f"{path}.{name}", two, one)
-            self.compare_errors(expected.__cause__, got.__cause__, f"{path}.__cause__")
+            self.compare_error(expected, got, path)
+            one, two, name = expected.__cause__, got.__cause__, f"{path}.__cause__"
+            if one is None or two is None or self.paired(one, two, name):
+                self.compare_errors(one, two, name)
             expected, got, path = expected.__context__, got.__context__, f"{path}.__context__"
-            if expected is not None and not self.paired(expected, got, path):
+            if expected is not None and got is not None and not self.paired(expected, got, path):
                 return
         if (expected is None) != (got is None):
             raise Difference(f"{path}: {got!r}, not {expected!r}")
+
+    def compare_error(self, expected: BaseException, got: BaseException, path: str) -> None:
+        """Exceptions without those that they are chained to."""
+        if type(got) is not type(expected):
+            self.compare_classes(type(expected), type(got), path)
+        texts = [_error_text(error) for error in (expected, got)]
+        _require(texts[0] == texts[1], path, got, expected)
+        for name in ("__suppress_context__", "__notes__"):
+            one, two = getattr(expected, name, None), getattr(got, name, None)
+            _require(one == two, f"{path}.{name}", two, one)
 
 
 # -- parts of objects, past what subclasses define -------------------------------------------------
@@ -320,6 +328,11 @@ def entries_of(mapping: dict[Any, Any]) -> list[tuple[Any, Any]]:
     if isinstance(mapping, OrderedDict):
         return [(key, dict.__getitem__(mapping, key)) for key in OrderedDict.__iter__(mapping)]
     return list(dict.items(mapping))
+
+
+def _unmarked(entries: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Without the marks that torch's compilers leave among the attributes of tensors."""
+    return [e for e in entries if type(e[0]) is not str or not e[0].startswith("_dynamo_")]
 
 
 def attributes_of(obj: Any) -> dict[str, Any] | None:

@@ -445,6 +445,8 @@ class _Tensor(Aspect):
     def take(self, obj: Any) -> Any:
         if obj.layout is not torch.strided or obj.is_quantized or obj.is_nested:
             raise NotSaveable(f"a tensor of layout {obj.layout}")
+        if torch.nn.parameter.is_lazy(obj):
+            raise NotSaveable("a parameter that has no shape yet")
         if torch._C._functorch.is_functorch_wrapped_tensor(obj):
             raise NotSaveable("a tensor of a transform of torch.func")
         return TensorContent(obj)

@@ -15,6 +15,7 @@ import re
 import sys
 import textwrap
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,20 +80,25 @@ print(audit.summary())
 
 
 class Earlier:
-    """The arguments of a call that compiled something; modules are those of the process."""
+    """The arguments of a call that compiled something. Objects of the process, such as modules, are
+    not kept alive."""
 
     def __init__(self, args: Any, kwargs: Any, spaces: dict[str, dict[str, Any]]) -> None:
-        self.live: list[Any] = []
+        live: list[Any] = []
         memory: list[torch.Tensor] = []
-        self.data = portable.dump((args, kwargs), self.live, memory, spaces)
+        self.data = portable.dump((args, kwargs), live, memory, spaces)
+        self.live = [weakref.ref(obj) for obj in live]
         if sum(map(len, memory)) > EARLIER_LIMIT:
             raise ValueError("too large")
         self.tensors = portable.dump_tensors(memory)
 
     def call(self) -> tuple[Any, Any]:
-        """The arguments again."""
+        """The arguments again. Raises ReferenceError."""
+        live = [reference() for reference in self.live]
+        if any(obj is None for obj in live):
+            raise ReferenceError("an argument is gone")
         storages = portable.load_tensors(self.tensors)
-        made: tuple[Any, Any] = portable.Reader(self.data, self.live, storages).content()
+        made: tuple[Any, Any] = portable.Reader(self.data, live, storages).content()
         return made
 
 
