@@ -1,7 +1,7 @@
 """Writes random programs from a grammar of templates: what a family of programs is made of is data.
 
 In: `Grammar` (expressions and statements per kind of variable) and a seed. Out: statements of one
-function. A template is a text with holes; lines are separated by ``|``:
+function. A template is a text with holes; lines are separated by ``|``, and ``¦`` stands for a bar:
 
 - ``{num}``: an expression of this kind; ``{name=num}``: an existing variable of it, from then on
   ``{name}``; ``{name+num}``: a new variable of this kind, known to what follows;
@@ -130,7 +130,8 @@ class TemplateWriter:
                 lines += self.block(nested, indent + inner // 4, self.random.randint(1, 3))
                 continue
             visible = Scope([*scope.variables, *outside, *(block if inner else [])])
-            lines.append("    " * indent + self.fill(text, visible, names, 2, made))
+            filled = self.fill(text, visible, names, 2, made)
+            lines.append("    " * indent + filled.replace("¦", "|"))
             opens = inner or text.rstrip().endswith(":")
             (block if opens else outside).extend(made)
         scope.variables += outside

@@ -10,10 +10,14 @@ from transforms import with_break_places, with_other_names
 FIRST_STATE_PROGRAM = 1_000_000
 #: Seeds from here on are those of `random_program` with other names and breaks at any place.
 FIRST_CHANGED_PROGRAM = 2_000_000
+#: Seeds from here on are programs about state that call everything there is.
+FIRST_PROGRAM_OF_CALLS = 3_000_000
 
 
 def program_of(seed: int) -> Program:
     """The program of a seed; the same in every process."""
+    if seed >= FIRST_PROGRAM_OF_CALLS:
+        return state_program(seed, calls=True)
     if seed >= FIRST_CHANGED_PROGRAM:
         program = random_program(FIRST_WITH_IDIOMS + seed - FIRST_CHANGED_PROGRAM)
         source = with_other_names(program.source, PRELUDE, seed)

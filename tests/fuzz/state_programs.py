@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import random
 
+import families_of_calls
 from families import FAMILIES, GRAMMAR, PRELUDE
-from grammar import Scope, TemplateWriter
+from grammar import Grammar, Scope, TemplateWriter
 from program_writer import Program
 from transforms import with_break_places, with_other_names
 
@@ -28,22 +29,29 @@ _ARGUMENTS = {
 }
 
 
-def state_program(seed: int) -> Program:
-    """The program of a seed."""
+_CALLS = GRAMMAR.statements | families_of_calls.STATEMENTS
+_GRAMMAR_OF_CALLS = Grammar(GRAMMAR.leaves, GRAMMAR.expressions, _CALLS)
+_PRELUDE_OF_CALLS = PRELUDE + families_of_calls.PRELUDE
+
+
+def state_program(seed: int, calls: bool = False) -> Program:
+    """The program of a seed; ``calls``: one of the families of calls leads."""
     rng = random.Random(seed)
-    leading = rng.choice(FAMILIES)
+    leading = rng.choice(list(families_of_calls.STATEMENTS) if calls else FAMILIES)
     others = rng.sample(FAMILIES, 2)
+    others += ["consumers", "members"] if calls else []
+    prelude = _PRELUDE_OF_CALLS if calls else PRELUDE
     families = ["make", "make", "flow", "flow", leading, leading, leading, *others]
-    writer = TemplateWriter(GRAMMAR, seed, families)
+    writer = TemplateWriter(_GRAMMAR_OF_CALLS if calls else GRAMMAR, seed, families)
     functions = {name: _function(writer, rng, name) for name in ("main", "other")}
     lines = [line for text, _ in functions.values() for line in text]
-    source = PRELUDE + "\n".join(lines) + "\n"
+    source = prelude + "\n".join(lines) + "\n"
     if rng.random() < 0.6:
-        source = with_other_names(source, PRELUDE, seed)
+        source = with_other_names(source, prelude, seed)
     if rng.random() < 0.7:
-        source = with_break_places(source, PRELUDE, seed, rng.choice((0.02, 0.06, 0.15)))
-    calls = _calls(rng, {name: kinds for name, (_, kinds) in functions.items()})
-    return Program(source, calls, PRELUDE)
+        source = with_break_places(source, prelude, seed, rng.choice((0.02, 0.06, 0.15)))
+    made = _calls(rng, {name: kinds for name, (_, kinds) in functions.items()})
+    return Program(source, made, prelude)
 
 
 def _function(writer: TemplateWriter, rng: random.Random, name: str) -> tuple[list[str], list[str]]:

@@ -10,7 +10,12 @@ from program_writer import FIRST_WITH_IDIOMS, Program
 from runner import MODES, run
 from shrinker import shrink
 
-from programs import FIRST_CHANGED_PROGRAM, FIRST_STATE_PROGRAM, program_of
+from programs import (
+    FIRST_CHANGED_PROGRAM,
+    FIRST_PROGRAM_OF_CALLS,
+    FIRST_STATE_PROGRAM,
+    program_of,
+)
 
 #: A function that runs no PyTorch at all, called between two graphs, has nothing to capture.
 NOTHING_TO_CAPTURE = "it runs no PyTorch operation"
@@ -37,6 +42,9 @@ def run_piece(first: int, count: int, mode: str) -> None:
     ("plain", FIRST_WITH_IDIOMS, 100),
     ("plain", FIRST_STATE_PROGRAM, 150), ("cut", FIRST_STATE_PROGRAM + 10_000, 60),
     ("hook", FIRST_STATE_PROGRAM + 20_000, 40), ("plain", FIRST_CHANGED_PROGRAM, 60),
+    *[("plain", FIRST_STATE_PROGRAM + 2000 + 250 * number, 250) for number in range(4)],
+    ("plain", FIRST_STATE_PROGRAM + 6000, 250), ("cut", FIRST_STATE_PROGRAM + 5000, 200),
+    ("plain", FIRST_PROGRAM_OF_CALLS + 220, 200), ("plain", FIRST_PROGRAM_OF_CALLS + 1000, 150),
 ])  # fmt: skip
 def test_some_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -50,6 +58,7 @@ def test_some_programs(mode: str, first: int, count: int) -> None:
     *[("cut", FIRST_STATE_PROGRAM + 100_000 + PIECE * number) for number in range(6)],
     *[("hook", FIRST_STATE_PROGRAM + 200_000 + PIECE * number) for number in range(2)],
     *[("plain", FIRST_CHANGED_PROGRAM + PIECE * number) for number in range(2)],
+    *[("plain", FIRST_PROGRAM_OF_CALLS + 2000 + PIECE * number) for number in range(4)],
     *[(mode, 20_000 + 2000 * at + PIECE * half) for at, mode in enumerate(MODES[1:])
       for half in range(2)],
     *[(mode, FIRST_WITH_IDIOMS + 1000 + PIECE * at) for at, mode in enumerate(("plain", "breaks"))],

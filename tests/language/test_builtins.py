@@ -369,6 +369,7 @@ def test_errors_name_what_was_asked_for():
             lambda: functools.partial(x[1:], 1), lambda: functools.partial([1]),
             lambda: operator.itruediv("a", "b"), lambda: operator.iadd("a", 2),
             lambda: math.log(collections.deque([1])), lambda: math.sqrt([1]),
+            lambda: operator.attrgetter("a", 5), lambda: operator.methodcaller([1]),
         ):  # fmt: skip
             try:
                 found.append(action())

@@ -642,6 +642,20 @@ def test_sets_are_looked_for_as_frozensets() -> None:
     check(find, torch.ones(2), 3, graphs=1, ops=1, fullgraph=True)
 
 
+def test_an_empty_dict_does_not_hash_what_is_popped() -> None:
+    def pop(x, d):
+        Noted.asked = []
+        found = [{}.pop(Noted(), 1), d.pop([1], 2), {1: 3}.pop(Noted(), 4)]
+        for empty in ({}, OrderedDict()):
+            try:
+                found.append(empty.pop([], 5))
+            except TypeError as error:
+                found.append(str(error))
+        return x + 1, found, Noted.asked
+
+    check(pop, torch.ones(2), {}, graphs=1, ops=1)
+
+
 def test_constants_that_hold_nothing() -> None:
     def find(x):
         found = []

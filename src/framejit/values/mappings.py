@@ -445,8 +445,11 @@ class DictValue(ContainerValue):
 
     @method(1, 2, "default")
     def do_pop(self, space: Space, key: Value, default: Value | None = None) -> Value:
-        made = self.key(space, key)
-        pair = self.lookup(space, made)
+        plain = key.realize().is_constant or self.cls is OrderedDict
+        pair = None
+        if plain or self.size(space):  # an empty dict does not hash the key
+            made = self.key(space, key)
+            pair = self.lookup(space, made)
         if pair is None:
             return self._missing(space, key) if default is None else default
         self.remove(space, made)

@@ -174,6 +174,8 @@ class GetterValue(Value):
 def _register_getter(kind: type) -> None:
     @builtin(kind, 1, -1)
     def make(space: Space, *args: Value) -> Value:
+        if kind is operator.attrgetter and not all(issubclass(a.python_type(), str) for a in args):
+            space.raise_error(TypeError, "attribute name must be a string")
         return GetterValue(kind, list(args), {})
 
 
@@ -185,6 +187,8 @@ _register_getter(operator.attrgetter)
 def _make_caller(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     if not args:
         raise GraphBreak("FJ0137", "methodcaller() without a name")
+    if not issubclass(args[0].python_type(), str):
+        space.raise_error(TypeError, "method name must be a string")
     return GetterValue(operator.methodcaller, args, kwargs)
 
 
