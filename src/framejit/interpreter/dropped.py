@@ -299,6 +299,7 @@ def _names(kind: type) -> tuple[str, ...]:
             names = tuple(
                 name for cls, part in found for name in ((part,) if isinstance(part, str) else part)
                 if name != "obj" and name not in _HISTORY.get(cls, ())
+                and isinstance(getattr(kind, name), types.MemberDescriptorType)  # computes nothing
             )
         _slot_names[kind] = names
     return names
