@@ -94,3 +94,56 @@ def test_a_sequence_as_often_as_a_tensor_says(times):
             return x + 2, str(error)
 
     assert check(f, torch.ones(1), times).ops
+
+
+class Number(int):
+    pass
+
+
+class Text(str):
+    pass
+
+
+class Two:
+    def __index__(self):
+        return 2
+
+
+ANSWERS = {
+    "int": 3, "negative": -1, "large": 1 << 70, "float": 1.5, "text": "a", "none": None,
+    "true": True, "of int": Number(3), "of str": Text("q"), "index": Two(), "list": [1],
+    "complex": 1j, "not implemented": NotImplemented,
+}  # fmt: skip
+#: Special methods, and who uses what they return.
+USERS = {
+    "__len__": [len, bool], "__bool__": [bool, lambda o: not o], "__int__": [int],
+    "__index__": [
+        int, float, complex, range, lambda o: [1, 2, 3][o:], lambda o: "ab" * o, lambda o: o * b"a",
+    ],
+    "__float__": [float, complex], "__complex__": [complex], "__trunc__": [int], "__hash__": [hash],
+    "__str__": [str, lambda o: f"{o:>3}", lambda o: "%s" % o], "__repr__": [repr, ascii],
+    "__format__": [lambda o: f"{o}", lambda o: format(o, "x")], "__iter__": [list, sum],
+}  # fmt: skip
+SKIPPED = {("__str__", "of str"), ("__repr__", "of str")}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("name", USERS)
+def test_what_special_methods_return(name, answer):
+    class Own:
+        pass
+
+    setattr(Own, name, lambda self, *spec: ANSWERS[answer])
+
+    def f(x):
+        seen = []
+        for use in USERS[name]:
+            try:
+                made = use(Own())
+                seen.append((type(made).__name__, made))
+            except (TypeError, ValueError, OverflowError, IndexError) as error:
+                seen.append(str(error))
+        return x + 1, seen
+
+    check(f, torch.ones(1), graphs=None if (name, answer) in SKIPPED else 1)

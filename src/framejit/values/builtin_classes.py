@@ -23,7 +23,7 @@ from framejit.values.iterators import (
     ZipIterator,
 )
 from framejit.values.mappings import DictValue
-from framejit.values.methods import index_of, is_tensor, stand_in
+from framejit.values.methods import as_returned, index_of, is_tensor, stand_in
 from framejit.values.sequences import ListValue, SequenceValue, SliceValue, TupleValue
 from framejit.values.set_operands import copy_as
 from framejit.values.space import LOOKASIDES, Result, Space, lookaside
@@ -186,7 +186,10 @@ def _convert(cls: type, specials: tuple[str, ...]) -> None:
             for special in specials:
                 method = space.special_method(value, special)
                 if method is not None:
-                    return space.call(method, [], {})
+                    answer = space.call_now(method, []).realize()
+                    if answer.is_symbolic and answer.python_type() is cls:
+                        return answer
+                    return space.constant(as_returned(space, value, special, answer, cls))
             kind = value.python_type()
             if is_user_class(kind) and not issubclass(kind, (int, float, complex, str, bytes)):
                 space.run_real(cls, stand_in(value))

@@ -6,14 +6,13 @@ that it raises is raised in the program. Next: builtin_functions, stdlib_functio
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.values.base import Value
 from framejit.values.constants import ConstantValue
-from framejit.values.deques import DequeValue
 from framejit.values.mappings import DictValue
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.sets import SetValue
@@ -31,8 +30,6 @@ def python_of(value: Value) -> Any:
         return value.as_python()
     if isinstance(value, (ListValue, TupleValue)):
         items = [python_of(item) for item in value.items]
-        if isinstance(value, DequeValue):
-            return deque(items, value.maxlen)
         if isinstance(value, ListValue):
             return items if value.python_type() is list else value.as_python()
         return value.cls(items) if value.obj is None else value.obj

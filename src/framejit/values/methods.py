@@ -10,6 +10,7 @@ Next: sequences, mappings, sets.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -159,8 +160,27 @@ def stand_in(value: Value) -> Any:
         if isinstance(value, ContainerValue):
             return value.sample()
     inner = getattr(value, "container", None)
-    base = object if inner is None else type(stand_in(inner))
-    return type(type_name(cls), (base,), {})()
+    content = () if inner is None else (stand_in(inner),)
+    return type(type_name(cls), tuple(map(type, content)), {})(*content)
+
+
+#: Of these there are values that are no constants, and yet numbers or texts.
+_SCALARS = (int, float, complex, str)
+
+
+def as_returned(
+    space: Space, owner: Value, name: str, answer: Value, function: Any, *args: Any
+) -> Any:
+    """What a C function makes of what the special method ``name`` of ``owner`` has returned."""
+    answer = answer.realize()
+    if answer.is_symbolic or (not answer.is_constant and answer.python_type() in _SCALARS):
+        real = answer.as_python()
+    elif name in ("__len__", "__trunc__") and hasattr(answer.python_type(), "__index__"):
+        real = index_of(space, answer)
+    else:
+        real = stand_in(answer)
+    probe = type(type_name(owner.python_type()), (), {name: lambda *_: real})()
+    return space.run_real(function, probe, *args)
 
 
 def count_error(
@@ -229,7 +249,8 @@ def index_of(space: Space, value: Value, complaint: str = "") -> int:
     else:
         special = space.special_method(value, "__index__")
         if special is not None:
-            return index_of(space, space.call_now(special, []))
+            answer = space.call_now(special, [])
+            return int(as_returned(space, value, "__index__", answer, operator.index))
     name = type_name(value.python_type())
     space.raise_error(
         TypeError, complaint or f"{name!r} object cannot be interpreted as an integer"

@@ -33,7 +33,7 @@ from framejit.values.constants import ConstantValue
 from framejit.values.descriptors import is_data_descriptor, property_lacks
 from framejit.values.functions import MethodValue
 from framejit.values.keys import key_of_object
-from framejit.values.methods import gives_own_class, index_of, iterator_by, returns_self
+from framejit.values.methods import as_returned, gives_own_class, iterator_by, returns_self
 from framejit.values.namespaces import namespace_of, own_attribute, store_own
 from framejit.values.space import (
     BINARY_METHODS,
@@ -426,10 +426,8 @@ class ObjectValue(Value):
         found = space.class_attribute(self.cls, "__len__")
         if self.container is not None and found and not is_user_class(found.owner):
             return self.container.len(space)
-        length = index_of(space, space.call_now(method, []))
-        if length < 0:
-            space.raise_error(ValueError, "__len__() should return >= 0")
-        return ConstantValue(length)
+        length = space.call_now(method, [])
+        return ConstantValue(as_returned(space, self, "__len__", length, len))
 
     def truth(self, space: Space) -> bool:
         method = space.special_method(self, "__bool__")

@@ -14,7 +14,7 @@ from framejit.source import Source
 from framejit.values import polyfills
 from framejit.values.base import Value, is_user_class
 from framejit.values.builtin_functions import builtin, call_polyfill
-from framejit.values.methods import Result, index_of
+from framejit.values.methods import Result, as_returned, index_of
 from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Space, lookaside, wraps
@@ -91,7 +91,8 @@ def _length_hint(space: Space, value: Value, default: Value | None = None) -> Re
     hint = space.special_method(value, "__length_hint__")
     answer = None if hint is None else space.call_now(hint, [])
     if answer is not None and not space.is_(answer, space.constant(NotImplemented)):
-        return answer
+        function = operator.length_hint
+        return space.constant(as_returned(space, value, "__length_hint__", answer, function))
     return space.constant(0) if default is None else default
 
 

@@ -20,6 +20,7 @@ from framejit.values.builtin_functions import builtin
 from framejit.values.constants import ConstantValue
 from framejit.values.identity import identical
 from framejit.values.keys import IdentityKey, hash_known_here, real_object, tell_apart
+from framejit.values.methods import as_returned
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Result, Space, wraps
 
@@ -99,7 +100,10 @@ def _hash(space: Space, value: Value) -> Result:
         return space.constant(space.run_real(hash, obj))
     found = space.class_attribute(cls, "__hash__")
     if found is not None and found.owner is not object:
-        return space.call_special(value, "__hash__", [], "is not hashable")
+        answer = space.now(space.call_special(value, "__hash__", [], "is not hashable")).realize()
+        if not answer.is_constant and answer.python_type() is int:
+            return answer  # an address
+        return space.constant(as_returned(space, value, "__hash__", answer, hash))
     raise GraphBreak("FJ0159", "hash() depends on the address of an object")
 
 

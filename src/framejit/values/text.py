@@ -22,6 +22,7 @@ from framejit.values.base import Value, is_heap_class
 from framejit.values.carried import CarriedSum, with_known_class
 from framejit.values.constants import ConstantValue, guard_decimal_context
 from framejit.values.exceptions import text_is_of_args
+from framejit.values.methods import as_returned
 from framejit.values.sequences import TupleValue
 from framejit.values.space import LazyValue, Space
 from framejit.values.symbolic import SymbolicValue
@@ -196,7 +197,10 @@ def format_value(space: Space, value: Value, conversion: str | None, spec: str) 
         if found is not None and found.owner is not object and is_heap_class(cls):
             method = space.special_method(value, "__format__")
             assert method is not None
-            return space.call_now(method, [ConstantValue(spec)])
+            made = space.call_now(method, [ConstantValue(spec)])
+            if not issubclass(made.python_type(), str):
+                as_returned(space, value, "__format__", made, format, spec)
+            return made
         return format_object(space, value, spec)
     text = text_of(space, value, "__repr__" if conversion in ("r", "a") else "__str__")
     if conversion == "a":
@@ -245,7 +249,9 @@ def text_of(space: Space, value: Value, method: str) -> Value:
         if bound is not None:
             answer = with_known_class(space, space.call_now(bound, []))
             if not _is_string(answer):
-                answer = ConstantValue(str(answer.realize().as_python()))
+                if issubclass(answer.python_type(), str):
+                    raise GraphBreak("FJ0160", f"the text of a {value.describe()} is none of str's")
+                as_returned(space, value, method, answer, str if method == "__str__" else repr)
             return answer
     if issubclass(cls, BaseException) and method == "__str__":
         return exception_text(space, value)
