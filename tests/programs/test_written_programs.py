@@ -16,7 +16,9 @@ from runner import run
 
 FILES = sorted(Path(__file__).parent.glob("*_[0-9][0-9][0-9].py"))
 #: What is known to differ, and why.
-OPEN: dict[str, str] = {}
+OPEN = {
+    "language_031": "sys._getframe() of the caller shows no locals that are dead behind a cut",
+}
 
 
 def compare(path: Path, mode: str) -> None:

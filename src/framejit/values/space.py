@@ -164,7 +164,7 @@ class Space:
         self.frame: Callable[[], Any] = lambda: None
         #: Does anything that the program can reach hold this value? Set by the interpreter.
         self.holds: Callable[[Value], bool] = lambda value: True
-        #: The latest exception that `raise_error` has made.
+        #: The latest exception that was made up.
         self.made_up: Value | None = None
         #: The exception that the program is handling.
         self.handled: Callable[[], Value | None] = lambda: None
