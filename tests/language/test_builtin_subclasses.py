@@ -374,3 +374,14 @@ def test_only_dicts_ask_for_missing_keys(make):
             return items[:1], items[0], str(error)
 
     check(take, torch.ones(2), graphs=1, ops=1)
+
+
+def test_generic_aliases_are_called():
+    def make(x):
+        try:
+            made = list[int]((1, 2)), dict[str, int](a=1)
+        except TypeError as error:
+            made = str(error)
+        return x + 1, made
+
+    check(make, torch.ones(2))

@@ -400,3 +400,40 @@ def test_the_first_capture_with_symbols_keeps_nothing():
         [sys.executable, "-c", FIRST_SYMBOLS], capture_output=True, text=True, check=True
     )
     assert done.stdout == "['after', 'gone'] 1\n"
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        ALL.add(self)
+
+    def forward(self, x):
+        return x + 1
+
+
+ALL: weakref.WeakSet = weakref.WeakSet()
+
+
+def l01_used_once(x):
+    y = Layer()(x)
+    return y, len(ALL)
+
+
+def l02_taken_out(x):
+    net = torch.nn.Sequential(Layer(), Layer())
+    del net[-1]
+    left = len(ALL)
+    return net(x), left
+
+
+def l03_lives_to_the_end(x):
+    layer = Layer()
+    seen = weakref.ref(layer)
+    y = layer(x)
+    print("called")
+    return y, seen() is None, len(ALL)
+
+
+@pytest.mark.parametrize("program", [l01_used_once, l02_taken_out, l03_lives_to_the_end])
+def test_layers_that_the_program_makes(program):
+    check(program, x, graphs=1)

@@ -145,6 +145,8 @@ class ConstantValue(Value):
         return None
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        if callable(self.value):
+            raise GraphBreak("FJ0133", f"calling a {type_name(type(self.value))}")
         text = f"{type_name(type(self.value))!r} object is not callable"
         return space.raise_error(TypeError, text)
 

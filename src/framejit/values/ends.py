@@ -25,8 +25,9 @@ _ENDS_UNNOTICED = (
     types.CodeType,
 )  # fmt: skip
 
-#: Weak references that torch does not make to tensors: it has classes of its own.
+#: Weak references that torch does not make: it has classes of its own.
 _PLAIN = (weakref.ReferenceType, weakref.KeyedRef)
+_WITH_PLAIN = (torch.Tensor, torch.nn.Module)
 
 
 def has_own_end(cls: type) -> bool:
@@ -45,9 +46,9 @@ def end_is_seen(obj: Any) -> bool:
         return True
     if issubclass(cls, weakref.ReferenceType):
         return obj.__callback__ is not None  # which is not called any more
-    # Layers, tensors and classes have weak references that are not the program's own; theirs are
-    # looked at when somebody follows them.
-    if issubclass(cls, torch.Tensor) and not issubclass(cls, torch.nn.Parameter):
+    # Parameters and classes have weak references that are not the program's own; theirs are looked
+    # at when somebody follows them.
+    if issubclass(cls, _WITH_PLAIN) and not issubclass(cls, torch.nn.Parameter):
         return any(type(reference) in _PLAIN for reference in weakref.getweakrefs(obj))
     return not issubclass(cls, _ENDS_UNNOTICED) and any(
         type(reference) is not native.GuardReference for reference in weakref.getweakrefs(obj)
@@ -68,7 +69,7 @@ def noticed_parts(obj: Any) -> Iterator[Any]:
     while todo and len(seen) < _LOOKED_AT:
         one = todo.pop()
         cls = type(one)
-        if issubclass(cls, torch.Tensor) or may_be_noticed(one):
+        if issubclass(cls, _WITH_PLAIN) or may_be_noticed(one):
             yield one
         if issubclass(cls, _ENDS_UNNOTICED) or cls is types.FrameType:
             continue
