@@ -385,3 +385,18 @@ def test_generic_aliases_are_called():
         return x + 1, made
 
     check(make, torch.ones(2))
+
+
+class Kept(collections.OrderedDict):
+    def __setitem__(self, key, value):
+        print("store", key)
+        super().__setitem__(key, value)
+
+
+def test_existing_ordered_dicts_store_one_by_one():
+    def program(x, kept):
+        kept.update([(4, x)], k=2)
+        kept.update(kept)
+        return x + 1, list(kept)
+
+    check(program, torch.ones(2), Kept(a=1), graphs=1, ops=1)

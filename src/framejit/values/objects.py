@@ -563,6 +563,7 @@ def _wrap_instance(space: Space, source: Source, obj: Any) -> Value:
             from framejit.values.containers import existing_container
 
             value.container = existing_container(space, source, obj, base)
+            space.holders[value.container] = value
             break
     return value
 
