@@ -396,3 +396,28 @@ def test_unbound_methods_of_other_classes():
         return x + 1, found
 
     check(ask, torch.ones(3), graphs=1, fullgraph=True)
+
+
+def test_parts_of_partials_are_one_object_each():
+    def program(x, given):
+        keywords = given.keywords
+        made = functools.partial(dict, k=1)
+        same = given.keywords is keywords, given.args is given.args, made.keywords is made.keywords
+        before = given()
+        keywords["b"] = 2
+        return x + 1, same, before, given(), list(keywords)
+
+    check(program, torch.ones(2), functools.partial(dict, a=1))
+
+
+def test_operator_functions_that_are_stricter_than_operators():
+    def program(x, flag):
+        found = [operator.index(flag), operator.concat([1], [2])]
+        for left, right in ((x, x), (1, 2)):
+            try:
+                found.append(operator.concat(left, right))
+            except TypeError as error:
+                found.append(str(error))
+        return x + 1, found
+
+    check(program, torch.ones(2), True)

@@ -12,7 +12,7 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import polyfills
-from framejit.values.base import Value, is_user_class
+from framejit.values.base import Value, is_user_class, type_name
 from framejit.values.builtin_functions import builtin, call_polyfill
 from framejit.values.methods import Result, as_returned, index_of
 from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY
@@ -46,8 +46,19 @@ for _op in COMPARE:
 for _op in UNARY:
     _register_unary(_op, UNARY[_op])
 _register_unary("~", operator.inv)
-_register_binary("+", operator.concat, False)
-_register_binary("+", operator.iconcat, True)
+
+
+def _register_concatenation(function: Any, inplace: bool) -> None:
+    @builtin(function, 2)
+    def handler(space: Space, left: Value, right: Value) -> Result:
+        cls = left.python_type()
+        if not issubclass(cls, (str, bytes, list, tuple)):
+            raise GraphBreak("FJ0155", f"operator.{function.__name__}() of a {type_name(cls)}")
+        return space.binary("+", left, right, inplace)
+
+
+_register_concatenation(operator.concat, False)
+_register_concatenation(operator.iconcat, True)
 
 
 @builtin(operator.getitem, 2)
@@ -118,7 +129,7 @@ def _not(space: Space, value: Value) -> Value:
 
 @builtin(operator.index, 1)
 def _index(space: Space, value: Value) -> Value:
-    return space.constant(index_of(space, value))
+    return space.constant(int(index_of(space, value)))
 
 
 @builtin(operator.call, 1, -1)

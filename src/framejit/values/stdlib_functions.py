@@ -50,7 +50,7 @@ from framejit.values.space import (
 class PartialValue(Value):
     """``functools.partial(function, *args, **kwargs)``."""
 
-    __slots__ = ("args", "function", "kwargs", "namespace", "obj")
+    __slots__ = ("args", "function", "kwargs", "namespace", "obj", "parts")
 
     def __init__(
         self,
@@ -66,23 +66,36 @@ class PartialValue(Value):
         self.source = source
         self.obj = obj
         self.namespace: Any = None
+        #: ``args`` and ``keywords`` as the program has read them.
+        self.parts: dict[str, Any] = {}
 
     def python_type(self) -> type:
         return functools.partial
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        keywords = self.parts.get("keywords")
+        if keywords is not None and (keywords.mutated or keywords.version):
+            raise GraphBreak("FJ0151", "a functools.partial whose keywords have changed is called")
         return space.call(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "func":
             return self.function
-        if name == "args":
-            return TupleValue(list(self.args))
-        if name == "keywords":
-            return new_dict(space, self.kwargs)
+        if name in ("args", "keywords"):
+            if name not in self.parts:
+                self.parts[name] = self._part(space, name)
+            return self.parts[name]  # type: ignore[no-any-return]
         if name == "__dict__":
             return instance_dict(space, self)
         return own_attribute(space, self, name) or space.generic_getattr(self, name)
+
+    def _part(self, space: Space, name: str) -> Value:
+        if self.source is not None:
+            part = getattr(self.obj, name)
+            return space.load(self.source.child("attr", name), part).realize()
+        if name == "args":
+            return TupleValue(list(self.args))
+        return new_dict(space, self.kwargs)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         if name in vars(functools.partial):
