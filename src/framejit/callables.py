@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from framejit.native import CompiledFunction
+from framejit.native import CompiledFunction, GuardReference
 from framejit.regions import disabled_function
 from framejit.report import messages
 from framejit.settings import Settings
@@ -321,7 +321,7 @@ def compile_module(module: torch.nn.Module, settings: Settings) -> torch.nn.Modu
     """
     module = original_module(module)
     call = _compile_call(type(module).__call__, settings)
-    call.module = weakref.ref(module)
+    call.module = GuardReference(module)
     call.target = call.target._replace(label=type(module).__qualname__)
     again = functools.partial(compile_module, settings=settings)
     return _shadow(module, types.MethodType(call, module), again)
@@ -363,9 +363,7 @@ def _shadow(
     }
     if isinstance(call.__func__, CompiledCallable):
         namespace |= {
-            name: method
-            for name, method in _PACKAGE_METHODS.items()
-            if not hasattr(cls, name)
+            name: method for name, method in _PACKAGE_METHODS.items() if not hasattr(cls, name)
         }
     if hasattr(cls, "__del__"):
         namespace["__del__"] = lambda self: None  # the original's runs once, when the original dies

@@ -184,11 +184,14 @@ def shown_name(source: Source) -> str:
     compiled function's own globals, ``global torch.nn.functional.linear`` for those of another
     module (``global builtins.abs``), ``intermediate value 0`` for what has no name of its own when
     a continuation begins."""
+    from framejit.guards.kinds import recall  # room-internal cycle
+
     name = _ROOT.sub(_root_name, source.name)
     step: Source | None = source
     while step is not None:
-        if isinstance(step.key, torch.Tensor) and step.label:  # <Parameter 0>: which one is that?
-            kind = TensorText.of(step.key)
+        key = recall(step.key)
+        if isinstance(key, torch.Tensor) and step.label:  # <Parameter 0>: which one is that?
+            kind = TensorText.of(key)
             more = f"{step.label[:-1]}, {kind.dtype}{_size(kind.shape)}>"
             name = name.replace(f"[{step.label}]", f"[{more}]")
         step = step.base

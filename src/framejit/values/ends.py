@@ -48,11 +48,22 @@ def end_is_seen(obj: Any) -> bool:
         return obj.__callback__ is not None  # which is not called any more
     # Parameters and classes have weak references that are not the program's own; theirs are looked
     # at when somebody follows them.
+    if issubclass(cls, torch.nn.Module) and _has_backward_hooks(obj):
+        return False  # torch makes weak references for these
     if issubclass(cls, _WITH_PLAIN) and not issubclass(cls, torch.nn.Parameter):
         return any(type(reference) in _PLAIN for reference in weakref.getweakrefs(obj))
     return not issubclass(cls, _ENDS_UNNOTICED) and any(
         type(reference) is not native.GuardReference for reference in weakref.getweakrefs(obj)
     )
+
+
+def _has_backward_hooks(module: torch.nn.Module) -> bool:
+    of_all = torch.nn.modules.module
+    state = vars(module)
+    return bool(
+        state.get("_backward_hooks") or state.get("_backward_pre_hooks")
+        or of_all._global_backward_hooks or of_all._global_backward_pre_hooks
+    )  # fmt: skip
 
 
 def may_be_noticed(obj: Any) -> bool:
