@@ -27,7 +27,6 @@ _ENDS_UNNOTICED = (
 
 #: Weak references that torch does not make: it has classes of its own.
 _PLAIN = (weakref.ReferenceType, weakref.KeyedRef)
-_WITH_PLAIN = (torch.Tensor, torch.nn.Module)
 
 
 def has_own_end(cls: type) -> bool:
@@ -46,24 +45,13 @@ def end_is_seen(obj: Any) -> bool:
         return True
     if issubclass(cls, weakref.ReferenceType):
         return obj.__callback__ is not None  # which is not called any more
-    # Parameters and classes have weak references that are not the program's own; theirs are looked
+    # Layers, parameters and classes have weak references that are not the program's own; theirs are looked
     # at when somebody follows them.
-    if issubclass(cls, torch.nn.Module) and _has_backward_hooks(obj):
-        return False  # torch makes weak references for these
-    if issubclass(cls, _WITH_PLAIN) and not issubclass(cls, torch.nn.Parameter):
+    if issubclass(cls, torch.Tensor) and not issubclass(cls, torch.nn.Parameter):
         return any(type(reference) in _PLAIN for reference in weakref.getweakrefs(obj))
     return not issubclass(cls, _ENDS_UNNOTICED) and any(
         type(reference) is not native.GuardReference for reference in weakref.getweakrefs(obj)
     )
-
-
-def _has_backward_hooks(module: torch.nn.Module) -> bool:
-    of_all = torch.nn.modules.module
-    state = vars(module)
-    return bool(
-        state.get("_backward_hooks") or state.get("_backward_pre_hooks")
-        or of_all._global_backward_hooks or of_all._global_backward_pre_hooks
-    )  # fmt: skip
 
 
 def may_be_noticed(obj: Any) -> bool:
@@ -80,7 +68,7 @@ def noticed_parts(obj: Any) -> Iterator[Any]:
     while todo and len(seen) < _LOOKED_AT:
         one = todo.pop()
         cls = type(one)
-        if issubclass(cls, _WITH_PLAIN) or may_be_noticed(one):
+        if issubclass(cls, torch.Tensor) or may_be_noticed(one):
             yield one
         if issubclass(cls, _ENDS_UNNOTICED) or cls is types.FrameType:
             continue
