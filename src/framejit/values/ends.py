@@ -45,8 +45,8 @@ def end_is_seen(obj: Any) -> bool:
         return True
     if issubclass(cls, weakref.ReferenceType):
         return obj.__callback__ is not None  # which is not called any more
-    # Layers, parameters and classes have weak references that are not the program's own; theirs are looked
-    # at when somebody follows them.
+    # Layers, parameters and classes have weak references that are not the program's own; theirs are
+    # looked at when somebody follows them.
     if issubclass(cls, torch.Tensor) and not issubclass(cls, torch.nn.Parameter):
         return any(type(reference) in _PLAIN for reference in weakref.getweakrefs(obj))
     return not issubclass(cls, _ENDS_UNNOTICED) and any(
