@@ -42,22 +42,10 @@ from framejit.values.space import (
 
 IS_ABSTRACT = 0x100000  # Py_TPFLAGS_IS_ABSTRACT
 _CONTAINERS = (dict, list, tuple, set, frozenset, *SCALARS)
-_TYPE_CONSTANTS = frozenset(
-    [
-        "__name__",
-        "__qualname__",
-        "__module__",
-        "__doc__",
-        "__bases__",
-        "__base__",
-        "__mro__",
-        "__basicsize__",
-        "__dictoffset__",
-        "__flags__",
-        "__abstractmethods__",
-        "__text_signature__",
-    ]
-)
+_TYPE_CONSTANTS = frozenset([
+    "__name__", "__qualname__", "__module__", "__doc__", "__bases__", "__base__", "__mro__",
+    "__basicsize__", "__dictoffset__", "__flags__", "__abstractmethods__", "__text_signature__",
+])  # fmt: skip
 #: Those of them that can be assigned.
 _TYPE_FIELDS = frozenset(
     ["__name__", "__qualname__", "__module__", "__doc__", "__bases__", "__mro__"]

@@ -24,6 +24,7 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.amounts import check_count, check_size
 from framejit.values.base import Value, is_user_class, type_name
+from framejit.values.methods import stand_in
 from framejit.values.namespaces import own_attribute, store_own
 from framejit.values.space import (
     BINARY_METHODS,
@@ -126,8 +127,7 @@ class ConstantValue(Value):
             ):
                 raise GraphBreak("FJ0155", f"`in` of a {type_name(cls)} and a {type_name(own)}")
             if not issubclass(cls, takes):
-                item_of_class = type(type_name(cls), (), {})()
-                space.run_real(operator.contains, self.value, item_of_class)  # raises
+                space.run_real(operator.contains, self.value, stand_in(item))  # raises
         return ConstantValue(any(space.equal(element, item) for element in space.items(self)))
 
     def len(self, space: Space) -> Value:
