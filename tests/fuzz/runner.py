@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dis
 import io
+import itertools
 import linecache
 import random
 import signal
@@ -183,11 +185,25 @@ def backward(result: Any, number: int) -> str:
 
 
 def place(error: BaseException | None) -> list[int]:
-    """The lines of the program in an exception's traceback, innermost last."""
-    if error is None:
-        return []
-    steps = traceback.extract_tb(error.__traceback__)
-    return [step.lineno or 0 for step in steps if step.filename == FILE][-1:]
+    """The innermost line of the program in an exception's traceback."""
+    step, found = None if error is None else error.__traceback__, []
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == FILE:
+            found = [line(step, str(error))]
+        step = step.tb_next
+    return found
+
+
+def line(step: types.TracebackType, message: str) -> int:
+    """The line of one step. CPython runs some pairs of instructions as one, and says that the first
+    failed where the second loads a variable without a value."""
+    code = dis.get_instructions(step.tb_frame.f_code)
+    rest = itertools.dropwhile(lambda instruction: instruction.offset < step.tb_lasti, code)
+    first, second = next(rest), next(rest, None)
+    if second is not None and second.opname == "LOAD_FAST" and first.argval != second.argval:
+        if f"local variable {second.argval!r}" in message and second.positions is not None:
+            return second.positions.lineno or 0
+    return step.tb_lineno or 0
 
 
 @contextlib.contextmanager

@@ -80,3 +80,12 @@ def test_a_wrong_answer_is_found_and_made_small() -> None:
     assert small.report.signature == "result" and len(small.program.calls) == 1
     assert "y = " not in small.text and "class" not in small.text
     assert len(small.text.splitlines()) < 15
+
+
+def test_lines_of_variables_without_a_value() -> None:
+    """CPython says another line once it runs two instructions as one; the same for both sides."""
+    body = "if i < 19:\n            late = i\n        else:\n            del late\n"
+    loop = f"for i in range(20):\n        {body}        y = x\n        z = late"
+    program = Program(f"{program_of(3).source}\ndef main(x, n):\n    {loop}\n", ["main:(R(1), 2)"])
+    report = run(program)
+    assert report.raised == 1 and not report.failure
