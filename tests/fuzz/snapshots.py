@@ -23,6 +23,14 @@ _ITERATOR_LIMIT = 20
 _ADDRESS = re.compile(r"\d{13,}|0x[0-9a-f]{8,}")
 
 
+def hashed_by_address(value: Any) -> bool:
+    """Is the place of ``value`` in a set a matter of addresses, which two copies do not share?"""
+    if isinstance(value, (tuple, frozenset)):
+        return any(map(hashed_by_address, value))
+    known = (object.__hash__, torch.Tensor.__hash__, types.MethodType.__hash__)
+    return isinstance(value, int) and value > 10**12 or type(value).__hash__ in known
+
+
 class Snapshot:
     """Takes one snapshot of several roots; ``nodes``: with the names of nodes of autograd."""
 
@@ -78,7 +86,10 @@ class Snapshot:
         elif isinstance(value, (list, tuple, collections.deque)):
             parts.append([self.take(v) for v in type(value).__mro__[-2].__iter__(value)])
         elif isinstance(value, (set, frozenset)):
-            parts.append([self.take(v) for v in value])
+            members = list(value)
+            if any(map(hashed_by_address, members)):
+                members.sort(key=lambda member: repr(Snapshot(self.nodes).take(member)))
+            parts.append([self.take(v) for v in members])
         slots = [n for cls in type(value).__mro__ for n in vars(cls).get("__slots__", ())]
         parts.append([(n, self.take(getattr(value, n))) for n in slots if hasattr(value, n)])
         if hasattr(value, "__dict__"):

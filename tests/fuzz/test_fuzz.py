@@ -9,6 +9,7 @@ import pytest
 from program_writer import FIRST_WITH_IDIOMS, Program
 from runner import MODES, run
 from shrinker import shrink
+from snapshots import Snapshot
 
 from programs import (
     FIRST_CHANGED_PROGRAM,
@@ -89,3 +90,10 @@ def test_lines_of_variables_without_a_value() -> None:
     program = Program(f"{program_of(3).source}\ndef main(x, n):\n    {loop}\n", ["main:(R(1), 2)"])
     report = run(program)
     assert report.raised == 1 and not report.failure
+
+
+def test_sets_of_classes_have_no_order() -> None:
+    """Where a class is in a set is a matter of its address."""
+    sets = [{type(f"C{i}", (), {}) for i in names} | {3} for names in (range(20), range(20)[::-1])]
+    one, two = map(Snapshot().take, sets)
+    assert one == two and one != Snapshot().take({*list(sets[0])[1:]})
