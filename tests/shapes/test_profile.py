@@ -251,3 +251,25 @@ def test_a_path_is_an_option_and_the_users_path_is_named(tmp_path, capsys):
     (tmp_path / "s.py").write_text("import torch\n")
     assert profile.command(["show", str(tmp_path / "s.py")]) == 2
     assert "s.py is no profile: it is damaged, or something else\n" in capsys.readouterr().err
+
+
+def test_what_is_new():
+    known = profile.Profile()
+    varied = {"L['x'] 2": {"sizes": [0], "strides": []}, "L['n'] int": {}}
+    assert known.add("m:f 0", varied) and known.knows("m:f 0", varied)
+    assert not known.add("m:f 0", varied)
+    assert known.add("m:g 0", {})
+    assert known.add("m:f 0", {"L['x'] 2": {"sizes": [2, 1]}})
+    assert known.frames["m:f 0"]["L['x'] 2"] == {"sizes": [0, 1, 2], "strides": []}
+    other = profile.Profile()
+    assert other.merge(known) and not other.merge(known)
+    assert other.data == known.data and not known.knows("m:h 0", {})
+
+
+def test_a_capture_adds_to_what_is_known_without_reading_all_of_it(monkeypatch):
+    """Else the thousandth capture of a process would cost a hundred times what the tenth does."""
+    monkeypatch.setattr(profile.Profile, "text", lambda self: pytest.fail("all of it is written"))
+    compiled = framejit.compile(lambda x: x + 1, backend="eager")
+    for size in (2, 3, 4):
+        compiled(torch.ones(size))
+    assert any(facts for facts in profile._learned.frames.values())

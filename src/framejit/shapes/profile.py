@@ -43,18 +43,29 @@ class Profile:
 
     def merge(self, other: Profile) -> bool:
         """Add what ``other`` knows; whether that was anything new."""
-        before = self.text()
-        for key, facts in other.frames.items():
-            self.add(key, facts)
-        return self.text() != before
+        new = [self.add(key, facts) for key, facts in other.frames.items()]
+        return any(new)
 
-    def add(self, key: str, facts: Facts) -> None:
-        """Add what varied in one frame."""
+    def add(self, key: str, facts: Facts) -> bool:
+        """Add what varied in one frame, at a cost that does not depend on what else is known;
+        whether that was anything new."""
+        if self.knows(key, facts):
+            return False
         mine = self.frames.setdefault(key, {})
         for name, parts in facts.items():
             known = mine.setdefault(name, {})
             for part, dims in parts.items():
                 known[part] = sorted({*known.get(part, ()), *dims})
+        return True
+
+    def knows(self, key: str, facts: Facts) -> bool:
+        """Would adding these change nothing?"""
+        mine = self.frames.get(key)
+        return mine is not None and all(
+            name in mine
+            and all(p in mine[name] and {*dims} <= {*mine[name][p]} for p, dims in parts.items())
+            for name, parts in facts.items()
+        )
 
     @property
     def data(self) -> dict[str, Any]:
@@ -157,12 +168,7 @@ def learn(key: str, seen: Seen) -> None:
     if not facts:
         return
     with _lock:
-        news = Profile()
-        news.frames[key] = facts
-        changed = _learned.merge(news)
-        known = Profile()
-        known.merge(_told)
-        if config.profile and changed and known.merge(news):
+        if _learned.add(key, facts) and config.profile and not _told.knows(key, facts):
             try:
                 save_profile(config.profile)
             except OSError as error:
