@@ -54,11 +54,6 @@ _LIBRARIES = (
 )  # fmt: skip
 #: Code with one of these names looks at frames, or at the variables of one.
 LOOKS_AT_FRAMES = {"_getframe", "currentframe", "tb_frame", "f_locals", "f_back"}
-#: Tests with programs that a break still changes somewhere, and what is seen.
-OPEN = {
-    "k02_dict_is_changed": "which methods of keys are called, and with which of two equal keys",
-    "p18_handled_in_a_callee": "what is passed to a function is held until it returns",
-}
 SECONDS = 20
 CALLS = 2
 
@@ -291,14 +286,11 @@ def pytest_configure(config: Any) -> None:
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """A share of the tests, the same whatever tests there are beside them; those that are asked for
-    by ``-k`` even if they are known to fail."""
+    """A share of the tests, the same whatever tests there are beside them."""
     number, _, count = config.getoption("--breaks-shard").partition("/")
     items[:] = [
         item for item in items if zlib.crc32(item.nodeid.encode()) % int(count) == int(number)
     ]
-    if not config.getoption("-k"):
-        items[:] = [item for item in items if not any(name in item.nodeid for name in OPEN)]
 
 
 @pytest.hookimpl(tryfirst=True)

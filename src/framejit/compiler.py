@@ -32,7 +32,7 @@ from framejit.bytecode.continuations import (
 from framejit.bytecode.decode import decode
 from framejit.bytecode.frame_point import leaves_result
 from framejit.capture import Caller, Capture, Driver, GraphCall, Target, capture
-from framejit.codegen.function import call_point
+from framejit.codegen.function import call_point, hands_over
 from framejit.codegen.runtime import Unexpected, answer, new_object
 from framejit.exc import (
     BackendCompilerFailed,
@@ -77,7 +77,7 @@ class Break(NamedTuple):
 
     point: FramePoint
     namespace: dict[str, Any]
-    innermost: bool
+    variant: str  # of `build_break`
     #: Somebody looks at the frame: it goes on as plain Python.
     seen: bool
 
@@ -351,7 +351,8 @@ class Compiler:
 
     def _break_function(self, frame: Frame, innermost: bool) -> Any:
         point = call_point(frame, innermost)
-        return self.break_function(Break(point, frame.globals, innermost, frame.seen))
+        variant = ("handed" if hands_over(frame) else "instruction") if innermost else "call"
+        return self.break_function(Break(point, frame.globals, variant, frame.seen))
 
     def break_function(self, recipe: Break) -> Any:
         """The function that an entry calls for a frame of a break."""
@@ -360,15 +361,15 @@ class Compiler:
         return made
 
     def _make_break(
-        self, point: FramePoint, namespace: dict[str, Any], innermost: bool, seen: bool
+        self, point: FramePoint, namespace: dict[str, Any], variant: str, seen: bool
     ) -> Any:
         if seen:
-            build = build_resume if innermost else build_return
+            build = build_return if variant == "call" else build_resume
             made = build(point, namespace)
             keep_out(made.__code__)
             return made
-        if innermost or not leaves_result(point):
-            return self._break_at(point, namespace, native.tail, innermost)
+        if variant != "call" or not leaves_result(point):
+            return self._break_at(point, namespace, native.tail, variant)
         caller = Caller(point, namespace)
 
         def tail(successor: Any, *state: Any) -> Any:
@@ -378,16 +379,15 @@ class Compiler:
                 return native.tail(joined, *inner.args, *state[:-1])
             return native.tail(successor, *state)
 
-        return self._break_at(point, namespace, tail, innermost)
+        return self._break_at(point, namespace, tail, variant)
 
     def _break_at(
-        self, point: FramePoint, namespace: dict[str, Any], tail: Any, innermost: bool
+        self, point: FramePoint, namespace: dict[str, Any], tail: Any, variant: str
     ) -> Any:
         def successor(behind: FramePoint) -> CompiledFrame:
             return self.continuation(Target(behind.code, namespace, behind))
 
-        kind: Any = "instruction" if innermost else "call"
-        made = build_break(point, namespace, tail, successor, kind)
+        made = build_break(point, namespace, tail, successor, variant)
         keep_out(made.__code__)
         return made
 
@@ -411,7 +411,7 @@ class Compiler:
             return resume
         callers = [
             (caller.arity, None if caller.point is None
-             else self._break_at(caller.point, caller.namespace, native.tail, False))
+             else self._break_at(caller.point, caller.namespace, native.tail, "call"))
             for caller in target.callers
         ]  # fmt: skip
 

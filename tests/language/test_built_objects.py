@@ -115,6 +115,32 @@ def k02_equal_keys_over_a_break(x):
     return d | {Key(1): 7}, x + 1
 
 
+def k02_gaps_over_a_break(x, given, kind):
+    gap, circle, other = {Key(1): 1, Key(3): 2, Key(5): x}, kind(), {}
+    del gap[Key(3)]
+    gap[Key(7)] = 2
+    copied, empty = gap.copy(), gap.copy()
+    empty.clear()
+    circle.update({Key(1): 1, Key(3): circle})
+    circle.pop(Key(1))
+    other[Key(1), 1], other[Key(3), 1] = 1, 2
+    del other[Key(1), 1]
+    for d in (empty, given):
+        d[Key(1)] = d[Key(3)] = d[Key(5)] = 1
+        del d[Key(1)]
+        d[Key(1)] = 2
+    dicts = gap, copied, empty, circle, given
+    print(end="")
+    LOG.clear()
+    for d in dicts:
+        d[Key(9)] = 1
+        d.get(Key(11))
+    other[Key(5), 1] = 1
+    other.get((Key(7), 1))
+    print(LOG)
+    return [list(d) for d in (*dicts, other)], x + 1
+
+
 def k03_dict_argument(x, d):
     d[Key(1)] = x
     d[Key(3)] = 1
@@ -279,7 +305,8 @@ def k21_order_of_sets_that_did_not_grow_one_by_one(x):
 
 KEYS = [
     (k01_dict_over_a_break,), (k02_dict_is_changed,), (k03_dict_argument, {}),
-    (k02_equal_keys_over_a_break,),
+    (k02_equal_keys_over_a_break,), (k02_gaps_over_a_break, {}, dict),
+    (k02_gaps_over_a_break, {1: 2, 5: 6}, DictOf),
     (k04_plain_keys_that_are_equal, {"a": 1, 2: 3}), (k05_sets, set()),
     (k06_operations_on_sets,), (k07_sets_of_arguments, {1, 2}),
     (k08_inside_tuples_and_frozensets,), (k09_frozen_dataclasses,),

@@ -13,7 +13,9 @@ import pytest
 import torch
 
 import framejit
-from checking import check
+from checking import CountingBackend, Outcome, check
+from framejit.bytecode.decode import decode
+from framejit.interpreter import forced
 
 x = torch.tensor([1.0, -2.0])
 
@@ -367,6 +369,34 @@ def p29_left_by_an_error(x, log):
 
 def test_left_by_an_error() -> None:
     check(p29_left_by_an_error, x, [], graphs=1)
+
+
+def p30_variable_of_plain_python(x, k):
+    u = Loud("u")
+    print("break")
+    x = x + k
+    u = None
+    print("after")
+    return x, u
+
+
+def test_variable_of_plain_python() -> None:
+    """A continuation that is not compiled any more lets go of what it is given."""
+    with framejit.config.patch(recompile_limit=1):
+        check(p30_variable_of_plain_python, x, 0.1, graphs=1)
+        compiled = framejit.compile(p30_variable_of_plain_python, backend=CountingBackend())
+        compiled(x, 0.1)
+        with pytest.warns(framejit.exc.FramejitWarning):
+            compared = Outcome(compiled, (x, 0.2), {})
+    assert compared.printed == "break\nend of u\nafter\n"
+
+
+def test_arguments_of_a_call_at_a_break() -> None:
+    """What is called has them alone, also in front of a break."""
+    code = p18_handled_in_a_callee.__code__
+    found = [i.index for i in decode(code).instructions if i.op == "CALL"]
+    with forced.forced_break(code, found[1]):
+        check(p18_handled_in_a_callee, x, graphs=1)
 
 
 FIRST_SYMBOLS = """

@@ -14,8 +14,9 @@ import inspect
 import weakref
 from collections.abc import Callable, Sequence
 from types import CellType, CodeType, FunctionType
-from typing import Any, Literal
+from typing import Any
 
+from framejit import native
 from framejit.bytecode import exception_table
 from framejit.bytecode.assemble import emit, emit_call, with_location, without_location
 from framejit.bytecode.exception_table import Entry
@@ -203,7 +204,7 @@ def build_break(
     globals: dict[str, Any],
     tail: Callable[..., Any],
     make_next: Callable[[FramePoint], Any],
-    variant: Literal["instruction", "call"] = "instruction",
+    variant: str = "instruction",
 ) -> FunctionType:
     """A function that executes the instruction at ``point`` and hands over to what comes next.
 
@@ -216,7 +217,8 @@ def build_break(
     With ``variant="call"`` one more last argument, ``thunk``, is called without arguments in place
     of the operation, and its result takes the place of the operation's: pushed, dropped when the
     operation pushes nothing, or tested by a conditional jump. ``point.explicit_depth`` says where
-    the operands that the operation consumes began.
+    the operands that the operation consumes began. With ``variant="handed"``, for a CALL, the
+    function that is called is the only one to hold its arguments.
 
     Raises ValueError for instructions that cannot be executed apart from their frame.
     """
@@ -228,14 +230,18 @@ def build_break(
     outcomes = [outcome for outcome in (fall, jump, caught(point)) if outcome is not None]
     handler = info.handlers[point.index]
     layout = _Layout(info, point, is_call, outcomes)
+    place = len(code.co_consts)
     constants = (*code.co_consts, tail, None, instruction.offset // 2)
     epilogues = [
-        layout.hand_over(outcome, next_index, len(constants) - 3)
+        layout.hand_over(outcome, next_index, place)
         for next_index, outcome in enumerate(outcomes)
     ]
     prefix = layout.restore_state()
     if is_call:
         copy = layout.call_thunk(instruction)
+    elif variant == "handed":
+        constants += (native.call_handed, instruction.value)
+        copy = layout.call_handed(instruction, place + 3)
     else:
         copy = layout.copy(instruction)
     if fall is not None and jump is not None:
@@ -243,8 +249,8 @@ def build_break(
     back = emit("NOP")
     if handler is not None and handler.push_lasti:
         # Where the original raised, instead of where this function does.
-        place = emit("SWAP", 2) + emit("POP_TOP") + emit("LOAD_CONST", len(constants) - 1)
-        epilogues[-1] = place + emit("SWAP", 2) + epilogues[-1]
+        raised = emit("SWAP", 2) + emit("POP_TOP") + emit("LOAD_CONST", place + 2)
+        epilogues[-1] = raised + emit("SWAP", 2) + epilogues[-1]
     return layout.spliced(
         f"__break_at_{instruction.offset}",
         globals,
@@ -360,6 +366,16 @@ class _Layout:
             return units + emit("PUSH_NULL") + emit("SWAP", 2)
         pushes = self.info.depth[self.point.index + 1] > self.point.depth
         return units if pushes or instruction.target >= 0 else units + emit("POP_TOP")
+
+    def call_handed(self, instruction: Instruction, constant: int) -> bytes:
+        """A call after which the function that is called is the only one to hold its arguments, as
+        in plain Python: under a frame hook, CPython keeps them on the caller's stack."""
+        has_null = self.point.depth - instruction.arg - 2 in self.point.nulls
+        units = emit("BUILD_LIST", instruction.arg + 2 - has_null)
+        if not has_null:
+            units += emit("PUSH_NULL") + emit("SWAP", 2)
+        units += emit("LOAD_CONST", constant) + emit("SWAP", 2)
+        return units + emit("LOAD_CONST", constant + 1) + emit_call(2)
 
     def hand_over(self, outcome: FramePoint, next_index: int, tail_constant: int) -> bytes:
         """The epilogue of one outcome: pack the state, return ``tail(next, *state)``."""

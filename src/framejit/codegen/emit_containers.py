@@ -117,12 +117,15 @@ def _dict(out: Emitter, value: DictValue) -> ast.expr:
     def empty() -> ast.expr:
         return ast.Dict([], []) if cls is dict else call(out.constant(cls), *prefix)
 
+    def with_gaps(made: ast.expr) -> ast.expr:
+        return _with_gaps(out, made, value) if _has_gaps(value) else made
+
     def display() -> ast.expr:
         pairs = value.items
         if out.space.user_keys and any(any(user_keys(key)) for key in pairs):
             parts = [out.value(v) for v in itertools.chain(*pairs.values())]
             items = ast.Tuple(parts, ast.Load())
-            return hashing(out, pairs, out.helper("write_dict"), empty(), items)
+            return hashing(out, pairs, out.helper("write_dict"), with_gaps(empty()), items)
         keys: list[ast.expr | None] = []
         values: list[ast.expr] = []
         for key, item in pairs.values():
@@ -131,11 +134,28 @@ def _dict(out: Emitter, value: DictValue) -> ast.expr:
         entries = ast.Dict(keys, values)
         return entries if cls is dict else call(out.constant(cls), *prefix, entries)
 
-    made = out.build(
-        value, "dict", display, empty, lambda made: _fill_dict(out, made, value, value.items)
-    )
+    def fill(made: ast.expr) -> None:
+        if _has_gaps(value):
+            out.statement(with_gaps(made))
+        _fill_dict(out, made, value, value.items)
+
+    made = out.build(value, "dict", display, empty, fill)
     fill_namespace(out, made, value)
     return made
+
+
+def _has_gaps(container: DictValue) -> bool:
+    return bool(container.history) and any(any(user_keys(key)) for key in container.pairs)
+
+
+def _with_gaps(out: Emitter, target: ast.expr, container: DictValue) -> ast.expr:
+    """A dict whose keys with methods of their own came and went as in the program."""
+    parts: list[ast.expr] = []
+    for _, key, stored in container.history:
+        parts += [out.value(key), ast.Constant(None) if stored else out.helper("DELETED")]
+    changes = ast.Tuple(parts, ast.Load())
+    keys = [key for key, *_ in container.history]
+    return hashing(out, keys, out.helper("write_dict"), target, changes)
 
 
 def _fill_dict(out: Emitter, target: ast.expr, container: DictValue, pairs: dict[Any, Any]) -> None:
@@ -247,13 +267,17 @@ def _fill_set(out: Emitter, target: ast.expr, container: SetValue) -> None:
 def write_container(out: Emitter, target: ast.expr, container: Any, new: bool) -> None:
     """Give an object of a container subclass its content, through the base class only."""
     if isinstance(container, DictValue):
-        if new or not container.rewritten:
-            _fill_dict(out, target, container, container.moved)
-            _fill_dict(out, target, container, container.items if new else container.written)
-        else:
+        replaced = container.rewritten and not new
+        changes: dict[Any, Any] = container.items if new or replaced else container.written
+        if replaced:
             base = OrderedDict if container.cls is OrderedDict else dict
             out.statement(call(out.constant(base.clear), target))
-            _fill_dict(out, target, container, container.items)
+        if _has_gaps(container):
+            out.statement(_with_gaps(out, target, container))
+            changes = {key: pair for key, pair in changes.items() if pair[1] is not None}
+        elif not replaced:
+            _fill_dict(out, target, container, container.moved)
+        _fill_dict(out, target, container, changes)
         if new and container.default_factory is not None:
             factory = ast.Constant("default_factory")
             out.statement(

@@ -262,6 +262,17 @@ def call_point(frame: Frame, innermost: bool = False) -> FramePoint:
     return FramePoint(frame.info.code, frame.index, live_slots_of(frame), nulls, len(stack))
 
 
+def hands_over(frame: Frame) -> bool:
+    """Does a call at a break get something whose end the program may see?"""
+    if frame.instruction.op != "CALL":
+        return False
+    return any(
+        keeps_what_is_seen(one.obj) if getattr(one, "obj", None) is not None
+        else isinstance(one, (ObjectValue, GeneratorValue))
+        for one in reached(frame.operands())
+    )  # fmt: skip
+
+
 def live_slots_of(frame: Frame) -> frozenset[int]:
     """The bound slots that the rest of the frame may still read, or that must not end early; all of
     them if somebody looks at the frame. Found out once, when the frame has broken."""

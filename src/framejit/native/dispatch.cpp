@@ -176,8 +176,10 @@ static PyObject* call_original(CompiledObject* self, PyObject* callable, PyObjec
   return PyObject_Vectorcall(callable, args, flagged_count, names);
 }
 
-static PyObject* call_raw_fallback(CompiledObject* self, PyObject* const* args, size_t flagged_count) {
+static PyObject* call_raw_fallback(CompiledObject* self, PyObject* const* args, size_t flagged_count,
+                                   TailCallObject* tail_call) {
   if (self->fallback && self->fallback != Py_None) {
+    HandedScope handed(thread_state, tail_call, self->fallback);
     return call_original(self, self->fallback, args, flagged_count, nullptr);
   }
   PyErr_SetString(PyExc_RuntimeError, "no entry of this compiled function fits, and it has no fallback");
@@ -218,7 +220,8 @@ static int follow_call(CompiledObject* self, PyObject* object) {
   return 0;
 }
 
-PyObject* call_compiled_once(CompiledObject* self, PyObject* const* args, size_t flagged_count, PyObject* names) {
+PyObject* call_compiled_once(CompiledObject* self, PyObject* const* args, size_t flagged_count, PyObject* names,
+                             TailCallObject* tail_call) {
   Py_ssize_t count = PyVectorcall_NARGS(flagged_count);
   bool fallback;
   if (!self->function) {
@@ -226,9 +229,9 @@ PyObject* call_compiled_once(CompiledObject* self, PyObject* const* args, size_t
       return PyErr_Format(PyExc_TypeError, "this compiled function takes exactly %zd positional arguments",
                           self->slot_count);
     }
-    if (thread_state.dispatch_disabled) return call_raw_fallback(self, args, flagged_count);
+    if (thread_state.dispatch_disabled) return call_raw_fallback(self, args, flagged_count, tail_call);
     PyObject* result = dispatch(self, args, count, &fallback);
-    return fallback ? call_raw_fallback(self, args, flagged_count) : result;
+    return fallback ? call_raw_fallback(self, args, flagged_count, tail_call) : result;
   }
   if (thread_state.dispatch_disabled) return call_original(self, self->function, args, flagged_count, names);
   if (self->stands_for_call && count) {
@@ -251,11 +254,13 @@ PyObject* call_compiled_once(CompiledObject* self, PyObject* const* args, size_t
 
 // Neither this nor a call counts against the limit of recursion: the Python frame that follows does, so a compiled
 // function may recurse as deep as its original.
-PyObject* dispatch_frame(CompiledObject* compiled, PyObject* const* slots, Py_ssize_t count, bool* fallback) {
+PyObject* dispatch_frame(CompiledObject* compiled, PyObject* const* slots, Py_ssize_t count, bool* fallback,
+                         PyObject** owned, Py_ssize_t owned_count) {
   *fallback = false;
   PyObject* result = dispatch(compiled, slots, count, fallback);
-  if (result && Py_IS_TYPE(result, tail_call_type)) result = run_tail_calls(result);
-  return result;
+  if (!result || !Py_IS_TYPE(result, tail_call_type)) return result;
+  for (Py_ssize_t i = 0; i < owned_count; i++) Py_CLEAR(owned[i]);
+  return run_tail_calls(result);
 }
 
 // The arguments of a call as the auditor gets them.

@@ -18,6 +18,8 @@ struct ThreadState {
   PyObject* context;         // owned: the active HookContext, or NULL
   PyObject* running;         // owned: the context of the compiled object being run; new TailCalls remember it
   PyCodeObject* skip_code;   // borrowed: the next frame of this code is run as it is
+  struct TailCallObject* handed;  // borrowed: nobody else is to hold its arguments once the frame of `handed_to` starts
+  PyObject* handed_to;       // borrowed: a Python function, or NULL
   int run_only;              // 1: misses do not capture; 2: they are asked all the same, so that they can raise
   bool dispatch_disabled;    // compiled functions behave as their originals
   bool auditing;             // this thread is inside a call that is audited, or compiles
@@ -74,6 +76,30 @@ class SkipScope {
   ThreadState& thread_;
   PyCodeObject* previous_;
 };
+
+// The arguments of `call`, which may be NULL, are given to `callable` in this block: the program sees when objects end.
+class HandedScope {
+ public:
+  HandedScope(ThreadState& thread, TailCallObject* call, PyObject* callable)
+      : thread_(thread), previous_(thread.handed), previous_to_(thread.handed_to) {
+    if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
+    thread.handed = call;
+    thread.handed_to = call && PyFunction_Check(callable) ? callable : nullptr;
+  }
+  ~HandedScope() {
+    thread_.handed = previous_;
+    thread_.handed_to = previous_to_;
+  }
+  HandedScope(const HandedScope&) = delete;
+  HandedScope& operator=(const HandedScope&) = delete;
+
+ private:
+  ThreadState& thread_;
+  TailCallObject* previous_;
+  PyObject* previous_to_;
+};
+// The frame that was called has the arguments, `thread.handed` lets go of them.
+void release_arguments(ThreadState& thread);
 
 // ---- argument arrays --------------------------------------------------------------------------------------------
 
@@ -164,16 +190,18 @@ extern PyTypeObject* hook_context_type;
 inline bool is_compiled(PyObject* object) { return PyObject_TypeCheck(object, compiled_type); }
 
 // Runs the compiled object on the slots of a frame, tail calls included. *fallback: no entry fits (result NULL, no
-// exception), the caller runs the frame itself.
-PyObject* dispatch_frame(CompiledObject* compiled, PyObject* const* slots, Py_ssize_t count, bool* fallback);
+// exception), the caller runs the frame itself. What `owned` holds is let go of before a tail call.
+PyObject* dispatch_frame(CompiledObject* compiled, PyObject* const* slots, Py_ssize_t count, bool* fallback,
+                         PyObject** owned = nullptr, Py_ssize_t owned_count = 0);
 
 int add_dispatch(PyObject* module);
 int add_tail_call(PyObject* module);
 
 // Replaces a TailCall, whose reference it takes, by the final result of the chain. Uses constant C stack.
 PyObject* run_tail_calls(PyObject* result);
-// One call of a compiled object; the result may be a TailCall.
-PyObject* call_compiled_once(CompiledObject* self, PyObject* const* args, size_t flagged_count, PyObject* names);
+// One call of a compiled object, perhaps for a TailCall; the result may be a TailCall.
+PyObject* call_compiled_once(CompiledObject* self, PyObject* const* args, size_t flagged_count, PyObject* names,
+                             TailCallObject* tail_call = nullptr);
 
 extern PyTypeObject* tail_call_type;
 

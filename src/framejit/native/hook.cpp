@@ -209,6 +209,9 @@ static PyObject* dispatch_audited(CompiledObject* compiled, PyFunctionObject* fu
 
 static PyObject* evaluate_frame(PyThreadState* python_thread, Frame* frame, int throwing) {
   ThreadState& thread = thread_state;
+  if (thread.handed_to && thread.handed_to == reinterpret_cast<PyObject*>(frame_function(frame))) {
+    release_arguments(thread);
+  }
   if (!thread.context) {
     if (active_threads == 0) uninstall();  // the hook that had buried ours is gone
     return pass_on(python_thread, frame, throwing);
@@ -243,7 +246,7 @@ static PyObject* evaluate_frame(PyThreadState* python_thread, Frame* frame, int 
     bool fallback;
     auto* target = reinterpret_cast<CompiledObject*>(compiled.get());
     result = audits && audit_is_due() ? dispatch_audited(target, function, slots, own + cells, &fallback)
-                                      : dispatch_frame(target, slots, own + cells, &fallback);
+                                      : dispatch_frame(target, slots, own + cells, &fallback, frame->localsplus, own);
     if (fallback) return pass_on(python_thread, frame, throwing);
   }
   discard_frame(python_thread, frame, empty_code);

@@ -30,7 +30,15 @@ static PyObject* step_vectorcall(PyObject* self, PyObject* const*, size_t flagge
   Ref holder = Ref::borrow(self);
   auto* call = reinterpret_cast<TailCallObject*>(self);
   size_t count = static_cast<size_t>(call->count) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+  HandedScope handed(thread_state, call, call->target);
   return PyObject_Vectorcall(call->target, call->args, count, nullptr);
+}
+
+void release_arguments(ThreadState& thread) {
+  thread.handed_to = nullptr;
+  TailCallObject* call = std::exchange(thread.handed, nullptr);
+  Py_ssize_t count = std::exchange(call->count, 0);
+  for (Py_ssize_t i = 0; i < count; i++) Py_DECREF(call->args[i]);
 }
 
 static PyObject* make_tail_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
@@ -73,6 +81,31 @@ static PyObject* make_step(PyObject* module, PyObject* const* args, Py_ssize_t c
   return made;
 }
 
+// call_handed([callable, *args], names): empties the list, so that only the function that is called holds them.
+static PyObject* call_handed(PyObject* module, PyObject* const* args, Py_ssize_t count) {
+  if (count != 2 || !PyList_CheckExact(args[0]) || PyList_GET_SIZE(args[0]) < 1) {
+    PyErr_SetString(PyExc_TypeError, "call_handed takes a list of a callable and its arguments, and a tuple of names");
+    return nullptr;
+  }
+  auto* list = reinterpret_cast<PyListObject*>(args[0]);
+  Ref method = Ref::borrow(list->ob_item[0]);
+  if (!PyCallable_Check(method.get())) return PyObject_Vectorcall(method.get(), nullptr, 0, nullptr);
+  if (PyMethod_Check(method.get())) {
+    PyObject* function = Py_NewRef(PyMethod_GET_FUNCTION(method.get()));
+    if (PyList_Insert(args[0], 1, PyMethod_GET_SELF(method.get())) < 0 || PyList_SetItem(args[0], 0, function) < 0) {
+      return nullptr;
+    }
+  }
+  method = Ref();
+  Ref holder = Ref::steal(make_tail_call(module, list->ob_item, Py_SIZE(list)));
+  if (!holder || PyList_SetSlice(args[0], 0, Py_SIZE(list), nullptr) < 0) return nullptr;
+  auto* call = reinterpret_cast<TailCallObject*>(holder.get());
+  PyObject* names = PyTuple_GET_SIZE(args[1]) ? args[1] : nullptr;
+  size_t positional = static_cast<size_t>(call->count) - static_cast<size_t>(PyTuple_GET_SIZE(args[1]));
+  HandedScope handed(thread_state, call, call->target);
+  return PyObject_Vectorcall(call->target, call->args, positional | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+}
+
 static int tail_call_traverse(TailCallObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(self->target);
@@ -105,7 +138,7 @@ PyObject* run_tail_calls(PyObject* result) {
     auto* call = reinterpret_cast<TailCallObject*>(result);
     size_t count = static_cast<size_t>(call->count) | PY_VECTORCALL_ARGUMENTS_OFFSET;
     if (is_compiled(call->target)) {
-      result = call_compiled_once(reinterpret_cast<CompiledObject*>(call->target), call->args, count, nullptr);
+      result = call_compiled_once(reinterpret_cast<CompiledObject*>(call->target), call->args, count, nullptr, call);
       continue;
     }
     // A break function: its own frame runs as it is, the frames below it are looked at.
@@ -113,6 +146,7 @@ PyObject* run_tail_calls(PyObject* result) {
     ContextScope active(thread, context);
     RunningScope running(thread, call->context);
     SkipScope skip(thread, call->target);
+    HandedScope handed(thread, call, call->target);
     result = PyObject_Vectorcall(call->target, call->args, count, nullptr);
   }
   return result;
@@ -139,6 +173,8 @@ static PyMethodDef functions[] = {
      "tail(target, *args) -> TailCall: what an entry returns to let its caller call target(*args)."},
     {"step", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_step)), METH_FASTCALL,
      "step(target, *args) -> TailCall: calling it calls target(*args) alone; lets go of the arguments in their order."},
+    {"call_handed", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_handed)), METH_FASTCALL,
+     "call_handed([callable, *args], names): calls it; empties the list, so that nobody else holds the arguments."},
     {nullptr, nullptr, 0, nullptr}};
 
 int add_tail_call(PyObject* module) {

@@ -177,11 +177,11 @@ def _encode_name(compiled: CompiledFrame, name: str, obj: Any, encoder: Encoder)
     if isinstance(obj, types.FunctionType):
         recipe = compiled.compiler.breaks.get(obj)
         if recipe is not None:
-            point, namespace, innermost, seen = recipe
+            point, namespace, variant, seen = recipe
             number = encoder.codes.add(point.code, str(namespace.get("__name__")))
             layout = [sorted(point.bound), sorted(point.nulls), point.explicit_depth]
             owner = encoder.dictionary(namespace)
-            return ["break", number, owner, point.index, *layout, innermost, seen]
+            return ["break", number, owner, point.index, *layout, variant, seen]
     if isinstance(obj, types.MethodType) and obj == compiled.compiler.answer:
         return ["answer"]
     if type(obj) in (list, dict, set):  # changes to it must be seen by everybody who has it
@@ -415,12 +415,12 @@ def _decode_name(compiled: CompiledFrame, spec: Json, decoder: Decoder) -> Any:
     if kind == "answer":
         return compiled.compiler.answer
     if kind == "break":
-        number, owner, index, bound, nulls, depth, innermost, seen = rest
+        number, owner, index, bound, nulls, depth, variant, seen = rest
         point = FramePoint(
             decoder.code_at(number), index, frozenset(bound), frozenset(nulls), depth
         )
         namespace = decoder.value(owner)
-        return compiled.compiler.break_function(Break(point, namespace, innermost, seen))
+        return compiled.compiler.break_function(Break(point, namespace, variant, seen))
     return decoder.value(rest[0])
 
 

@@ -42,6 +42,7 @@ from framejit.values.space import Space, wraps
 from framejit.values.symbolic import fix_length, wrap_length
 
 Pair = tuple[Value, Value]
+_LONGEST_HISTORY = 100
 
 
 class DictValue(ContainerValue):
@@ -50,8 +51,8 @@ class DictValue(ContainerValue):
     (None: delete the key)."""
 
     __slots__ = (
-        "blind", "cls", "complete", "default_factory", "delta", "moved", "namespace", "obj",
-        "pairs", "removed", "rewritten", "space", "version", "written",
+        "blind", "cls", "complete", "default_factory", "delta", "history", "moved", "namespace",
+        "obj", "pairs", "removed", "rewritten", "space", "version", "written",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +74,9 @@ class DictValue(ContainerValue):
         self.written: dict[Any, tuple[Value, Value | None]] = {}
         #: Keys that were deleted and stored again, which moves them to the end.
         self.moved: dict[Any, tuple[Value, None]] = {}
+        #: Key, its value, whether it was stored (or deleted): with keys that have methods of their
+        #: own, from the first deletion on. It leaves a gap, which decides whom later keys meet.
+        self.history: list[tuple[Any, Value, bool]] = []
         #: An OrderedDict's own attributes.
         self.namespace: Any = None
         #: Counts changes of the set of keys, for iterators.
@@ -219,6 +223,8 @@ class DictValue(ContainerValue):
                     self.blind.add(key)
             self.pairs[key] = (key_value, value)
             self.version += 1
+            if self.history:
+                self.history.append((key, key_value, True))
         if self.source is not None:
             self.written[key] = self.pairs[key]
         self.changed(space)
@@ -229,6 +235,13 @@ class DictValue(ContainerValue):
             self._remove(space, key)
             return
         with settled(space):
+            if not self.history:
+                new = self.source is None or self.rewritten
+                before: Any = self.pairs if new else self.written
+                self.history = [(k, p[0], True) for k, p in before.items() if p[1] is not None]
+            if len(self.history) >= _LONGEST_HISTORY:
+                raise GraphBreak("FJ0157", "keys with their own __eq__ come and go very often")
+            self.history.append((key, self.pairs[key][0], False))
             self._remove(space, key)
 
     def _remove(self, space: Space, key: Any) -> None:
@@ -260,6 +273,7 @@ class DictValue(ContainerValue):
         self.removed.clear()
         self.written.clear()
         self.moved.clear()
+        self.history = []
         self.rewritten = self.source is not None
         self.version += 1
         self.changed(space)
@@ -411,10 +425,10 @@ class DictValue(ContainerValue):
 
     def fresh_copy(self, space: Space) -> DictValue:
         """A new dict of the same kind with the same entries."""
-        keys = self.keys_in_order(space)
-        with settled(space):
-            pairs = {key: self.lookup(space, key) for key in keys}
-        copy = DictValue(pairs, None, None, self.cls)  # type: ignore[arg-type]
+        self.look_at_all(space)
+        copy = DictValue(self.pairs.copy(), None, None, self.cls)
+        if self.source is None and len(self.pairs) >= sum(s for *_, s in self.history) * 2 // 3:
+            copy.history = self.history.copy()  # CPython copies gaps, too, unless there are many
         if self.cls is defaultdict:
             copy.default_factory = self.factory(space)
         return copy
