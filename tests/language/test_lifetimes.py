@@ -302,6 +302,14 @@ def watch(items):
     WATCHED.append(weakref.ref(items[0]))
 
 
+def p29_in_iterators(x):
+    pairs = zip([1, 2], [Loud("u"), Loud("v")])
+    for i, u in pairs:
+        u = None
+        print("after", i, u)
+    return x * 2
+
+
 @framejit.disable
 def is_gone():
     return WATCHED.pop()() is None
@@ -340,6 +348,7 @@ PROGRAMS = [
     (p26_in_another_container, tuple, 1),
     (p27_in_a_callee, tuple, 2),
     (p28_tensor_that_nothing_reads, tuple, 2),
+    (p29_in_iterators, tuple, 1),
 ]
 
 
@@ -348,7 +357,7 @@ def test_program(program, arguments, graphs) -> None:
     check(program, x, *arguments(), graphs=graphs)
 
 
-def p29_left_by_an_error(x, log):
+def p30_left_by_an_error(x, log):
     class Noted:
         def __init__(self, log):
             self.log = log
@@ -368,10 +377,10 @@ def p29_left_by_an_error(x, log):
 
 
 def test_left_by_an_error() -> None:
-    check(p29_left_by_an_error, x, [], graphs=1)
+    check(p30_left_by_an_error, x, [], graphs=1)
 
 
-def p30_variable_of_plain_python(x, k):
+def p31_variable_of_plain_python(x, k):
     u = Loud("u")
     print("break")
     x = x + k
@@ -383,8 +392,8 @@ def p30_variable_of_plain_python(x, k):
 def test_variable_of_plain_python() -> None:
     """A continuation that is not compiled any more lets go of what it is given."""
     with framejit.config.patch(recompile_limit=1):
-        check(p30_variable_of_plain_python, x, 0.1, graphs=1)
-        compiled = framejit.compile(p30_variable_of_plain_python, backend=CountingBackend())
+        check(p31_variable_of_plain_python, x, 0.1, graphs=1)
+        compiled = framejit.compile(p31_variable_of_plain_python, backend=CountingBackend())
         compiled(x, 0.1)
         with pytest.warns(framejit.exc.FramejitWarning):
             compared = Outcome(compiled, (x, 0.2), {})

@@ -127,8 +127,8 @@ class StartedIterator(IteratorValue):
         self.ahead = twin(obj)
         self.taken = 0
         self.ended = False
-        #: The iterator that takes from this one.
-        self.owner: StartedIterator | None = None
+        #: What the iterator is that takes from this one.
+        self.owner: list[str] | None = None
         self.parts: list[StartedIterator] | None = None
         #: What it iterates over, if that may change.
         self.target: Value | None = None
@@ -138,8 +138,7 @@ class StartedIterator(IteratorValue):
 
     def next(self, space: Space) -> Value | None:
         if self.owner is not None:
-            owner = self.owner.describe()
-            raise GraphBreak("FJ0155", f"next() of an iterator that a {owner} takes from")
+            raise GraphBreak("FJ0155", f"next() of an iterator that a {self.owner[0]} takes from")
         if self.ended:
             return None
         self._check(space)
@@ -189,17 +188,17 @@ class StartedIterator(IteratorValue):
 
     def _own_parts(self, space: Space) -> list[StartedIterator]:
         if self.parts is None:
-            found = []
+            found, owner = [], [self.describe()]
             for index, part in enumerate(_parts(self.obj)):
-                value = space.load(self.source.child("call", Part(index)), part).realize()
-                free = isinstance(value, StartedIterator) and value.owner in (None, self)
-                if not free or value.taken:  # type: ignore[attr-defined]
+                value: Any = space.load(self.source.child("call", Part(index)), part).realize()
+                started = isinstance(value, StartedIterator) and not value.taken
+                if not started or not (value.owner is None or value.owner is owner):
                     what = "that takes from others"
                     raise GraphBreak("FJ0155", f"next() of a {self.describe()} {what}")
-                value.owner = self  # type: ignore[attr-defined]
+                value.owner = owner
                 found.append(value)
-            self.parts = found  # type: ignore[assignment]
-        return self.parts  # type: ignore[return-value]
+            self.parts = found
+        return self.parts
 
     def _note(self, space: Space) -> None:
         """It changes, and what it takes from; the guards on aliases need to know of both."""
