@@ -52,7 +52,7 @@ from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.cached_functions import Call, first_calls
-from framejit.values.ends import search_what_is_seen
+from framejit.values.ends import layers_of_slots, search_what_is_seen
 from framejit.values.hooks import Hooks, unsettled
 from framejit.values.mappings import DictValue
 from framejit.values.space import Space
@@ -223,11 +223,12 @@ def _capture(
     policy: Policy,
 ) -> Capture:
     may_expect = driver.may_expect
+    layers = () if target.point is None else layers_of_slots(slots) or ()
     while True:
         space = Space(GraphBuilder(), policy)
         space.may_expect = may_expect
         try:
-            return _attempt(target, slots, driver, break_at, space)
+            return _attempt(target, slots, driver, break_at, space, layers)
         except Restart as restart:
             step, cause = restart.step, restart.cause
         except _Written:
@@ -281,6 +282,7 @@ def _attempt(
     driver: Driver,
     break_at: dict[int, GraphBreak],
     space: Space,
+    layers: Container[int],
 ) -> Capture:
     builder = space.builder
     space.home = target.namespace
@@ -292,7 +294,7 @@ def _attempt(
     state = native.GlobalState()
     try:
         with no_collection(), unseen():
-            frame, innermost, slot_names = _frames(interpreter, target, slots)
+            frame, innermost, slot_names = _frames(interpreter, target, slots, layers)
             outcome = interpreter.capture(frame, innermost)
             if isinstance(outcome, Broken):
                 driver.check_break(outcome)
@@ -587,7 +589,7 @@ def _release(out: Emitter, value: TensorValue) -> None:
 
 
 def _frames(
-    interpreter: Interpreter, target: Target, slots: tuple[Any, ...]
+    interpreter: Interpreter, target: Target, slots: tuple[Any, ...], layers: Container[int]
 ) -> tuple[Frame, Frame, list[str]]:
     """The outermost and the innermost frame, and the parameter names of the generated function."""
     space = interpreter.space
@@ -602,8 +604,10 @@ def _frames(
             unique = f"{name} #{number}"
         names.append(unique)
         index = len(names) - 1
-        value = space.load(space.slot_source(index, unique), slots[index])
-        if target.point is not None and search_what_is_seen(slots[index]):
+        source = space.slot_source(index, unique)
+        source.layers = layers
+        value = space.load(source, slots[index])
+        if target.point is not None and search_what_is_seen(slots[index], layers):
             interpreter.suspended[Existing(slots[index])] = None
         return value
 

@@ -8,6 +8,7 @@ executes it, and nothing else ever loads a user's value again. Next room: native
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 
@@ -33,7 +34,8 @@ class Source:
     """
 
     __slots__ = (
-        "accessor", "base", "captured", "children", "fact_keys", "facts", "key", "label", "read",
+        "accessor", "base", "captured", "children", "fact_keys", "facts", "key", "label", "layers",
+        "read",
     )  # fmt: skip
 
     def __init__(self, base: Source | None, accessor: str, key: Any, label: str = "") -> None:
@@ -45,6 +47,8 @@ class Source:
         self.facts: list[Fact] = []
         self.fact_keys: set[Any] = set()
         self.captured = False
+        #: Slots of continuations: the layers that end with them (`values.ends`).
+        self.layers: Container[int] = ()
         #: Was it found to be there, whatever it is?
         self.read = False
 

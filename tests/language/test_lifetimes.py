@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import gc
 import subprocess
 import sys
 import tempfile
@@ -439,3 +440,178 @@ def test_the_first_capture_with_symbols_keeps_nothing():
         [sys.executable, "-c", FIRST_SYMBOLS], capture_output=True, text=True, check=True
     )
     assert done.stdout == "['after', 'gone'] 1\n"
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        ALL.add(self)
+
+    def forward(self, x):
+        return x + 1
+
+
+ALL: weakref.WeakSet = weakref.WeakSet()
+
+
+def l01_used_once(x):
+    y = Layer()(x)
+    return y, len(ALL)
+
+
+def l02_taken_out(x):
+    net = torch.nn.Sequential(Layer(), Layer())
+    del net[-1]
+    left = len(ALL)
+    return net(x), left
+
+
+def l03_lives_to_the_end(x):
+    layer = Layer()
+    seen = weakref.ref(layer)
+    y = layer(x)
+    print("called")
+    return y, seen() is None, len(ALL)
+
+
+def l04_inside_another(x):
+    net = torch.nn.Sequential(Layer(), Layer())
+    y = net(x)
+    del net
+    return y, len(ALL)
+
+
+def l05_rebound(x):
+    d = weakref.WeakKeyDictionary()
+    layer = torch.nn.ReLU()
+    d[layer] = 1
+    y = layer(x)
+    before = len(d)
+    layer = torch.nn.Tanh()
+    return layer(y), before, len(d)
+
+
+def l06_attribute_of_an_object(x):
+    box = Box(Layer())
+    y = box.value(x)
+    box.value = None
+    return y, len(ALL)
+
+
+def l07_popped_in_a_loop(x):
+    layers = [Layer() for _ in range(3)]
+    left = []
+    while layers:
+        x = layers.pop()(x)
+        left.append(len(ALL))
+    return x, left
+
+
+def l08_kept_by_a_loop_variable(x):
+    layers = [Layer() for _ in range(3)]
+    for layer in layers:
+        x = layer(x)
+    layers.clear()
+    before = len(ALL)
+    layer = None
+    return x, before, len(ALL), layer
+
+
+def l09_in_a_callee(x):
+    def inner(x):
+        layer = Layer()
+        print("made")
+        return layer(x), len(ALL)
+
+    return inner(x), len(ALL)
+
+
+def l10_in_a_handler(x):
+    layer = Layer()
+    try:
+        y = layer(x)
+        raise ValueError(layer.training)
+    except ValueError:
+        layer = None
+        left = len(ALL)
+    return y, left, layer
+
+
+def l11_bound_methods_and_closures(x):
+    layer = Layer()
+    functions = [layer.forward, lambda x: layer(x)]
+    y = functions[0](functions[1](x))
+    functions = None
+    before = len(ALL)
+    layer = None
+    return y, before, len(ALL), functions
+
+
+def l12_held_by_a_started_generator(x):
+    layer = Layer()
+    for p in layer.named_modules():
+        print(p[0])
+    y = layer(x)
+    print("used")
+    return y, len(ALL)
+
+
+LAYERS = [
+    (l01_used_once, 1, 1), (l02_taken_out, 1, 1), (l03_lives_to_the_end, 1, 1),
+    (l04_inside_another, 1, 2), (l05_rebound, 2, 2), (l06_attribute_of_an_object, 1, 1),
+    (l07_popped_in_a_loop, 3, 3), (l08_kept_by_a_loop_variable, 1, 3), (l09_in_a_callee, 1, 1),
+    (l10_in_a_handler, 1, 1), (l11_bound_methods_and_closures, 1, 2),
+    (l12_held_by_a_started_generator, 1, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "graphs", "ops"), LAYERS)
+def test_layers_that_the_program_makes(program, graphs, ops):
+    check(program, x, graphs=graphs, ops=ops)
+
+
+OUTER = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh())
+WEAK = weakref.WeakSet(OUTER)
+
+
+def test_weak_references_to_layers_of_others_break_nothing():
+    """Libraries make some; the program lets nothing go."""
+
+    def inner(layer, x):
+        if not isinstance(layer, torch.nn.Module):
+            print("no")
+        return layer(x)
+
+    def program(x):
+        print("start")
+        layers = list(OUTER)
+        y = inner(layers[0], x)
+        layers = [lambda x, net=OUTER: net(x)]
+        return layers[0](y)
+
+    check(program, x, graphs=1, ops=3)
+
+
+def p30_key_in_a_set_that_a_generator_holds(x):
+    def each(boxes):
+        yield from boxes
+
+    box = Box()
+    reference = weakref.ref(box)
+    print("made")
+    boxes = {box}
+    generator = each(boxes)
+    next(generator)
+    y = x * 2
+    print("used")
+    del box, boxes, generator
+    return y, reference() is None
+
+
+def test_keys_of_a_capture_end_with_it():
+    """They are not left to the garbage collector."""
+    gc.disable()
+    try:
+        check(p30_key_in_a_set_that_a_generator_holds, x, graphs=1, ops=1)
+    finally:
+        gc.enable()

@@ -17,8 +17,6 @@ from runner import run
 FILES = sorted(Path(__file__).parent.glob("*_[0-9][0-9][0-9].py"))
 #: What is known to differ, and why.
 OPEN = {
-    "models_011": "a layer ends before its frame, where only a weak reference shows it",
-    "training_033": "a layer that the program made ends late, as a WeakSet shows",
     "language_031": "sys._getframe() of the caller shows no locals that are dead behind a cut",
 }
 

@@ -32,9 +32,10 @@ def acts_at_its_end(value: Value) -> bool:
     if isinstance(value, ExceptionValue):
         return next(kept_in_traceback(value), None) is not None
     obj = getattr(value, "obj", None)
+    layers = () if source is None else source.root.layers
     if source is not None and source.base is None:  # it may be a generator that has not finished
-        return issubclass(type(obj), types.GeneratorType) or keeps_what_is_seen(obj)
-    return end_is_seen(obj)
+        return issubclass(type(obj), types.GeneratorType) or keeps_what_is_seen(obj, layers)
+    return end_is_seen(obj, layers)
 
 
 def kept_in_traceback(error: ExceptionValue) -> Iterator[tuple[int, list[Value]]]:

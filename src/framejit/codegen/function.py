@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, NamedTuple
 
 from framejit.bytecode.frame_point import FramePoint, leaves_result
@@ -297,7 +297,7 @@ def live_slots_of(frame: Frame) -> frozenset[int]:
 def _must_stay(value: Value, given: set[int]) -> bool:
     """Is the end of something that it is seen, or does the broken operation get it, too?"""
     obj = getattr(value, "obj", None)
-    if obj is not None and keeps_what_is_seen(obj):
+    if obj is not None and keeps_what_is_seen(obj, _layers(value)):
         return True
     return bool(given) and not given.isdisjoint(_may_be_noticed(value))
 
@@ -306,9 +306,13 @@ def _may_be_noticed(value: Value) -> Iterable[int]:
     """The objects in it that an operation which gets them may start, or make weak references to."""
     obj = getattr(value, "obj", None)
     if obj is not None:
-        return map(id, noticed_parts(obj))
+        return map(id, noticed_parts(obj, _layers(value)))
     made = isinstance(value, (ObjectValue, GeneratorValue, TensorValue)) and value.source is None
     return (id(value),) if made else ()
+
+
+def _layers(value: Value) -> Container[int]:
+    return () if value.source is None else value.source.root.layers
 
 
 def _is_simple(value: Value) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import inspect
 import types
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -59,10 +60,10 @@ class Existing:
 def seen_parts(parent: Value) -> list[Existing]:
     """What an existing object has held so far whose end is seen."""
     obj = getattr(parent, "obj", None)
-    if obj is None or search_what_is_seen(obj, inside=True) is False:
+    if obj is None or search_what_is_seen(obj, None, inside=True) is False:
         return []
     return [
-        Existing(item, parent, key) for key, item in _parts(obj) if search_what_is_seen(item)
+        Existing(item, parent, key) for key, item in _parts(obj) if search_what_is_seen(item, None)
     ]
 
 
@@ -115,7 +116,7 @@ class Roots:
             if place not in watched:
                 watched.add(place)
                 old = change.namespace.get(place[1])
-                found += [Existing(old)] if search_what_is_seen(old) else []
+                found += [Existing(old)] if search_what_is_seen(old, None) else []
         return dict.fromkeys(found)
 
     def hops(self, frame: Frame | None, extra: tuple[Any, ...], surely: bool) -> Iterator[_Hop]:
@@ -199,7 +200,7 @@ class Roots:
         held = way[0][3]
         if held.left:
             return False
-        if held.generator is not None:  # it may be suspended
+        if held.info.code.co_flags & inspect.CO_GENERATOR:  # it may be suspended
             while frame is not held:
                 if frame is None:
                     return False

@@ -66,7 +66,7 @@ class Frame:
         self.handed: list[Value] = []
         #: The slots that a continuation gets (`codegen.function.live_slots_of`).
         self.live: frozenset[int] | None = None
-        #: The generator this frame belongs to.
+        #: The generator this frame belongs to, while it runs.
         self.generator: Any = None
 
     @property

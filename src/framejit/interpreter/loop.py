@@ -239,11 +239,11 @@ class Interpreter:
             frame = generator.frame = self.make_frame(
                 request.function.code, request.slots, request.function.globals, self.frame
             )
-            frame.generator = generator
         elif frame is self.frame or generator in self._running():
             return self.space.raise_error(ValueError, "generator already executing")
         else:
             frame.parent = self.frame
+        frame.generator = generator
         handled = frame.entry_handled = self.handled
         levels = [frame.stack[i] for i in frame.info.exc_slots[frame.pc] if i < len(frame.stack)]
         if levels:  # it is suspended in handlers of its own
@@ -267,7 +267,7 @@ class Interpreter:
                 self.depth -= 1
         finally:
             self.handled = handled
-            frame.parent = None
+            frame.parent = frame.generator = None  # no cycle
             self.roots.resumed.pop()
         if isinstance(result, Yielded):
             self._suspend(generator)

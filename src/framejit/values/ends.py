@@ -9,7 +9,8 @@ import gc
 import sys
 import types
 import weakref
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Container, Iterator
 from typing import Any
 
 import torch
@@ -19,11 +20,16 @@ from framejit.values.operators import is_user_class
 
 #: More objects than this are not looked through: one of them may be noticed.
 _LOOKED_AT = 200
+_OF_LAYERS = 2000
 _ENDS_UNNOTICED = (
-    torch.Tensor, torch.nn.Module, torch.dtype, torch.device, int, float, complex, str, bytes,
+    torch.Tensor, torch.dtype, torch.device, int, float, complex, str, bytes,
     type(None), type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType,
     types.CodeType,
 )  # fmt: skip
+_OR_LAYERS = (*_ENDS_UNNOTICED, torch.nn.Module)
+#: Layers that the program may let go, by address; None: any. Only their ends are looked for:
+#: libraries make weak references to layers, too.
+Layers = Container[int] | None
 
 #: Weak references that torch does not make: it has classes of its own.
 _PLAIN = (weakref.ReferenceType, weakref.KeyedRef)
@@ -35,7 +41,36 @@ def has_own_end(cls: type) -> bool:
     return any("__del__" in type.__getattribute__(base, "__dict__") for base in mro)
 
 
-def end_is_seen(obj: Any) -> bool:
+def layers_of_slots(slots: tuple[Any, ...]) -> set[int]:
+    """The layers that nothing holds but the slots of a continuation, and what only these hold. An
+    object in a slot is an argument of a tail call, and an item of ``slots``."""
+    known = {id(obj): obj for obj in slots}
+    counted = Counter({key: 2 * times for key, times in Counter(map(id, slots)).items()})
+    owned: set[int] = set()
+    layers: set[int] = set()
+    todo, own = list(known), 2  # references: by `known`, and the argument
+    while todo and len(known) < _OF_LAYERS:
+        key = todo.pop()
+        if key in owned or sys.getrefcount(known[key]) != counted[key] + own:
+            continue
+        owned.add(key)
+        cls = type(known[key])
+        if issubclass(cls, torch.nn.Module):
+            layers.add(key)
+        if not issubclass(cls, _ENDS_UNNOTICED):
+            todo += _count_held(known[key], known, counted)
+    return layers
+
+
+def _count_held(obj: Any, known: dict[int, Any], counted: Counter[int]) -> list[int]:
+    held = [one for one in gc.get_referents(obj) if gc.is_tracked(one)]
+    keys = [id(one) for one in held]
+    known.update(zip(keys, held, strict=True))
+    counted.update(keys)
+    return keys
+
+
+def end_is_seen(obj: Any, layers: Layers = ()) -> bool:
     """Can the program tell when the last reference to the object itself goes?"""
     cls = type(obj)  # isinstance() would ask the user's `__class__`
     if issubclass(cls, types.GeneratorType):
@@ -45,32 +80,37 @@ def end_is_seen(obj: Any) -> bool:
         return True
     if issubclass(cls, weakref.ReferenceType):
         return obj.__callback__ is not None  # which is not called any more
-    # Layers, parameters and classes have weak references that are not the program's own; theirs are
-    # looked at when somebody follows them.
+    # Parameters and classes have weak references that are not the program's own; theirs are looked
+    # at when somebody follows them.
     if issubclass(cls, torch.Tensor) and not issubclass(cls, torch.nn.Parameter):
         return any(type(reference) in _PLAIN for reference in weakref.getweakrefs(obj))
+    if issubclass(cls, torch.nn.Module) and not (layers is None or id(obj) in layers):
+        return False
     return not issubclass(cls, _ENDS_UNNOTICED) and any(
         type(reference) is not native.GuardReference for reference in weakref.getweakrefs(obj)
     )
 
 
-def may_be_noticed(obj: Any) -> bool:
+def _may_be_noticed(obj: Any, layers: Layers) -> bool:
     """Is it of a kind whose end a program looks at, once it has started it or refers to it?"""
     cls = type(obj)
+    if issubclass(cls, torch.nn.Module):
+        return layers is None or id(obj) in layers
     if issubclass(cls, _ENDS_UNNOTICED):
-        return False
+        return issubclass(cls, torch.Tensor)
     return issubclass(cls, types.GeneratorType) or is_user_class(cls)
 
 
-def noticed_parts(obj: Any) -> Iterator[Any]:
-    """Of an existing object and what it holds: tensors, and what `may_be_noticed`."""
+def noticed_parts(obj: Any, layers: Layers) -> Iterator[Any]:
+    """Of an existing object and what it holds: what a program may notice the end of."""
+    unnoticed = _OR_LAYERS if layers == () else _ENDS_UNNOTICED
     todo, seen = [obj], {id(obj)}
-    while todo and len(seen) < _LOOKED_AT:
+    while todo and len(seen) < (_LOOKED_AT if layers == () else _OF_LAYERS):
         one = todo.pop()
         cls = type(one)
-        if issubclass(cls, torch.Tensor) or may_be_noticed(one):
+        if _may_be_noticed(one, layers):
             yield one
-        if issubclass(cls, _ENDS_UNNOTICED) or cls is types.FrameType:
+        if issubclass(cls, unnoticed) or cls is types.FrameType:
             continue
         for held in gc.get_referents(one):
             if id(held) not in seen and not issubclass(type(held), type):
@@ -78,20 +118,22 @@ def noticed_parts(obj: Any) -> Iterator[Any]:
                 todo.append(held)
 
 
-def keeps_what_is_seen(obj: Any) -> bool:
+def keeps_what_is_seen(obj: Any, layers: Layers) -> bool:
     """The same of the object and everything that it keeps (a temporary folder, say)."""
-    return search_what_is_seen(obj) is not False
+    return search_what_is_seen(obj, layers) is not False
 
 
-def search_what_is_seen(obj: Any, inside: bool = False) -> bool | None:
+def search_what_is_seen(obj: Any, layers: Layers, inside: bool = False) -> bool | None:
     """The same, or (``inside``) only of what it keeps; None if that is too much to look through."""
+    unnoticed = _OR_LAYERS if layers == () else _ENDS_UNNOTICED
+    limit = _LOOKED_AT if layers == () else _OF_LAYERS
     todo, seen = [obj], {id(obj)}
     handlers: set[Any] = set()
     while todo:
         one = todo.pop()
-        if end_is_seen(one) and not (inside and one is obj):
+        if end_is_seen(one, layers) and not (inside and one is obj):
             return True
-        if issubclass(type(one), _ENDS_UNNOTICED) and not (inside and one is obj):
+        if issubclass(type(one), unnoticed) and not (inside and one is obj):
             continue
         if issubclass(type(one), BaseException) and one.__traceback__ is not None:
             handlers.add(_function_of(one.__traceback__.tb_frame))
@@ -101,7 +143,7 @@ def search_what_is_seen(obj: Any, inside: bool = False) -> bool | None:
             if id(held) not in seen and gc.is_tracked(held):
                 seen.add(id(held))
                 todo.append(held)
-        if len(seen) > _LOOKED_AT:
+        if len(seen) > limit:
             return None
     return False
 
