@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from reached import trace_captures  # noqa: E402
+from reached import report_symbolic, trace_captures  # noqa: E402
 from runner import MODES, run  # noqa: E402
 from shrinker import shrink  # noqa: E402
 
@@ -27,8 +27,7 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print the programs")
     parser.add_argument("--coverage", action="store_true", help="trace captures, too")
     options = parser.parse_args()
-    if options.coverage:
-        trace_captures()
+    traced = trace_captures() if options.coverage else None
     failures = skipped = raised = calls = graphs = late = 0
     reasons: collections.Counter[str] = collections.Counter()
     breaks: collections.Counter[str] = collections.Counter()
@@ -54,6 +53,8 @@ def main() -> int:
             if failures <= options.shrink:
                 small = shrink(program, options.mode, seed)
                 print(small.text, flush=True)
+    if traced is not None:
+        report_symbolic(traced)
     count = options.last - options.first
     print(
         f"{count} programs, {calls} calls ({raised} raise), {graphs} graphs, {failures} failures, "

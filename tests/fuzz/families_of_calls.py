@@ -22,13 +22,13 @@ import random
 import re
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
 
 #: What stands for a variable of a kind while signatures are tried.
-_SAMPLES: dict[str, Any] = {
+SAMPLES: dict[str, Any] = {
     "num": 2, "text": "ab", "nums": [3, 1, 2], "table": {"a": 1, "b": 2}, "map": {1: 2, (1, 2): 3},
     "bag": {1, 2}, "queue": collections.deque([1, 2, 3]), "pair": (1, 2), "flag": True, "fn": abs,
     "key": "a", "nest": [[1], [2, 3]], "row": torch.tensor([1.0, 2.0, 3.0]),
@@ -36,7 +36,7 @@ _SAMPLES: dict[str, Any] = {
 }  # fmt: skip
 #: Kinds of arguments: none, each kind alone, a few in pairs.
 _ARGUMENTS: list[tuple[str, ...]] = [
-    (), *[(kind,) for kind in _SAMPLES], ("num", "num"), ("text", "text"), ("num", "text"),
+    (), *[(kind,) for kind in SAMPLES], ("num", "num"), ("text", "text"), ("num", "text"),
     ("text", "num"), ("fn", "nums"), ("key", "num"), ("nums", "nums"), ("nums", "num"), ("num", "flag"),
     ("row", "row"), ("row", "num"), ("mat", "mat"), ("mat", "num"), ("mat", "num", "num"),
     ("fn", "nums", "num"), ("fn", "nums", "nums"), ("fn", "num"), ("table", "text"), ("nums", "num", "num"),
@@ -57,12 +57,19 @@ _OPEN = (
 _ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
 
 
-def _ways(function: Any, own: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+def _copied(sample: Any) -> Any:
+    try:
+        return copy.deepcopy(sample)
+    except TypeError:  # a view of a dict
+        return sample
+
+
+def ways(function: Any, own: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """Kinds of arguments that ``function`` takes after those of ``own``, and of some it does not."""
     takes: list[tuple[str, ...]] = []
     refused: list[tuple[str, ...]] = []
     for kinds in _ARGUMENTS:
-        arguments = [copy.deepcopy(_SAMPLES[kind]) for kind in (*own, *kinds)]
+        arguments = [_copied(SAMPLES[kind]) for kind in (*own, *kinds)]
         if own == ("bag",) and {"fn", "row", "mat"} & set(kinds):
             continue  # elements that hash by their address have no order
         try:
@@ -86,7 +93,7 @@ def _is_open(name: str) -> bool:
     return name.startswith("_") or any(part in name for part in _OPEN)
 
 
-def _try(call: str) -> str:
+def attempt(call: str) -> str:
     """The template of a call whose error is noted; of a TypeError not how it is worded."""
     return (
         "{x+any} = None|try:|    {x} = " + call + "|except TypeError: G_LOG.append('TypeError')|"
@@ -99,13 +106,13 @@ def _call(prefix: str, kinds: tuple[str, ...]) -> str:
     return f"{prefix}({', '.join('{' + kind + '}' for kind in kinds)})"
 
 
-def _methods(cls: type, kind: str) -> Iterator[str]:
+def methods(cls: type, kind: str, names: Iterable[str] | None = None) -> Iterator[str]:
     """Calls of the methods of a class, on objects of a kind."""
-    for name in sorted(dir(cls)):
+    for name in sorted(dir(cls)) if names is None else names:
         function = getattr(cls, name)
-        if not _is_open(name) and callable(function):
-            for kinds in _ways(function, (kind,)):
-                yield _try(_call("{a=" + kind + "}." + name, kinds))
+        if (names is not None or not _is_open(name)) and callable(function):
+            for kinds in ways(function, (kind,)):
+                yield attempt(_call("{a=" + kind + "}." + name, kinds))
 
 
 def _functions(module: types.ModuleType, prefix: str, kinds: set[str] | None = None) -> Iterator[str]:
@@ -114,9 +121,9 @@ def _functions(module: types.ModuleType, prefix: str, kinds: set[str] | None = N
         function = getattr(module, name)
         if _is_open(name) or not callable(function) or name[0].isupper():
             continue
-        for way in _ways(function):
+        for way in ways(function):
             if kinds is None or kinds & set(way):
-                yield _try(_call(prefix + name, way))
+                yield attempt(_call(prefix + name, way))
 
 
 _BINARY = ("add sub mul truediv floordiv mod pow matmul and or xor lshift rshift lt le eq ne gt ge").split()
@@ -213,21 +220,21 @@ def _operators() -> Iterator[str]:
     for sign in _SIGNS:
         for _ in range(5):
             left, right = _CHOOSE.sample(_OPERANDS, 2)
-            yield _try(f"{left} {sign} {right}")
+            yield attempt(f"{left} {sign} {right}")
         if sign not in "< <= == != > >=":
             first, second = _CHOOSE.sample(_OPERANDS, 2)
             yield f"{{x+any}} = {first}|try: {{x}} {sign}= {second}|except Exception as {{e+err}}: G_LOG.append(str({{e}})[:70])"
     for form in _UNARY.values():
         for operand in _CHOOSE.sample(_OPERANDS, 2) + ["Full({num})"]:
-            yield _try(form.replace("{}", operand) if "'" not in form else f"format({operand}, 'x')")
+            yield attempt(form.replace("{}", operand) if "'" not in form else f"format({operand}, 'x')")
 
 
 _MEMBERS = [
-    "{a+part} = Part({num})|{x+any} = {a}.twice|{a}.twice = {num}|del {a}.twice", _try("G_PART.fixed_"), "{x+any} = G_PART.cached|{y+any} = vars(G_PART).pop('cached')", "try: G_PART.fixed = 1|except AttributeError as {e+err}: G_LOG.append(str({e}))", "try: del G_PART.fixed|except AttributeError as {e+err}: G_LOG.append(str({e}))",
+    "{a+part} = Part({num})|{x+any} = {a}.twice|{a}.twice = {num}|del {a}.twice", attempt("G_PART.fixed_"), "{x+any} = G_PART.cached|{y+any} = vars(G_PART).pop('cached')", "try: G_PART.fixed = 1|except AttributeError as {e+err}: G_LOG.append(str({e}))", "try: del G_PART.fixed|except AttributeError as {e+err}: G_LOG.append(str({e}))",
     "{a+part} = Part.make({num})|{x+any} = {a}.add(2), Part.add(1, {num}), {a}.partial({num})", "{a+part} = Part({num})|{x+any} = copy.copy({a}), copy.deepcopy({a})", "{a+part} = Part({num})|del {a}.n|{x+any} = hasattr({a}, 'n'), getattr({a}, 'n', {num})", "{a+part} = Part({num})|{a}.__dict__ = {table}|{x+any} = vars({a})|try: {a}.__dict__ = {num}|except TypeError as {e+err}: G_LOG.append(str({e}))",
     "{a+part} = Part({num})|try: del {a}.nothing|except AttributeError as {e+err}: G_LOG.append(str({e}))", "{a+part} = Part({num})|{a}.__class__ = Part|{x+any} = {a}.__class__.__name__, {a}.__doc__, Part.__module__", "{x+any} = Part.twice.fget(G_PART), Part.__slots__, Part.__mro__[0] is Part, Part.__name__", "class {C+cls}(Ranked, rank={num}): pass|{x+any} = {C}.rank, Ranked.kinds, {C}[{num}]",
     "{a+rank} = Ranked({num})|{x+any} = {a} <= Ranked({num}), {a} >= Ranked(2), {a} != Ranked(1)|{a}.k = 1|del {a}.k", "{x+any} = isinstance({node}, Guarded), issubclass(int, Guarded), {num} in Guarded, len(Guarded), list(Guarded), Guarded[{num}], bool(Guarded)", "class {C+cls}:|    field = Named()|    other = Named()|{x+any} = {C}.field, {C}().other|del {C}().field",
-    "{x+any} = Flags({num} % 4) ¦ Flags.A, Flags.A ^ Flags.B, Flags.A & Flags.B, ~Flags.A, Flags.A in Flags.B", "{x+any} = [c.name for c in Color], Color['RED'], Color.RED in Color, len(Color), list(reversed(Color))", _try("Color({num})"), _try("Color[{text}]"), "{x+any} = enum.Enum('Made', 'A B C')(2).name, enum.IntEnum('I', {'P': 1})['P'] + {num}",
+    "{x+any} = Flags({num} % 4) ¦ Flags.A, Flags.A ^ Flags.B, Flags.A & Flags.B, ~Flags.A, Flags.A in Flags.B", "{x+any} = [c.name for c in Color], Color['RED'], Color.RED in Color, len(Color), list(reversed(Color))", attempt("Color({num})"), attempt("Color[{text}]"), "{x+any} = enum.Enum('Made', 'A B C')(2).name, enum.IntEnum('I', {'P': 1})['P'] + {num}",
     "@dataclasses.dataclass(frozen=True, order=True)|class {C+cls}:|    a: int|    b: list = dataclasses.field(default_factory=list, compare=False)|    c: dataclasses.InitVar = 0|    def __post_init__(self, c): G_LOG.append(c)|{x+any} = {C}({num}, c=1) < {C}(2), dataclasses.replace({C}(1), a={num}, c=4), dataclasses.asdict({C}({num}))|try: {C}(1).a = 2|except AttributeError as {e+err}: G_LOG.append(type({e}).__name__)",
     "class {C+cls}(typing.NamedTuple):|    a: int|    b: int = 3|{x+any} = {C}({num})._replace(b=1), {C}(1)._asdict(), {C}._make([1, 2]), {C}(1).b", "{C+cls} = type('Made', (Part,), {'k': {num}, 'f': lambda self: self.k})|{x+any} = {C}(1).f(), {C}.__bases__[0] is Part", "class {C+cls}(Part):|    def __new__(cls, *a): made = super().__new__(cls); made.late = {num}; return made|    def __init__(self, n): super().__init__(n + 1)|{x+any} = {C}({num}).n, {C}(1).late",
     "class {C+cls}:|    def __getattr__(self, name): return name + '?'|    def __call__(self, *a, **k): return len(a), sorted(k)|    def __enter__(self): return 4|    def __exit__(self, *a): return True|{x+any} = {C}().what, {C}()({num}, k=2)|with {C}() as {y+any}: raise KeyError", "class {C+cls}(list):|    def __getitem__(self, i): return ('got', i)|    def extra(self): return super().__getitem__(0) if self else None|{x+any} = {C}({nums})|{y+any} = {x}[0], {x}.extra(), list({x}), {x} + [1], {x} == {nums}, sorted({x})",
@@ -255,15 +262,21 @@ _HOOKS = [
     "class {C+cls}(torch.nn.Module):|    def __init__(self): super().__init__(); self.p = torch.nn.Parameter(torch.ones(3)); self.l = [1]|    def forward(self, v, *, k=1): self.l.append(k); return v * self.p * k|{x+net} = {C}()|{y+any} = {x}(R(3, 1), k={num}), len({x}.l), sum(p.sum() for p in {x}.parameters())", "class {C+cls}(torch.Tensor): pass|{x+any} = torch.ones(3).as_subclass({C})|{y+any} = type({x} + 1).__name__, ({x} * {num}).sum().item()", "{a+any} = torch.optim.SGD([G_NET.weight], lr=0.5)|G_NET(R(3, 1)).sum().backward()|{a}.step()|{a}.zero_grad()|{x+any} = G_NET.weight.detach().clone()",
 ]  # fmt: skip
 
-#: The variable of a handler ends with it: its block has lines of its own.
-_HANDLER = re.compile(r"(except[^|]*? as \{e\+err\}): (?=\S)")
-_MEMBERS = [_HANDLER.sub(r"\1:|    ", text) for text in _MEMBERS]
+_HANDLER = re.compile(r"(^|\|)( *)(except[^|]*? as \{\w\+err\}): (?=\S)")
+
+
+def with_blocks(template: str) -> str:
+    """The variable of a handler ends with it: its block has lines of its own."""
+    return _HANDLER.sub(r"\1\2\3:|\2    ", template)
+
+
+_MEMBERS = [with_blocks(text) for text in _MEMBERS]
 
 _TYPES = {"text": str, "nums": list, "table": dict, "bag": set, "queue": collections.deque, "pair": tuple, "num": int}
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     STATEMENTS = {
-        "methods": [text for kind, cls in _TYPES.items() for text in _methods(cls, kind)],
+        "methods": [text for kind, cls in _TYPES.items() for text in methods(cls, kind)],
         "functions": [
             *_functions(builtins, ""), *_functions(math, "math."), *_functions(operator, "operator."),
             *_functions(heapq, "heapq."), *_functions(copy, "copy."), *_functions(itertools, "itertools."),
@@ -272,7 +285,7 @@ with warnings.catch_warnings():
         "operators": list(_operators()), "members": _MEMBERS, "hooks": _HOOKS,
     }  # fmt: skip
 STATEMENTS["consumers"] = [
-    _try(form) for form in (
+    attempt(form) for form in (
         "list({a=any})", "len({a=any})", "{a=any} == {b=any}", "repr({a=any})", "{a=any}[0]", "bool({a=any})", "next({a=any})", "{a=any} + {a}", "dict({a=any})", "{f=any}({num})", "[*{a=any}, {b=any}]",
         "tuple({a=any})", "str({a=any})[:9]", "{a=any} in {nums}", "{num} in {a=any}", "type({a=any}).__name__", "sorted({a=any})", "{a=any} is {b=any}", "iter({a=any})", "copy.copy({a=any})", "hash({a=any}) and 1", "isinstance({a=any}, (int, str, list))", "{a=any} or {b=any}", "max({a=any})", "f'{ {a=any} }'[:9]", "{a=any}.n", "zip({a=any}, {b=any})",
     )

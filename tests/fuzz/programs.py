@@ -12,12 +12,16 @@ FIRST_STATE_PROGRAM = 1_000_000
 FIRST_CHANGED_PROGRAM = 2_000_000
 #: Seeds from here on are programs about state that call everything there is.
 FIRST_PROGRAM_OF_CALLS = 3_000_000
+#: Seeds from here on use functions of functions of tensors, autograd, modules, arrays, ... as well.
+FIRST_PROGRAM_OF_FEATURES = 4_000_000
 
 
 def program_of(seed: int) -> Program:
     """The program of a seed; the same in every process."""
+    if seed >= FIRST_PROGRAM_OF_FEATURES:
+        return state_program(seed, "features")
     if seed >= FIRST_PROGRAM_OF_CALLS:
-        return state_program(seed, calls=True)
+        return state_program(seed, "calls")
     if seed >= FIRST_CHANGED_PROGRAM:
         program = random_program(FIRST_WITH_IDIOMS + seed - FIRST_CHANGED_PROGRAM)
         source = with_other_names(program.source, PRELUDE, seed)

@@ -156,11 +156,12 @@ def outcome(
         "backward": gradients,
         "iterators": taken.rest(),
         "generator": hash(bytes(torch.get_rng_state().tolist())),
-        "mode": torch.is_grad_enabled(),
+        "mode": (torch.is_grad_enabled(), torch._C._autograd._saved_tensors_hooks_is_enabled()),
         "late": LATE in getattr(error, "__notes__", ()),
         "place": place(error),
     }
     torch.set_grad_enabled(True)
+    torch._C._autograd._saved_tensors_hooks_enable()
     copy.next_handle = RemovableHandle.next_id
     if error is not None:  # the variables of the program end now, not at some collection
         traceback.clear_frames(error.__traceback__)

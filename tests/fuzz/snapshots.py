@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 
+from framejit.native import CompiledFunction
+
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), range, slice)
 _PLAIN += (torch.dtype, torch.device)  # type: ignore[assignment]
 _ITERATOR_LIMIT = 20
@@ -68,6 +70,8 @@ class Snapshot:
         if isinstance(value, types.FunctionType):
             cells = [self.cell(cell) for cell in value.__closure__ or ()]
             return value.__qualname__, self.take(value.__defaults__), cells
+        if isinstance(value, CompiledFunction):
+            return (self.take(value.function),)
         if isinstance(value, types.MethodType):
             return self.take(value.__func__), self.take(value.__self__)
         if isinstance(value, functools.partial):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 
 import families_of_calls
+import families_of_features
 from families import FAMILIES, GRAMMAR, PRELUDE
 from grammar import Grammar, Scope, TemplateWriter
 from program_writer import Program
@@ -30,19 +31,31 @@ _ARGUMENTS = {
 
 
 _CALLS = GRAMMAR.statements | families_of_calls.STATEMENTS
-_GRAMMAR_OF_CALLS = Grammar(GRAMMAR.leaves, GRAMMAR.expressions, _CALLS)
-_PRELUDE_OF_CALLS = PRELUDE + families_of_calls.PRELUDE
+_FEATURES = families_of_features
+#: What a program is made of, by the kind of family that leads: grammar, prelude, families.
+_MADE_OF = {
+    "state": (GRAMMAR, PRELUDE, FAMILIES),
+    "calls": (
+        Grammar(GRAMMAR.leaves, GRAMMAR.expressions, _CALLS), PRELUDE + families_of_calls.PRELUDE,
+        list(families_of_calls.STATEMENTS),
+    ),
+    "features": (
+        Grammar(GRAMMAR.leaves | _FEATURES.LEAVES, GRAMMAR.expressions | _FEATURES.EXPRESSIONS,
+                _CALLS | _FEATURES.STATEMENTS),
+        PRELUDE + families_of_calls.PRELUDE + _FEATURES.PRELUDE, list(_FEATURES.STATEMENTS),
+    ),
+}  # fmt: skip
 
 
-def state_program(seed: int, calls: bool = False) -> Program:
-    """The program of a seed; ``calls``: one of the families of calls leads."""
+def state_program(seed: int, kind: str = "state") -> Program:
+    """The program of a seed; ``kind``: which families lead."""
     rng = random.Random(seed)
-    leading = rng.choice(list(families_of_calls.STATEMENTS) if calls else FAMILIES)
+    grammar, prelude, leading_families = _MADE_OF[kind]
+    leading = rng.choice(leading_families)
     others = rng.sample(FAMILIES, 2)
-    others += ["consumers", "members"] if calls else []
-    prelude = _PRELUDE_OF_CALLS if calls else PRELUDE
+    others += ["consumers", "members"] if kind != "state" else []
     families = ["make", "make", "flow", "flow", leading, leading, leading, *others]
-    writer = TemplateWriter(_GRAMMAR_OF_CALLS if calls else GRAMMAR, seed, families)
+    writer = TemplateWriter(grammar, seed, families)
     functions = {name: _function(writer, rng, name) for name in ("main", "other")}
     lines = [line for text, _ in functions.values() for line in text]
     source = prelude + "\n".join(lines) + "\n"

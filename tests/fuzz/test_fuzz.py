@@ -14,6 +14,7 @@ from snapshots import Snapshot
 from programs import (
     FIRST_CHANGED_PROGRAM,
     FIRST_PROGRAM_OF_CALLS,
+    FIRST_PROGRAM_OF_FEATURES,
     FIRST_STATE_PROGRAM,
     program_of,
 )
@@ -46,6 +47,7 @@ def run_piece(first: int, count: int, mode: str) -> None:
     *[("plain", FIRST_STATE_PROGRAM + 2000 + 250 * number, 250) for number in range(4)],
     ("plain", FIRST_STATE_PROGRAM + 6000, 250), ("cut", FIRST_STATE_PROGRAM + 5000, 200),
     ("plain", FIRST_PROGRAM_OF_CALLS + 220, 200), ("plain", FIRST_PROGRAM_OF_CALLS + 1000, 150),
+    ("plain", FIRST_PROGRAM_OF_FEATURES, 100),
 ])  # fmt: skip
 def test_some_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)

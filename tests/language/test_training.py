@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 import framejit
-from checking import Comparison, CountingBackend
+from checking import Comparison, CountingBackend, check
 from framejit.backends import aot_autograd
 from framejit.backends.aot import run_as_is
 
@@ -540,6 +540,35 @@ def test_forms_of_autograd_functions(function, graphs, backend):
         expected.sum().backward()
         torch.testing.assert_close(x.grad, y.grad)
     assert len(made) == graphs
+
+
+ANSWERS = [
+    (lambda x: 3, 1), (lambda x: None, 1), (lambda x: [x * 2, 3], 1), (lambda x: (x * 2, 3), 1),
+    (lambda x: {"a": x * 2}, 3), (lambda x: (x * 2, {"a": x}), 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize(("answer", "graphs"), ANSWERS)
+def test_autograd_functions_that_answer_no_tensors(answer, graphs, grad):
+    class Answers(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return answer(x)
+
+        @staticmethod
+        def backward(ctx, g, *more):
+            return g
+
+    def f(x):
+        y = x + 1
+        try:
+            found = Answers.apply(y)
+        except Exception as error:
+            found = type(error).__name__
+        return y * 2, found
+
+    check(f, torch.ones(2, requires_grad=grad), graphs=graphs)
 
 
 def test_a_number_from_outside_of_an_autograd_function_is_no_argument():

@@ -55,6 +55,12 @@ def test_what_needs_the_scalar_itself(name):
         captures(FIXED[name], [kind(v) for v in (2, 3, 2, 4)])
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+def test_a_scalar_made_here_beside_a_number_that_varies(kind):
+    captures(lambda x, p: (x, kind(2) * p, p - kind(2), p < kind(2), kind(2) ** p), [2, 3, 4])
+    captures(lambda x, p: (x, kind(2) + p, p / kind(2), kind(2) == p), [2.5, 3.5, 4.5])
+
+
 def test_odd_scalars():
     values = [np.float64(v) for v in (1.5, 2.5, 0.0, -0.0, np.nan, np.inf, 1e300)]
     captures(lambda x, p: (x * p, f"{p}", p.item()), values)

@@ -24,7 +24,7 @@ from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue
 from framejit.values.mappings import DictValue
 from framejit.values.nesting import Nested, rebuild, trial
-from framejit.values.sequences import TupleValue
+from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.space import NAMED_LOOKASIDES, Result, Space, lookaside
 from framejit.values.tensors import TensorValue, from_fx, graph_call, to_fx
 
@@ -46,8 +46,10 @@ def _apply(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     nodes = [_operand(space, operand) for operand in operands]
     forward = _PolyfillCall(polyfills.function_forward)
     result, stretch = trial(space, forward, [owner, context, *operands], what, state=True)
-    answers = [result] if isinstance(result.realize(), TensorValue) else space.items(result)
-    answers = [answer.realize() for answer in answers]
+    several = isinstance(result.realize(), (TupleValue, ListValue))
+    answers = [answer.realize() for answer in (space.items(result) if several else [result])]
+    if not all(isinstance(answer, TensorValue) or answer.is_constant for answer in answers):
+        raise GraphBreak("FJ0119", f"{what} answers something else than tensors and constants")
     outputs = [answer for answer in answers if isinstance(answer, TensorValue)]
     given: set[torch.fx.Node] = set()
     torch.fx.node.map_arg(nodes, given.add)

@@ -270,7 +270,7 @@ def _number(value: Value) -> Any:
     """The number to compute with, or None for other kinds of values."""
     if isinstance(value, SymbolicValue):
         return value.sym
-    if type(value) is ConstantValue and isinstance(value.value, (int, float)):
+    if type(value) is ConstantValue and type(value.value) in (int, float, bool):
         number = value.value
         if isinstance(number, int):  # beside a number that varies, a bool is an int
             return None if abs(number) >= _MACHINE_LIMIT else int(number)
