@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import enum
 import functools
+import itertools
 import math
 import numbers
 import operator
@@ -12,6 +13,7 @@ import operator
 import pytest
 import torch
 
+import framejit
 from checking import check
 
 
@@ -413,3 +415,39 @@ def test_operator_functions_that_are_stricter_than_operators():
         return x + 1, found
 
     check(program, torch.ones(2), True)
+
+
+#: C code reads numbers before it asks for an iterator, or after that.
+ORDER_OF_COMPLAINTS = [
+    lambda n: itertools.islice(n, ""), lambda n: itertools.islice([1], 1, []),
+    lambda n: itertools.islice(n, 1, 2, 0), lambda n: itertools.islice([1], -1),
+    lambda n: itertools.count(""), lambda n: itertools.count(1, []), lambda n: itertools.tee(n, ""),
+    lambda n: itertools.tee([1], -1), lambda n: itertools.tee(n, -1),
+    lambda n: itertools.product([1], rep=2), lambda n: itertools.product(n, repeat=-1),
+    lambda n: itertools.combinations(n, ""), lambda n: itertools.combinations(n, -1),
+    lambda n: itertools.combinations([1], None), lambda n: itertools.permutations(n, ""),
+    lambda n: itertools.permutations([1], ""), lambda n: enumerate(n, ""), lambda n: sum(n, ""),
+    lambda n: sum([n], Text()), lambda n: sorted([1], key=n, reverse=""), lambda n: divmod(n, ""),
+    lambda n: sorted([2, 1], reverse=None), lambda n: [2, 1].sort(reverse=1.5),
+    lambda n: sorted(n, reverse=""), lambda n: functools.reduce(n, n), lambda n: divmod(1j, n),
+]  # fmt: skip
+
+
+class Text(str):
+    pass
+
+
+def test_arguments_are_complained_about_in_the_order_of_c_code():
+    def ask(x, n):
+        found = []
+        for action in ORDER_OF_COMPLAINTS:
+            try:
+                action(n)
+            except (TypeError, ValueError) as error:
+                found.append((type(error), str(error)))
+        return x + 1, found
+
+    check(ask, torch.ones(3), 2, graphs=1, fullgraph=True)
+    compiled = framejit.compile(ask, backend="eager", fullgraph=True)
+    for n in (2, 3, 4):
+        assert compiled(torch.ones(3), n)[1] == ask(torch.ones(3), n)[1]

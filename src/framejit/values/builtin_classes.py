@@ -119,7 +119,8 @@ def class_method(
 
 @builtin(enumerate, 1, 2, "start", "iterable")
 def _enumerate(space: Space, iterable: Value, start: Value | None = None) -> Value:
-    return EnumerateIterator(space.iter(iterable), 0 if start is None else index_of(space, start))
+    count = 0 if start is None else index_of(space, start)
+    return EnumerateIterator(space.iter(iterable), count)
 
 
 @builtin(zip, 0, -1, "strict")

@@ -27,7 +27,7 @@ from framejit.values.functions import function_value
 from framejit.values.generators import GeneratorValue
 from framejit.values.inline_policy import is_library
 from framejit.values.iterators import CallableIterator
-from framejit.values.methods import count_error, is_tensor
+from framejit.values.methods import count_error, index_of, is_tensor
 from framejit.values.objects import ObjectValue
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.sets import SetValue
@@ -409,8 +409,9 @@ def _all(space: Space, iterable: Value) -> Value:
 @builtin(sum, 1, 2, "start")
 def _sum(space: Space, iterable: Value, start: Value | None = None) -> Value:
     total = space.constant(0) if start is None else start.realize()
-    kind = total.python_type()
-    if kind in (str, bytes, bytearray):
+    kinds = (k for k in (str, bytes, bytearray) if issubclass(total.python_type(), k))
+    if (kind := next(kinds, None)) is not None:
+        space.iter(iterable)
         advice = {str: "''.join(seq)", bytes: "b''.join(seq)"}.get(kind, "b''.join(seq)")
         noun = "strings" if kind is str else kind.__name__
         space.raise_error(TypeError, f"sum() can't sum {noun} [use {advice} instead]")
@@ -502,7 +503,7 @@ def sort_in_place(
     new: bool = False,
 ) -> Result:
     """``target.sort(key=key, reverse=reverse)``; gives the list itself when it is ``new``."""
-    backwards = space.constant(reverse is not None and space.truth(reverse))
+    backwards = space.constant(reverse is not None and index_of(space, reverse) != 0)
     if key is None or key.is_none():
         key = space.constant(None)
         items, real = list(target.items), _real_keys(target.items)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from framejit.exc import GraphBreak
 from framejit.values.base import Value, is_user_class, type_name
-from framejit.values.methods import Result, index_of
+from framejit.values.methods import Result
 from framejit.values.sequences import ListValue, SequenceValue, TupleValue
 
 if TYPE_CHECKING:
@@ -452,12 +452,13 @@ class IsliceIterator(IteratorValue):
 
     __slots__ = ("following", "iterator", "position", "step", "stop")
 
-    def __init__(self, iterator: Value, start: int, stop: int | None, step: int) -> None:
+    def __init__(self, iterator: Value, *bounds: int | None) -> None:
+        start, stop, step = (*bounds, None)[:3] if len(bounds) > 1 else (0, *bounds, 1)
         self.iterator: Value | None = iterator
         self.position = 0
-        self.following = start
+        self.following = start or 0
         self.stop = stop
-        self.step = step
+        self.step = step or 1
         self.source = None
 
     def python_type(self) -> type:
@@ -578,13 +579,3 @@ class TeeIterator(IteratorValue):
             self.buffer.append(item)
         self.index += 1
         return self.buffer[self.index - 1]
-
-
-def make_slice(space: Space, iterator: Value, bounds: list[Value]) -> IsliceIterator:
-    """``itertools.islice(iterator, *bounds)``."""
-    numbers = [None if bound.is_none() else index_of(space, bound) for bound in bounds]
-    space.run_real(itertools.islice, (), *numbers)  # the checks and messages are CPython's own
-    if len(numbers) == 1:
-        return IsliceIterator(iterator, 0, numbers[0], 1)
-    start, stop, step = (*numbers, None)[:3]
-    return IsliceIterator(iterator, start or 0, stop, step or 1)

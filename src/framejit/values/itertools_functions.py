@@ -9,7 +9,7 @@ import itertools
 from typing import Any
 
 from framejit.exc import GraphBreak
-from framejit.values.base import Value, is_user_class
+from framejit.values.base import Raised, Value, is_user_class
 from framejit.values.builtin_functions import builtin
 from framejit.values.calling_iterators import (
     AccumulateIterator,
@@ -27,9 +27,9 @@ from framejit.values.iterators import (
     CombinationIterator,
     CountIterator,
     FilterIterator,
+    IsliceIterator,
     RepeatIterator,
     TeeIterator,
-    make_slice,
 )
 from framejit.values.methods import Result, index_of
 from framejit.values.sequences import TupleValue
@@ -48,12 +48,34 @@ def _chain_from(space: Space, iterables: Value) -> Value:
 
 @builtin(itertools.islice, 2, 4)
 def _islice(space: Space, iterable: Value, *bounds: Value) -> Value:
-    return make_slice(space, space.iter(iterable), list(bounds))
+    numbers = [_slice_number(space, bound.realize()) for bound in bounds]
+    space.run_real(itertools.islice, (), *numbers)  # the checks and messages are CPython's own
+    return IsliceIterator(space.iter(iterable), *numbers)
+
+
+def _slice_number(space: Space, bound: Value) -> Any:
+    if bound.is_constant:
+        return bound.as_python()
+    try:
+        return index_of(space, bound)
+    except Raised:
+        return ""  # whatever was wrong: islice() has one complaint
 
 
 @builtin(itertools.count, 0, 2, "start", "step")
 def _count(space: Space, start: Value | None = None, step: Value | None = None) -> Value:
+    for number in (start, step):
+        if number is not None and not _is_number(space, number.realize()):
+            space.raise_error(TypeError, "a number is required")
     return CountIterator(start or space.constant(0), step or space.constant(1))
+
+
+def _is_number(space: Space, value: Value) -> bool:
+    methods = ("__index__", "__int__", "__float__")
+    cls = value.python_type()
+    return issubclass(cls, complex) or any(
+        space.class_attribute(cls, name) is not None for name in methods
+    )
 
 
 @builtin(itertools.repeat, 1, 2, "object", "times")
@@ -69,22 +91,23 @@ def _filterfalse(space: Space, function: Value, iterable: Value) -> Value:
 
 @builtin(itertools.tee, 1, 2)
 def _tee(space: Space, iterable: Value, times: Value | None = None) -> Value:
+    count = 2 if times is None else index_of(space, times)
+    if count < 0:
+        space.raise_error(ValueError, "n must be >= 0")
     iterator, buffer = space.iter(iterable), []  # type: ignore[var-annotated]
     if is_user_class(iterator.python_type()):
         if space.class_attribute(iterator.python_type(), "__copy__") is not None:
             raise GraphBreak("FJ0155", "itertools.tee() copies an iterator of the program's")
         iterator = space.iter(iterator)
-    count = 2 if times is None else index_of(space, times)
     return TupleValue([TeeIterator(iterator, buffer) for _ in range(count)])
 
 
 @lookaside(itertools.product)
 def _product(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    repeat = 1
-    if "repeat" in kwargs:
-        repeat = index_of(space, kwargs["repeat"])
+    numbers = {k: index_of(space, v) if k == "repeat" else 0 for k, v in kwargs.items()}
+    space.run_real(itertools.product, **numbers)  # the checks and messages are CPython's own
     pools = [list(elements(space, arg)) for arg in args]
-    native = itertools.product(*pools, repeat=repeat)
+    native = itertools.product(*pools, **numbers)
     arguments: list[Value] = [TupleValue(pool) for pool in pools]
     return CombinationIterator(itertools.product, arguments, kwargs, native)
 
@@ -92,19 +115,20 @@ def _product(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Resul
 def _combinatoric(function: Any, low: int) -> None:
     @builtin(function, low, 2, "r")
     def handler(space: Space, iterable: Value, r: Value | None = None) -> Value:
+        bounds = [index_of(space, r)] if r is not None and low == 2 else []
         pool = list(elements(space, iterable))
-        arguments: list[Value] = [TupleValue(pool)]
-        bounds = []
-        if r is not None and not r.is_none():
-            bounds.append(index_of(space, r))
-            arguments.append(space.constant(bounds[0]))
+        if r is not None and low == 1 and not r.is_none():
+            if not issubclass(r.python_type(), int):
+                space.raise_error(TypeError, "Expected int as r")
+            bounds = [index_of(space, r)]
+        arguments: list[Value] = [TupleValue(pool), *map(space.constant, bounds)]
         native = space.run_real(function, pool, *bounds)
         return CombinationIterator(function, arguments, {}, native)
 
 
 _combinatoric(itertools.permutations, 1)
-_combinatoric(itertools.combinations, 1)
-_combinatoric(itertools.combinations_with_replacement, 1)
+_combinatoric(itertools.combinations, 2)
+_combinatoric(itertools.combinations_with_replacement, 2)
 
 
 @builtin(itertools.accumulate, 1, 2, "iterable", "func", "initial")

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import polyfills
-from framejit.values.base import Value
+from framejit.values.base import Raised, Value
 from framejit.values.builtin_functions import builtin, call_polyfill, folds
 from framejit.values.classes import ClassValue
 from framejit.values.deques import DequeValue
@@ -170,7 +170,13 @@ for _code in functools.singledispatch.__code__.co_consts:
 def _reduce(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     if not 2 <= len(args) <= 3 or kwargs:
         raise GraphBreak("FJ0137", "functools.reduce() with arguments that do not fit")
-    return call_polyfill(space, polyfills.reduce, args)
+    try:
+        iterator = space.iter(args[1])
+    except Raised as error:
+        if not error.is_a(TypeError):
+            raise
+        return space.raise_error(TypeError, "reduce() arg 2 must support iteration")
+    return call_polyfill(space, polyfills.reduce, [args[0], iterator, *args[2:]])
 
 
 @builtin(collections._count_elements, 2)  # type: ignore[attr-defined]

@@ -84,6 +84,10 @@ class SymbolicValue(Value):
         """The same as a constant."""
         return ConstantValue(self.as_python())
 
+    def iter(self, space: Space) -> Value:
+        kind = self.python_type().__name__
+        return space.raise_error(TypeError, f"{kind!r} object is not iterable")
+
     def truth(self, space: Space) -> bool:
         if type(self.sym) is torch.SymFloat:
             tree = self._known_tree()
@@ -493,7 +497,9 @@ def _divmod(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result
     from framejit.values.sequences import TupleValue  # room-internal cycle
 
     if len(args) == 2 and any(map(_is_symbolic, args)):
-        return TupleValue([space.now(space.binary(op, args[0], args[1])) for op in ("//", "%")])
+        if all(issubclass(arg.realize().python_type(), (int, float)) for arg in args):
+            return TupleValue([space.now(space.binary(op, args[0], args[1])) for op in ("//", "%")])
+        args = [plain(arg.realize()) for arg in args]
     return _plain_divmod(space, args, kwargs)
 
 
