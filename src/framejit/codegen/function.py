@@ -267,7 +267,7 @@ def hands_over(frame: Frame) -> bool:
     if frame.instruction.op != "CALL":
         return False
     return any(
-        keeps_what_is_seen(one.obj) if getattr(one, "obj", None) is not None
+        keeps_what_is_seen(one.obj, _layers(one)) if getattr(one, "obj", None) is not None
         else isinstance(one, (ObjectValue, GeneratorValue))
         for one in reached(frame.operands())
     )  # fmt: skip
