@@ -4,6 +4,7 @@ asks for a class, what it refuses and in which words."""
 from __future__ import annotations
 
 import collections
+import copy
 import decimal
 import functools
 import random
@@ -599,3 +600,102 @@ def test_dispatcher_made_in_the_program() -> None:
 @pytest.mark.parametrize("make", [filled_meanwhile, methods_filled_meanwhile])
 def test_dispatcher_filled_meanwhile(make) -> None:
     check(make(), X, make=make, graphs=1)
+
+
+# -- what operations return ----------------------------------------------------------------------
+
+
+class Undecided:
+    def __divmod__(self, other):
+        return NotImplemented
+
+    def __rdivmod__(self, other):
+        return NotImplemented
+
+
+class Decided(Undecided):
+    def __rdivmod__(self, other):
+        return "reflected"
+
+
+class Number(int):
+    def __rdivmod__(self, other):
+        return "number"
+
+
+def p29_divmod(x):
+    objects = [Undecided(), Decided(), Number(7), 2, 1.5, "a", None]
+    return x + 1, [message(divmod, a, b) for a in objects for b in objects]
+
+
+def p30_keywords_of_a_partial(x):
+    made = functools.partial(dict, 1, a=1)
+    named, positional = made.keywords, made.args
+    named["b"] = x
+    nested = functools.partial(made, c=3)
+    copied = copy.copy(nested)
+    named["a"] = 2
+    return x + 1, made, named, positional, nested, copied
+
+
+def p31_keywords_of_a_partial_are_called(x):
+    made = functools.partial(dict, a=1)
+    made.keywords["b"] = 2
+    first = made()
+    del made.keywords["a"]
+    print(first)
+    made.keywords["c"] = 3
+    return x + 1, made, first, made(d=4)
+
+
+def p32_defaultdicts_without_a_factory(x):
+    made = collections.defaultdict(list, a=[1]).fromkeys("ab", x)
+    return x + 1, made, collections.defaultdict(None, {"b": 1}), collections.defaultdict(None)
+
+
+class Reads:
+    @property
+    def value(self):
+        print("property")
+        raise AttributeError("no value")
+
+    def __get__(self, one, cls):
+        print("descriptor")
+        raise AttributeError("no member")
+
+
+class Holds:
+    member = Reads()
+
+    def __getattribute__(self, name):
+        if name == "other":
+            print("hook")
+            raise AttributeError("no other")
+        return super().__getattribute__(name)
+
+
+def p33_names_of_errors_over_breaks(x):
+    seen = []
+    for one, name in ((Reads(), "value"), (Holds(), "member"), (Holds(), "other")):
+        try:
+            getattr(one, name)
+        except AttributeError as error:
+            seen.append((str(error), error.name, error.obj is one))
+    return x + 1, seen
+
+
+@pytest.mark.parametrize("program", [
+    p29_divmod, p31_keywords_of_a_partial_are_called,
+    p32_defaultdicts_without_a_factory, p33_names_of_errors_over_breaks,
+], ids=lambda program: program.__name__)  # fmt: skip
+def test_what_operations_return(program) -> None:
+    check(program, X, graphs=1)
+
+
+def test_keywords_of_a_partial_are_one_object() -> None:
+    compiled = framejit.compile(p30_keywords_of_a_partial, backend="eager", fullgraph=True)
+    _, made, named, positional, nested, copied = compiled(X)
+    assert made.keywords is named and made.args is positional
+    assert named == {"a": 2, "b": X} and list(named) == ["a", "b"]
+    for other in (nested, copied):
+        assert other.keywords == {"a": 1, "b": X, "c": 3} and other.args == (1,)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -111,8 +111,8 @@ def _dict(out: Emitter, value: DictValue) -> ast.expr:
     if holder is not None:
         return out.value(holder)
     cls, prefix = value.cls, []
-    if value.default_factory is not None:
-        prefix = [out.value(value.default_factory)]
+    if cls is defaultdict:
+        prefix = [out.value(value.default_factory) if value.default_factory else ast.Constant(None)]
 
     def empty() -> ast.expr:
         return ast.Dict([], []) if cls is dict else call(out.constant(cls), *prefix)

@@ -271,10 +271,19 @@ def _cached_function(out: Emitter, value: CachedFunctionValue) -> ast.expr:
 
 @builds(PartialValue)
 def _partial(out: Emitter, value: PartialValue) -> ast.expr:
-    keywords = out.keywords(value.kwargs)
-    arguments = [out.value(value.function), *out.values(value.args)]
+    function, known = out.value(value.function), value.parts
+    keywords = [] if "keywords" in known else out.keywords(value.given)
+    arguments = [function, *out.values(value.args)]
     made = out.keep(
         value, "partial", ast.Call(out.constant(functools.partial), arguments, keywords)
     )
+    if known:  # the program has these objects, too
+        positional, named = [
+            out.value(known[name]) if name in known else ast.Attribute(made, name, ast.Load())
+            for name in ("args", "keywords")
+        ]
+        state = ast.Tuple([function, positional, named, ast.Constant(None)], ast.Load())
+        setter = functools.partial.__setstate__  # type: ignore[attr-defined]
+        out.statement(call(out.constant(setter), made, state))
     fill_namespace(out, made, value)
     return made

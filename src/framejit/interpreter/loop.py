@@ -465,13 +465,17 @@ class Interpreter:
         if self.space.changes != changes:
             raise Restart(self.root_step, cause)
         chain = self.frame.chain()
+        caught = False
         for frame in chain:  # a continuation does not know what its frame's result is for
             missing = frame.missing
-            asks = missing[0].asks_getattr() if missing is not None else frame.reads is not None
+            asks = frame.reads is not None and (  # an AttributeError names them
+                caught or missing is None or missing[0].asks_getattr()
+            )
             if asks or not (frame.parent is None or goes_on_alone(frame.info.code)):
                 raise Restart(frame.missing_step, cause)
             if frame.operator_step and not never_declines(frame.info):
                 raise Restart(frame.operator_step, cause)
+            caught = caught or frame.info.handlers[frame.index] is not None
         raise BreakHere(Broken(chain, cause))
 
     def _raised(self, error: Raised, changes: int) -> None:

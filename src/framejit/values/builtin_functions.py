@@ -29,6 +29,7 @@ from framejit.values.inline_policy import is_library
 from framejit.values.iterators import CallableIterator
 from framejit.values.methods import count_error, index_of, is_tensor
 from framejit.values.objects import ObjectValue
+from framejit.values.operators import division
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import LOOKASIDES, NAMED_LOOKASIDES, Result, Space, lookaside
@@ -596,7 +597,10 @@ def _divmod(space: Space, left: Value, right: Value) -> Result:
         return folded
     if is_tensor(left) or is_tensor(right):
         raise GraphBreak("FJ0111", "divmod() of a tensor")
-    return space.call_special(left.realize(), "__divmod__", [right], "cannot be divided")
+    left, right = left.realize(), right.realize()
+    if is_user_class(left.python_type()) or is_user_class(right.python_type()):
+        return division(space, left, right)
+    return space.call_special(left, "__divmod__", [right], "cannot be divided")
 
 
 @builtin(pow, 2, 3, "mod", "exp", "base")

@@ -186,6 +186,23 @@ def _plain_operand(value: Value) -> bool:
     return value.is_constant and not issubclass(value.python_type(), (str, bytes, tuple))
 
 
+def division(space: Space, left: Value, right: Value) -> Result:
+    """``divmod(left, right)`` with an object of a class of the program's."""
+    left_type, right_type = left.python_type(), right.python_type()
+    asked = [(left, "__divmod__", right, False), (right, "__rdivmod__", left, True)]
+    if right_type is left_type:
+        asked.pop()
+    elif issubclass(right_type, left_type) and _overrides(
+        space, right_type, left_type, "__rdivmod__"
+    ):
+        asked.reverse()
+    for value, name, other, reflected in asked:
+        result = _attempt(space, value, name, "divmod", other, reflected, False)
+        if result is not None:
+            return result
+    return _complain(space, divmod, left, right)
+
+
 def _overrides(space: Space, cls: type, base: type, name: str) -> bool:
     own, inherited = space.class_attribute(cls, name), space.class_attribute(base, name)
     return own is not None and (inherited is None or own.raw is not inherited.raw)

@@ -50,7 +50,7 @@ from framejit.values.space import (
 class PartialValue(Value):
     """``functools.partial(function, *args, **kwargs)``."""
 
-    __slots__ = ("args", "function", "kwargs", "namespace", "obj", "parts")
+    __slots__ = ("args", "function", "given", "namespace", "obj", "parts")
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class PartialValue(Value):
     ) -> None:
         self.function = function
         self.args = args
-        self.kwargs = kwargs
+        self.given = kwargs
         self.source = source
         self.obj = obj
         self.namespace: Any = None
@@ -72,10 +72,17 @@ class PartialValue(Value):
     def python_type(self) -> type:
         return functools.partial
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    @property
+    def kwargs(self) -> dict[str, Value]:
+        """The keyword arguments, which the program may have changed."""
         keywords = self.parts.get("keywords")
-        if keywords is not None and (keywords.mutated or keywords.version):
-            raise GraphBreak("FJ0151", "a functools.partial whose keywords have changed is called")
+        if keywords is None or not (keywords.mutated or keywords.version):
+            return self.given
+        if not all(type(key) is str for key in keywords.items):
+            raise GraphBreak("FJ0151", "the keywords of a functools.partial are not all strings")
+        return {key: pair[1] for key, pair in keywords.items.items()}
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         return space.call(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
 
     def getattr(self, space: Space, name: str) -> Result:
@@ -95,7 +102,7 @@ class PartialValue(Value):
             return space.load(self.source.child("attr", name), part).realize()
         if name == "args":
             return TupleValue(list(self.args))
-        return new_dict(space, self.kwargs)
+        return new_dict(space, self.given)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         if name in vars(functools.partial):
