@@ -17,14 +17,13 @@ from checking import CountingBackend, check
 X = torch.arange(3.0)
 
 
-def cached(maxsize=2, effect=True, typed=False):
+def cached(maxsize=2, typed=False):
     """A cached function, and the list of what it was called with."""
     calls = []
 
     @functools.lru_cache(maxsize=maxsize, typed=typed)
     def twice(n, *more, **named):
-        if effect:
-            calls.append(n)
+        calls.append(n)
         return n * 2
 
     return twice, calls
@@ -37,7 +36,10 @@ def p01_evicted(wrap):
 
 
 def p02_pure_function(wrap):
-    twice, _ = cached(effect=False)
+    @functools.lru_cache(maxsize=2)
+    def twice(n):
+        return n * 2
+
     call = wrap(lambda x, n: x + twice(n))
     return [call(X, n) for n in (1, 1, 2, 3, 1, 1, 3, 2)], twice.cache_info()
 
@@ -303,6 +305,40 @@ def p23_made_with_and_without_a_decorator(wrap):
     return result, names, after, [f.cache_parameters() for f in made]
 
 
+SCALES = [2]
+
+
+def scaled(n):
+    return n * len(SCALES)
+
+
+def p24_stale_for_numbers_that_vary(wrap):
+    """A cache holds what its function read when it ran, at whatever depth."""
+    SCALES[:] = [2]
+    plain, read = functools.cache(lambda n: n + len(SCALES)), SCALES
+    functions = [
+        plain, functools.cache(scaled), functools.cache(lambda n, given=SCALES: n + len(given)),
+        functools.cache(lambda n: n + len(read)), functools.cache(lambda n: plain(n) + 1),
+        functools.cache(lambda n: (lambda: n + len(SCALES))()),
+    ]  # fmt: skip
+    found = []
+    for function in functions:
+        call = wrap(lambda x, n, f=function: (SCALES.append(n), x + f(n))[1])
+        found += [(call(X, n), function.cache_info()) for n in (3, 4, 3, 5, 4)]
+    return found
+
+
+def p25_computed_for_numbers_that_vary(wrap):
+    """What reads nothing is computed in the graph."""
+
+    @functools.cache
+    def mixed(n):
+        return max(n, 2) * 2
+
+    call = wrap(lambda x, n: x + mixed(n) - mixed(n))
+    return [(call(X, n), mixed.cache_info()) for n in (3, 5, 3, 7)]
+
+
 #: (program, graphs, operations) of all calls together
 PROGRAMS = [
     (p01_evicted, 3, 3), (p02_pure_function, 2, 3), (p03_identity_after_eviction, 2, 2),
@@ -314,6 +350,7 @@ PROGRAMS = [
     (p18_room_is_made_after_hits, 4, 6), (p19_keeps_its_arguments, 3, 4),
     (p20_no_room_at_all, 2, 2), (p21_recursive_for_numbers_that_vary, 6, 10),
     (p22_nested_for_numbers_that_vary, 2, 11), (p23_made_with_and_without_a_decorator, 1, 1),
+    (p24_stale_for_numbers_that_vary, 12, 12), (p25_computed_for_numbers_that_vary, 2, 6),
 ]  # fmt: skip
 
 

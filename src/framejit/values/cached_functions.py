@@ -8,6 +8,8 @@ Next: codegen.effects.
 from __future__ import annotations
 
 import functools
+import types
+from collections.abc import Iterator
 from itertools import repeat
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,6 +19,7 @@ from framejit.source import Source
 from framejit.values.base import Raised, Value
 from framejit.values.constants import ConstantValue
 from framejit.values.effects import Effects
+from framejit.values.inline_policy import is_library
 from framejit.values.keys import key_of, pin, real_object
 from framejit.values.methods import Result
 from framejit.values.namespaces import own_attribute, store_own
@@ -56,6 +59,8 @@ class _Cached(NamedTuple):
         named = [f"{name}={value!r}" for name, value in self.kwargs]
         return f"cached[{', '.join([*map(repr, self.args), *named])}]"
 
+
+_PLAIN = (int, float, bool, str, type(None))
 
 #: Calls that were made for an entry's guards: its first run leaves them out.
 _MADE_ALREADY: dict[int, _Cached] = {}
@@ -111,7 +116,7 @@ class CachedFunctionValue(Value):
     before each later call. What it does not hold is computed beside it, if that is all its function
     does and there is room for it, and put there when the capture has come to its end; else the call
     is a graph break, as with tensors and new objects, which the cache would keep. With numbers that
-    vary it is traced through.
+    vary it is traced through if its results cannot be stale.
     """
 
     __slots__ = ("called", "first", "function", "known", "namespace", "obj", "options", "step")
@@ -172,6 +177,8 @@ class CachedFunctionValue(Value):
         ):
             if not all(value.is_constant or value.is_symbolic for value in values):
                 raise self._break("keeps an argument that is no constant")
+            if not _only_computes(self.obj):
+                raise self._break("may hold what it read earlier, for arguments that vary")
             return self._trace(space, args, kwargs)
         for value in values:
             if not value.is_constant:
@@ -292,6 +299,40 @@ class CachedFunctionValue(Value):
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         store_own(space, self, name, value)
+
+
+def _only_computes(function: Any, seen: tuple[Any, ...] = ()) -> bool:
+    """Does its code name nothing but library code, and functions of which the same is true? What it
+    computed earlier is then what it computes now."""
+    if type(function) is functools._lru_cache_wrapper:
+        function = function.__wrapped__
+    if type(function) is types.BuiltinFunctionType:
+        return function.__self__ is None or type(function.__self__) is types.ModuleType
+    if type(function) is types.ModuleType:
+        return is_library(function.__name__)
+    if type(function) is not types.FunctionType:
+        return isinstance(function, type) and is_library(function.__module__)
+    if function in seen:
+        return True
+    named = [
+        function.__globals__[name] for code in _codes(function.__code__) for name in code.co_names
+        if name in function.__globals__
+    ]  # fmt: skip
+    try:
+        named += [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError:  # empty
+        return False
+    given = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return all(type(one) in _PLAIN for one in given) and all(
+        _only_computes(one, (*seen, function)) for one in named
+    )
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _codes(const)
 
 
 def _overflows(function: Any, missed: list[Any]) -> bool:
