@@ -15,6 +15,7 @@ import types
 from typing import Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from framejit.native import CompiledFunction
 
@@ -78,6 +79,8 @@ class Snapshot:
             return self.take(value.func), self.take(value.args), self.take(value.keywords)
         if isinstance(value, BaseException):
             return self.error(value)
+        if isinstance(value, RemovableHandle) and not self.nodes:
+            return ()  # AOTAutograd makes handles, too: their numbers are counted by the process
         if hasattr(value, "__next__"):
             self.iterators.append(value)
             return ()

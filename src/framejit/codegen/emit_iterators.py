@@ -30,11 +30,6 @@ def _iter(out: Emitter, iterable: ast.expr) -> ast.expr:
     return call(out.constant(iter), iterable)
 
 
-def _ended(out: Emitter) -> ast.expr:
-    """An iterator without elements."""
-    return _iter(out, ast.List([], ast.Load()))
-
-
 def _advanced(out: Emitter, iterator: ast.expr, count: int) -> ast.expr:
     """An iterator of which so many elements were taken."""
     return call(out.helper("advance"), iterator, ast.Constant(count)) if count else iterator
