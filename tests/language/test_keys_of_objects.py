@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import framejit
-from checking import check
+from checking import CountingBackend, check
 
 x = torch.tensor([1.0, 2.0])
 
@@ -216,3 +216,36 @@ def test_functions_that_were_called_are_let_go() -> None:
         compiled(x)
     gc.collect()
     assert [r() for r in references] == [None] * 3
+
+
+class Plain:
+    pass
+
+
+def looked_up(x, d, key):
+    return x + d[key], key in d
+
+
+def local_class_over_a_break(x, *_):
+    class Local:
+        pass
+
+    d = {Local: 1}
+    print(end="")
+    return x + d[Local], len(d)
+
+
+@pytest.mark.parametrize("program", [looked_up, local_class_over_a_break])
+def test_another_object_in_each_call(program) -> None:
+    """After a while captures do not depend on which object it is."""
+    backend = CountingBackend()
+    compiled = framejit.compile(program, backend=backend)
+    for number in range(30):
+        key = Plain()
+        args = torch.ones(1), {key: 1, Plain(): 2}, key
+        assert compiled(*args) == program(*args)
+        if number == 20:
+            captured = len(backend.graphs)
+    assert len(backend.graphs) == captured <= 18
+    with pytest.raises(KeyError):
+        framejit.compile(looked_up, backend=backend)(torch.ones(1), {}, Plain())

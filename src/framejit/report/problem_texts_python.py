@@ -343,7 +343,8 @@ f(torch.ones(3))
 ---
 Name the attributes, or keep the values in a dict of their own.
 === FJ0157 A key has its own __hash__ or __eq__
-Looking up such a key runs Python code that may answer differently each time.
+Looking up such a key runs Python code that may answer differently each time. Neither is
+a key of an existing container captured that was another object in each of several captures.
 ---
 class Key:
     def __hash__(self):

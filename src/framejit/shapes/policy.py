@@ -8,12 +8,17 @@ frame remembers what captures met; the profile can fill it before the first one.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
 
+from framejit import native
 from framejit.graph.metadata import Limits
+
+#: From so many different objects at one place on, captures assume none any more.
+_DIFFERENT_OBJECTS = 8
 
 
 class TensorSeen:
@@ -53,6 +58,8 @@ class Seen:
         self.numbers: dict[tuple[str, str], NumberSeen] = {}
         #: Names of lengths that captures had to fix, although they vary.
         self.fixed: set[str] = set()
+        #: Source's name -> how many objects were assumed to be there, and the last of them.
+        self.objects: dict[str, tuple[int, weakref.ref[Any]]] = {}
         self._told: dict[tuple[str, int], tuple[set[int], set[int]]] = {}
 
     def tell_tensor(self, name: str, ndim: int, sizes: list[int], strides: list[int]) -> None:
@@ -64,6 +71,14 @@ class Seen:
     def tell_number(self, name: str, kind: str) -> None:
         """This number is known to vary."""
         self.numbers[name, kind] = NumberSeen(0, varied=True)
+
+    def changes(self, name: str, obj: Any) -> bool:
+        """Note that a capture assumes this very object; are there too many of them?"""
+        count, known = self.objects.get(name, (0, None))
+        if (known is None or known() is not obj) and type(obj).__weakrefoffset__:
+            count += 1
+            self.objects[name] = count, native.GuardReference(obj)
+        return count > _DIFFERENT_OBJECTS
 
     def tensor(self, name: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> TensorSeen:
         """Note a tensor; what is known of its source now."""

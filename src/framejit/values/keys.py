@@ -324,7 +324,10 @@ def pin(space: Space, value: Value | None) -> None:
     """Guard the identity of an existing object: an existing container is asked for it."""
     if value is None or value.source is None or value.source.accessor == "const":
         return
-    space.guard(value.source, "ID_MATCH", real_object(value))
+    real = real_object(value)
+    if space.policy.seen.changes(value.source.name, real):
+        raise GraphBreak("FJ0157", "a key of a dict or set is another object in each call")
+    space.guard(value.source, "ID_MATCH", real)
 
 
 def may_be_held(key: Any) -> bool:
