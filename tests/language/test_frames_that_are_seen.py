@@ -100,13 +100,43 @@ def p08_many_calls_deep(x):
     return down(x, 3)
 
 
+class Looker:
+    def __call__(self):
+        return variables(2)
+
+
+LOOKER = Looker()
+
+
+def p09_behind_a_break(x):
+    unused = x + 1
+    y = unused * 2
+    print("break")
+    return y, variables()
+
+
+def p10_from_two_calls_below_behind_a_break(x):
+    unused = x + 1
+    y = unused * 2
+    print("break")
+    return middle(y, 2), LOOKER()
+
+
+def p11_an_inner_function_looks(x):
+    unused = x + 1
+    y = unused * 2
+    print("break")
+    return [(lambda: variables(3))() for _ in range(2)], y
+
+
 @pytest.mark.parametrize(
     ("program", "graphs", "ops"),
     # Behind the first look the frames go on as plain Python.
     [(p01_caller, 1, 1), (p02_in_blocks, 1, 2), (p03_two_calls_up, 1, 3),
      (p04_in_a_condition, 2, 2), (p05_own_frame, 1, 1),
      (p06_error_in_a_caller, 1, 1), (p07_constructor, 1, 2),
-     (p08_many_calls_deep, 1, 4)],
+     (p08_many_calls_deep, 1, 4), (p09_behind_a_break, 1, 2),
+     (p10_from_two_calls_below_behind_a_break, 2, 3), (p11_an_inner_function_looks, 1, 2)],
 )  # fmt: skip
 def test_101_program(program, graphs, ops) -> None:
     check(program, torch.ones(2), graphs=graphs, ops=ops)
