@@ -258,7 +258,28 @@ def no_collection() -> Iterator[None]:
     try:
         yield
     finally:
+        _grow_old()
         gc.enable()
+
+
+#: Fewer objects are looked at as always; more may grow old unseen, until there are so many.
+_FEW_OBJECTS, _MOST_UNSEEN = 10_000, 250_000
+_unseen_objects = 0
+
+
+def _grow_old() -> None:
+    """Let the collector take all objects for old ones, which costs nothing: it would walk what has
+    just been made, and find that all of it is in use."""
+    global _unseen_objects
+    young = gc.get_count()[0]
+    if young < _FEW_OBJECTS or gc.get_freeze_count():  # frozen ones would come back
+        return
+    _unseen_objects += young
+    gc.freeze()
+    gc.unfreeze()
+    if _unseen_objects > _MOST_UNSEEN:
+        _unseen_objects = 0
+        gc.collect()
 
 
 @contextlib.contextmanager
@@ -497,50 +518,55 @@ class UnlessWritten:
 def _guard_aliases(space: Space) -> None:
     """What the program changed must stay another object than everything else it looked at."""
     by_kind: dict[type, list[Value]] = {}
-    for obj, value in list(space.known_objects()):
+    for obj, value in space.known_objects():
         if value.source is not None:
             by_kind.setdefault(type(obj), []).append(value)
-    users: dict[type, dict[Any, list[Value]]] = {}
+    named: dict[type, list[DictValue]] = {}
     for changed in space.effects.changed:
         kind, obj = changed.python_type(), getattr(changed, "obj", None)
         if obj is None or changed.source is None or isinstance(changed, TensorValue):
             continue  # gradients are only ever set to None, which may be done twice
-        others: Iterable[Value] = by_kind.get(kind, ())
-        if isinstance(changed, DictValue) and _is_named(changed.written) and not changed.rewritten:
-            if kind not in users:
-                users[kind] = _users_of_keys(others)
-            found = list(users[kind].get(_ALL, ()))
-            for key in changed.written:
-                there = _is_there(changed, key)
-                for value in users[kind].get(key, ()):
-                    if None in (there, _is_there(value, key)) or _is_there(value, key) is there:
-                        found.append(value)
-            others = dict.fromkeys(found)
-        for other in others:
+        if isinstance(changed, DictValue) and not changed.rewritten and _is_named(changed.written):
+            named.setdefault(kind, []).append(changed)
+            continue
+        for other in by_kind.get(kind, ()):
             if other is not changed:
                 space.guard(other.source, "DISTINCT", (changed.source,))
+    for kind, dicts in named.items():
+        _guard_named(space, dicts, by_kind.get(kind, ()))
 
 
-#: Stands for every key of a dict.
-_ALL = object()
-
-
-def _users_of_keys(dicts: Iterable[Value]) -> dict[Any, list[Value]]:
-    """Key -> the dicts of which the program uses it. Two dicts of which it uses different keys,
-    such as the attributes of objects, may be one."""
-    users: dict[Any, list[Value]] = {}
-    for value in dicts:
+def _guard_named(space: Space, dicts: list[DictValue], others: Iterable[Value]) -> None:
+    """The same for dicts of which some keys, all texts, were written. Two dicts of which the
+    program uses different keys, such as the attributes of objects, may be one."""
+    users: dict[str, list[Value]] = {key: [] for changed in dicts for key in changed.written}
+    whole = []
+    for value in others:
         assert value.source is not None
         children = value.source.children
-        keys: list[Any] = [key for accessor, key in children if accessor == "item"]
-        whole = len(keys) < len(children) or not isinstance(value, DictValue) or value.complete
-        if whole or any(fact.kind in _WHOLE for fact in value.source.facts) or not _is_named(keys):
-            keys = [_ALL]
-        elif isinstance(value, DictValue):
-            keys += value.written
-        for key in keys:
-            users.setdefault(key, []).append(value)
-    return users
+        keys = [key for accessor, key in children if accessor == "item" and type(key) is str]
+        if (
+            len(keys) < len(children)
+            or not isinstance(value, DictValue)
+            or value.complete
+            or not _is_named(value.written)
+            or any(fact.kind in _WHOLE for fact in value.source.facts)
+        ):
+            whole.append(value)
+            continue
+        for key in (*keys, *value.written):
+            if key in users:
+                users[key].append(value)
+    for changed in dicts:
+        found = list(whole)
+        for key in changed.written:
+            there = _is_there(changed, key)
+            for value in users[key]:
+                if None in (there, _is_there(value, key)) or _is_there(value, key) is there:
+                    found.append(value)
+        for other in dict.fromkeys(found):
+            if other is not changed:
+                space.guard(other.source, "DISTINCT", (changed.source,))
 
 
 def _is_there(value: Value, key: str) -> bool | None:

@@ -98,12 +98,14 @@ class Plan:
         self.captures = []
         for facts in self.checked:
             for i, (kind, payload, line) in enumerate(facts):
-                facts[i] = Fact(kind, KINDS[kind].remember(payload), line)
+                kept = KINDS[kind].remember(payload)
+                if kept is not payload:
+                    facts[i] = Fact(kind, kept, line)
         for source in self.sources:
             source.facts = []
             source.fact_keys = set()
             source.children = {}
-            if source.accessor == "item":
+            if source.accessor == "item" and type(source.key) is not str:
                 source.key = weakly(source.key)
 
     def guards(self) -> list[Guard]:

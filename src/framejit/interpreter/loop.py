@@ -104,7 +104,8 @@ class Interpreter:
         self.raise_steps: dict[Value, int] = {}
         #: How often the condition at (code, index) was taken for granted.
         self.expected_at: dict[tuple[Any, int], int] = {}
-        self._programs: dict[Any, tuple[CodeInfo, list[Any]]] = {}
+        #: By the id of the code, which is kept as well: its own hash takes long.
+        self._programs: dict[int, tuple[CodeInfo, list[Any], Any]] = {}
         #: Every code object that was executed, with the name of its module.
         self.executed: dict[Any, str] = {}
         #: Per file: the lines that are executed, if somebody wants to know.
@@ -141,7 +142,7 @@ class Interpreter:
         self, code: Any, slots: list[Value | None], namespace: dict[str, Any], parent: Frame | None
     ) -> Frame:
         """A frame at the start of ``code``."""
-        known = self._programs.get(code)
+        known = self._programs.get(id(code))
         if known is None:
             info = decode(code)
             program = [(HANDLERS[i.op], i) for i in info.instructions]
@@ -153,7 +154,7 @@ class Interpreter:
                 ]
             if forced.active is not None:
                 program = forced.active.program(info, program)
-            known = self._programs[code] = (info, program)
+            known = self._programs[id(code)] = (info, program, code)
             self.executed[code] = str(namespace.get("__name__"))
         frame = Frame(known[0], known[1], slots, namespace, parent)
         frame.entry_handled = self.handled

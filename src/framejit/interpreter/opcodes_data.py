@@ -405,6 +405,8 @@ def mapping_pairs(vm: Any, mapping: Value) -> list[tuple[Value, Value]]:
     """The items of anything with ``keys()``."""
     space = vm.space
     mapping = mapping.realize()
+    if type(mapping) is DictValue and mapping.cls is dict:
+        return list(mapping.items.values())
     content = getattr(mapping, "container", None)
     if content is not None and mapping.items_now(space) is not None:
         mapping = content  # CPython asks a dict for its keys() only if it has its own `__iter__`
@@ -435,13 +437,14 @@ def dict_merge(vm: Any, frame: Frame, instruction: Instruction) -> None:
     if frame.stack[-1].realize().is_constant:
         raise GraphBreak("FJ0137", "an argument after ** is not a mapping")
     pairs = mapping_pairs(vm, frame.stack.pop())
-    target = frame.stack[-instruction.arg]
+    target: Any = frame.stack[-instruction.arg].realize()
     for key, value in pairs:
-        if vm.space.contains(target, key):
+        made = target.key(vm.space, key)
+        if target.lookup(vm.space, made) is not None:
             raise GraphBreak(
                 "FJ0137", f"multiple values for keyword argument {key.realize().as_python()!r}"
             )
-        vm.space.setitem(target, key, value)
+        target.store(vm.space, made, key, value)
 
 
 def _check_unpackable(vm: Any, value: Value) -> None:

@@ -20,6 +20,7 @@ _SEQUENCES = (str, bytes, tuple, list)
 _GROWING = frozenset(map(id, (operator.mul, operator.imul, operator.pow, operator.lshift)))
 #: Kinds of results that have no size.
 _SMALL = frozenset((bool, type(None), float, type))
+_WORD = 1 << 64
 #: Bytes of a text or a whole number for each element of a container.
 _BYTES = 16
 
@@ -53,7 +54,7 @@ def run_limited(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         _check_operands(function, *args)
     result = function(*args, **kwargs)
     kind = type(result)
-    if kind in _SMALL:
+    if kind in _SMALL or (kind is int and -_WORD < result < _WORD):
         return result
     if kind is tuple or kind is list or kind is frozenset:
         check_count(len(result))

@@ -374,13 +374,11 @@ def elements(space: Space, iterable: Value) -> Iterator[Value]:
     iterable = iterable.realize()
     known = iterable.items_now(space)
     if known is not None:
-        yield from known
-        return
+        return iter(known)
     iterator = space.iter(iterable)
     if isinstance(iterable, ByIndex) or is_user_class(iterable.python_type()):
         _ask_size(space, iterable)
-    while (item := space.next(iterator)) is not None:
-        yield item
+    return iter(lambda: space.next(iterator), None)
 
 
 def listed(space: Space, iterable: Value) -> list[Value]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value, is_user_class, type_name
@@ -61,17 +62,13 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
         if raw.__name__ != name:  # under another name: `__getattr__ = dict.__getitem__`
             return MethodValue(space.load(source, raw), value)
         if found.owner is object:
-            from framejit.values.objects import ObjectMethodValue  # room-internal cycle
-
-            return ObjectMethodValue(value, name)
+            return room.objects.ObjectMethodValue(value, name)
         if kind is types.ClassMethodDescriptorType:
             return BoundBuiltin(space.class_value(cls), name)
         return BoundBuiltin(value, name)
     if kind in _C_DATA:
         if name == "__dict__":
-            from framejit.values.objects import instance_dict  # room-internal cycle
-
-            return instance_dict(space, value)
+            return room.objects.instance_dict(space, value)
         if name == "__class__":
             return space.class_value(cls)
         return _c_data(space, value, name)
@@ -151,8 +148,6 @@ def _wrap_builtin(space: Space, source: Source, obj: Any) -> Value:
         space.guard(source, "ID_MATCH", obj)
         return space.remember(obj, BuiltinValue(obj, source))
     # A method of an existing object: [].append kept in a variable.
-    from framejit.values.objects import ObjectMethodValue  # room-internal cycle
-
     name = obj.__name__
     space.guard(source, "TYPE_MATCH", type(obj))
     space.guard(source.child("attr", "__name__"), "EQUALS_MATCH", name)
@@ -160,7 +155,7 @@ def _wrap_builtin(space: Space, source: Source, obj: Any) -> Value:
         space.guard(source.child("attr", "__objclass__"), "ID_MATCH", obj.__objclass__)
     bound = space.load(source.child("attr", "__self__"), receiver)
     if object.__dict__.get(name) is raw is not None:
-        return space.remember(obj, ObjectMethodValue(bound, name, source))
+        return space.remember(obj, room.objects.ObjectMethodValue(bound, name, source))
     found = None if isinstance(receiver, type) else space.class_attribute(type(receiver), name)
     if found is not None and found.raw is raw:
         raw = None

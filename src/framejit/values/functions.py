@@ -14,6 +14,7 @@ from typing import Any
 from torch._ops import OpOverload, OpOverloadPacket
 
 from framejit import directives
+from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import inline_policy
@@ -144,10 +145,8 @@ class FunctionValue(Value):
                     original = space.now(self.getattr(space, "_torchdynamo_orig_callable"))
                     return space.call(original, args, kwargs)
                 return _call_marked(space, self, mark, args, kwargs)
-            from framejit.values.torch_functions import call_in_graph, is_graph_function
-
-            if is_graph_function(function):
-                return call_in_graph(space, function, args, kwargs, self)
+            if room.torch_functions.is_graph_function(function):
+                return room.torch_functions.call_in_graph(space, function, args, kwargs, self)
         inner = CODE_LOOKASIDES.get(id(self.code))
         if inner is not None and function is not None:
             return inner(space, [self, *args], kwargs)
@@ -174,9 +173,7 @@ class FunctionValue(Value):
         if self.code.co_flags & _SUSPENDS:
             if self.code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
                 raise GraphBreak("FJ0138", f"calling the coroutine function {self.name}()")
-            from framejit.values.generators import GeneratorValue
-
-            return GeneratorValue(CallRequest(self, slots), space.step)
+            return room.generators.GeneratorValue(CallRequest(self, slots), space.step)
         return CallRequest(self, slots)
 
     def bind(
@@ -197,9 +194,7 @@ class FunctionValue(Value):
             slots[: len(args)] = args
         position = total
         if code.co_flags & inspect.CO_VARARGS:
-            from framejit.values.sequences import TupleValue  # room-internal cycle
-
-            slots[position] = TupleValue(list(args[count:]))
+            slots[position] = room.sequences.TupleValue(list(args[count:]))
             position += 1
         extra: dict[str, Value] = {}
         for name, value in kwargs.items():
@@ -212,9 +207,9 @@ class FunctionValue(Value):
                 return self.complain(space, args, kwargs)
             slots[index] = value
         if code.co_flags & inspect.CO_VARKEYWORDS:
-            from framejit.values.mappings import DictValue  # room-internal cycle
-
-            slots[position] = DictValue({k: (ConstantValue(k), v) for k, v in extra.items()})
+            pairs: dict[Any, tuple[Value, Value]]
+            pairs = {k: (ConstantValue(k), v) for k, v in extra.items()}
+            slots[position] = room.mappings.DictValue(pairs)
         elif extra:
             return self.complain(space, args, kwargs)
         if None in slots[:total] and not self._fill_defaults(space, slots, count, total):
@@ -383,11 +378,9 @@ def _call_marked(
     kwargs: dict[str, Value],
 ) -> Result:  # fmt: skip
     """A function that the user marked (``disable``, ``allow_in_graph``, ...)."""
-    from framejit.values.torch_functions import call_in_graph
-
     function: Any = value.function
     if mark == "allow_in_graph":
-        return call_in_graph(space, function, args, kwargs, None)
+        return room.torch_functions.call_in_graph(space, function, args, kwargs, None)
     if mark == "assume_constant_result":
         real = [a.realize().as_python() for a in args]
         result = function(*real, **{k: v.realize().as_python() for k, v in kwargs.items()})
@@ -570,22 +563,18 @@ class BuiltinValue(Value):
             handler = None
         if handler is not None:
             return handler(space, args, kwargs)
-        from framejit.values.torch_functions import call_in_graph, is_graph_function
-
         mark = directives.mark_of(function)
         if mark is not None:
             return _call_marked(space, self, mark, args, kwargs)
-        if is_graph_function(function):
-            return call_in_graph(space, function, args, kwargs, None)
+        if room.torch_functions.is_graph_function(function):
+            return room.torch_functions.call_in_graph(space, function, args, kwargs, None)
         owner = getattr(function, "__objclass__", None)
         if owner is not None:
             if not args:
                 raise GraphBreak("FJ0132", f"calling {self.describe()} without a receiver")
             name = function.__name__
             if owner is object:
-                from framejit.values.objects import object_method
-
-                return object_method(space, name, args, kwargs)
+                return room.objects.object_method(space, name, args, kwargs)
             kind = args[0].realize().python_type()
             if not issubclass(kind, owner):
                 theirs, its = type_name(owner), type_name(kind)
@@ -595,7 +584,5 @@ class BuiltinValue(Value):
                 return space.raise_error(TypeError, f"descriptor {name!r} {text}")
             return call_builtin_method(space, args[0], name, args[1:], kwargs)
         if inline_policy.is_pure_builtin(function):
-            from framejit.values.constants import fold
-
-            return fold(space, function, args, kwargs, self.describe())
+            return room.constants.fold(space, function, args, kwargs, self.describe())
         raise GraphBreak("FJ0132", f"calling the {self.describe()}")

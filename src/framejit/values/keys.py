@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from framejit import native
+from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.values.base import Value, type_name
 
@@ -173,9 +174,12 @@ class ReferenceKey:
 def separate(keys: Iterable[Any], others: Iterable[Any]) -> None:
     """A graph break when one of ``keys`` and one of ``others`` could be an address and the same
     number."""
-    for one, other in ((_is_address, _is_large), (_is_large, _is_address)):
-        if any(mentions(key, one) for key in keys) and any(mentions(key, other) for key in others):
-            raise GraphBreak("FJ0159", "an address is compared with a number")
+    for key in keys:
+        if type(key) is str:
+            continue
+        for one, other in ((_is_address, _is_large), (_is_large, _is_address)):
+            if mentions(key, one) and any(mentions(held, other) for held in others):
+                raise GraphBreak("FJ0159", "an address is compared with a number")
 
 
 def mentions(key: Any, test: Callable[[Any], bool]) -> bool:
@@ -388,14 +392,10 @@ def value_of_key(space: Space, obj: Any, place: Source | None = None) -> Value:
     """The value for a constant that is a key of an existing dict or set whose keys are guarded; it
     is found at ``place``, if that is known."""
     if type(obj) is tuple and place is not None:
-        from framejit.values.sequences import constant_tuple  # room-internal cycle
-
-        return constant_tuple(space, obj, place)
+        return room.sequences.constant_tuple(space, obj, place)
     if place is not None and type(obj) in _EQUAL_ONES:
-        from framejit.values.constants import ConstantValue  # room-internal cycle
-
         if space.preloaded(place) is None:
-            space.preload(place, ConstantValue(obj, place))
+            space.preload(place, room.constants.ConstantValue(obj, place))
         return space.preloaded(place)  # type: ignore[return-value]
     if not isinstance(obj, enum.Enum):
         return space.constant(obj)

@@ -165,13 +165,16 @@ class DictValue(ContainerValue):
 
     def lookup(self, space: Space, key: Any) -> Pair | None:
         """The entry for ``key``; in an incomplete dict its presence or absence is guarded."""
-        pair = self.known(space, key)
-        if pair is None and type(key) is not str:
-            separate((key,), self.pairs)
-        if pair is not None or self.complete:
+        pair = self.known(space, key) if space.user_keys else self.pairs.get(key)
+        if pair is not None:
             return pair
-        if key in self.removed:
+        by_text = type(key) is str
+        if not by_text:
+            separate((key,), self.pairs)
+        if self.complete or key in self.removed:
             return None
+        if by_text:
+            return self._look_for(space, key, key, ConstantValue(key))
         known, real = real_key(key)
         if not known or not may_be_held(key):
             if type(key) is not ObjectKey or known:
@@ -179,16 +182,19 @@ class DictValue(ContainerValue):
                 separate((key,), self.pairs)
                 return self.pairs.get(key)
             return None  # an object made while capturing cannot be a key of an existing dict
-        assert self.source is not None
         by_address = type(key) is ObjectKey
         value = key.value if by_address else value_of_key(space, real)
         pin(space, value)
+        return self._look_for(space, key, real, value)
+
+    def _look_for(self, space: Space, key: Any, real: Any, value: Value) -> Pair | None:
+        """The entry of the existing dict for ``real``; its presence or absence is guarded."""
+        assert self.source is not None
         child = self.source.child("item", real)
         if not _has(self.obj, real):
             space.guard(child, "ABSENT")
             return None
-        pair = (value, space.load(child, _read(self.obj, real)))
-        self.pairs[key] = pair
+        pair = self.pairs[key] = (value, space.load(child, _read(self.obj, real)))
         return pair
 
     def known(self, space: Space, key: Any) -> Pair | None:
@@ -603,20 +609,6 @@ class InstanceDictValue(DictValue):
         super().__init__({}, source, obj)
         self.owner = owner
         self.complete = obj is None
-
-    def lookup(self, space: Space, key: Any) -> Pair | None:
-        if type(key) is not str or self.complete:
-            return super().lookup(space, key)
-        pair = self.pairs.get(key)
-        if pair is not None or key in self.removed:
-            return pair
-        assert self.source is not None
-        child = self.source.child("item", key)
-        if key not in self.obj:
-            space.guard(child, "ABSENT")
-            return None
-        pair = self.pairs[key] = ConstantValue(key), space.load(child, self.obj[key])
-        return pair
 
     def is_current(self) -> bool:
         """Is it still what the ``__dict__`` of a new owner is?"""

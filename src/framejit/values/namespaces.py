@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.values.base import Value
 
@@ -33,8 +34,6 @@ def _namespace(obj: Any) -> Any:
 def namespace_of(space: Space, value: Any) -> DictValue | None:
     """The value of ``value.__dict__``; None if the object has none. ``value`` keeps it in a slot
     ``namespace``, and its ``obj`` is the real object, if there is one."""
-    from framejit.values.mappings import DictValue, InstanceDictValue  # room-internal cycle
-
     namespace: DictValue | None = value.namespace
     if namespace is not None:
         return namespace
@@ -42,7 +41,7 @@ def namespace_of(space: Space, value: Any) -> DictValue | None:
     if obj is None or source is None:
         if value.python_type().__dictoffset__ == 0:
             return None
-        namespace = InstanceDictValue(value)
+        namespace = room.mappings.InstanceDictValue(value)
         space.new_namespaces.append(namespace)
     else:
         real = _namespace(obj)
@@ -52,12 +51,12 @@ def namespace_of(space: Space, value: Any) -> DictValue | None:
             return None
         child = source.child("dict")
         known = space.known_value(real)
-        if isinstance(known, DictValue):
+        if isinstance(known, room.mappings.DictValue):
             if known.source is not child:
                 space.guard(child, "SAME_OBJECT", known.source)
             namespace = known
         else:
-            namespace = InstanceDictValue(None, child, real)
+            namespace = room.mappings.InstanceDictValue(None, child, real)
             namespace.space = space
             space.remember(real, namespace)
     value.namespace = namespace

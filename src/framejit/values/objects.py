@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from framejit import native
+from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import operators
@@ -142,9 +143,8 @@ class ObjectValue(Value):
         if hook is None:
             return None
         if hook.raw is torch.nn.Module.__getattr__:
-            from framejit.values.nn_modules import module_member  # room-internal cycle
-
-            return module_member(space, self, name) or self._no_attribute(space, name)
+            member = room.nn_modules.module_member(space, self, name)
+            return member or self._no_attribute(space, name)
         method = space.now(space.bind_class_attribute(hook, self, self.cls, "__getattr__"))
         return space.call(method, [ConstantValue(name)], {})
 
@@ -159,9 +159,7 @@ class ObjectValue(Value):
     def setattr(self, space: Space, name: str, value: Value) -> None:
         custom = space.class_attribute(self.cls, "__setattr__")
         if custom is not None and custom.raw is torch.nn.Module.__setattr__:
-            from framejit.values.nn_modules import module_setattr  # room-internal cycle
-
-            if module_setattr(space, self, name, value):
+            if room.nn_modules.module_setattr(space, self, name, value):
                 return
         method = space.overriding(self, self.cls, "__setattr__")
         if method is None:

@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
 from framejit.shapes.policy import Policy, Seen
@@ -341,9 +342,7 @@ class Space:
 
     def constant(self, obj: Any) -> Value:
         """A value for a Python constant that needs no guard (made by the program or by us)."""
-        from framejit.values.constants import constant_value  # room-internal cycle
-
-        return constant_value(self, obj)
+        return room.constants.constant_value(self, obj)
 
     def has_read(self, names: Iterable[tuple[int, str]]) -> bool:
         """Has one of these globals (by the id of their dict) been read, and may be bound anew?"""
@@ -398,10 +397,8 @@ class Space:
     def raise_error(self, cls: type[BaseException], *args: Any, name: str | None = None) -> Any:
         """Raise an exception in the captured program, made of values or of constants; ``name`` is
         what a NameError is about."""
-        from framejit.values.exceptions import new_exception  # room-internal cycle
-
         given = [arg if isinstance(arg, Value) else self.constant(arg) for arg in args]
-        error = new_exception(self, cls, given)
+        error = room.exceptions.new_exception(self, cls, given)
         if name is not None:
             error.attributes["name"] = self.constant(name)
         self.made_up = error
@@ -413,9 +410,7 @@ class Space:
             args = [self.constant(a) for a in error.args]
         except GraphBreak:
             raise GraphBreak("FJ0145", f"{type(error).__name__}: {error}")
-        from framejit.values.exceptions import new_exception  # room-internal cycle
-
-        made = new_exception(self, type(error), args)
+        made = room.exceptions.new_exception(self, type(error), args)
         for name, content in vars(error).items():  # what a Python __init__ has kept
             made.attributes[name] = self.constant(content)
         if isinstance(error, (NameError, ImportError)):
@@ -485,9 +480,7 @@ class Space:
             value = written[name]
             if value is None:
                 return None
-            from framejit.values.local_classes import written_attribute  # room-internal cycle
-
-            return written_attribute(self, owner, name, value)
+            return room.local_classes.written_attribute(self, owner, name, value)
         namespace = type.__getattribute__(owner, "__dict__")
         source = self.class_source(owner).child("dict").child("item", name)
         if name not in namespace:
@@ -502,10 +495,8 @@ class Space:
 
     def _guard_class_attribute(self, owner: type, source: Source, raw: Any) -> None:
         if owner in self.local_classes:  # another object each time; what is read of it is guarded
-            from framejit.values.local_classes import codes  # room-internal cycle
-            from framejit.values.objects import guard_class
-
-            guard_class(self, source, type(raw))
+            room.objects.guard_class(self, source, type(raw))
+            codes = room.local_classes.codes
             self.guard(source.child("call", codes), "EQUALS_MATCH", codes(raw))
         elif type(raw) in (int, float, str):  # no descriptor; its value matters when looked at
             self.guard(source, "TYPE_MATCH", type(raw))
@@ -545,9 +536,7 @@ class Space:
         self, found: ClassAttribute, value: Value, cls: type, name: str
     ) -> Result:
         """Apply the descriptor protocol to what a class lookup found."""
-        from framejit.values.descriptors import bind  # room-internal cycle
-
-        return bind(self, found, value, cls, name)
+        return room.descriptors.bind(self, found, value, cls, name)
 
     def special_method(self, value: Value, name: str) -> Value | None:
         """The special method ``name`` as Python looks it up (on the class, never the instance)."""
@@ -584,9 +573,7 @@ class Space:
         try:
             result = value.getattr(self, name)
         except Raised as error:
-            from framejit.values.exceptions import note_read  # room-internal cycle
-
-            note_read(self, error.value, value, name)
+            room.exceptions.note_read(self, error.value, value, name)
             raise
         if type(result) is CallRequest:
             result.reads = value, name
@@ -615,34 +602,24 @@ class Space:
 
     def binary(self, op: str, left: Value, right: Value, inplace: bool = False) -> Result:
         """``left op right`` (``op`` as in the source text, without the ``=`` of in-place forms)."""
-        from framejit.values.carried import carried_sum  # room-internal cycle
-        from framejit.values.operators import binary  # room-internal cycle
-        from framejit.values.text import text_operator  # room-internal cycle
-
         if op in ("+", "-"):
-            carried = carried_sum(self, op, left, right)
+            carried = room.carried.carried_sum(self, op, left, right)
             if carried is not None:
                 return carried
         if op in ("+", "%"):
-            text = text_operator(self, op, left, right)
+            text = room.text.text_operator(self, op, left, right)
             if text is not None:
                 return text
-        return binary(self, op, left.realize(), right.realize(), inplace)
+        return room.operators.binary(self, op, left.realize(), right.realize(), inplace)
 
     def unary(self, op: str, value: Value) -> Result:
-        from framejit.values.operators import unary  # room-internal cycle
-
-        return unary(self, op, value.realize())
+        return room.operators.unary(self, op, value.realize())
 
     def compare(self, op: str, left: Value, right: Value) -> Result:
-        from framejit.values.operators import compare  # room-internal cycle
-
-        return compare(self, op, left.realize(), right.realize())
+        return room.operators.compare(self, op, left.realize(), right.realize())
 
     def is_(self, left: Value, right: Value) -> bool:
-        from framejit.values.identity import identical  # room-internal cycle
-
-        return identical(self, left, right)
+        return room.identity.identical(self, left, right)
 
     def equal(self, left: Value, right: Value) -> bool:
         """``left is right or left == right``, as containers compare their elements."""
@@ -687,11 +664,9 @@ class Space:
         value = value.realize()
         known = value.items_now(self)
         if known is not None:
-            yield from known  # a list may change meanwhile
-            return
+            return iter(known)  # a list may change meanwhile
         iterator = self.iter(value)
-        while (item := self.next(iterator)) is not None:
-            yield item
+        return iter(lambda: self.next(iterator), None)
 
     def items(self, value: Value) -> list[Value]:
         """All elements of an iterable, in order."""
