@@ -438,18 +438,18 @@ class Compiler:
         """
 
         def deoptimise(error: Exception, *slots: Any) -> Any:
-            target = compiled.target
+            target, hooked = compiled.target, _under_hooks()
             if isinstance(error, Unexpected):
                 compiled.refuted += 1
                 if compiled.refuted == REFUTED_LIMIT:  # errors of the program are usual here
                     compiled.drop_entries()
-            elif isinstance(error, FramejitError) or _under_hooks():
+            elif isinstance(error, FramejitError) or (hooked and not _has_blocks(target)):
                 raise error  # hooks are the user's code and may have raised it
             reason = f"{type(error).__name__}: {error}"
             events.emit(events.Deoptimised(**target.shown, reason=reason))
             if compiled.plain is None:
                 compiled.plain = self._fallback(target)
-            if expected or isinstance(error, Unexpected):
+            if expected or hooked or isinstance(error, Unexpected):
                 return native.tail(compiled.plain, *slots)
             return native.tail(blame, native.tail(compiled.plain, *slots), error)
 
@@ -690,6 +690,13 @@ def _from_start(target: Target) -> Callable[..., Any]:
         return native.tail(resume, *state)
 
     return fallback
+
+
+def _has_blocks(target: Target) -> bool:
+    """Has the frame, or one that waits for it, a ``try`` or ``with`` that an error has to meet?"""
+    points = [caller.point for caller in target.callers]
+    codes = [target.code, *[point.code for point in points if point is not None]]
+    return any(code.co_exceptiontable for code in codes)
 
 
 def _under_hooks() -> bool:

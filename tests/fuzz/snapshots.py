@@ -11,6 +11,7 @@ import collections
 import functools
 import itertools
 import re
+import threading
 import types
 from typing import Any
 
@@ -81,6 +82,8 @@ class Snapshot:
             return self.error(value)
         if isinstance(value, RemovableHandle) and not self.nodes:
             return ()  # AOTAutograd makes handles, too: their numbers are counted by the process
+        if isinstance(value, threading.Thread):
+            return ()  # its name and number come from a counter of the process
         if hasattr(value, "__next__"):
             self.iterators.append(value)
             return ()

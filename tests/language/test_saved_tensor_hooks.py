@@ -572,6 +572,35 @@ def test_a_graph_that_raises_closes_its_hooks():
         assert torch._C._autograd._top_saved_tensors_default_hooks(True) is None
 
 
+def test_an_error_in_a_block_of_hooks_meets_the_handlers_behind_a_break():
+    def g(x, log):
+        try:
+            with saved_tensors_hooks(lambda t: t + torch.ones(9), to_float32):
+                log.append((x * x).sum().item())
+        except RuntimeError:
+            log.append("caught")
+        return x + 1
+
+    for run in (g, framejit.compile(g, backend="eager")):
+        for _ in range(2):
+            log = []
+            run(torch.ones(3, requires_grad=True), log)
+            assert log == ["caught"]
+            assert torch._C._autograd._top_saved_tensors_default_hooks(True) is None
+
+
+def test_a_gradient_where_hooks_are_refused_leaves_them_refused():
+    def g(x):
+        with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
+            y = torch.func.grad(lambda w: (w * w).sum())(x)
+            with saved_tensors_hooks(to_bfloat16, to_float32):
+                return y * x
+
+    for run in (g, framejit.compile(g, backend="eager")):
+        with pytest.raises(RuntimeError, match="not here"):
+            run(torch.ones(3, requires_grad=True))
+
+
 def test_compiled_code_inside_a_checkpoint():
     graphs = Graphs()
     compiled = framejit.compile(f, backend=graphs)

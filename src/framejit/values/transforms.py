@@ -223,6 +223,8 @@ class _Differentiated:
         chosen = [operands[n] for n in argnums]
         self.given = [tensor for operand in operands for tensor in tensors_in(operand)]
         self.like = chosen
+        #: Who does not allow hooks already, in words.
+        self.refused = torch._C._autograd._saved_tensors_hooks_get_disabled_error_message()
         with _level(space) as self.level:
             builder.call_effect(torch._C._autograd._saved_tensors_hooks_disable, (_NO_HOOKS,), {})
             builder.call_effect(native_transforms._grad_increment_nesting, (), {})
@@ -273,7 +275,11 @@ class _Differentiated:
         builder = self.space.builder
         _set_grad_mode(self.space, self.grad_mode)
         builder.call_effect(native_transforms._grad_decrement_nesting, (), {})
-        builder.call_effect(torch._C._autograd._saved_tensors_hooks_enable, (), {})
+        if self.refused is None:
+            builder.call_effect(torch._C._autograd._saved_tensors_hooks_enable, (), {})
+        else:
+            disable = torch._C._autograd._saved_tensors_hooks_disable
+            builder.call_effect(disable, (self.refused,), {})
         self.space.changes += 1
 
     def in_structure(self, argnums: Any, tensors: list[Value]) -> Value:
