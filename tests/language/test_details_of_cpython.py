@@ -624,7 +624,7 @@ class Number(int):
 
 
 def p29_divmod(x):
-    objects = [Undecided(), Decided(), Number(7), 2, 1.5, "a", None]
+    objects = [Undecided(), Decided(), Number(7), 2, 1.5, 1j, "a", None, [1], {1}]
     return x + 1, [message(divmod, a, b) for a in objects for b in objects]
 
 
@@ -684,8 +684,17 @@ def p33_names_of_errors_over_breaks(x):
     return x + 1, seen
 
 
+def p34_arguments_that_do_not_fit(x):
+    seen = []
+    for value in (1, 1j, "a", [1], (1, 2), None, len, range(3), object()):
+        seen.append(message(vars, value))
+        for wrong in (None, 2, 1j, [1], int):
+            seen.append(message(format, value, wrong))
+    return x + 1, seen
+
+
 @pytest.mark.parametrize("program", [
-    p29_divmod, p31_keywords_of_a_partial_are_called,
+    p29_divmod, p34_arguments_that_do_not_fit, p31_keywords_of_a_partial_are_called,
     p32_defaultdicts_without_a_factory, p33_names_of_errors_over_breaks,
 ], ids=lambda program: program.__name__)  # fmt: skip
 def test_what_operations_return(program) -> None:

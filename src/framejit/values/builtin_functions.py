@@ -299,7 +299,12 @@ def _callable(space: Space, value: Value) -> Value:
 def _vars(space: Space, value: Value | None = None) -> Result:
     if value is None:
         raise GraphBreak("FJ0142", "vars() without an argument")
-    return space.getattr(value, "__dict__")
+    try:
+        return space.getattr_now(value, "__dict__")
+    except Raised as error:
+        if not error.is_a(AttributeError):
+            raise
+    return space.raise_error(TypeError, "vars() argument must have __dict__ attribute")
 
 
 @builtin(globals, 0)
@@ -321,6 +326,9 @@ def _ascii(space: Space, value: Value) -> Value:
 
 @builtin(format, 1, 2)
 def _format(space: Space, value: Value, spec: Value | None = None) -> Value:
+    if spec is not None and not issubclass(spec.python_type(), str):
+        wrong = "None" if spec.is_none() else type_name(spec.python_type())
+        return space.raise_error(TypeError, f"format() argument 2 must be str, not {wrong}")
     text = "" if spec is None else spec.realize().as_python()
     return format_value(space, value, None, text)
 
@@ -597,10 +605,7 @@ def _divmod(space: Space, left: Value, right: Value) -> Result:
         return folded
     if is_tensor(left) or is_tensor(right):
         raise GraphBreak("FJ0111", "divmod() of a tensor")
-    left, right = left.realize(), right.realize()
-    if is_user_class(left.python_type()) or is_user_class(right.python_type()):
-        return division(space, left, right)
-    return space.call_special(left, "__divmod__", [right], "cannot be divided")
+    return division(space, left.realize(), right.realize())
 
 
 @builtin(pow, 2, 3, "mod", "exp", "base")

@@ -537,7 +537,7 @@ for _base in (object, *_CONTAINERS):
 
 def make_super(space: Space, args: list[Value]) -> Value:
     """``super(cls, obj)`` with both arguments given."""
-    if len(args) != 2:
+    if len(args) != 2 or args[1].is_none():
         raise GraphBreak("FJ0143", "super() with one argument")
     cls = args[0].realize()
     if not isinstance(cls, ClassValue):

@@ -187,7 +187,7 @@ def _plain_operand(value: Value) -> bool:
 
 
 def division(space: Space, left: Value, right: Value) -> Result:
-    """``divmod(left, right)`` with an object of a class of the program's."""
+    """``divmod(left, right)``."""
     left_type, right_type = left.python_type(), right.python_type()
     asked = [(left, "__divmod__", right, False), (right, "__rdivmod__", left, True)]
     if right_type is left_type:
@@ -197,6 +197,11 @@ def division(space: Space, left: Value, right: Value) -> Result:
     ):
         asked.reverse()
     for value, name, other, reflected in asked:
+        cls = value.python_type()
+        if not value.is_constant and not is_user_class(cls):
+            if space.class_attribute(cls, name) is not None:
+                raise GraphBreak("FJ0155", f"divmod() of a {value.describe()}")
+            continue
         result = _attempt(space, value, name, "divmod", other, reflected, False)
         if result is not None:
             return result
