@@ -133,12 +133,13 @@ class CompiledFrame(native.CompiledFunction):
         self.joined = {}
         self.plain = None
         self.refuted = 0
+        self.skipped = None
         self.consider()
 
     def consider(self) -> None:
         """Nothing is compiled yet: is there a reason to leave it alone?"""
         self.run_only = self.ask_always = False
-        self.skipped = None
+        before, self.skipped = self.skipped, None
         function: Any = self.function
         if function is None:
             return
@@ -150,14 +151,16 @@ class CompiledFrame(native.CompiledFunction):
                     "FJ0301", reason, "", self.target.code.co_filename, self.target.line,
                     self.target.name, [],
                 )  # fmt: skip
-            self.skip("FJ0301", reason)
+            self.skip("FJ0301", reason, before=before)
         elif is_machinery(function, asked_for=not self.hooked):
-            self.skip("FJ0303", "it was made by torch.compile, which compiles what is inside")
+            reason = "it was made by torch.compile, which compiles what is inside"
+            self.skip("FJ0303", reason, before=before)
             self.context = None
         elif mark in ("disable", "skip"):
             code = getattr(inspect.unwrap(function), "__code__", None)  # none: written in C
             place = ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
-            self.skip("FJ0306", f"it is marked with framejit.{mark}, or the like", place)
+            reason = f"it is marked with framejit.{mark}, or the like"
+            self.skip("FJ0306", reason, place, before)
 
     def forget(self) -> None:
         """Nothing was seen to vary yet."""
@@ -213,14 +216,18 @@ class CompiledFrame(native.CompiledFunction):
             **self.target.shown, operations=operations, detail=_detail(self, id(entry))
         )
 
-    def skip(self, identifier: str, reason: str, place: tuple[str, int] | None = None) -> None:
-        """Run as plain Python from now on. ``place``: the user's, if it is not the code's."""
+    def skip(
+        self, identifier: str, reason: str, place: tuple[str, int] | None = None, before: Any = None
+    ) -> None:
+        """Run as plain Python from now on. ``place``: the user's, if it is not the code's;
+        ``before``: what was told of it before a reset, and is not told again."""
         self.run_only = True
         shown = self.target.shown
         if place is not None:
             shown |= {"filename": place[0], "line": place[1]}
         self.skipped = events.FrameSkipped(**shown, reason=reason, identifier=identifier)
-        events.emit(self.skipped)
+        if getattr(before, "reason", None) != reason:
+            events.emit(self.skipped)
 
 
 class Compiler:

@@ -13,6 +13,7 @@ import torch
 
 import framejit
 from checking import CountingBackend
+from framejit.report import events
 
 
 def ops_of(graph):
@@ -353,6 +354,23 @@ def test_reset_does_not_forget_what_cannot_be_captured(backend):
         assert torch.equal(*generates(X), X + 1)
         framejit.reset()
     assert backend.graphs == []
+
+
+def test_reset_does_not_tell_again_what_is_skipped(backend):
+    @framejit.disable
+    def left_alone(x):
+        return x + 1
+
+    def generated(x):
+        yield x + 1
+
+    kept = [framejit.compile(function, backend=backend) for function in (left_alone, generated)]
+    before = dict(framejit.counters["skipped"])
+    with events.recording(events.FrameSkipped) as seen:
+        framejit.reset()
+    assert not seen and dict(framejit.counters["skipped"]) == before
+    assert torch.equal(kept[0](torch.ones(2)), torch.full((2,), 2.0))
+    assert not backend.graphs
 
 
 def test_reset_forgets_entries(backend):
