@@ -8,12 +8,9 @@ Next room: compiler.
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import sys
 import time
 import types
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -32,6 +29,7 @@ from framejit.bytecode.liveness import may_assign
 from framejit.codegen.emit import Emitter, computed
 from framejit.codegen.function import Draft, Generated, Recovery
 from framejit.codegen.runtime import located
+from framejit.collection import imports_end, no_collection
 from framejit.exc import BackendCompilerFailed, GraphBreak, InternalError
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
@@ -245,56 +243,6 @@ def _capture(
         if step in break_at or step <= 0 or len(break_at) >= _RESTART_LIMIT:
             raise InternalError(f"the capture cannot go on: {cause.reason}")
         break_at[step] = cause
-
-
-@contextlib.contextmanager
-def no_collection() -> Iterator[None]:
-    """A capture, or a package that is loaded, makes many objects that live on; collecting among
-    them (and among all of torch's) would take longer than the work itself."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        _grow_old()
-        gc.enable()
-
-
-#: Fewer objects are looked at as always; more may grow old unseen, until there are so many.
-_FEW_OBJECTS, _MOST_UNSEEN = 10_000, 250_000
-_unseen_objects = 0
-
-
-def _grow_old() -> None:
-    """Let the collector take all objects for old ones, which costs nothing: it would walk what has
-    just been made, and find that all of it is in use."""
-    global _unseen_objects
-    young = gc.get_count()[0]
-    if young < _FEW_OBJECTS or gc.get_freeze_count():  # frozen ones would come back
-        return
-    _unseen_objects += young
-    gc.freeze()
-    gc.unfreeze()
-    if _unseen_objects > _MOST_UNSEEN:
-        _unseen_objects = 0
-        gc.collect()
-
-
-@contextlib.contextmanager
-def imports_end() -> Iterator[None]:
-    """What a capture is the first to import shall not keep the caller's objects: ``torch.fx.wrap``
-    leaves its frame in a cycle, and behind it those of whoever was importing."""
-    modules = len(sys.modules)
-    try:
-        yield
-    finally:
-        if len(sys.modules) != modules:
-            for frame in gc.get_referrers(torch.fx.wrap.__code__):
-                if isinstance(frame, types.FrameType):
-                    with contextlib.suppress(RuntimeError):  # another thread is in it
-                        frame.clear()
 
 
 def _attempt(

@@ -24,6 +24,7 @@ ORDER = [
     {"interpreter"},
     {"backends"},
     {"codegen"},
+    {"collection"},
     {"capture"},
     {"peer"},
     {"compiler"},

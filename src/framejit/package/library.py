@@ -15,7 +15,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from framejit.capture import Target, no_collection
+from framejit.capture import Target
+from framejit.collection import no_collection
 from framejit.compiler import CompiledFrame
 from framejit.package import naming
 from framejit.package.container import Reader
