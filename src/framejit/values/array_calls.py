@@ -1,8 +1,8 @@
 """Calls of numpy as operations of torch: how ``torch._numpy`` does them, recorded call by call.
 
-In: a function of numpy and values. Out: graph nodes, and what the call answers. A call is first
+In: a function of numpy and values. Out: graph nodes, and what the call returns. A call is first
 *rehearsed*: numpy and ``torch._numpy`` do it on two sets of made-up arrays of these shapes, dtypes
-and layouts. Only when both answer alike (classes, dtypes, layout, values, what is written, what
+and layouts. Only when both results agree (classes, dtypes, layout, values, what is written, what
 shares memory with what) is it recorded, so nothing depends on a list of what ``torch._numpy`` gets
 right. Next room: graph.
 """
@@ -38,9 +38,9 @@ from framejit.values.space import (
 from framejit.values.symbolic import SYMBOLIC_TYPES, SymbolicValue
 from framejit.values.tensors import _VIEW_ATTRIBUTES, TensorValue, graph_call, graph_call_method
 
-#: Functions whose answer torch may choose in another way than numpy does.
+#: Functions whose result torch may choose differently from numpy.
 _UNSURE = frozenset(["argsort", "argpartition", "unique", "set_default_dtype", "from_dlpack"])
-#: Functions whose answer has no particular values.
+#: Functions whose result has no particular values.
 _UNINITIALISED = frozenset(["empty", "empty_like"])
 
 #: Elements of an array above which nothing is rehearsed.
@@ -151,7 +151,7 @@ def clone(space: Space, tensor: TensorValue) -> TensorValue:
 
 
 class _Differs(Exception):
-    """numpy and ``torch._numpy`` do not answer alike."""
+    """numpy and ``torch._numpy`` do not agree."""
 
 
 class _Leaf(NamedTuple):
@@ -405,7 +405,7 @@ def _numbers(draw: Any, dtype: Any, count: int, odd: bool) -> Any:
 def _rehearse(
     function: Any, there: Any, args: list[Value], kwargs: dict[str, Value], seed: int, what: str
 ) -> tuple[Any, Any]:
-    """(numpy's answer, the form of it) on made-up arrays; `_Differs` unless both agree."""
+    """(numpy's result, the form of it) on made-up arrays; `_Differs` unless both agree."""
     arrays = _arrays([*args, *kwargs.values()])
     try:
         ours = {a: _sample(a, seed + 2 * i) for i, a in enumerate(arrays)}
@@ -454,7 +454,7 @@ def _has_leaf(form: Any) -> bool:
 
 
 def _form(answer: Any, made: Any, ours: list[Any], theirs: list[Any], compare: bool) -> Any:
-    """How an answer is put together: a list of forms, a `_Leaf`, or ``(constant,)``."""
+    """How a result is put together: a list of forms, a `_Leaf`, or ``(constant,)``."""
     library = numpy_on_torch()
     if type(answer) in (tuple, list) and isinstance(made, (tuple, list)):
         if len(answer) != len(made):
@@ -571,7 +571,7 @@ class _Recorder(TorchFunctionMode):
         return known[1] if known is not None else self.space.constant(obj)
 
     def object(self, value: Value) -> Any:
-        """What torch answers."""
+        """What torch returns."""
         value = value.realize()
         if isinstance(value, TensorValue):
             return self.fake(value)
@@ -612,7 +612,7 @@ def _answer(
     space: Space, recorder: _Recorder, arrays: list[ArrayValue], answer: Any, form: Any, made: Any,
     what: str,
 ) -> Value:  # fmt: skip
-    """The value of what the call has answered, put together as the rehearsal did."""
+    """The value of what the call returned, put together as the rehearsal did."""
     if type(form) is list:
         if not isinstance(made, (tuple, list)) or len(made) != len(form):
             raise GraphBreak("FJ0132", f"numpy's {what} on tensors answers something else")

@@ -180,7 +180,7 @@ def _run_by_python(name: str) -> Any:
 @lookaside(torch.autograd.grad)
 def _grad(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """Python does it. With respect to a tensor that the same graph has made and used there would be
-    no gradient: then the graph ends right behind that tensor."""
+    no gradient: then the graph ends right after that tensor."""
     named = dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args,
                      strict=False), **kwargs)  # fmt: skip
     inputs = named.get("inputs", ConstantValue(None)).realize()

@@ -1,7 +1,7 @@
 """What every value of the symbolic execution is: the base class and the control-flow signals.
 
 In: nothing. Out: `Value` (one subclass per kind of value), `Raised` (the program raised an
-exception while it was executed symbolically), `CallRequest` (the interpreter shall push a frame)
+exception while it was executed symbolically), `CallRequest` (the interpreter is to push a frame)
 and `NULL`.
 The operations on values are methods of `space.Space`, written down as a table in
 `space.OPERATIONS`. Next room: interpreter.
@@ -31,7 +31,7 @@ class Value:
     __slots__ = ("source",)
     source: Source | None
 
-    #: True for values that stand for one known immutable Python object (`ConstantValue`).
+    #: True for values that represent one known immutable Python object (`ConstantValue`).
     is_constant = False
     #: True for numbers that vary (`SymbolicValue`).
     is_symbolic = False
@@ -44,7 +44,7 @@ class Value:
         return self
 
     def python_type(self) -> type:
-        """The exact class of the object this value stands for."""
+        """The exact class of the object this value represents."""
         raise NotImplementedError(type(self).__name__)
 
     def is_none(self) -> bool:
@@ -111,8 +111,8 @@ class Value:
         return True
 
     def expect(self, space: Space, truth: bool) -> bool:
-        """Take it that the truth value, which depends on data, is this one? It is checked behind
-        the graph, and if it is not, the segment runs again as plain Python."""
+        """May the truth value, which depends on data, be taken to be this one? It is checked after
+        the graph; if it differs, the segment runs again as plain Python."""
         return False
 
     def items_now(self, space: Space) -> list[Value] | None:
@@ -184,7 +184,7 @@ class Unmaterialisable(Exception):
 
 
 class CallRequest:
-    """The answer of a call that needs a new frame: ``function`` runs with these bound ``slots``.
+    """The result of a call that needs a new frame: ``function`` runs with these bound ``slots``.
 
     ``result``, when given, replaces what the frame returns (``__init__`` returns the new object).
     """
@@ -194,11 +194,11 @@ class CallRequest:
     def __init__(
         self, function: FunctionValue, slots: list[Value | None], result: Value | None = None
     ) -> None:
-        #: It answers for an operator, which goes on elsewhere should it return NotImplemented.
+        #: It implements an operator, which goes on elsewhere should it return NotImplemented.
         self.operator = False
         #: It reads this attribute of this object; on AttributeError ``__getattr__`` is asked.
         self.missing: tuple[Any, str] | None = None
-        #: It answers the read of this attribute of this object, which its AttributeErrors name.
+        #: It reads this attribute of this object, which its AttributeErrors name.
         self.reads: tuple[Value, str] | None = None
         #: The namespace of a class body.
         self.names: dict[str, Value] | None = None

@@ -73,7 +73,7 @@ def call_polyfill(
 
 
 def real_class(value: Value) -> type | None:
-    """The class that a class value stands for, or None."""
+    """The class that a class value represents, or None."""
     cls = getattr(value.realize(), "obj", None)
     return cls if issubclass(type(cls), type) else None
 
@@ -190,7 +190,7 @@ def _ask_metaclass(
     if type(wanted).__module__ == "typing":
         return space.constant(_fits_protocol(space, value, cls, wanted, function))
     if type(found.raw) is not types.FunctionType:
-        if issubclass(cls, torch.Tensor):  # torch.FloatTensor and its like look at the dtype
+        if issubclass(cls, torch.Tensor):  # torch.FloatTensor and the like look at the dtype
             fake = getattr(value, "fake", None)
             if function == "isinstance":
                 if fake is None:
@@ -485,7 +485,7 @@ def _extreme(
 
 
 def _any_order(space: Space, value: Value) -> list[Value]:
-    """All elements; of a set of plain constants in any order, as the answer depends on none."""
+    """All elements; of a set of plain constants in any order, as the result depends on none."""
     value = value.realize()
     if isinstance(value, SetValue):
         items = [value.values[key] for key in value.keys(space)]

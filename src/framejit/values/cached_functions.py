@@ -1,7 +1,7 @@
 """Calls under ``functools.cache`` and ``lru_cache``: what the caches hold, and what they will.
 
 In: cached functions that exist or that the program makes, and calls of them. Out: the results, as
-guards on what the caches hold; the calls, made for real behind the graph.
+guards on what the caches hold; the calls, made for real after the graph.
 Next: codegen.effects.
 """
 
@@ -95,7 +95,7 @@ def repeat_call(asked: _Cached, function: Any) -> None:
 
 
 class CacheHit(Value):
-    """A call of an existing cached function, to be made for real behind the graph."""
+    """A call of an existing cached function, to be made for real after the graph."""
 
     __slots__ = ("args", "function", "kwargs")
 
@@ -250,7 +250,7 @@ class CachedFunctionValue(Value):
 
     def _inside(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """What the function computes. Calls of cached functions in it are not noted: the call that
-        is made for real behind the graph makes them, too, if it is a miss."""
+        is made for real after the graph makes them, too, if it is a miss."""
         compute, space.compute = space.compute, None
         try:
             return space.call_now(self.wrapped(space), args, kwargs)

@@ -375,7 +375,7 @@ def instantiate(
 def initialise(
     space: Space, made: Value, cls: type, args: list[Value], kwargs: dict[str, Value]
 ) -> Result:
-    """Call ``__init__`` on a new instance; the answer is the instance."""
+    """Call ``__init__`` on a new instance and return the instance."""
     found = space.class_attribute(cls, "__init__")
     assert found is not None
     if type(found.raw) is types.WrapperDescriptorType:

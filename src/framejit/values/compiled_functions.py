@@ -1,7 +1,7 @@
 """Functions that were compiled already, met again inside captured code.
 
 In: `native.CompiledFunction` objects (what ``framejit.compile`` returns) with their sources. Out:
-calls of the functions they stand for, which become part of the graph at hand. A compiled function
+calls of the functions they wrap, which become part of the current graph. A compiled function
 never changes its function, so its identity is all that is guarded. Next room: interpreter.
 """
 

@@ -1,6 +1,6 @@
 """The log of side effects: which existing objects the captured program changed, in which order.
 
-In: notes of values that changed. Out: an ordered log that `codegen.effects` replays behind the
+In: notes of values that changed. Out: an ordered log that `codegen.effects` replays after the
 graph, and what must hold before it is.
 The new state itself lives in the values (a list's items, an object's attributes); this module keeps
 the order, and the changes of globals and of torch's global state, which no value owns.
@@ -43,11 +43,11 @@ class Effects:
         #: Hooks of autograd that the program has put in place, and those that are still open.
         self.hooks: list[Hooks] = []
         self.open_hooks: list[Hooks] = []
-        #: Truth values that depend on data and are taken for granted; checked behind the graph.
+        #: Truth values that depend on data and are taken for granted; checked after the graph.
         self.expected: dict[Value, bool] = {}
 
     def note(self, value: Value) -> None:
-        """``value`` stands for an object that exists outside and its state has changed."""
+        """``value`` represents an object that exists outside and its state has changed."""
         self.changed.setdefault(value)
         self.count += 1
 

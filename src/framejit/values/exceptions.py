@@ -72,7 +72,7 @@ class ExceptionValue(ObjectValue):
         return super().find_attribute(space, name)
 
     def _part(self, space: Space, real: Any) -> Value:
-        """What something that the model keeps stands for."""
+        """What something that the model keeps represents."""
         known = self.parts.get(id(real))
         if known is not None:
             return known[1]

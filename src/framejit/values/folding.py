@@ -47,7 +47,7 @@ def python_of(value: Value) -> Any:
     raise NotConstantError
 
 
-#: What an object stands for that folding was given, by its identity.
+#: The value of an object that folding was given, by the object's identity.
 Given = dict[int, Value]
 
 

@@ -2,7 +2,7 @@
 
 In: function objects with their sources, or code and cells put together by the program. Out: a call
 becomes a `CallRequest` (the interpreter inlines the frame), a graph node (torch functions), a
-lookaside's answer, or a graph break. Next room: interpreter.
+lookaside's result, or a graph break. Next room: interpreter.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class FunctionValue(Value):
     def bind(
         self, space: Space, args: list[Value], kwargs: dict[str, Value]
     ) -> list[Value | None]:
-        """Arguments to slots, in localsplus order; the closure's cells are put behind."""
+        """Arguments to slots, in localsplus order; the closure's cells follow."""
         code = self.code
         count, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
         names = code.co_varnames

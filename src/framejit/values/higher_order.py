@@ -1,7 +1,7 @@
 """Functions that take functions of tensors: ``torch.cond``, ``while_loop``, ``scan``, ``map``.
 
 In: calls with Python functions as arguments. Out: the functions are traced into nested graphs, and
-one node stands for the call. Next room: graph.
+one node represents the call. Next room: graph.
 """
 
 from __future__ import annotations

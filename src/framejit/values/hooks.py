@@ -97,7 +97,7 @@ def _close(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
 
 
 class HandleValue(Value):
-    """What ``register_hook`` of a new tensor answers; it can only be used in the same graph."""
+    """What ``register_hook`` of a new tensor returns; it can only be used in the same graph."""
 
     __slots__ = ("node", "step")
 
@@ -123,8 +123,8 @@ class HandleValue(Value):
 def watch_gradient(space: Space, tensor: TensorValue, method: str, args: list[Value]) -> Value:
     """``tensor.register_hook(hook)`` or ``tensor.retain_grad()`` of what the graph has made.
 
-    Python does it where the graph cannot. A result that the graph itself has used would get a part
-    of its gradient only: then the graph ends right behind it.
+    Python does it where the graph cannot. A result that the graph itself has used would get only
+    part of its gradient: then the graph ends right after it.
     """
     why = f"Tensor.{method}() of a tensor that was used before"
     used = bool(tensor.step and tensor.node.users)
@@ -152,7 +152,7 @@ def watch_gradient(space: Space, tensor: TensorValue, method: str, args: list[Va
 def _maker(
     space: Space, value: Value, tensors: list[TensorValue], cells: list[Variable]
 ) -> Maker:
-    """How to make the object that a value stands for. Existing ones are known by identity."""
+    """How to make the object that a value represents. Existing ones are known by identity."""
     value = value.realize()
 
     def part(inner: Value) -> Maker:

@@ -1,7 +1,7 @@
-"""Identity: which existing object a value stands for, and whether two values are one object.
+"""Identity: which existing object a value represents, and whether two values are one object.
 
-In: two values, of which nobody may have asked before whether they are the same. Out: the answer,
-with a fact wherever it could be another one in another call with equal values: a constant with a
+In: two values, of which nobody may have asked before whether they are the same. Out: yes or no,
+with a fact wherever it could be the other one in a call with equal values: a constant with a
 source is known by its value only. What the program makes itself is a new object, except for the few
 that CPython makes once (small ints, the empty tuple). Next room: interpreter.
 """
@@ -21,7 +21,7 @@ from framejit.values.tensors import TensorValue
 
 #: CPython has one object for each of these ints.
 _SMALL = range(-5, 257)
-#: Stands for what the program has made.
+#: In place of an existing object: the program has made this one.
 _NEW = object()
 
 
@@ -67,7 +67,7 @@ def is_shared(obj: Any) -> bool:
 
 
 def _object(value: Value) -> Any:
-    """The existing object that a value stands for; `_NEW` if the program has made it."""
+    """The existing object that a value represents; `_NEW` if the program has made it."""
     if isinstance(value, ConstantValue):
         return _NEW if value.is_open and value.source is None else value.value
     real = getattr(value, "obj", None)

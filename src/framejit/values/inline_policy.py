@@ -1,4 +1,4 @@
-"""Which Python code is traced through, and which is run as it is behind a graph break.
+"""Which Python code is traced through, and which is run as it is after a graph break.
 
 In: a code object and its globals. Out: None (trace it), or the reason not to. The rule (D8): all
 Python code is traced through, except modules of the standard library that deal with the outside

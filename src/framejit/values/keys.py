@@ -1,7 +1,7 @@
-"""How values are hashed: the Python object that stands for a value as a key of a dict or set.
+"""How values are hashed: the Python object that represents a value as a key of a dict or set.
 
 In: values, or real keys of existing dicts and sets. Out: keys that are equal and hash equal exactly
-when the objects they stand for are and do. Constants are their own keys, tuples and frozensets are
+when the objects they represent do. Constants are their own keys, tuples and frozensets are
 made of keys, whatever hashes by its address is an `ObjectKey`; hashes written in Python are a graph
 break. Next: mappings, sets.
 """

@@ -112,7 +112,7 @@ for _kind in _FIELDS:
 
 
 class _StandIn:
-    """Stands in a template for an object that exists at run time only."""
+    """Takes the place, in a template, of an object that exists at run time only."""
 
 
 def stand_in(space: Space, value: Value, source: Source) -> Any:
@@ -328,7 +328,7 @@ def _field(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
 
 
 def _real(value: Value) -> Any:
-    """The object itself, or one that cannot be told from it."""
+    """The object itself, or one that is indistinguishable from it."""
     value = value.realize()
     real = getattr(value, "obj", None)
     if real is not None and (not isinstance(value, ObjectValue) or type(real) is dataclasses.Field):

@@ -1,6 +1,6 @@
 """What lists, tuples, dicts, sets and deques have in common: tables of C-level methods.
 
-In: a call of a method of a builtin type on a symbolic container. Out: the handler's answer. The
+In: a call of a method of a builtin type on a symbolic container. Out: the handler's result. The
 number of arguments is checked against the table; when it does not fit, the real method is called on
 an empty object with as many ``None``s, so that the complaint is CPython's own. Also here: the
 conversions that every container needs (an index, a container inside an object of a subclass).
@@ -218,7 +218,7 @@ def gives_own_class(base: type, name: str) -> bool:
 
 
 def is_tensor(value: Value) -> bool:
-    """Whether ``value`` stands for a tensor."""
+    """Whether ``value`` represents a tensor."""
     return issubclass(value.python_type(), torch.Tensor)
 
 

@@ -1,7 +1,7 @@
 """Calls a function of the program on the side and makes a nested graph of what it recorded.
 
 In: function values and operands of higher-order operators. Out: a `Nested`: the graph module, the
-nodes from outside that it needs, and the structure of the answer. Next: higher_order, autograd.
+nodes from outside that it needs, and the structure of the result. Next: higher_order, autograd.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _counts(effects: Effects) -> tuple[int, ...]:
 
 
 def tensors_in(value: Value) -> list[TensorValue]:
-    """The tensors in tuples, lists and dicts, in order; constants may stand between them."""
+    """The tensors in tuples, lists and dicts, in order; constants may be among them."""
     value = value.realize()
     if isinstance(value, TensorValue):
         return [value]
@@ -107,14 +107,14 @@ def structure(value: Value) -> Any:
 
 
 def stand_in(space: Space, tensor: TensorValue) -> TensorValue:
-    """A tensor of the same metadata and of its own memory; its node stays behind unused."""
+    """A tensor of the same metadata and of its own memory; its node remains unused."""
     made = graph_call_method(space, "clone", [tensor], {})
     assert isinstance(made, TensorValue)
     return made
 
 
 class Nested:
-    """A traced function: its answer, its outputs as nodes, and what it uses from outside."""
+    """A traced function: its result, its outputs as nodes, and what it uses from outside."""
 
     def __init__(self, space: Space, result: Value, stretch: Stretch, own: bool) -> None:
         """``own``: outputs that may share memory with something are copied, as operators want."""
@@ -129,7 +129,7 @@ class Nested:
             ]
             stretch.extend()
         self.outputs = [value.proxy(space) for value in values]
-        #: Whether the graph answers its one output itself instead of a tuple.
+        #: Whether the graph returns its one output itself instead of a tuple.
         self.unpacked = False
 
     def lifted(self, operands: list[Any]) -> list[Any]:

@@ -49,7 +49,7 @@ _MISSING = object()
 #: Descriptors of what is kept outside of ``__dict__``.
 _C_LEVEL = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _COMPARE_METHODS = frozenset(names[0] for names in COMPARE_METHODS.values())
-#: What answers NotImplemented for an operand of another kind.
+#: What returns NotImplemented for an operand of another kind.
 _OPERATOR_METHODS = _COMPARE_METHODS.union(
     ("__divmod__", "__rdivmod__"), *[names[:2] for names in BINARY_METHODS.values()]
 )
@@ -138,7 +138,7 @@ class ObjectValue(Value):
         return own
 
     def missing_attribute(self, space: Space, name: str) -> Result | None:
-        """What ``__getattr__`` answers; None if the class has none."""
+        """What ``__getattr__`` returns; None if the class has none."""
         hook = space.class_attribute(self.cls, "__getattr__")
         if hook is None:
             return None

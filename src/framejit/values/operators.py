@@ -1,7 +1,7 @@
-"""Binary, unary and comparison operators: Python's rules for who answers, reflected forms included.
+"""Binary, unary and comparison operators: Python's rules for who is asked, reflected forms too.
 
 In: two realized values and the names of the special methods. Out: a `Result`. Values of builtin
-kinds answer through ``binary_op`` / ``compare_op``; user-defined classes through their special
+kinds compute in ``binary_op`` / ``compare_op``; user-defined classes through their special
 methods, whose frames are pushed so that a graph break inside them can be continued.
 Next room: interpreter.
 """
@@ -125,7 +125,7 @@ def _has_slot(space: Space, cls: type, name: str) -> bool:
 
 
 def _complain(space: Space, function: Callable[[Any, Any], Any], left: Value, right: Value) -> Any:
-    """Nobody answers: raise what CPython says; a graph break if it may have an answer."""
+    """No operand handles it: raise what CPython raises; a graph break if it may have a result."""
     repeats = function in (operator.mul, operator.imul)
     for value in (left, right):
         cls = value.python_type()
@@ -140,7 +140,7 @@ def _complain(space: Space, function: Callable[[Any, Any], Any], left: Value, ri
 
 
 def _fold_at_once(left: Value, right: Value) -> bool:
-    """Are both constants? Tuples answer for themselves, as they keep their elements."""
+    """Are both constants? Tuples compute it themselves, as they keep their elements."""
     if type(left) is TupleValue:
         return False
     if type(right) is TupleValue and left.python_type() not in (str, bytes):
@@ -170,7 +170,7 @@ def _check_scalars(left: Value, right: Value) -> None:
 
 
 def _beside_tensor(space: Space, value: Value, name: str) -> Value:
-    """An operand as a tensor takes it: plain, unless its class answers ``name`` itself."""
+    """An operand as a tensor takes it: plain, unless its class implements ``name`` itself."""
     if value.is_constant and value.python_type() is numpy.bool_:
         raise GraphBreak("FJ0132", "numpy's bool beside a tensor, which torch takes for a float")
     inner = scalar_of(value)
@@ -264,8 +264,8 @@ _MAY_DECLINE = frozenset({"NotImplemented", "super"})
 
 
 def not_implemented(space: Space, result: Result) -> Result | None:
-    """None when the method answered NotImplemented. A pending frame must run to know that, unless
-    it cannot answer so: its code never mentions the name."""
+    """None when the method returned NotImplemented. A pending frame must run to know that, unless
+    it cannot return it: its code never mentions the name."""
     if type(result) is CallRequest:
         names = result.function.code.co_names
         if result.result is None and _MAY_DECLINE.isdisjoint(names):

@@ -365,7 +365,7 @@ def transformed(name: str, function: Any, argnums: Any, operands: Any) -> Any:
 
 
 def jacobian(name: str, function: Any, argnums: Any) -> Any:
-    """What ``torch.func.jacrev`` and its like answer."""
+    """What ``torch.func.jacrev`` and its like return."""
 
     def differentiated(*operands: Any) -> Any:
         return transformed(name, function, argnums, operands)

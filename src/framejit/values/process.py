@@ -27,7 +27,7 @@ from framejit.values.space import Result, Space, wraps
 
 class IdentityValue(Value):
     """``id(target)``, or without a target ``function()``: an int that is known at run time only.
-    While capturing it is compared with its like and used as a key; all else is a graph break."""
+    While capturing, ids can be compared with each other and be keys; all else is a graph break."""
 
     __slots__ = ("function", "target")
 
@@ -164,7 +164,7 @@ def read_assigned(variable: contextvars.ContextVar[Any]) -> Any:
 
 class ContextVarValue(Value):
     """An existing ``contextvars.ContextVar``. ``pending``: the assignments that are still in force,
-    which are replayed behind the graph."""
+    which are replayed after the graph."""
 
     __slots__ = ("obj", "pending")
 

@@ -158,7 +158,7 @@ class SequenceValue(ContainerValue):
         return plain if type(plain) is type(self) else None
 
     def concatenated(self, other: Value) -> list[Value] | None:
-        """The elements of ``self + other``; None when ``other`` may answer itself."""
+        """The elements of ``self + other``; None when ``other`` may compute it itself."""
         plain = self._alike(other)
         return None if plain is None else self.items + plain.items
 

@@ -303,7 +303,7 @@ class SetValue(ContainerValue):
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
     ) -> Result | None:
-        if op not in _OPERATIONS or hasattr(other, "as_set"):  # views of dicts answer themselves
+        if op not in _OPERATIONS or hasattr(other, "as_set"):  # views of dicts compute it
             return None
         from framejit.values.set_operands import as_set  # room-internal cycle
 
@@ -436,7 +436,7 @@ class SetValue(ContainerValue):
         self._discard(space, self._sought(space, item), item)
 
     def _sought(self, space: Space, item: Value) -> Any:
-        """The key of what is looked for: a set stands for the frozenset of its elements."""
+        """The key of what is looked for: of a set, the frozenset of its elements."""
         inner = container_of(item.realize(), SetValue)
         if inner is not None and inner.cls is set:
             return frozenset(inner.keys(space))

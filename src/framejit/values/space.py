@@ -26,10 +26,10 @@ from framejit.values.inline_policy import is_library
 from framejit.values.keys import is_nan
 
 Result = Value | CallRequest
-#: What answers a call in the place of the callable: handler(space, args, kwargs).
+#: What handles a call in place of the callable: handler(space, args, kwargs).
 Handler = Callable[["Space", list[Value], dict[str, Value]], Result]
 
-#: The operations the interpreter asks for: name -> (operands, what it may answer).
+#: The operations the interpreter asks for: name -> (operands, what it may return).
 OPERATIONS: dict[str, tuple[int, str]] = {
     "getattr": (2, "Result; raises AttributeError"),
     "setattr": (3, "None; raises AttributeError"),
@@ -83,7 +83,7 @@ WRAPPERS: dict[type, Callable[[Space, Source, Any], Value]] = {}
 #: (predicate of the class, maker) pairs tried in order for other types. The object itself is not
 #: asked: its own `__class__` may be the user's code.
 WRAP_RULES: list[tuple[Callable[[Any], bool], Callable[[Space, Source, Any], Value]]] = []
-#: Python callables that framejit answers itself: callable -> handler(space, args, kwargs).
+#: Python callables that framejit handles itself: callable -> handler(space, args, kwargs).
 LOOKASIDES: dict[Any, Handler] = {}
 #: The same by (module, qualified name), for functions of modules that are not imported for this.
 NAMED_LOOKASIDES: dict[tuple[str, str], Handler] = {}
@@ -92,7 +92,7 @@ CODE_LOOKASIDES: dict[int, Handler] = {}
 
 
 def wraps(*kinds: type) -> Callable[[Any], Any]:
-    """Register the maker of the values that stand for objects of exactly these types."""
+    """Register the maker of the values that represent objects of exactly these types."""
 
     def register(maker: Any) -> Any:
         for kind in kinds:
@@ -179,13 +179,13 @@ class Space:
         self.class_writes: dict[type, dict[str, Value | None]] = {}
         #: Classes known by their structure: where they are.
         self.local_classes: dict[type, Source] = {}
-        #: The existing objects that the program uses as keys; shall they be known by identity?
+        #: The existing objects that the program uses as keys; are they to be known by identity?
         self.keys: dict[Value, None] = {}
         self.pin_keys = False
         #: Whose content containers inside objects of subclasses are.
         self.holders: dict[Value, Value] = {}
-        #: Are there keys with a ``__hash__`` of the program's? Shall they be compared no more than
-        #: they have been, and which has the search that is going on found equal?
+        #: Are there keys with the program's own ``__hash__``? Are they not to be compared any more
+        #: than they have been, and which ones has the current search found equal?
         self.user_keys = False
         self.settled = False
         self.found_equal: list[tuple[Any, Any]] | None = None
@@ -204,7 +204,7 @@ class Space:
         self._known: dict[int, tuple[Any, Value]] = {}
         self._class_attributes: dict[tuple[type, str], ClassAttribute | None] = {}
         self._globals: dict[tuple[int, str], Value] = {}
-        #: What stands for globals that are not there.
+        #: The builtins that names refer to which are no globals.
         self._builtins: dict[tuple[int, str], Value] = {}
 
     def close(self) -> None:
@@ -309,7 +309,7 @@ class Space:
         return step is not None
 
     def wrap(self, source: Source, obj: Any) -> Value:
-        """The value that stands for ``obj``; its kind is guarded. One object, one value."""
+        """The value that represents ``obj``; its kind is guarded. One object, one value."""
         known = self._known.get(id(obj))
         if known is not None:
             value = known[1]
@@ -418,8 +418,8 @@ class Space:
         raise Raised(made)
 
     def run_real(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What a function without effects answers for real objects, run now; an exception of its is
-        raised in the captured program."""
+        """What a function without effects returns for real objects, run now; an exception that it
+        raises is raised in the captured program."""
         try:
             return run_limited(function, args, kwargs)
         except GraphBreak:
@@ -445,7 +445,7 @@ class Space:
         return found
 
     def super_attribute(self, start: type, behind: type, name: str) -> ClassAttribute | None:
-        """Raw lookup of ``name`` along the MRO of ``start``, from behind the class ``behind``."""
+        """Raw lookup of ``name`` along the MRO of ``start``, after the class ``behind``."""
         mro = start.__mro__
         for owner in mro[mro.index(behind) + 1 :]:
             found = self._own_attribute(owner, name)
@@ -548,7 +548,7 @@ class Space:
 
     def overriding(self, value: Value, cls: type, name: str) -> Value | None:
         """The special method that Python code has put in the place of ``object``'s or ``type``'s,
-        bound; any callable may stand there (``__setattr__ = dict.__setitem__``)."""
+        bound; any callable may be there (``__setattr__ = dict.__setitem__``)."""
         found = self.class_attribute(cls, name)
         if found is None:
             return None

@@ -1,6 +1,6 @@
 """Iterators that exist already: over sequences and dicts, ``zip``, ``map``, ... of them.
 
-In: the program's iterators (arguments, the loops that a continuation stands in). Out: their next
+In: the program's iterators (arguments, the loops that a continuation is in). Out: their next
 elements. Nothing is taken from the real iterator while capturing or checking guards: elements are
 looked at ahead of it, by their distance, so that one entry serves every turn of a loop. What the
 captured program took, the generated function takes. Next room: codegen.
@@ -80,7 +80,7 @@ def _copy(iterator: Any) -> Any:
 
 
 class Ahead(NamedTuple):
-    """Looks at so many elements behind the first ``distance``; at fewer when the iterator ends."""
+    """Looks at so many elements after the first ``distance``; at fewer when the iterator ends."""
 
     distance: int
     length: int

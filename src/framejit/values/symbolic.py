@@ -456,7 +456,7 @@ def _identity(number: Any) -> Any:
 def _more_extreme(
     space: Space, known: Value, item: Value, function: Any, symbolic: Any, wins: Any
 ) -> Value | None:
-    """The smaller or greater one: an int and a float are compared, as the answer is one of them."""
+    """The smaller or greater one: an int and a float are compared, as the result is one of them."""
     kinds = {known.python_type(), item.python_type()}
     if kinds == {int} or type(known) is type(item) is ConstantValue:
         return compute(space, symbolic if kinds == {int} else function, [known, item])

@@ -1,7 +1,7 @@
 """Tensors: every operation on one becomes a node of the graph.
 
 In: existing tensors with their sources, or results of graph nodes. Out: graph nodes through
-``space.builder``; metadata (shape, dtype, ...) is answered as constants. What depends on the data
+``space.builder``; metadata (shape, dtype, ...) comes as constants. What depends on the data
 is a graph break. An existing tensor becomes a graph input when an operation first needs it.
 Next room: graph.
 """
@@ -29,7 +29,7 @@ from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.space import BINARY_METHODS, Result, Space, wraps
 from framejit.values.symbolic import wrap_sizes
 
-#: Methods and attributes whose answer follows from the metadata alone.
+#: Methods and attributes whose result follows from the metadata alone.
 _METADATA_ATTRIBUTES = frozenset(
     [
         "dtype", "device", "layout", "ndim", "is_cuda", "is_cpu", "is_mps", "is_meta", "is_sparse",
@@ -191,7 +191,7 @@ class TensorValue(Value):
         raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
 
     def _asked(self, space: Space, question: Any) -> Value:
-        """What ``question`` answers for the existing tensor; not part of what is always guarded."""
+        """What ``question`` returns for the existing tensor; not part of what is always guarded."""
         answer = question(self.obj)
         if self.source is not None:
             space.guard(self.source.child("call", question), "EQUALS_MATCH", answer)
@@ -263,7 +263,7 @@ class TensorValue(Value):
         if name in ("new_tensor", "new"):
             raise GraphBreak("FJ0111", f"Tensor.{name}()")
         result = graph_call_method(space, name, [self, *args], kwargs)
-        # In-place methods answer the tensor itself.
+        # In-place methods return the tensor itself.
         return self if name.endswith("_") and not name.endswith("__") else result
 
     def _metadata_method(

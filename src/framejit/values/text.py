@@ -114,7 +114,7 @@ def _field(value: Value, form: str | None, spec: str) -> Value | None:
 
 
 def _is_known(value: Value) -> bool:
-    """Is it a constant, or shall it be one? Tuples have a text for each element."""
+    """Is it a constant, or should it be one? Tuples have a text for each element."""
     return value.is_symbolic or (type(value) is not TupleValue and value.is_constant)
 
 
@@ -356,7 +356,7 @@ def _percent_field(space: Space, value: Value, directive: re.Match[str]) -> Valu
 
 
 class _Rendering:
-    """One call of ``str.format``: CPython goes through the template, a mark stands in its result
+    """One call of ``str.format``: CPython goes through the template, leaving a mark in its result
     for the text of each field."""
 
     def __init__(self, space: Space, template: str) -> None:
@@ -374,7 +374,7 @@ class _Rendering:
         return f"{self.mark}{len(self.made) - 1}{self.mark}"
 
     def text(self, marked: str) -> Value:
-        """A text, with what the marks in it stand for."""
+        """A text, with what the marks in it represent."""
         pieces = enumerate(marked.split(self.mark))
         return joined([self.made[int(p)] if i % 2 else ConstantValue(p) for i, p in pieces])
 

@@ -1,4 +1,4 @@
-"""Functions of torch: which become graph nodes, and the few that framejit answers itself.
+"""Functions of torch: which become graph nodes, and the few that framejit handles itself.
 
 In: calls of torch's functions on values. Out: graph nodes (D8: C functions, `torch.functional`,
 `torch.nn.functional`, operators), constants for questions about global state (which is guarded as a
@@ -153,7 +153,7 @@ _ATTENTION = {
     getattr(torch._C, f"_set_sdp_use_{name}"): getattr(torch._C, f"_get_{name}_sdp_enabled")
     for name in ("cudnn", "flash", "mem_efficient", "math", "overrideable")
 }
-#: Questions without arguments that the native snapshot of the global state does not answer.
+#: Queries without arguments that the native snapshot of the global state does not cover.
 _NOT_IN_STATE = frozenset(
     [
         torch.is_anomaly_enabled, torch._C._get_cudnn_enabled, torch.get_num_threads,
@@ -387,7 +387,7 @@ for _setter in STATE:
 
 def device_block(space: Space, device: torch.device, method: str) -> Value:
     """``with torch.device(...)``: calls in the graph say the device themselves (`graph_call`), so
-    only what is behind the graph has to know."""
+    only what comes after the graph has to know."""
     before = default_devices()
     space.effects.remember_state(set_default_devices, (), before)
     set_default_devices((*before, device) if method == "__enter__" else before[:-1])

@@ -1,4 +1,4 @@
-"""Helpers of torch's own Python code that need an answer of framejit's.
+"""Helpers of torch's own Python code that framejit handles itself.
 
 In: calls of checks, groupings, annotations and weak references that torch's library code makes.
 Out: constants and values; no graph nodes. Next room: interpreter.

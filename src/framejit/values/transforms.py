@@ -75,7 +75,7 @@ def _imagine(
     space: Space, target: Any, body: Stretch, inputs: list[Any], outputs: list[Any],
     before: tuple[Any, ...], given: list[Any],
 ) -> list[Any]:  # fmt: skip
-    """What ``target(*before, body, *given, *what the body uses from outside)`` would answer."""
+    """What ``target(*before, body, *given, *what the body uses from outside)`` would return."""
     lifted = [node for node in body.used_from_outside(outputs) if node not in inputs]
     module = space.builder.add_module("body", body.module([*inputs, *lifted], outputs))
     levels = space.transforms
@@ -188,7 +188,7 @@ def _sliced(space: Space, value: Value, dims: Value, slices: list[Value]) -> Val
 
 
 def _spread(space: Space, result: Value, dims: Value, out: list[int]) -> None:
-    """The dimension at which each tensor of the answer is put together."""
+    """The dimension at which each tensor of the result is put together."""
     result = result.realize()
     if isinstance(result, TensorValue):
         number = dims.realize().as_python()
@@ -283,7 +283,7 @@ class _Differentiated:
         self.space.changes += 1
 
     def in_structure(self, argnums: Any, tensors: list[Value]) -> Value:
-        """The derivatives as torch answers them: like the argument, or like the arguments."""
+        """The derivatives as torch returns them: like the argument, or like the arguments."""
         rest = list(tensors)
         made = [rebuild(like, lambda _: rest.pop(0)) for like in self.like]
         return made[0] if isinstance(argnums, int) else TupleValue(made)
@@ -396,7 +396,7 @@ def _jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) 
 
 
 class PullBackValue(Value):
-    """The function that ``torch.func.vjp`` answers: the derivatives of what was computed then."""
+    """The function that ``torch.func.vjp`` returns: the derivatives of what was computed then."""
 
     __slots__ = ("answer", "run", "step")
 
@@ -425,7 +425,7 @@ class PullBackValue(Value):
 
 
 def _imagine_vjp(run: _Differentiated, outputs: list[Any], vectors: list[Any]) -> list[Any]:
-    """What pulling ``vectors`` back would answer; without any, what the function answers."""
+    """What pulling ``vectors`` back would return; without any, what the function returns."""
     counts = {"operands": len(run.variables), "vectors": len(vectors)}
     return _imagine(
         run.space, transformed, run.body, run.nodes(run.variables), outputs, ("vjp", counts),
@@ -478,7 +478,7 @@ def transform(
         raise GraphBreak("FJ0123", f"torch.func.{name}() of something else than tensors")
     inputs = [stand_in(space, operand) for operand in given]  # type: ignore[arg-type]
     what = f"the function under torch.func.{name}()"
-    with contextlib.ExitStack() as levels:  # transforms in the function stand inside of this one's
+    with contextlib.ExitStack() as levels:  # transforms in the function nest inside this one
         for _ in range(_LEVELS[name]):
             levels.enter_context(_level(space))
         result, stretch = trial(space, function, list(inputs), what, state=True)
@@ -535,7 +535,7 @@ def _options_of(space: Space, made: Any) -> dict[str, Value]:
 
 
 def _made_jacobian(name: str) -> Any:
-    """A call of what ``torch.func.jacrev`` or ``jacfwd`` has answered outside."""
+    """A call of what ``torch.func.jacrev`` or ``jacfwd`` has returned outside."""
 
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         made, *operands = args
@@ -552,7 +552,7 @@ def _made_jacobian(name: str) -> Any:
 
 
 def _made_functional(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    """A call of what ``torch.func.functionalize`` has answered outside: how the function computes
+    """A call of what ``torch.func.functionalize`` has returned outside: how the function computes
     is the backend's business. But what it returns never shares memory with an operand that it
     has written to."""
     made, *operands = args
