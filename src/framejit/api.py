@@ -284,7 +284,7 @@ def _a(value: object) -> str:
 
 
 def graph_break(reason: str = "") -> None:
-    """End the current graph here; the next one starts behind it. Does nothing in eager code.
+    """End the current graph here; the next one starts after it. Does nothing in eager code.
 
     ``reason`` is shown wherever graph breaks are explained.
     """

@@ -42,7 +42,7 @@ compilers: weakref.WeakSet[Compiler] = weakref.WeakSet()
 
 
 def supported() -> bool:
-    """Can this Python release be compiled for? If not, the answer is accompanied by one warning."""
+    """Can this Python release be compiled for? If not, there is one warning, too."""
     if not _supported:
         messages.warn_unsupported_release()
     return _supported
@@ -259,7 +259,7 @@ def compiled_function_of(compiled: Any) -> CompiledCallable | None:
 
 
 def _python_function(target: Callable[..., Any]) -> types.FunctionType:
-    """A Python function that calls ``target``, which is written in C or stands for an operation."""
+    """A Python function that calls ``target``, which is written in C or represents an operation."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return target(*args, **kwargs)
@@ -307,7 +307,7 @@ class _SharedSlot:
 
 
 class _Silent:
-    """The first base of a class while it is made: nobody hears of the new class. Its memory layout
+    """The first base of a class while it is made: nobody notices the new class. Its memory layout
     is that of ordinary classes, so that it can be taken away again."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -381,7 +381,7 @@ def _shadow(
 def _subclass(cls: type, namespace: dict[str, Any]) -> Any:
     """A subclass of ``cls`` under the same name, without running its ``__init_subclass__``.
 
-    Registries of subclasses shall not see it, and it has no keywords of a ``class`` statement.
+    Registries of subclasses must not see it, and it has no keywords of a ``class`` statement.
     """
     bases = (_Silent, cls)
     try:

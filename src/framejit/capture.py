@@ -62,7 +62,7 @@ _RESTART_LIMIT = 200
 class Caller:
     """A frame that waits in a continuation for the result of the frame below it.
 
-    ``point`` stands at its call, the operands consumed. Without a point: the call below was that of
+    ``point`` is at its call, the operands consumed. Without a point: the call below was that of
     a constructor, and its result is the new object, which comes as an argument of its own.
     """
 
@@ -182,7 +182,7 @@ class Driver(NamedTuple):
 
     compile_graph: Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
     make_break: Callable[[Frame, bool], Any]
-    #: A constructor's call of ``__init__``: run the thunk, answer the new object.
+    #: A constructor's call of ``__init__``: run the thunk, return the new object.
     answer: Callable[..., Any]
     check_break: Callable[[Broken], None]
     #: Makes what is called when a graph raises: with the error, and with every slot where it can
@@ -621,7 +621,7 @@ def _frame_at(
     state: list[Value],
     parent: Frame | None,
 ) -> Frame:
-    """The frame that stands at ``point``; the exceptions that it handles are being handled."""
+    """The frame that is at ``point``; the exceptions that it handles are being handled."""
     count = len(point.info.slot_names)
     values = [state[i] if i in point.bound else None for i in range(count)]
     frame = interpreter.make_frame(point.code, values, namespace, parent)

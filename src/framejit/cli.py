@@ -47,7 +47,7 @@ _PROFILES = "what framejit.save_profile(path) or FRAMEJIT_PROFILE=path wrote"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the answer is the exit status."""
+    """Run one command; returns the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["autotune"]:
         return framejit.autotune.command(given[1:])

@@ -52,8 +52,8 @@ def _grow_old() -> None:
 
 @contextlib.contextmanager
 def imports_end() -> Iterator[None]:
-    """What a capture is the first to import shall not keep the caller's objects: ``torch.fx.wrap``
-    leaves its frame in a cycle, and behind it those of whoever was importing."""
+    """What a capture is the first to import must not keep the caller's objects: ``torch.fx.wrap``
+    leaves its frame in a cycle, and with it those of whoever was importing."""
     modules = len(sys.modules)
     try:
         yield

@@ -178,7 +178,7 @@ class CompiledFrame(native.CompiledFunction):
             profile.start(self.profile_key, self.policy.seen, told)
 
     def recode(self, function: types.FunctionType) -> None:
-        """It stands for other code than before."""
+        """It represents other code than before."""
         label = self.target.label
         self.target = Target(function.__code__, function.__globals__, None, label=label)
         self.forget()
@@ -263,7 +263,7 @@ class Compiler:
         self, function: types.FunctionType, kind: type[CompiledFrame] = CompiledFrame,
         hooked: bool = False,
     ) -> CompiledFrame:  # fmt: skip
-        """The dispatch object that stands for ``function``."""
+        """The dispatch object of ``function``."""
         compiled = kind(function, _miss, context=self.hook_context)
         label = function.__qualname__  # that of what it wraps, if it wraps something
         compiled.setup(
@@ -348,7 +348,7 @@ class Compiler:
         """The continuation that goes on in ``callee`` and then in its caller."""
         known = callee.joined.get(caller)
         if known is None:
-            context = native.set_context(None)  # the frame hook shall not see what runs here
+            context = native.set_context(None)  # the frame hook must not see what runs here
             try:
                 target = callee.target._replace(callers=(*callee.target.callers, caller))
                 known = callee.joined[caller] = self.continuation(target)

@@ -229,7 +229,7 @@ class ComptimeContext:
         exec(code.replace(co_name=name, co_qualname=name), frame.globals, variables | {"ctx": self})
 
     def graph_break(self, reason: str = "") -> None:
-        """End the graph here; the next one begins behind the call."""
+        """End the graph here; the next one begins after the call."""
         why = f": {reason}" if reason else ""
         raise GraphBreak("FJ0135", f"comptime asked for a graph break{why}")
 

@@ -73,7 +73,7 @@ _TYPES: dict[str, type] = {
 
 
 class patch(contextlib.ContextDecorator):
-    """Set options for a block or a decorated function, and put them back behind it.
+    """Set options for a block or a decorated function, and put them back after it.
 
     One object may be entered any number of times. Raises AttributeError for a name that is not an
     option, and TypeError or ValueError for a value that does not fit.

@@ -1,6 +1,6 @@
 """Files that are written whole or not at all, and by one writer at a time.
 
-In: a path and what shall stand there. Out: the file, which may be read by whom the one before could
+In: a path and the new content. Out: the file, which may be read by whom the one before could
 be read by, and a new one by whom any new file may be; whatever goes wrong, what was there before
 stays. Imports nothing of framejit. Next room: report.
 """

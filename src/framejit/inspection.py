@@ -46,7 +46,7 @@ class GuardList(list[EntryGuards]):
 
 
 def guards(compiled: Any) -> GuardList:
-    """The guards of everything compiled for ``compiled``, with the user's line behind each.
+    """The guards of everything compiled for ``compiled``, with the user's line after each.
 
     ``compiled``: what `framejit.compile` returned, or a function decorated with ``optimize``.
     ``print(framejit.guards(f))`` shows one guard a line: ``local 'x' TENSOR_MATCH Tensor float32[4]
@@ -70,10 +70,10 @@ def guards(compiled: Any) -> GuardList:
 
 
 class Explainer:
-    """What `explain` returns: call it as the function itself; the answer says what happened.
+    """What `explain` returns: call it as the function itself; the result says what happened.
 
     ``compiled`` is the compiled function, so further calls use what earlier ones compiled: that is
-    in the answer, too, with ``reused`` set.
+    in the result, too, with ``reused`` set.
     """
 
     def __init__(self, compiled: Any) -> None:
@@ -150,12 +150,12 @@ def explain(
 ) -> Explainer:
     """Say what becomes of a call, in its own thread: ``print(framejit.explain(f)(x))``.
 
-    The answer of the call is an `Explanation`: graphs, breaks with reason, line and remedy, guards,
+    The result of the call is an `Explanation`: graphs, breaks with reason, line and remedy, guards,
     recompiles, times, and why there is no graph where there is none; it prints well in terminals
     and notebooks, and ``to_html(path)`` writes a page. ``model`` is a function or module, which is
     compiled with ``backend`` and the other settings as by `compile`, or something compiled already,
     which is called as it is: graphs that an earlier call has compiled, and this one uses, are in
-    the answer, with ``reused`` set. Errors of the call pass through.
+    the result, with ``reused`` set. Errors of the call pass through.
     """
     settings = Settings(
         backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options

@@ -1,6 +1,6 @@
 """Runs a script or a module in this process as ``python SCRIPT`` and ``python -m MODULE`` do.
 
-In: what stands behind ``framejit run``. Out: the program, run as the module ``__main__`` with its
+In: what follows ``framejit run``. Out: the program, run as the module ``__main__`` with its
 own ``sys.argv`` and ``sys.path``, and with the stack depth that it has in Python; its errors as
 Python shows them. Next: cli.
 """
@@ -20,7 +20,7 @@ from typing import Any
 
 from framejit import native
 
-#: The files whose frames stand above a script's own.
+#: The files whose frames are above a script's own.
 _RUNNERS = (__file__, runpy.__file__, runpy.run_path.__code__.co_filename)
 
 

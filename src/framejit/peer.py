@@ -36,7 +36,7 @@ _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENER
 
 
 def keep_out(code: types.CodeType) -> None:
-    """The peer's hook shall look neither at frames of ``code`` nor at what they call.
+    """The peer's hook must look neither at frames of ``code`` nor at what they call.
 
     For generated functions, break functions and continuations: the peer cannot read spliced code.
     """

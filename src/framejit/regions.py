@@ -95,4 +95,4 @@ def run_only_function(function: Callable[..., Any], strict: bool = False) -> Any
 
 
 def _ignore(_: object) -> None:
-    """A setter's answer that nobody needs."""
+    """A setter's result that nobody needs."""

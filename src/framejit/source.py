@@ -79,7 +79,7 @@ class Source:
         """Record an assumption once; ``payload`` is compared by identity when it is unhashable."""
         token: tuple[str, Any, Any]
         try:
-            if kind in _BY_IDENTITY:  # no user's __hash__ or __eq__ shall run
+            if kind in _BY_IDENTITY:  # no user's __hash__ or __eq__ may run
                 token = (kind, id(payload), None)
             else:
                 token = (kind, payload, type(payload))

@@ -35,7 +35,7 @@ PlainCall = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
 class Outcome:
-    """What one run did: result or error, printed text, gradients, the state behind it."""
+    """What one run did: result or error, printed text, gradients, the state after it."""
 
     def __init__(self, result: Any, error: BaseException | None) -> None:
         self.result, self.error = result, error
@@ -246,7 +246,7 @@ class CallAudit:
         return found
 
     def _leave(self) -> None:
-        """Back to what the compiled run left behind."""
+        """Back to what the compiled run left."""
         self.printed.stop()
         self.asked.stop()
         if len(self.seen) > 1 or (self.skipped and self.seen):

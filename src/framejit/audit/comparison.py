@@ -55,7 +55,7 @@ class Comparison:
     """Compares two object graphs, including which parts are the same object.
 
     ``shared`` are the ids of objects that both runs had before they began, and ``memory`` the
-    tensors' memory (``StorageImpl``s): such an object stands only for itself, and its content is
+    tensors' memory (``StorageImpl``s): such an object equals only itself, and its content is
     compared elsewhere. ``consume``: iterators may be used up.
     """
 
@@ -93,7 +93,7 @@ class Comparison:
             self.compare_content(expected, got, path)
 
     def paired(self, expected: Any, got: Any, path: str) -> bool:
-        """Remember that these two stand for each other. False: they are known already."""
+        """Remember that these two correspond to each other. False: they are known already."""
         known = self.pairs.get(id(expected))
         if known is not None or id(got) in self.back:
             same = known is not None and known[1] is got
@@ -368,7 +368,7 @@ def slots_of(cls: type) -> dict[str, Any]:
 
 
 class _Missing:
-    """Stands for what is not set."""
+    """Takes the place of what is not set."""
 
     def __repr__(self) -> str:
         return "nothing"

@@ -73,7 +73,7 @@ def tune(
 
 
 def command(arguments: Sequence[str]) -> int:
-    """``framejit autotune FOLDER ...``; the answer is the exit status."""
+    """``framejit autotune FOLDER ...``; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="framejit autotune",
         description="Time every installed backend on recorded graphs (with framejit.record(...)) "

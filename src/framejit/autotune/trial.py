@@ -91,7 +91,7 @@ def try_all(
     repeats: int = 15,
     step: Callable[[str], None] = lambda what: None,
 ) -> Result:
-    """Time eager and every candidate on one graph; ``step`` hears what is being done."""
+    """Time eager and every candidate on one graph; ``step`` is told what is being done."""
     with preserved_state(), subgraph.settings():
         try:
             checks = [_Check(subgraph, scale) for scale in (1.0, 0.875)]

@@ -127,7 +127,7 @@ def aot_settings(donate: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def preserved_state() -> Iterator[None]:
-    """Put torch's global settings, function modes and all random states back behind a block."""
+    """Put torch's global settings, function modes and all random states back after a block."""
     state, depth = global_state.current(), global_state.transform_depth()
     modes = _function_modes()
     python_random = random.getstate()

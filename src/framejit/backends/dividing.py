@@ -79,7 +79,7 @@ def _is_whole(gm: torch.fx.GraphModule) -> bool:
 def divided(
     compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any]
 ) -> Callable[..., Any]:
-    """``compile_graph(gm, inputs)``, or what runs the graph's parts one behind the other (`parts`).
+    """``compile_graph(gm, inputs)``, or what runs the graph's parts one after the other (`parts`).
     AOTAutograd makes a node of autograd's graph for each."""
     with context_of(gm, inputs) as context:
         mode = context.fake_mode
@@ -142,7 +142,7 @@ _DROPOUTS = (
 
 
 def without_idle_dropout(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """Dropout that drops nothing answers its very operand, so that a write to its result is one to
+    """Dropout that drops nothing returns its very operand, so that a write to its result is one to
     the operand; AOTAutograd would make a copy. The same graph if there is no such dropout."""
     idle = _idle_dropouts(gm)
     if not idle:
@@ -188,7 +188,7 @@ def with_floats(
     # among them those that the graph does not take.
     symbols = {position: str(inputs[position].node.expr) for position in positions}
     built_in = floats - set(symbols.values())
-    # Its cache would answer with code for other floats, without their conditions.
+    # Its cache would return code for other floats, without their conditions.
     uncached = config.patch(  # type: ignore[attr-defined]
         enable_autograd_cache=False, enable_remote_autograd_cache=False
     )

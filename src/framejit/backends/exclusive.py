@@ -46,7 +46,7 @@ def exclusive() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _room_on_the_stack() -> Iterator[None]:
-    """Compiling needs more frames than what is compiled: a call near the limit of recursion shall
+    """Compiling needs more frames than what is compiled: a call near the limit of recursion must
     do what it does in plain Python, which does not get the frames that are added here."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(limit + _FRAMES)

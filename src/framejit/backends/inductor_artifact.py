@@ -161,7 +161,7 @@ def _training(meta: Any, may_write: list[int]) -> dict[str, Any]:
 
 
 def _graph_parts(graph: Any, role: str, parts: dict[str, bytes]) -> dict[str, Any]:
-    """Add the parts of one compiled graph; the answer names them."""
+    """Add the parts of one compiled graph; returns their names."""
     _require(set(graph.device_types) <= {"cpu"} and not graph.frozen_param_names)
     _require(not graph.torchbind_constants and not graph.inputs_to_check)
     _require(not graph.opaque_value_type_classes)

@@ -214,7 +214,7 @@ def _nothing(args: list[Any]) -> list[Any]:
 
 
 def _leaving(run: Callable[..., Any], grad_mode: bool) -> Callable[..., Any]:
-    """A graph that ends inside of ``torch.no_grad()``, or behind one that it did not enter."""
+    """A graph that ends inside of ``torch.no_grad()``, or after one that it did not enter."""
 
     def leave(*args: Any) -> Any:
         outputs = run(*args)
@@ -388,7 +388,7 @@ def _check_backward(rows: dict[str, Any]) -> None:
 
 
 def differentiated_once(run: Callable[[], Any], args: list[Any], place: str) -> Any:
-    """The gradients that ``run`` answers for ``args``; to ask for theirs is an error."""
+    """The gradients that ``run`` returns for ``args``; to ask for theirs is an error."""
 
     class CompiledFunctionBackward(torch.autograd.Function):
         @staticmethod

@@ -2,7 +2,7 @@
 
 In: the names of backends. Out: rows for ``doctor``, and one line that says what to install. Some
 bring their own entry point of the group ``torch_dynamo_backends``; they are known here so that
-asking for one before its package is installed gives a useful answer. Next: registry.
+asking for one before its package is installed gives a useful message. Next: registry.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def assemble(
     gm: torch.fx.GraphModule, pieces: Sequence[Segment | _Node], memory: Memory | None, wrap: Wrap
 ) -> torch.fx.GraphModule:
     """A graph that calls what ``wrap`` makes of each segment. With ``memory``, views of a segment's
-    inputs are made again behind it."""
+    inputs are made again after it."""
     outer = torch.fx.Graph()
     values: dict[_Node, _Node] = {}
     for node in gm.graph.nodes:
@@ -170,7 +170,7 @@ def _again(
     node: _Node, inside: set[_Node], memory: Memory, outer: torch.fx.Graph,
     values: dict[_Node, _Node],
 ) -> None:  # fmt: skip
-    """Make a view once more, behind the segment."""
+    """Make a view once more, after the segment."""
     same = memory.same_as(node)
     if same is not node:
         if same not in values:

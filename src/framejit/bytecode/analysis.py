@@ -21,7 +21,7 @@ def analyse(
 ) -> tuple[list[int], list[tuple[int, ...]]]:
     """Return ``(depth, exc_slots)``, both per instruction index; see `CodeInfo`.
 
-    ``effects`` holds the stack effect per index: of going on behind, and of jumping.
+    ``effects`` holds the stack effect per index: of going on, and of jumping.
     Raises ValueError when two ways to an instruction disagree on the depth (no compiler's output).
     """
     depths = [-1] * len(instructions)
@@ -117,7 +117,7 @@ _NEVER_DECLINES = (
 
 
 def never_declines(info: CodeInfo) -> bool:
-    """Does every ``return`` stand right behind something that cannot give NotImplemented?"""
+    """Does every ``return`` come right after something that cannot give NotImplemented?"""
     targets = {instruction.target for instruction in info.instructions}
     return all(
         info.instructions[i - 1].op.startswith(_NEVER_DECLINES) and i not in targets

@@ -1,4 +1,4 @@
-"""Functions that go on in the middle of another function: its original bytes behind a prefix.
+"""Functions that go on in the middle of another function: its original bytes after a prefix.
 
 In: a `FramePoint` and the globals. Out: a resume function (restores the frame's state and jumps to
 the point) or a break function (restores the state, executes one instruction natively under its
@@ -85,8 +85,8 @@ def build_resume(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
 
 
 def build_generator(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
-    """A generator function whose generators, after one ``next()``, stand at ``point``: right
-    behind a YIELD_VALUE, before the value that is sent is on the stack (``explicit_depth``).
+    """A generator function whose generators, after one ``next()``, are at ``point``: right
+    after a YIELD_VALUE, before the value that is sent is on the stack (``explicit_depth``).
 
     Parameters as in `build_resume`. What is sent or thrown into such a generator arrives where the
     original would get it: the prefix ends in a yield of its own, which has the handler of the
@@ -139,7 +139,7 @@ def build_generator(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
 
 
 def build_return(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
-    """A function that goes on behind the call at ``point``, natively.
+    """A function that goes on after the call at ``point``, natively.
 
     Parameters as in `build_break` with ``variant="call"``: the thunk is called in place of the
     operation, under its original handlers.
@@ -150,7 +150,7 @@ def build_return(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     outcomes = [found for found in successors_of_call(point) if found is not None]
     layout = _Layout(info, point, has_thunk=True)
     jumps: list[bytes] = []
-    for outcome in reversed(outcomes):  # over the jumps behind it and the unit that leads back
+    for outcome in reversed(outcomes):  # over the jumps after it and the unit that leads back
         distance = outcome.offset // 2 + 1 + sum(map(len, jumps)) // 2
         jumps.insert(0, emit("JUMP_FORWARD", distance))
     prefix, operation = layout.restore_state(), layout.call_thunk(instruction)
@@ -208,9 +208,9 @@ def build_break(
 ) -> FunctionType:
     """A function that executes the instruction at ``point`` and hands over to what comes next.
 
-    Parameters as in `build_resume`. Per outcome (going on behind, jumping) ``make_next`` is called
-    once with the point behind; the function returns ``tail(next, *slots, *stack_values)``. Raising
-    is one more outcome if a handler of the user's function covers the instruction: the point behind
+    Parameters as in `build_resume`. Per outcome (going on, jumping) ``make_next`` is called
+    once with the next point; the function returns ``tail(next, *slots, *stack_values)``. Raising
+    is one more outcome if a handler of the user's function covers the instruction: the next point
     is then the handler's, with the exception on the stack. An exception that no handler covers
     leaves the function.
 
@@ -293,7 +293,7 @@ class _Layout:
         self, name: str, globals: dict[str, Any], instruction: Instruction,
         parts: tuple[bytes, ...], target: int, **details: Any,
     ) -> FunctionType:  # fmt: skip
-        """The function with these parts in front: the prefix, the operation, what is behind it.
+        """The function with these parts in front: the prefix, the operation, what follows it.
 
         What the operation raises goes to the unit ``target``, counted from the original's first.
         """

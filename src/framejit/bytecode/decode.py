@@ -79,7 +79,7 @@ def _decode(code: CodeType, code_ref: weakref.ref[CodeType]) -> CodeInfo:
 def _instructions(
     code: CodeType, slot_names: tuple[str, ...]
 ) -> tuple[list[Instruction], dict[int, int], list[tuple[int, int]]]:
-    """The canonical instructions, the index behind each byte offset, and the stack effects."""
+    """The canonical instructions, the index at each byte offset, and the stack effects."""
     raw = code.co_code
     all_positions = list(code.co_positions())
     names, constants = code.co_names, code.co_consts
@@ -167,7 +167,7 @@ def _instructions(
 
 
 def _stack_effect(opcode: int, operand: int) -> tuple[int, int]:
-    """The change of the stack depth when the instruction goes on behind, and when it jumps."""
+    """The change of the stack depth when the instruction goes on, and when it jumps."""
     name = dis.opname[opcode]
     if name in tables.EFFECT_OVERRIDES:
         fall = jump = tables.EFFECT_OVERRIDES[name]

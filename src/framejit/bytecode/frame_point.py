@@ -1,7 +1,7 @@
 """A place where execution can go on, and where one instruction leads from there.
 
 In: a code object, an instruction index, and which slots and stack positions are empty. Out: the
-layout of a continuation's parameters, and the points behind the instruction. Static data only: the
+layout of a continuation's parameters, and the points after the instruction. Static data only: the
 values themselves travel as arguments. Next room: continuations, codegen.
 """
 
@@ -28,7 +28,7 @@ class FramePoint:
     ``explicit_depth``, unless -1, replaces the stack depth of the instruction: the state is then
     the one in the middle of it, when its operands have been consumed (see `build_break`).
 
-    Points are equal when they stand in the same (not an equal) code object with the same layout.
+    Points are equal when they are in the same (not an equal) code object with the same layout.
     """
 
     code: CodeType
@@ -104,7 +104,7 @@ def check(point: FramePoint, generator: bool = False) -> None:
 
 
 def successors(point: FramePoint) -> tuple[FramePoint | None, FramePoint | None]:
-    """The points behind the instruction at ``point``: when it goes on, and when it jumps.
+    """The points after the instruction at ``point``: when it goes on, and when it jumps.
 
     None where that cannot happen; an instruction that always raises or returns has no successor.
     Raises ValueError for instructions that cannot be executed apart from their frame.

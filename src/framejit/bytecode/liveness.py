@@ -22,7 +22,7 @@ _tables: weakref.WeakKeyDictionary[CodeInfo, list[frozenset[int]]] = weakref.Wea
 
 
 def live_slots(info: CodeInfo, index: int) -> frozenset[int]:
-    """The slots that may be read at or behind instruction ``index``."""
+    """The slots that may be read at or after instruction ``index``."""
     table = _tables.get(info)
     if table is None:
         table = _tables[info] = _analyse(info)
@@ -63,7 +63,7 @@ def _analyse(info: CodeInfo) -> list[frozenset[int]]:
 
 
 def may_assign(info: CodeInfo, name: str, index: int = 0) -> bool:
-    """May the code at or behind instruction ``index``, or a function made in it, assign to this
+    """May the code at or after instruction ``index``, or a function made in it, assign to this
     variable, which is a cell?"""
     slot = info.slot_names.index(name)
     waiting, seen = [index], set()

@@ -35,11 +35,11 @@ class Instruction:
     """One canonical operation of a code object.
 
     ``arg`` is the operand: a count, a flag, or a slot index; 0 where the operation has none.
-    ``value`` is what the operand stands for: the constant, the name, the operator's text, the
+    ``value`` is what the operand means: the constant, the name, the operator's text, the
     keyword names of a call (a tuple, maybe empty).
     ``target`` is the *index* of the instruction that a jump goes to, else -1.
     ``offset`` and ``end`` are byte offsets in ``co_code``: the first code unit (prefixes included)
-    and the one behind the last (caches included).
+    and the one after the last (caches included).
     ``line`` is the source line; where the compiler gave none, the line of the instruction before.
 
     ``CALL`` pops ``arg`` + 2 values: two for the callable (NULL and the callable, or an unbound
@@ -76,7 +76,7 @@ class CodeInfo:
     Per instruction index: ``handlers`` (None: an exception leaves the frame), ``depth`` (stack
     depth before it, -1 when it cannot be reached), ``exc_slots`` (stack positions of saved
     exception states, one per handler that is being executed).
-    ``body_start`` is the first index behind the prologue that makes the cells;
+    ``body_start`` is the first index after the prologue that makes the cells;
     ``exception_entries`` is the parsed exception table, which only splices need.
     """
 

@@ -136,7 +136,7 @@ class Emitter:
         return self.constant(cls)
 
     def symbol(self, symbol_name: str) -> ast.expr:
-        """The value of a symbol: a parameter behind the captures, or a result of the graph."""
+        """The value of a symbol: a parameter after the captures, or a result of the graph."""
         node = self.space.builder.symbol_made_by(symbol_name)
         if node is None:
             if symbol_name not in self.symbols:
@@ -217,7 +217,7 @@ class Emitter:
         return [ast.keyword(key, self.value(value)) for key, value in values.items()]
 
     def keep(self, value: Value, label: str, expression: ast.expr) -> ast.expr:
-        """Make the object of ``value`` once; the answer is its name."""
+        """Make the object of ``value`` once; returns its name."""
         made = self.made[value] = self.assign(label, expression)
         return made
 

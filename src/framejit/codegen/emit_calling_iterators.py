@@ -1,6 +1,6 @@
 """The same for iterators that run the program's own code.
 
-In: iterator values. Out: AST expressions that make the real ones where they stand; nothing of the
+In: iterator values. Out: AST expressions that make the real ones in place; nothing of the
 program runs while they are made. Next: codegen.function.
 """
 

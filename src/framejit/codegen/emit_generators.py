@@ -63,7 +63,7 @@ def _generator(out: Emitter, value: GeneratorValue) -> ast.expr:
 
 
 def _suspended(out: Emitter, value: GeneratorValue) -> ast.expr:
-    """A generator that stands behind a yield: its frame's state is handed to a continuation."""
+    """A generator that is suspended at a yield: its frame's state is handed to a continuation."""
     frame = value.frame
     if frame is None or frame.parent is not None:
         raise Unmaterialisable(value.step, "a running generator is needed for real")

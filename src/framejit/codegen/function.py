@@ -52,7 +52,7 @@ _looked_at: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDic
 class Recovery(NamedTuple):
     """What to do when the graph raises (D13)."""
 
-    #: Called with the error and every slot; its answer is the rest of the work, in plain Python.
+    #: Called with the error and every slot; returns the rest of the work, in plain Python.
     deoptimise: Callable[..., Any]
     #: Whether the segment can always run again and the graph draws random numbers.
     random: bool
@@ -212,7 +212,7 @@ def _place(tree: ast.AST, where: tuple[int, int, int, int]) -> None:
 def _exit_values(
     out: Emitter, outcome: Returned | Broken, link: Callable[..., Any]
 ) -> Callable[[], ast.expr]:
-    """Build everything the way out needs; the answer makes its expression."""
+    """Build everything the way out needs; what it returns makes its expression."""
     if isinstance(outcome, Returned):
         result = out.value(outcome.value)
         return lambda: result
@@ -231,7 +231,7 @@ def _exit_values(
             if thunk is not None:  # a name: hundreds of nested calls would be too deep to compile
                 arguments.append(out.assign("callee", thunk))
             # A caller that keeps the result goes on in one continuation with what it called: its
-            # thunk runs the operation only and answers the call of the continuation behind it.
+            # thunk runs the operation only and returns the call of the continuation after it.
             joined = depth > 0 and len(outcome.frames) - depth <= JOINED_LIMIT and not frame.seen
             joined = joined and leaves_result(call_point(outcome.frames[depth - 1]))
             start = out.constant(link.step, "step") if joined else tail  # type: ignore[attr-defined]
@@ -261,7 +261,7 @@ def _state(out: Emitter, frame: Frame, depth: int, outcome: Broken) -> list[ast.
 
 
 def call_point(frame: Frame, innermost: bool = False) -> FramePoint:
-    """Where a frame of a break stands: in front of the instruction, or waiting for its call."""
+    """Where a frame of a break is: in front of the instruction, or waiting for its call."""
     stack = frame.before if innermost else frame.stack
     nulls = frozenset(i for i, value in enumerate(stack) if value is NULL)
     return FramePoint(frame.info.code, frame.index, live_slots_of(frame), nulls, len(stack))

@@ -53,7 +53,7 @@ def assign_list(target: list[Any], items: list[Any]) -> None:
 
 
 def changed_set(made: set[Any], changes: tuple[tuple[Any, ...], ...]) -> set[Any]:
-    """Call methods of a set, one behind the other."""
+    """Call methods of a set, one after the other."""
     for method, *arguments in changes:
         method(made, *arguments)
     return made
@@ -216,12 +216,12 @@ def set_position(iterator: Any, target: list[Any], position: int) -> None:
 
 
 def answer(thunk: Callable[[], Any], result: Any) -> Any:
-    """Run ``thunk`` (a constructor's call of ``__init__``) and answer ``result``, the object."""
+    """Run ``thunk`` (a constructor's call of ``__init__``) and return ``result``, the object."""
     return new_object(thunk(), result)
 
 
 def new_object(returned: Any, made: Any) -> Any:
-    """What a constructor answers when its ``__init__`` has returned."""
+    """What a constructor returns when its ``__init__`` has returned."""
     if returned is not None:
         raise TypeError(f"__init__() should return None, not {type(returned).__name__!r}")
     return made

@@ -26,7 +26,7 @@ _DEBUGGERS = ("bdb", "pdb", "pydevd", "_pydevd", "debugpy", "pudb", "ipdb")
 
 
 def wanted() -> bool:
-    """Shall the function that is being generated be steppable?"""
+    """Is the function that is being generated to be steppable?"""
     return bool(config.code_folder) or debugger_attached()
 
 

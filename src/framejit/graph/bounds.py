@@ -22,7 +22,7 @@ class Assumption(NamedTuple):
 
 def with_bounds(assumptions: list[Assumption], lowest: dict[str, int]) -> list[Assumption]:
     """``lowest``: what sizes and strides are at least, by the names of their symbols; not below 0.
-    Bounds stand where the first assumption about their symbol stood, the given ones last."""
+    Bounds take the place of the first assumption about their symbol, the given ones come last."""
     low = dict(lowest)
     while True:
         before = dict(low)

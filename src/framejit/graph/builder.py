@@ -278,7 +278,7 @@ class GraphBuilder:
         return self._propagate(target, known, {})[0]
 
     def _propagate(self, target: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """What an operation answers and does; raising, it leaves the transforms it enters."""
+        """What an operation returns and does; raising, it leaves the transforms it enters."""
         depth = global_state.transform_depth()
         try:
             return propagate(self._world, target, args, kwargs, global_state.current())
@@ -525,7 +525,7 @@ class _Reader:
 
 
 def in_order(shape: Sequence[Any], stride: Sequence[Any]) -> bool:
-    """Do the elements of such a tensor lie one behind the other?"""
+    """Do the elements of such a tensor lie one after the other?"""
     step: Any = 1
     for size, found in zip(reversed(shape), reversed(stride), strict=True):
         if str(size) != "1" and str(found) != str(step):  # comparing symbols would add guards

@@ -1,4 +1,4 @@
-"""Where a graph raised: which node, and the user's line that it stands for.
+"""Where a graph raised: which node, and the user's line that it comes from.
 
 In: a graph module that ran operation by operation, and its error. Out: the node, and the user's
 place that it was recorded from. Graphs that a backend compiled tell nothing. Next room: codegen.

@@ -66,7 +66,7 @@ class GlobalState:
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:
-        """Run a block under these settings; what was set before is put back behind it."""
+        """Run a block under these settings; what was set before is put back after it."""
         before = current()
         with contextlib.ExitStack() as stack:
             if self.inference != before.inference:

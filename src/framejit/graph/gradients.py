@@ -1,7 +1,7 @@
 """Inputs whose gradient stays None when only some outputs are differentiated.
 
 In: a recorded graph and its compiled form. Out: a callable whose backward leaves gradients out as
-eager mode does. AOTAutograd makes one node of the whole graph and answers zeros for inputs that
+eager mode does. AOTAutograd makes one node of the whole graph and returns zeros for inputs that
 only reach outputs nobody differentiates; an optimizer treats zero and None differently.
 Next: parts.
 """
@@ -18,7 +18,7 @@ from .builder import GraphBuilder, examples_in
 
 _Node = torch.fx.Node
 _COMPILED_NODE = "CompiledFunctionBackward"  # what AOTAutograd calls its node
-_MAX_VIEWS = 4  # how many nodes of views AOTAutograd puts behind its own
+_MAX_VIEWS = 4  # how many nodes of views AOTAutograd puts after its own
 
 
 #: Per output of a graph: the positions among its arguments that its gradient reaches.
@@ -110,7 +110,7 @@ def _compiled_node(output: Any) -> tuple[Any, int]:
 
 
 class _Mask:
-    """Called behind the compiled backward: takes the zeros out that eager would not compute."""
+    """Called after the compiled backward: takes the zeros out that eager would not compute."""
 
     def __init__(self, outputs: dict[int, frozenset[int]], inputs: list[int]) -> None:
         self.outputs = outputs

@@ -2,7 +2,7 @@
 
 In: a real tensor, or the fake tensor that an operation returned. Out: a `TensorMeta`, interned, so
 that two tensors with the same metadata share one object and a cache key costs one pointer.
-`Example` stands for one tensor *object* of the captured program; its fake tensor is made only
+`Example` represents one tensor *object* of the captured program; its fake tensor is made only
 when an operation must really be propagated or a backend looks. Next: propagation.
 """
 
@@ -98,7 +98,7 @@ class TensorMeta:
         return f"<{dtype}{list(self.shape)} on {self.device}{grad}>"
 
 
-#: What `TensorMeta` takes behind shape and stride.
+#: What `TensorMeta` takes after shape and stride.
 _REST = (
     "storage_offset", "dtype", "device", "layout", "requires_grad", "is_leaf", "python_type", "keys"
 )  # fmt: skip

@@ -242,7 +242,7 @@ class Stretch:
     def module(
         self, inputs: list[_Node], outputs: list[_Node], unpacked: bool = False
     ) -> torch.fx.GraphModule:
-        """The stretch as a function of ``inputs``, which answers a tuple of ``outputs`` (or the
+        """The stretch as a function of ``inputs``, which returns a tuple of ``outputs`` (or the
         only one, ``unpacked``)."""
         graph = CapturedGraph()
         copies: dict[_Node, _Node] = {}
@@ -267,7 +267,7 @@ def batched(
     in_dims: tuple[int, ...], out_dims: tuple[int, ...], randomness: str,
     body: Callable[..., Any], *operands: torch.Tensor,
 ) -> Any:  # fmt: skip
-    """``torch.vmap`` of a nested graph; what is behind ``in_dims`` is used whole."""
+    """``torch.vmap`` of a nested graph; what comes after ``in_dims`` is used whole."""
     whole = (None,) * (len(operands) - len(in_dims))
     return torch.vmap(body, in_dims + whole, out_dims, randomness)(*operands)
 
@@ -285,7 +285,7 @@ def differentiated(count: int, body: Callable[..., Any], *operands: torch.Tensor
 
 
 def inside(levels: int, target: str, *arguments: Any) -> Any:
-    """What a function of this module answers inside of so many transforms: nested graphs count."""
+    """What a function of this module returns inside of so many transforms: nested graphs count."""
     for _ in range(levels):
         torch._C._functorch._vmap_increment_nesting(1, "same")
     try:
@@ -317,7 +317,7 @@ def transformed(
 ) -> Any:
     """``torch.func.<name>`` of a nested graph, applied: ``grad``, ``jacrev``, ...
 
-    ``arguments``: the operands, then what ``vjp`` pulls back (if nothing, the function's answer is
+    ``arguments``: the operands, then what ``vjp`` pulls back (if nothing, the function's result is
     wanted) or ``jvp`` pushes forward, then what else the body uses, which is not differentiated.
     """
     options = dict(options)

@@ -258,7 +258,7 @@ def _reaches(distance: int, steps: list[tuple[int, int]]) -> bool:
 
 
 def extent(tensor: torch.Tensor) -> tuple[Any, Any]:
-    """The elements of the storage that a tensor lies in: the first one, behind the last one."""
+    """The elements of the storage that a tensor lies in: the first one, one past the last."""
     start = tensor.storage_offset()
     if tensor.numel() == 0:
         return start, start

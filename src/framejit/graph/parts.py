@@ -99,7 +99,7 @@ def _leaves_inputs(builder: GraphBuilder, module: torch.fx.GraphModule) -> bool:
 
 
 def _components(builder: GraphBuilder) -> dict[_Node, _Node]:
-    """One node that stands for all it hangs together with, for those that have a gradient and that
+    """One node that represents all it hangs together with, for those that have a gradient and that
     a result needs; empty if all hang together."""
     above: dict[_Node, _Node] = {}
     owner = owners(builder)

@@ -2,7 +2,7 @@
 
 In: a function or method name with `Example`s and constants as arguments. Out: the same structure
 that the operation returns, with `Example`s for tensors, plus whether it mutates or draws random
-numbers. A process-wide cache answers from metadata; a miss runs the operation on fake tensors and
+numbers. A process-wide cache is keyed by metadata; a miss runs the operation on fake tensors and
 *observes* what it did (aliases, mutations, randomness): there are no lists of operation names.
 """
 

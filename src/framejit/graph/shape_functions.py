@@ -1,10 +1,10 @@
 """What an operator returns for tensors on the ``meta`` device, found by PyTorch's own C++ code.
 
-In: an operator overload. Out: a function on meta tensors that answers with meta tensors and
+In: an operator overload. Out: a function on meta tensors that returns meta tensors and
 imports nothing, or `Unknown`. Three kinds need no table: views and operators with a C++ kernel for
 meta tensors; *structured* operators, whose C++ shape function runs in a kernel that all backends
 share and that computes by calling the ``out=`` form, which is left out here; and operators made of
-others, which run in C++ while what they call is answered here. For a few more kernels there is a
+others, which run in C++ while what they call is handled here. For a few more kernels there is a
 rule below. Next: static_mode.
 """
 
@@ -77,7 +77,7 @@ def shape_function(func: Any) -> _Function:
 
 
 class _Inside(Unwrapped, TorchDispatchMode):
-    """Answers what a C++ kernel calls."""
+    """Handles what a C++ kernel calls."""
 
     def __init__(self, structured: str = "") -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """A `FakeTensorMode` for sizes that do not vary: without sympy, without torch._dynamo, and faster.
 
-In: an operator with fake tensors. Out: what `FakeTensorMode` answers. That mode runs Python
+In: an operator with fake tensors. Out: what `FakeTensorMode` returns. That mode runs Python
 functions of torch (torch 2.13 registers them over its own in C++), and these import sympy. Here
-`shape_functions` answers, from the C++ code that the real kernels use. Where that does not know,
+`shape_functions` does it, with the C++ code that the real kernels use. Where that does not know,
 and for all that is unusual, the mode becomes a whole `FakeTensorMode`. Next: fakes.
 """
 

@@ -48,7 +48,7 @@ class SymbolNodes:
 
     @property
     def last(self) -> _Node:
-        """What tensors' placeholders stand behind."""
+        """The node that tensors' placeholders come after."""
         return next(reversed(self.placeholders.values()), self.graph._root)
 
     def placeholder(self, name: str, example: Any) -> _Node:
@@ -92,7 +92,7 @@ class SymbolNodes:
 
     def settle(self, symbols: Symbols, needed: set[str]) -> list[str]:
         """Drop the placeholders that nothing needs; write symbols that turned out to have one
-        value as that value. The answer: the rest, in order."""
+        value as that value. Returns the rest, in order."""
         kept = []
         for name, node in list(self.placeholders.items()):
             value = symbols.fixed(name)

@@ -1,6 +1,6 @@
-"""Symbols for sizes and numbers that vary: which there are, what they stand for, what is assumed.
+"""Symbols for sizes and numbers that vary: which there are, what they represent, what is assumed.
 
-In: tensors and numbers whose values shall not be built in, with their sources. Out: fake tensors
+In: tensors and numbers whose values must not be built in, with their sources. Out: fake tensors
 with symbolic sizes, `torch.SymInt`s, and at the end the assumptions, as plain data, that PyTorch's
 `ShapeEnv` gathered about them. The algebra is PyTorch's; names come from a hash of the source's
 name, so every process finds the same. Made only when something varies: it imports sympy.
@@ -43,7 +43,7 @@ _MOST_DERIVED, _MOST_STEPS = 64, 200
 
 
 class Symbol(NamedTuple):
-    """What one symbol stands for: a part of the value at ``source``."""
+    """What one symbol represents: a part of the value at ``source``."""
 
     name: str  # s77
     source: Source
@@ -90,7 +90,7 @@ def _environment() -> type[Any]:
     _mend_sums()
 
     class Environment(ShapeEnv):
-        """PyTorch's, with names from a wider range: an input that varies in one run only shall not
+        """PyTorch's, with names from a wider range: an input that varies in one run only must not
         push aside the names of others, which are part of the keys of caches on disk."""
 
         symbols: Symbols

@@ -50,7 +50,7 @@ class Kind(NamedTuple):
 
 
 class Gone:
-    """Stands for an object that has died since the guard was made."""
+    """In place of an object that has died since the guard was made."""
 
     def __repr__(self) -> str:
         return "an object that no longer exists"
@@ -66,7 +66,7 @@ class Weak(NamedTuple):
 
 
 def recall(payload: Any) -> Any:
-    """The payload behind what `Kind.remember` kept."""
+    """The payload for what `Kind.remember` kept."""
     if type(payload) is Weak:
         target = payload.reference()
         return GONE if target is None else target
@@ -233,7 +233,7 @@ _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 
 
 def shown_kind(kind: str, payload: Any) -> str:
-    """The name under which a guard is printed: identity is told apart by what is identical."""
+    """The name under which a guard is printed; for identity it says what is identical."""
     if kind != "ID_MATCH":
         return kind
     if isinstance(payload, types.ModuleType):

@@ -2,7 +2,7 @@
 the generated function gets.
 
 In: the assumptions of `graph.symbols` and the symbols that code uses. Out: the program that the
-native `GuardTree` evaluates behind its other checks, printed guards, and the reason for a failure.
+native `GuardTree` evaluates after its other checks, printed guards, and the reason for a failure.
 Used by `plan`.
 """
 
@@ -34,7 +34,7 @@ class ShapePlan:
         self.inputs = [symbols[name] for name in symbols if name in used]
         self.checks = list(checks)
         self.captured = list(captured)
-        #: How messages name the symbols: by what they stand for.
+        #: How messages name the symbols: by what they represent.
         self.names = {s.name: _shown(s) for s in self.inputs}
 
     @property

@@ -1,8 +1,8 @@
 """Graph breaks that a test forces in front of one instruction (D19), and where they can be forced.
 
 In: a code object and the index of an instruction in it. Out: other handlers for that instruction,
-in every frame of the code that the interpreter makes; everything behind a forced break is what is
-behind any other. Without `forced_break` and `noted` nothing of this is asked. Next: loop.
+in every frame of the code that the interpreter makes; everything after a forced break is what
+comes after any other. Without `forced_break` and `noted` nothing of this is asked. Next: loop.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Forced:
 
 
 class Noted:
-    """Notes which instructions are executed, without those that no break can stand in front of:
+    """Notes which instructions are executed, without those that no break can come before:
     they belong to the start of a frame, or to what exceptions do to it, and are not executed apart
     from it. (Continuations do start in front of the latter.)"""
 

@@ -41,14 +41,14 @@ class Frame:
         self.before: list[Value] = []
         self.pc = 0
         self.index = 0
-        #: What the frame answers instead of what it returns (a constructor's new object).
+        #: The result of the frame instead of what it returns (a constructor's new object).
         self.result: Value | None = None
         #: The step to break at should the frame return NotImplemented (0: it may).
         self.operator_step = 0
         #: It reads this attribute of this object; on AttributeError ``__getattr__`` is asked.
         self.missing: tuple[Any, str] | None = None
         self.missing_step = 0
-        #: It answers the read of this attribute of this object, which its AttributeErrors name.
+        #: It reads this attribute of this object, which its AttributeErrors name.
         self.reads: tuple[Value, str] | None = None
         #: The exception being handled when the frame was entered.
         self.entry_handled: Value | None = None

@@ -1,6 +1,6 @@
 """How long one capture may go on: in instructions, in instructions without an operation, in time.
 
-In: the steps of a capture, from time to time. Out: nothing, or where plain Python shall go on
+In: the steps of a capture, from time to time. Out: nothing, or where plain Python is to go on
 instead. A stretch that records no operation is taken back as a whole: what it made of Python's own
 objects would have to be built again by the generated function. Next: interpreter.loop.
 """

@@ -28,7 +28,7 @@ from framejit.values.exceptions import ExceptionValue, note_read
 from framejit.values.inline_policy import goes_on_alone
 from framejit.values.space import Result, Space
 
-#: Instructions behind which everything is held that was held before.
+#: Instructions after which everything is held that was held before.
 _DROPS_NOTHING = frozenset(
     ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "PUSH_NULL", "COPY", "SWAP", "JUMP",
      "NOP", "RESUME", "MAKE_CELL", "COPY_FREE_VARS", "BUILD_TUPLE", "BUILD_LIST")
@@ -204,7 +204,7 @@ class Interpreter:
         return self._answer(frame, result.value, request.result)
 
     def _ask_getattr(self, missing: tuple[Any, str]) -> Result | None:
-        """What ``__getattr__`` answers after an AttributeError, None if there is none."""
+        """What ``__getattr__`` returns after an AttributeError, None if there is none."""
         value, name = missing
         self.space.changes += 1
         answer: Result | None = value.missing_attribute(self.space, name)
@@ -286,7 +286,7 @@ class Interpreter:
     ) -> tuple[Value | None, Value | None]:
         """Throw into the generator that ``frame`` waits for in a ``yield from``, if it does.
 
-        Answers what is to be thrown into the frame itself, and what the inner generator yields.
+        Returns what is to be thrown into the frame itself, and what the inner generator yields.
         """
         instructions = frame.info.instructions
         behind = instructions[frame.pc]  # a `yield from` goes back to its SEND
@@ -341,7 +341,7 @@ class Interpreter:
                 del self.suspended[first[0]]
                 first[0].drop(self.space)
             except GraphBreak as cause:
-                if op in PART_OF_FRAME and not self.level:  # no break can stand there
+                if op in PART_OF_FRAME and not self.level:  # no break can come there
                     step = step + 1 if seen else gone[0].step
                     if step in self.break_at:
                         return  # the next one finds the object gone
@@ -352,7 +352,7 @@ class Interpreter:
 
     def stack_trace(self) -> Any:
         """For graph nodes: the user's call chain, rendered when somebody reads it."""
-        last = self.frame  # None: a value of the graph is asked for behind the last instruction
+        last = self.frame  # None: a value of the graph is asked for after the last instruction
         chain = last.chain() if last is not None else ()
         places = [(frame.info.code, frame.index, frame.info) for frame in chain]
 

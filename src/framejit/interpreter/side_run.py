@@ -29,7 +29,7 @@ Hook = Callable[[Any], Any]
 def is_pure_round_trip(pack: Hook, unpack: Hook, like: torch.Tensor) -> tuple[bool, list[Source]]:
     """Does ``unpack(pack(x))`` only compute, for an ``x`` like this one (perhaps a fake tensor)?
 
-    The facts on the sources hold as long as the answer does.
+    The facts on the sources hold as long as the result does.
     """
     with isolated():  # whoever asks may be tracing
         return _computes(polyfills.round_trip, (pack, unpack), like)

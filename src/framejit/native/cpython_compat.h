@@ -77,7 +77,7 @@ inline PyObject* existing_instance_dict(PyObject* object) {
   return pointer ? *pointer : nullptr;
 }
 
-// Where the pointer to the `__dict__` of an instance stands; NULL if it has no such place.
+// Where the pointer to the `__dict__` of an instance is; NULL if it has no such place.
 inline PyObject** instance_dict_slot(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) return reinterpret_cast<PyObject**>(object) - 3;

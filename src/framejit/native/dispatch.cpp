@@ -110,7 +110,7 @@ class TracingRests {
 thread_local PyObject* TracingRests::resting_tracer = nullptr;
 
 // Asks `miss` for an entry. NULL without an exception: none. An exception that it returns is raised here, so that no
-// frame of `miss` stands in its traceback.
+// frame of `miss` is in its traceback.
 static Ref ask_for_entry(CompiledObject* self, PyObject* const* slots, Py_ssize_t count) {
   Ref tuple = Ref::steal(PyTuple_New(count));
   if (!tuple) return Ref();
@@ -161,7 +161,7 @@ static PyObject* dispatch(CompiledObject* self, PyObject* const* slots, Py_ssize
   return nullptr;
 }
 
-// Calls what the compiled object stands for, as plain Python, with frames below it being looked at.
+// Calls what the compiled object represents, as plain Python, with frames below it being looked at.
 static PyObject* call_original(CompiledObject* self, PyObject* callable, PyObject* const* args, size_t flagged_count,
                                PyObject* names) {
   ThreadState& thread = thread_state;
@@ -202,7 +202,7 @@ static int forget_old_code(CompiledObject* self) {
   return 0;
 }
 
-// The compiled object stands for the `__call__` of an object's class, which can be replaced. 1: that is no Python
+// The compiled object represents the `__call__` of an object's class, which can be replaced. 1: that is no Python
 // function any more.
 static int follow_call(CompiledObject* self, PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);

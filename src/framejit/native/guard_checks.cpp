@@ -146,7 +146,7 @@ static int parse_tensor(PyObject* spec, Check* check) {
   return 0;
 }
 
-// What `TensorCheck::metadata` answered, in place of an example.
+// What `TensorCheck::metadata` returned, in place of an example.
 static int parse_metadata(PyObject* spec, Check* check) {
   PyObject* type = PyTuple_GET_ITEM(spec, 1);
   if (!PyType_Check(type)) {

@@ -80,7 +80,7 @@ inline bool is_relation(const Check& check) {
   return check.kind == CheckKind::Same || check.kind == CheckKind::Distinct;
 }
 
-// True if the answer of an Equals check on this very object can never change.
+// True if the result of an Equals check on this very object can never change.
 bool is_unchanging(PyObject* value);
 
 // The order of an OrderedDict is not that of its dict, and changes without a new dict version.

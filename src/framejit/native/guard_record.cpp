@@ -10,7 +10,7 @@
 //   constant (an int, a str, a tuple of them, code), which the record keeps alive.
 // - Fresh: read again on each call, by borrowing, and checked by value.
 // - Late: reading or checking it may run Python code. Done after all ops, on owned references.
-// Ops stand in the order of the nodes, so what makes a pointer safe is tested before the pointer is followed.
+// Ops are in the order of the nodes, so what makes a pointer safe is tested before the pointer is followed.
 #include "guard_tree.h"
 
 #include <limits>
@@ -48,7 +48,7 @@ class Recorder {
       if (!place(i) || !add_checks(i)) return nullptr;
       pin_if_possible(i);
       const Node& node = tree_.nodes[i];
-      // Behind the pin: a relation compares what is pinned, and that must be the object of this call.
+      // After the pin: a relation compares what is pinned, and that must be the object of this call.
       for (const Check& check : node.checks) {
         if (is_relation(check)) add_relation(i, check);
       }
@@ -254,7 +254,7 @@ class Recorder {
     return !PyObject_IS_GC(object) || PyTuple_Check(object) || PyFunction_Check(object);
   }
 
-  // Pins what stands at an address if its identity can be told. False, and nothing is emitted: it cannot.
+  // Pins what is at an address if its identity can be told. False, and nothing is emitted: it cannot.
   bool pin_at(int i, PyObject** address) {
     PyObject* object = value(i);
     Node& node = tree_.nodes[i];
@@ -285,7 +285,7 @@ class Recorder {
     return pin_at(i, &object->ob_item[tree_.nodes[i].access.index]);
   }
 
-  // What stands at an address of a pinned object; `if_null`: what an empty place means.
+  // What is at an address of a pinned object; `if_null`: what an empty place means.
   bool place_at(int i, PyObject** address, PyObject* if_null) {
     if (pin_at(i, address)) return true;
     Op& op = set_fresh(i, OpKind::LoadAt);

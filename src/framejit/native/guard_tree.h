@@ -134,7 +134,7 @@ class GuardTree {
   std::vector<Node> nodes;
   Ref state;
   int value_count = 0;                    // captured values of nodes
-  int capture_count = 0;                  // the same and the numbers of `shapes`, which come behind them
+  int capture_count = 0;                  // the same and the numbers of `shapes`, which come after them
   std::unique_ptr<ShapeProgram> shapes;
 
   // Fills `captures` (capture_count new references) if the guards hold. Never leaves an exception.

@@ -11,7 +11,7 @@
 
 namespace framejit {
 
-static PyObject* deleted = nullptr;          // stands for "there shall be no value"
+static PyObject* deleted = nullptr;          // means "there is to be no value"
 static setattrofunc written_in_python;       // tp_setattro of classes with a __setattr__ of their own
 static PyObject* new_name = nullptr;         // "__new__"
 

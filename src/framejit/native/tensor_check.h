@@ -147,7 +147,7 @@ class TensorCheck {
     }
   }
 
-  // From what `metadata` answered; sets a Python exception when that is malformed.
+  // From what `metadata` returned; sets a Python exception when that is malformed.
   TensorCheck(PyTypeObject* type, PyObject* metadata) : type_(type) {
     unsigned long long keys;
     int dtype, device_type, device_index, layout, grad, plain, dynamic, check_strides;

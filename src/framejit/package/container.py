@@ -42,7 +42,7 @@ def write(
     parts: Mapping[str, bytes],
     key: bytes | None = None,
 ) -> int:
-    """Write a package next to ``path`` and move it there; the answer is its size in bytes."""
+    """Write a package next to ``path`` and move it there; returns its size in bytes."""
     key = required_key(key)
     listed: list[dict[str, Any]] = []
     position = 0

@@ -304,7 +304,7 @@ class WaitingEntry:
         return entry
 
     def explain(self, slots: tuple[Any, ...]) -> str:
-        """Why `bind` answers None."""
+        """Why `bind` returns None."""
         bound = _Bound(self, slots)
         if not bound.find_late():
             return "an object that the guards compare with is another one now"

@@ -206,7 +206,7 @@ def load(
     skip_source_check: bool = False,
     joining: bool = False,
 ) -> Json:
-    """Let ``member`` use the entries of the first of ``rows`` that fits; the answer is that one.
+    """Let ``member`` use the entries of the first of ``rows`` that fits; returns that one.
 
     ``joining``: what the member has and those entries have, too, is saved once. Raises
     PackageError; then nothing has changed.

@@ -148,7 +148,7 @@ def encode_sizes(module: torch.fx.GraphModule, encoder: Encoder) -> Json:
 class Sizes:
     """Inputs with symbols in place of sizes that vary, for a backend that compiles a graph again.
 
-    ``plan`` says what the symbols stand for and what the saved entry assumes of them; the values
+    ``plan`` says what the symbols represent and what the saved entry assumes of them; the values
     are those of the capture, so the backend sees what it saw then.
     """
 
@@ -197,7 +197,7 @@ class Sizes:
         return [assumption for assumption in now if assumption.tree not in self._assumed]
 
     def _renamed(self) -> dict[str, Tree]:
-        """The saved symbols' names, and the symbols that stand for them now."""
+        """The saved symbols' names, and the symbols that represent them now."""
         return {
             name: ("load", number.node._expr.name)
             for name, number in self._numbers.items()

@@ -72,7 +72,7 @@ class GraphCompiled(Event):
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class GraphBreak(Event):
-    """An instruction could not be captured; a continuation goes on behind it."""
+    """An instruction could not be captured; a continuation goes on after it."""
 
     reason: str
     identifier: str = ""  # of the kind of break, see `problems`
@@ -101,7 +101,7 @@ class EntryDetail(NamedTuple):
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class EntryAdded(Event):
-    """What was captured is in use. ``detail`` answers None when the entry is gone."""
+    """What was captured is in use. ``detail`` gives None when the entry is gone."""
 
     operations: int
     detail: Callable[[], EntryDetail | None]

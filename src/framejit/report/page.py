@@ -1,7 +1,7 @@
 """An explanation as one HTML page that needs nothing else: no network, no script, no other file.
 
 In: an `Explanation`. Out: HTML. The user's source is marked as a coverage report does it; beside
-each graph stands the code that replaces the frame; guards by cause; a time line; recompiles.
+each graph is the code that replaces the frame; guards by cause; a time line; recompiles.
 Next room: api.
 """
 

@@ -2,7 +2,7 @@
 
 In: an identifier such as ``FJ0101``. Out: a `Problem`, or its page as Markdown. `GraphBreak`s,
 errors and events carry the identifier; messages, ``framejit explain FJ0101`` and docs/problems.md
-show what stands here. The texts are in the modules `problem_texts_*` and are
+show what is written here. The texts are in the modules `problem_texts_*` and are
 read when somebody asks. Next room: api.
 """
 

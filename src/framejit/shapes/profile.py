@@ -2,7 +2,7 @@
 
 In: what captures met (`policy.Seen`), files of other processes. Out: a text file per user's choice,
 and what a frame starts from. A frame is known by its module, its name and a hash of its code, which
-is the same wherever its file lies and whatever else stands in it. Files are written whole or not at
+is the same wherever its file lies and whatever else is in it. Files are written whole or not at
 all, under a lock, merged with what is there; one that cannot be understood is ignored with one
 warning. Next: values.
 """
