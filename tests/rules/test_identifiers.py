@@ -22,7 +22,7 @@ from framejit.report.problems import FAMILIES, problems
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "framejit"
 IDENTIFIER = re.compile(r"FJ\d{4}")
-BREAKS = {"GraphBreak", "PropagationError", "SideEffect", "UntraceableHook", "unsupported"}
+BREAKS = {"GraphBreak", "PropagationError", "UntraceableHook", "unsupported"}
 #: The modules whose functions users call: what they raise at users has an identifier.
 FRONT = ("api.py", "settings.py", "callables.py", "config.py", "inspection.py", "shapes/marks.py",
          "backends/registry.py")  # fmt: skip

@@ -65,15 +65,6 @@ def _place(filename: str, line: int, function: str) -> list[str]:
     return [*lines, f"    {_cut(code)}"] if code else lines
 
 
-def side_effect_error(
-    identifier: str, what: str, reason: str, filename: str, line: int
-) -> exc.Unsupported:
-    """The error for a function that an operator runs as often as it likes, with a side effect."""
-    lines = [reason, *_place(filename, line, "")]
-    lines.append(f"Let {what} answer what it computes and change nothing else.")
-    return exc.Unsupported("\n".join(lines), identifier)
-
-
 def warn_internal_error(error: BaseException, function: str, filename: str, line: int) -> None:
     """Say once per kind of bug that a frame runs as plain Python, with a report ready to file."""
     frames = traceback.extract_tb(error.__traceback__)

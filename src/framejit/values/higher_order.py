@@ -15,12 +15,10 @@ from torch._higher_order_ops.while_loop import while_loop
 
 from framejit.exc import GraphBreak
 from framejit.graph import nested
-from framejit.report.messages import side_effect_error
 from framejit.values.base import Value
 from framejit.values.constants import ConstantValue
 from framejit.values.nesting import (
     Nested,
-    SideEffect,
     leaves,
     refilled,
     stand_in,
@@ -35,11 +33,7 @@ from framejit.values.tensors import TensorValue, from_fx, graph_call_method
 
 def _operator_body(space: Space, function: Value, operands: list[Value], what: str) -> Nested:
     """A function that becomes part of an operator, which eager mode does not run otherwise."""
-    try:
-        result, stretch = trial(space, function, operands, what)
-    except SideEffect as effect:
-        filename, line = space.line() or ("", 0)
-        raise side_effect_error(effect.identifier, what, effect.reason, filename, line)
+    result, stretch = trial(space, function, operands, what)
     return Nested(space, result, stretch, own=True)
 
 

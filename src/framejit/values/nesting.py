@@ -19,10 +19,6 @@ from framejit.values.space import Space
 from framejit.values.tensors import TensorValue, graph_call_method
 
 
-class SideEffect(GraphBreak):
-    """The function changes something that exists outside of it."""
-
-
 def trial(
     space: Space, function: Value, args: list[Value], what: str, kwargs: Any = None,
     random: bool = False, state: bool = False,
@@ -36,7 +32,7 @@ def trial(
     except Raised as error:
         raise GraphBreak("FJ0122", f"{what} raises {error.value.python_type().__name__}")
     if before != _counts(effects):
-        raise SideEffect("FJ0122", f"{what} changes something outside")
+        raise GraphBreak("FJ0122", f"{what} changes something outside")
     stretch.close(what, random, state)
     return result, stretch
 
