@@ -258,7 +258,7 @@ def test_disable_as_block(backend):
 
 
 def test_blocks_inside_of_captured_code_end_with_it(backend):
-    """What runs behind the call is not looked at."""
+    """What runs after the call is not looked at."""
 
     def program(x, block):
         y = x + 1

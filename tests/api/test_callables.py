@@ -291,7 +291,7 @@ def test_compiling_while_captured_code_runs(backend):
     with framejit.config.patch(raise_internal_errors=True):
         for _ in range(2):
             torch.testing.assert_close(compiled(x), f(x))
-    # Before the break, behind it; and before it once more, for the second function.
+    # Before the break, after it; and before it once more, for the second function.
     assert [graph.count("call_function") for graph in map(ops_of, backend.graphs)] == [1, 3, 1]
 
 

@@ -376,7 +376,7 @@ def test_jit_script_module_runs(backend):
 
 
 class Tagged(nn.Module):
-    """A class statement of a subclass needs a keyword, and is heard of."""
+    """A class statement of a subclass needs a keyword, and is noticed."""
 
     made = []
 

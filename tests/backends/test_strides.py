@@ -142,7 +142,7 @@ LAYERS = {
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("name", LAYERS)
 def test_results_of_turned_operands(name, training, backend):
-    """The kernels answer in order, other than the rules for fake tensors say."""
+    """The kernels return contiguous results, unlike the rules for fake tensors."""
     layer = LAYERS[name]().train(training)
     other = copy.deepcopy(layer)
 

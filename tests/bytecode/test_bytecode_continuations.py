@@ -85,7 +85,7 @@ def machine_at(name, steps):
 
 
 def stops(name):
-    """The numbers of steps to stop behind: where a continuation can be built, sampled if many."""
+    """The numbers of steps to stop after: where a continuation can be built, sampled if many."""
     function, args, kwargs = load(name)
     machine = Machine(function, args, kwargs)
     found = []
@@ -287,7 +287,7 @@ def test_break_everywhere(name, calls):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_return_everywhere(name):
-    """Behind a call that was made elsewhere the original goes on natively."""
+    """After a call that was made elsewhere the original goes on natively."""
     if name == "very_long_jumps":
         pytest.skip("tested at chosen points below")
     expected = plain(name)

@@ -27,7 +27,7 @@ from typing import Any
 
 import torch
 
-#: What stands for a variable of a kind while signatures are tried.
+#: What replaces a variable of a kind while signatures are tried.
 SAMPLES: dict[str, Any] = {
     "num": 2, "text": "ab", "nums": [3, 1, 2], "table": {"a": 1, "b": 2}, "map": {1: 2, (1, 2): 3},
     "bag": {1, 2}, "queue": collections.deque([1, 2, 3]), "pair": (1, 2), "flag": True, "fn": abs,

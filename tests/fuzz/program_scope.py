@@ -41,7 +41,7 @@ class Scope:
 
     @contextlib.contextmanager
     def block(self, keep: bool = False) -> Iterator[None]:
-        """A block that may not run: what it binds is not known behind it."""
+        """A block that may not run: what it binds is not known after it."""
         before = list(self.bound)
         yield
         if not keep:

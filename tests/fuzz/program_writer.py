@@ -74,7 +74,7 @@ class Program:
 
     @property
     def own(self) -> str:
-        """The text behind the prelude."""
+        """The text after the prelude."""
         return self.source[len(self.prelude) :]
 
 

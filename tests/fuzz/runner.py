@@ -63,7 +63,7 @@ class Report:
 
 
 class InsertBreaks(ast.NodeTransformer):
-    """Puts a graph break behind random statements of all functions."""
+    """Puts a graph break after random statements of all functions."""
 
     def __init__(self, seed: int, share: float = 0.3) -> None:
         self.random = random.Random(seed)

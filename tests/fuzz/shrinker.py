@@ -80,7 +80,7 @@ class _Shrinker:
         return changed
 
     def pass_over(self, changes: object) -> bool:
-        """Try every change once; changes are numbered, and those behind an accepted one move up."""
+        """Try every change once; changes are numbered, and those after an accepted one move up."""
         changed, index = False, 0
         while self.tries <= TRIES:
             tree = copy.deepcopy(self.tree)

@@ -78,7 +78,7 @@ _SIMPLE = (
 
 
 def own_functions(tree: ast.Module, prelude_lines: int) -> list[ast.FunctionDef]:
-    """The outermost functions behind the prelude, those of classes included."""
+    """The outermost functions after the prelude, those of classes included."""
     found: list[ast.FunctionDef] = []
     for node in tree.body:
         if node.lineno > prelude_lines:

@@ -254,7 +254,7 @@ def test_cache_equals_fake_propagation_and_eager(case, state):
         assert facts(c) == facts(w) == facts(d) == facts(e)
         assert (w.meta.keys == "inference") == e.is_inference()
         assert w.meta.python_type is type(e)
-    # The fakes made later from the cache's answer are the same too, outside of the state.
+    # The fakes made later from the cache's result are the same too, outside of the state.
     made = flat(warm_builder.fake(node))
     for m, d in zip(made, direct):
         assert facts(m) == facts(d)

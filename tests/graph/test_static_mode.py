@@ -82,7 +82,7 @@ def run(function: Any, sample: Any, layout: str, mode: FakeTensorMode | None) ->
 
 
 class Counting(StaticMode):
-    """Counts what it answers itself."""
+    """Counts what it handles itself."""
 
     own = 0
 
@@ -99,7 +99,7 @@ def unusual(sample: Any) -> bool:
 
 
 def sweep(operators: list[Any], dtypes: tuple[torch.dtype, ...]) -> tuple[list[str], int]:
-    """The differences, in words, and how many calls the mode answered itself."""
+    """The differences, in words, and how many calls the mode handled itself."""
     wrong: list[str] = []
     answered = 0
     for op, dtype, layout in itertools.product(operators, dtypes, LAYOUTS):

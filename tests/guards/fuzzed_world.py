@@ -481,7 +481,7 @@ def default_device(w, n):
 
 
 def outcome(world: World, function: Any) -> Any:
-    """What a call in this world does: its result or error, and the module's state behind it."""
+    """What a call in this world does: its result or error, and the module's state after it."""
     torch.manual_seed(7)
     with world.active():
         try:

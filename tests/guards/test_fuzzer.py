@@ -1,6 +1,6 @@
 """A fuzzer for guards: anything that a program reads may change between two calls.
 
-Hypothesis picks changes of modules, globals, arguments and modes; behind each one the compiled
+Hypothesis picks changes of modules, globals, arguments and modes; after each one the compiled
 program must do what plain Python does, through a new capture or through guards that hold.
 """
 

@@ -1,4 +1,4 @@
-"""``__getattr__``, ``__setattr__`` and friends: any callable may stand there, and a property that
+"""``__getattr__``, ``__setattr__`` and friends: any callable may be there, and a property that
 raises AttributeError is not the end of the lookup."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Graph breaks anywhere: results, state, output and exceptions are eager's; graphs are counted.
 
-A ``print`` is the break in most programs. The numbers of graphs say that what lies before and
-behind a break is captured, and that a break costs one break.
+A ``print`` is the break in most programs. The numbers of graphs say that what comes before and
+after a break is captured, and that a break costs one break.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The same programs with a graph break behind every statement: all state crosses every break."""
+"""The same programs with a graph break after every statement: all state crosses every break."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CASES = [
 
 
 class InsertBreaks(ast.NodeTransformer):
-    """Puts ``print(n)`` behind every statement of the outermost function and of its blocks."""
+    """Puts ``print(n)`` after every statement of the outermost function and of its blocks."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -55,7 +55,7 @@ class InsertBreaks(ast.NodeTransformer):
 
 
 def with_breaks(function: Callable) -> Callable:
-    """A copy of ``function`` with a break behind every statement."""
+    """A copy of ``function`` with a break after every statement."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     tree = ast.fix_missing_locations(InsertBreaks().visit(tree))
     namespace = dict(function.__globals__)

@@ -378,7 +378,7 @@ def compared(plainly, compiled) -> None:
 
 @pytest.mark.parametrize("name", ["len", "isinstance", "sorted", "abs", "tuple", "getattr"])
 def test_102_a_builtin_is_replaced(name) -> None:
-    """While somebody else's function stands for a builtin, plain Python runs what is not captured
+    """While somebody else's function replaces a builtin, plain Python runs what is not captured
     yet; what was captured is used again afterwards."""
     programs = {
         "len": lambda x: x * len([1, 2]), "isinstance": lambda x: x * isinstance(x, int),

@@ -1,4 +1,4 @@
-"""What a break costs: one. Wherever it stands, what is before and behind it is captured."""
+"""What a break costs: one. Wherever it is, what comes before and after it is captured."""
 
 from __future__ import annotations
 

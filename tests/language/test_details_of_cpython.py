@@ -26,7 +26,7 @@ class Plain:
 
 
 def message(function, *args):
-    """What the call raises, or what it answers."""
+    """What the call raises, or what it returns."""
     try:
         return function(*args)
     except Exception as error:  # noqa: BLE001 - it is what is compared

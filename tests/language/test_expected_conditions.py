@@ -1,5 +1,5 @@
 """Conditions that depend on data and lead to an error of the program: they are taken for granted,
-and checked behind the graph. When one is not as expected the code runs as plain Python.
+and checked after the graph. When one is not as expected the code runs as plain Python.
 
 PYTEST_DONT_REWRITE: the programs' own assertions are tested.
 """

@@ -131,7 +131,7 @@ def p11_an_inner_function_looks(x):
 
 @pytest.mark.parametrize(
     ("program", "graphs", "ops"),
-    # Behind the first look the frames go on as plain Python.
+    # After the first look the frames go on as plain Python.
     [(p01_caller, 1, 1), (p02_in_blocks, 1, 2), (p03_two_calls_up, 1, 3),
      (p04_in_a_condition, 2, 2), (p05_own_frame, 1, 1),
      (p06_error_in_a_caller, 1, 1), (p07_constructor, 1, 2),

@@ -1,4 +1,4 @@
-"""Generators that have been started live across graph breaks: they go on where they stood."""
+"""Generators that have been started live across graph breaks: they go on where they were."""
 
 from __future__ import annotations
 

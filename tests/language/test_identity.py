@@ -1,4 +1,4 @@
-"""``is`` and ``id()``: which object a value stands for, while capturing and across graph breaks."""
+"""``is`` and ``id()``: which object a value represents, while capturing and across graph breaks."""
 
 from __future__ import annotations
 

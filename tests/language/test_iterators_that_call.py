@@ -1,6 +1,6 @@
-"""Iterators that run the program's code or stand for others: itertools' classes, and those over
-objects that have only ``__getitem__``. Their class, what they take and when, and where they stand
-after a break are those of plain Python."""
+"""Iterators that run the program's code or wrap others: itertools' classes, and those over
+objects that have only ``__getitem__``. Their class, what they take and when, and where they are
+after a break match those of plain Python."""
 
 from __future__ import annotations
 

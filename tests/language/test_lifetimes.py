@@ -435,7 +435,7 @@ print(ends, len(graphs))
 
 
 def test_the_first_capture_with_symbols_keeps_nothing():
-    """It imports much of torch, whose modules' frames are left in cycles, and behind them ours."""
+    """It imports much of torch, whose modules' frames are left in cycles, and with them ours."""
     done = subprocess.run(
         [sys.executable, "-c", FIRST_SYMBOLS], capture_output=True, text=True, check=True
     )

@@ -1,5 +1,5 @@
 """Locks, random generators, gradient flags and inference mode in captured code: the operations
-inside, behind and around them are captured."""
+inside, after and around them are captured."""
 
 from __future__ import annotations
 

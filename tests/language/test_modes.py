@@ -1,4 +1,4 @@
-"""torch's modes and random numbers in programs: state during, behind and across breaks."""
+"""torch's modes and random numbers in programs: state during, after and across breaks."""
 
 from __future__ import annotations
 

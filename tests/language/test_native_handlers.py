@@ -1,5 +1,5 @@
 """Handlers that are entered because an operation between two graphs raises: what they do, and what
-comes behind them, is captured."""
+comes after them, is captured."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_program(function, graphs, ops):
 
 
 def test_iterators_as_arguments():
-    """One entry serves every place that an iterator may stand at."""
+    """One entry serves every place that an iterator may be at."""
 
     def take(x, numbers):
         first = next(numbers)
@@ -238,7 +238,7 @@ def _raises_at_two(v):
     return v
 
 
-#: Iterators that call functions or count: what is taken is taken from what is behind them.
+#: Iterators that call functions or count: what is taken is taken from what they wrap.
 COMPOSED = [
     lambda: map(lambda v: v * 10, [1, 2, 3, 4]),
     lambda: map(lambda a, b: a * b, [1, 2, 3, 4], iter((3, 4, 5, 6))),

@@ -389,7 +389,7 @@ def test_error_in_the_backend_then_fine(kind):
     wanted = framejit.exc.BackendCompilerFailed if kind is RuntimeError else kind
     with pytest.raises(wanted):
         compiled(X)
-    with pytest.raises(wanted):  # now the one behind the break
+    with pytest.raises(wanted):  # now the one after the break
         compiled(X)
     for _ in range(2):
         torch.testing.assert_close(compiled(X), (X + 1) * 2)

@@ -31,7 +31,7 @@ def test_sequence_lengths(name, lengths):
 
 
 def decoder():
-    """A decoder that answers with its cache."""
+    """A decoder that returns its cache."""
     return transformers_model(
         "llama", "LlamaConfig", "LlamaForCausalLM", vocab_size=100, intermediate_size=64,
         num_key_value_heads=2, **SMALL,

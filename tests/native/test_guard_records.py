@@ -1,4 +1,4 @@
-"""The fast path answers exactly what a check by value answers, whatever was changed."""
+"""The fast path finds exactly what a check by value finds, whatever was changed."""
 
 import collections
 import gc

@@ -104,7 +104,7 @@ class Page:
 
 
 def contains(printed, wanted):
-    """Do these lines stand somewhere in the text, one below the other?"""
+    """Do these lines occur somewhere in the text, one below the other?"""
     lines = [line.strip() for line in printed.splitlines()]
     starts = range(len(lines) - len(wanted) + 1)
     return any(lines[i : i + len(wanted)] == wanted for i in starts)

@@ -57,7 +57,7 @@ def existing(space: Space, obj: Any, name: str = "x") -> Value:
 
 
 def plain(space: Space, value: Value | None) -> Any:
-    """The Python object a value stands for; containers with their exact types and order."""
+    """The Python object a value represents; containers with their exact types and order."""
     if value is None:
         return None
     value = value.realize()
