@@ -1,6 +1,6 @@
 """What a call of a compiled function costs when nothing is computed: dispatch and guards.
 
-The backend answers with results computed once, so all that remains is the way into and out of the
+The backend returns results computed once, so all that remains is the way into and out of the
 compiled code. Microseconds per warm call, medians of 5 runs, framejit and torch.compile in turn.
 """
 

@@ -86,7 +86,7 @@ def measure(make: Callable[[], Any]) -> dict[str, Any]:
 
 
 def order(turn: int) -> tuple[str, ...]:
-    """The candidates of one turn: each comes behind each other as often, as caches remember."""
+    """The candidates of one turn: each follows each other equally often, as caches remember."""
     rotated = COLUMNS[turn % 3 :] + COLUMNS[: turn % 3]
     return rotated[::-1] if turn // 3 % 2 else rotated
 

@@ -58,7 +58,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 
 
 def step_of(model: Any, call: Any, args: Any, kwargs: Any) -> Callable[[], float]:
-    """One training step; answers the loss."""
+    """One training step; returns the loss."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
     def step() -> float:

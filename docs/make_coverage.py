@@ -19,8 +19,8 @@ HEAD = """# Which names of the standard library are captured
 
 Made by `python docs/make_coverage.py` from `tests/language/names.py`; do not edit. A test runs each
 program here: a supported name is captured as one graph with all its tensor operations, and a name
-in a table of graph breaks breaks with the reason given (what is before and behind is captured).
-Other modules that are traced through or answered: `copy`, `random`, `inspect`, `typing`, `numbers`,
+in a table of graph breaks breaks with the reason given (what comes before and after is captured).
+Other modules that are traced through or handled: `copy`, `random`, `inspect`, `typing`, `numbers`,
 `weakref`, `dataclasses`, `enum`, `abc`, `types`, `heapq`, `bisect`, `string`, `contextvars`,
 `warnings`, `logging` and `time` (the last three as graph breaks where they do something).
 """

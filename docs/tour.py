@@ -33,7 +33,7 @@ def same(got: Any, expected: Any) -> None:
 # -- 1. Capturing ----------------------------------------------------------------------------------
 #
 # `framejit.compile` returns an object that looks like the function. Its first call executes the
-# function's *bytecode*, symbolically: the stack holds values that stand for objects, and operations
+# function's *bytecode*, symbolically: the stack holds values that represent objects, and operations
 # of torch become nodes of a graph instead of being run.
 
 
@@ -131,7 +131,7 @@ def chapter_4_generated_code() -> None:
 #
 # The interpreter knows what an instruction does with the stack. What an *operation* means (an
 # attribute, an addition, an item) is asked of the value: a list, a module, a tensor, an instance.
-# A value may answer "run this function first": that is how calls are inlined.
+# A value may reply "run this function first": that is how calls are inlined.
 
 
 class Layer:
@@ -167,7 +167,7 @@ def chapter_5_values() -> None:
 # -- 6. Side effects -------------------------------------------------------------------------------
 #
 # Capturing never touches the user's objects. Changes go to the values and into a log; the generated
-# function does them behind the graph, in the order of the program.
+# function does them after the graph, in the order of the program.
 
 
 def chapter_6_side_effects() -> None:
@@ -183,7 +183,7 @@ def chapter_6_side_effects() -> None:
 #
 # Some instructions cannot be captured: `print`, `if tensor:`, a call into C. The graph ends there,
 # a *break function* executes the one instruction as plain Python, and a *continuation* goes on
-# behind it. A continuation is the original bytecode behind a prefix that restores locals and stack
+# after it. A continuation is the original bytecode after a prefix that restores locals and stack
 # and jumps; it is compiled like a function. So a break costs one break, also deep inside inlined
 # calls and inside `with` and `try`.
 
@@ -253,7 +253,7 @@ def chapter_8_errors() -> None:
 # -- 9. Sizes that vary ----------------------------------------------------------------------------
 #
 # Sizes are constants until they are seen to differ. Then they become symbols; what the program asks
-# of them becomes conditions over symbols, checked behind the other guards.
+# of them becomes conditions over symbols, checked after the other guards.
 
 
 def rows(t: torch.Tensor) -> torch.Tensor:
@@ -369,7 +369,7 @@ def chapter_13_comptime() -> None:
 
 
 def chapter_14_blocks() -> None:
-    """Functions called in the block are compiled; behind it they are plain Python again."""
+    """Functions called in the block are compiled; after it they are plain Python again."""
     with events.recording(events.GraphCompiled) as graphs:
         with framejit.optimize("eager"):
             same(scale(x, 2.0), x * 3 + 1)
