@@ -1,7 +1,7 @@
-"""Forces a graph break in front of each instruction of the programs that tests check (D19).
+"""Forces a graph break before each instruction of the programs that tests check (D19).
 
 A plugin for pytest: every call of `checking.check` that passes is run again, once for each
-instruction of the program that is captured, with a break forced in front of it, and compared with
+instruction of the program that is captured, with a break forced before it, and compared with
 plain Python in the same way. ``python tests/break_everywhere.py tests/language --breaks 0.1`` runs
 a random tenth; ``--breaks-shard 3/16`` the third sixteenth of the tests; ``--breaks-log FILE``
 writes a line of JSON for each failure.
@@ -172,7 +172,7 @@ class Program:
 
 
 class Everywhere:
-    """Runs programs with breaks in front of a share of their instructions."""
+    """Runs programs with breaks before a share of their instructions."""
 
     def __init__(self, share: float, seed: int = 0, log: str = "") -> None:
         self.share = share

@@ -42,7 +42,7 @@ compilers: weakref.WeakSet[Compiler] = weakref.WeakSet()
 
 
 def supported() -> bool:
-    """Can this Python release be compiled for? If not, there is one warning, too."""
+    """Can this Python release be compiled for? Warns once if not."""
     if not _supported:
         messages.warn_unsupported_release()
     return _supported

@@ -178,7 +178,7 @@ class CompiledFrame(native.CompiledFunction):
             profile.start(self.profile_key, self.policy.seen, told)
 
     def recode(self, function: types.FunctionType) -> None:
-        """It represents other code than before."""
+        """Its code is no longer what it was."""
         label = self.target.label
         self.target = Target(function.__code__, function.__globals__, None, label=label)
         self.forget()

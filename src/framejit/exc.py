@@ -92,7 +92,7 @@ class NothingFits(FramejitError):
 
 
 class AuditMismatch(FramejitError):
-    """An audited call did something else than plain Python: ``audit(on_mismatch="raise")``."""
+    """An audited call did something other than plain Python: ``audit(on_mismatch="raise")``."""
 
     identifier = "FJ0216"
 

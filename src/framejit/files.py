@@ -1,8 +1,8 @@
 """Files that are written whole or not at all, and by one writer at a time.
 
-In: a path and the new content. Out: the file, which may be read by whom the one before could
-be read by, and a new one by whom any new file may be; whatever goes wrong, what was there before
-stays. Imports nothing of framejit. Next room: report.
+In: a path and the new content. Out: the file, readable by those who could read the one before, or
+by those who can read any new file; whatever goes wrong, what was there before stays. Imports
+nothing of framejit. Next room: report.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ FILE = "<program>"
 EAGER_SECONDS = 2
 #: plain: `compile`. breaks: with a graph break at random statements. hook: inside an `optimize`
 #: block. limit: with few entries per frame. aot: with AOTAutograd, which makes one node of a graph.
-#: cut: with a break in front of one random instruction.
+#: cut: with a break before one random instruction.
 MODES = ("plain", "breaks", "hook", "limit", "aot", "cut")
 
 
@@ -229,7 +229,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def cut_somewhere(program: Program, seed: int) -> contextlib.AbstractContextManager[Any]:
-    """A break in front of one instruction of the program's own, of those that are captured."""
+    """A break before one instruction of the program's own, of those that are captured."""
     with noted() as seen:
         run(program)
     start = program.prelude.count("\n")

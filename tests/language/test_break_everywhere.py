@@ -1,4 +1,4 @@
-"""A graph break in front of any single instruction changes nothing (D19)."""
+"""A graph break before any single instruction changes nothing (D19)."""
 
 from __future__ import annotations
 

@@ -402,7 +402,7 @@ def test_variable_of_plain_python() -> None:
 
 
 def test_arguments_of_a_call_at_a_break() -> None:
-    """What is called has them alone, also in front of a break."""
+    """What is called has them alone, also before a break."""
     code = p18_handled_in_a_callee.__code__
     found = [i.index for i in decode(code).instructions if i.op == "CALL"]
     with forced.forced_break(code, found[1]):

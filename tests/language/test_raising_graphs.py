@@ -130,7 +130,7 @@ def test_101_same_as_eager(function, graphs, ops, more, backend) -> None:
 
 
 def test_102_gradients_of_a_written_input() -> None:
-    """Its history cannot be undone: the graph ends in front of what may raise."""
+    """Its history cannot be undone: the graph ends before what may raise."""
 
     def function(a, i):
         x = a * 1

@@ -136,7 +136,7 @@ class Reduced:
         return time.monotonic() < self.until and self.shows(earlier, args, kwargs)
 
     def _arguments(self) -> None:
-        """Put None, or one row, in the place of what the difference does not need."""
+        """Put None, or one row, in place of what the difference does not need."""
         for position in range(self.first, len(self.args)):
             for smaller in _smaller(self.args[position]):
                 args = (*self.args[:position], smaller, *self.args[position + 1 :])

@@ -35,7 +35,7 @@ class Found(NamedTuple):
 
 
 class RepeatableBackward:
-    """In the place of ``_AutogradBackwardCompiler.get_or_compile``."""
+    """In place of ``_AutogradBackwardCompiler.get_or_compile``."""
 
     def __init__(self, compiler: Any) -> None:
         self.compiler = compiler

@@ -2,7 +2,7 @@
 
 In: a graph and the positions of nodes that write to tensors whose elements do not lie in order.
 Out: the graph with these nodes run in a mode. AOTAutograd puts the result of the operation without
-a write (`masked_fill`) in the place of what was written to (`masked_fill_`), whatever strides that
+a write (`masked_fill`) in place of what was written to (`masked_fill_`), whatever strides that
 has. Here a copy is written to, and copied back: that leaves strides alone. Next: dividing.
 """
 

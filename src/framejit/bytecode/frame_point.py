@@ -21,7 +21,7 @@ PART_OF_FRAME = frozenset({"PUSH_EXC_INFO", "POP_EXCEPT", "MAKE_CELL", "COPY_FRE
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FramePoint:
-    """The static part of a frame's state in front of an instruction.
+    """The static part of a frame's state before an instruction.
 
     ``bound`` holds the slots that have a value; cell slots always hold their cell object, whether
     listed or not. ``nulls`` holds the stack positions (0 is the bottom) that are NULL.

@@ -65,7 +65,7 @@ class Emitter:
         self.space = space
         self.slot_names = slot_names
         self.statements: list[ast.stmt] = []
-        #: What is computed of numbers and texts in front of them, when nothing is changed yet.
+        #: What is computed of numbers and texts before them, when nothing is changed yet.
         self.computations: list[ast.stmt] = []
         self.namespace: dict[str, Any] = {}
         #: Graph results that the function needs, in order: value -> name.
@@ -257,7 +257,7 @@ class Emitter:
         assign: Callable[[int, ast.expr], None],
     ) -> list[ast.expr]:
         """The expressions for what ``owner`` is filled with; None deletes. What depends on its
-        content, or waits for it, is assigned in the place of a None when it is filled."""
+        content, or waits for it, is assigned in place of a None when it is filled."""
         made: list[ast.expr] = []
         for position, value in enumerate(values):
             if value is None:

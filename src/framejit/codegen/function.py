@@ -261,7 +261,7 @@ def _state(out: Emitter, frame: Frame, depth: int, outcome: Broken) -> list[ast.
 
 
 def call_point(frame: Frame, innermost: bool = False) -> FramePoint:
-    """Where a frame of a break is: in front of the instruction, or waiting for its call."""
+    """Where a frame of a break is: before the instruction, or waiting for its call."""
     stack = frame.before if innermost else frame.stack
     nulls = frozenset(i for i, value in enumerate(stack) if value is NULL)
     return FramePoint(frame.info.code, frame.index, live_slots_of(frame), nulls, len(stack))

@@ -240,7 +240,7 @@ def array(tensor: torch.Tensor) -> Any:
 
 
 def scalar(tensor: torch.Tensor) -> Any:
-    """What numpy gives in the place of an array without dimensions."""
+    """What numpy gives in place of an array without dimensions."""
     return array(tensor)[()]
 
 

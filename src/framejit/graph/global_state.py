@@ -153,7 +153,7 @@ _BUILTINS = {
 
 
 def builtins_are_replaced() -> bool:
-    """Has somebody put another object in the place of a builtin, say ``mock.patch``? A capture
+    """Has somebody put another object in place of a builtin, say ``mock.patch``? A capture
     would run on it as well."""
     return not _BUILTINS.items() <= vars(builtins).items()
 

@@ -23,7 +23,7 @@ from ..report.printouts import graph_table
 
 
 class _CompileOnAccess:
-    """In the place of ``forward``; reading it compiles the code."""
+    """In place of ``forward``; reading it compiles the code."""
 
     def __get__(self, instance: Any, owner: type) -> Callable[..., Any]:
         of_class = instance is None

@@ -59,7 +59,7 @@ class _Opened(threading.local):
         self.packs: list[torch.nn.Module] = []
         #: Whether AOTAutograd had switched hooks off before.
         self.off: list[bool] = []
-        #: What is put in the place of a pair of hooks while AOTAutograd traces.
+        #: What is put in place of a pair of hooks while AOTAutograd traces.
         self.traced: Callable[[Any, Any], tuple[Any, Any]] | None = None
         #: The pair that is in place around the graph which is being compiled.
         self.around: tuple[Any, Any] | None = None
@@ -92,7 +92,7 @@ def close_hooks() -> None:
 def hooks_traced_as(
     traced: Callable[[Any, Any], tuple[Any, Any]], around: tuple[Any, Any] | None
 ) -> Iterator[None]:
-    """In this block graphs put ``traced(pack, unpack)`` in the place of hooks that they open, and
+    """In this block graphs put ``traced(pack, unpack)`` in place of hooks that they open, and
     are compiled for the hooks ``around`` them."""
     before, _opened.traced, _opened.around = (_opened.traced, _opened.around), traced, around
     try:

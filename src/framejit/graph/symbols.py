@@ -38,7 +38,7 @@ from .metadata import Limits
 
 #: Bounds at or beyond this are none.
 _FAR = 1 << 62
-#: No more numbers than this are computed in front of a graph, none of more steps than this.
+#: No more numbers than this are computed before a graph, none of more steps than this.
 _MOST_DERIVED, _MOST_STEPS = 64, 200
 
 
@@ -109,7 +109,7 @@ def _mend_sums() -> None:
 
     flag = "_optimized_summation"
     if getattr(SymNode, flag, None) is not False:
-        return  # mended already, here or there
+        return  # patched already, here or there
 
     def get(node: Any) -> bool:
         return bool(vars(node).get(flag)) and node.expr == node._expr
@@ -144,7 +144,7 @@ class Symbols:
         #: The user's line for each guard of `env`, by position.
         self._lines: list[tuple[str, int] | None] = []
         self.line: Callable[[], tuple[str, int] | None] = lambda: None
-        #: Symbols for what Python computes in front of the graph, because sympy would round it
+        #: Symbols for what Python computes before the graph, because sympy would round it
         #: differently or cannot say it: the computations, of inputs alone.
         self.derived: dict[str, Tree] = {}
         self._numbers: dict[str, Any] = {}

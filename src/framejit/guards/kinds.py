@@ -66,7 +66,7 @@ class Weak(NamedTuple):
 
 
 def recall(payload: Any) -> Any:
-    """The payload for what `Kind.remember` kept."""
+    """The payload, given what `Kind.remember` kept."""
     if type(payload) is Weak:
         target = payload.reference()
         return GONE if target is None else target

@@ -1,4 +1,4 @@
-"""Graph breaks that a test forces in front of one instruction (D19), and where they can be forced.
+"""Graph breaks that a test forces before one instruction (D19), and where they can be forced.
 
 In: a code object and the index of an instruction in it. Out: other handlers for that instruction,
 in every frame of the code that the interpreter makes; everything after a forced break is what
@@ -23,7 +23,7 @@ Program = list[tuple[Any, Instruction]]
 
 
 class Forced:
-    """A break in front of one instruction, wherever it is executed."""
+    """A break before one instruction, wherever it is executed."""
 
     def __init__(self, code: CodeType, index: int) -> None:
         self.code = code
@@ -52,7 +52,7 @@ class Forced:
 class Noted:
     """Notes which instructions are executed, without those that no break can come before:
     they belong to the start of a frame, or to what exceptions do to it, and are not executed apart
-    from it. (Continuations do start in front of the latter.)"""
+    from it. (Continuations do start before the latter.)"""
 
     def __init__(self) -> None:
         self.executed: dict[CodeType, dict[int, None]] = {}
@@ -90,7 +90,7 @@ def _activated(wanted: Any) -> Iterator[Any]:
 
 
 def forced_break(code: CodeType, index: int) -> contextlib.AbstractContextManager[Forced]:
-    """Break in front of this instruction of every frame of ``code`` that is captured."""
+    """Break before this instruction of every frame of ``code`` that is captured."""
     return _activated(Forced(code, index))
 
 

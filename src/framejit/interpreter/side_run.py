@@ -42,7 +42,7 @@ def is_pure_hook(hook: Hook, like: torch.Tensor) -> tuple[bool, list[Source]]:
 
 
 def compute(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value | None:
-    """What ``function(*args, **kwargs)`` returns; None if it does anything else than compute."""
+    """What ``function(*args, **kwargs)`` returns; None if it does anything other than compute."""
     with isolated():
         space = Space(GraphBuilder())
         values = [space.load(space.const_source(obj, "an argument"), obj)
@@ -66,7 +66,7 @@ def _computes(
 
 
 def _outcome(space: Space, function: Any, slots: list[Any]) -> Value | None:
-    """What the function returns; None if it does anything else than compute that."""
+    """What the function returns; None if it does anything other than compute that."""
     interpreter = Interpreter(space, {})
     frame = interpreter.make_frame(function.__code__, slots, function.__globals__, None)
     effects, builder = space.effects, space.builder

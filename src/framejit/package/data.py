@@ -265,7 +265,7 @@ def identity(obj: Any, home: Home) -> Json | None:
         return None
     named = naming.name_of(obj)
     if named is None and isinstance(obj, type) and issubclass(obj, types.ModuleType):
-        for known, loaded in list(sys.modules.items()):  # a module in the place of its own file
+        for known, loaded in list(sys.modules.items()):  # a module in place of its own file
             if type(loaded) is obj:
                 return ["class of", ["m", known]]
     if named is None:

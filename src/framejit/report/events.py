@@ -171,7 +171,7 @@ class InternalFailure(Event):
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class Mismatch(Event):
-    """An audited call did something else than plain Python. ``script`` shows it, if not empty."""
+    """An audited call did something other than plain Python. ``script`` shows it, if not empty."""
 
     difference: str
     backend: str

@@ -95,7 +95,7 @@ class Skip(NamedTuple):
 
 
 class Mismatch(NamedTuple):
-    """An audited call that did something else than plain Python."""
+    """An audited call that did something other than plain Python."""
 
     frame: str
     filename: str

@@ -1,7 +1,7 @@
 """Autograd in captured code: ``autograd.Function``, ``checkpoint``, and what Python must run.
 
 In: calls of these. Out: one node each (the functions are traced to see that they are pure and to
-guard what they read), or a graph break in front of what works on the autograd graph itself.
+guard what they read), or a graph break before what works on the autograd graph itself.
 Next room: graph.
 """
 

@@ -83,7 +83,7 @@ class ExceptionValue(ObjectValue):
         return constant_value(space, real)
 
     def _stand_in(self, space: Space, value: Value) -> Any:
-        """What the model gets in the place of a value."""
+        """What the model gets in place of a value."""
         from framejit.values.carried import with_known_class  # room-internal cycle
 
         carried = self.base is KeyError or text_is_of_args(self.base)  # type: ignore[arg-type]

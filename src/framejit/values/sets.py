@@ -50,7 +50,7 @@ class SetValue(ContainerValue):
 
     ``ordered`` tells whether the order of ``keys`` is the one CPython would iterate in. For an
     existing set, ``log`` holds the method calls that changed it, to be replayed in order: with
-    elements that were found by the program's ``__eq__`` in the place of those that equal them.
+    elements that were found by the program's ``__eq__`` in place of those that equal them.
     A new set to which elements were not only added one by one is made in the same way: by calling
     ``start`` (a function, its operands), and then the methods of ``log``.
     """

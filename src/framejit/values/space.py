@@ -204,7 +204,7 @@ class Space:
         self._known: dict[int, tuple[Any, Value]] = {}
         self._class_attributes: dict[tuple[type, str], ClassAttribute | None] = {}
         self._globals: dict[tuple[int, str], Value] = {}
-        #: The builtins that names refer to which are no globals.
+        #: The builtins found for names that are not globals.
         self._builtins: dict[tuple[int, str], Value] = {}
 
     def close(self) -> None:
@@ -547,7 +547,7 @@ class Space:
         return self.now(self.bind_class_attribute(found, value, cls, name))
 
     def overriding(self, value: Value, cls: type, name: str) -> Value | None:
-        """The special method that Python code has put in the place of ``object``'s or ``type``'s,
+        """The special method that Python code has put in place of ``object``'s or ``type``'s,
         bound; any callable may be there (``__setattr__ = dict.__setitem__``)."""
         found = self.class_attribute(cls, name)
         if found is None:
