@@ -402,3 +402,31 @@ def test_arrays_without_elements_have_strides_of_zero(size):
         return array.strides, x + 1, tensors
 
     check(function, torch.ones(size))
+
+
+def test_iterators_read_the_array_when_they_are_asked():
+    def function(x):
+        array = np.arange(4.0)
+        one, two, rows = iter(array), reversed(array), iter(np.ones((2, 2)))
+        got = [next(one), next(two)]
+        array[1], array[2] = 7, 8
+        left = one.__length_hint__()
+        return *got, next(one), next(two), left, type(one).__name__, [*rows][1].sum(), one, x + 1
+
+    def listed(x):
+        *most, one, after = function(x)
+        return *most, type(one).__name__, list(one), after
+
+    check(listed, torch.ones(2), graphs=1)
+
+
+def test_arrays_without_dimensions_are_not_iterated():
+    def function(x):
+        for array in np.zeros(3).sum(), np.zeros(()):
+            try:
+                iter(array)
+            except TypeError as error:
+                x = x + len(str(error))
+        return x
+
+    check(function, torch.ones(2))

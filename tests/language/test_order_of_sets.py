@@ -202,3 +202,28 @@ def test_of_classes_and_members():
         return x + 1, int in kinds, kinds & {int, float}, len(kinds | {float}), {int} <= kinds
 
     same(f, MAKE[:1])
+
+
+def test_that_are_joined_after_a_key_of_the_program_was_met():
+    def f(x, s, u):
+        one = {32, 37, 25, 11, 35, 5} | {Named("a")}.intersection()
+        one.discard(next(iter({Named("b")} & one), None))
+        two = {32, 37, 25, 11, 35, 5}
+        two ^= {10, 23, 1}
+        three = {1: 0, 9: 1}.keys() | {17, 25, 33}
+        return x + 1, list(two), two, list(three), three
+
+    same(f, MAKE[:1])
+
+
+@pytest.mark.parametrize("op", ["|", "^", "&", "-"])
+def test_that_are_joined_with_keys_of_the_program(op):
+    change = {"|": set.update, "&": set.intersection_update, "-": set.difference_update}
+    change = change.get(op, set.symmetric_difference_update)
+
+    def f(x, s, u):
+        one, two = {16, 3, 40, 24}, {Named("a"), 8, Named("bb"), 32, 56, 24}
+        change(one, two)
+        return x + 1, [str(v) for v in one if isinstance(v, int)], len(one)
+
+    same(f, MAKE[:1])

@@ -362,6 +362,38 @@ def test_full_backward_hooks():
     Comparison().compare(expected, got, "result")
 
 
+RETURNED = {
+    "new": lambda v: v * 3,
+    "constant": lambda v: (v * 2, v.detach() * 2, v > 0),
+    "operand": lambda v: (v * 2, v),
+}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+@pytest.mark.parametrize("whole", [False, True])
+def test_reentrant_checkpoint_stays_reentrant(name, whole):
+    """Whoever asks for one gradient is refused, and the node has the name that it has there."""
+
+    def f(x):
+        return checkpoint(RETURNED[name], x, use_reentrant=True)
+
+    def seen(f):
+        x = torch.ones(3, requires_grad=True)
+        made = f(x)
+        parts = made if isinstance(made, tuple) else (made,)
+        about = [(p.requires_grad, p.is_leaf, p.grad_fn and p.grad_fn.name()) for p in parts]
+        if whole:
+            parts[0].sum().backward()
+            return about, x.grad.tolist()
+        with pytest.raises(RuntimeError, match="incompatible with .grad"):
+            torch.autograd.grad(parts[0].sum(), x)
+        return about
+
+    counting = CountingBackend()
+    assert seen(framejit.compile(f, backend=counting)) == seen(f)
+    assert bool(counting.graphs) == (name != "operand")
+
+
 @pytest.mark.parametrize("reentrant", [False, True])
 @pytest.mark.parametrize("dropout", [False, True])
 def test_checkpoint(reentrant, dropout):

@@ -17,7 +17,7 @@ from typing import Any
 from framejit.codegen.emit import Emitter, builds, call, emits
 from framejit.values.base import Value
 from framejit.values.deques import DequeValue
-from framejit.values.keys import settled, user_keys
+from framejit.values.keys import asked, settled, user_keys
 from framejit.values.live_dicts import ClassDictValue, GlobalsValue, ProxyValue
 from framejit.values.mapping_views import DictViewValue
 from framejit.values.mappings import DictValue, InstanceDictValue
@@ -122,7 +122,7 @@ def _dict(out: Emitter, value: DictValue) -> ast.expr:
 
     def display() -> ast.expr:
         pairs = value.items
-        if out.space.user_keys and any(any(user_keys(key)) for key in pairs):
+        if asked(out.space, pairs):
             parts = [out.value(v) for v in itertools.chain(*pairs.values())]
             items = ast.Tuple(parts, ast.Load())
             return hashing(out, pairs, out.helper("write_dict"), with_gaps(empty()), items)

@@ -351,7 +351,7 @@ def _traced_by(mode: str) -> bool:
 
 
 def checkpointed(
-    body: torch.fx.GraphModule, preserve_rng_state: bool, *operands: torch.Tensor
+    body: torch.fx.GraphModule, preserve_rng_state: bool, reentrant: bool, *operands: torch.Tensor
 ) -> Any:
     """``torch.utils.checkpoint`` of a nested graph.
 
@@ -363,7 +363,7 @@ def checkpointed(
     if _traced_by("FAKE"):
         return body(*operands)
     return torch.utils.checkpoint.checkpoint(
-        body.forward, *operands, use_reentrant=False, preserve_rng_state=preserve_rng_state
+        body.forward, *operands, use_reentrant=reentrant, preserve_rng_state=preserve_rng_state
     )
 
 

@@ -24,6 +24,7 @@ from torch.overrides import TorchFunctionMode
 from framejit.exc import GraphBreak
 from framejit.graph.fakes import isolated
 from framejit.values.base import Raised, Unmaterialisable, Value
+from framejit.values.calling_iterators import IndexIterator
 from framejit.values.constants import ConstantValue
 from framejit.values.functions import BoundBuiltin
 from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY
@@ -95,6 +96,12 @@ class ArrayValue(Value):
         return call_numpy(space, getattr(numpy.ndarray, name, None), [self, *args], kwargs)
 
     def getitem(self, space: Space, key: Value) -> Result:
+        index, shape = key.realize(), self.tensor.metadata().shape
+        if shape and isinstance(index, ConstantValue) and type(index.value) is int:
+            size = self.len(space).realize().as_python()
+            if not -size <= index.value < size:
+                where = f"is out of bounds for axis 0 with size {size}"
+                space.raise_error(IndexError, f"index {index.value} {where}")
         return call_numpy(space, operator.getitem, [self, key], {})
 
     def setitem(self, space: Space, key: Value, value: Value) -> None:
@@ -125,7 +132,10 @@ class ArrayValue(Value):
         return [space.now(self.getitem(space, ConstantValue(i))) for i in range(size)]
 
     def iter(self, space: Space) -> Value:
-        return space.iter(TupleValue(self.items_now(space) or []))
+        if not self.tensor.metadata().shape:
+            kind = f"'numpy.{self.cls.__name__}' object is not iterable"
+            space.raise_error(TypeError, kind if self.is_scalar else "iteration over a 0-d array")
+        return IndexIterator(space, self, 0)
 
     def contains(self, space: Space, item: Value) -> Value:
         raise GraphBreak("FJ0102", "`in` on an array needs its data")

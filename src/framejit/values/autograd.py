@@ -144,12 +144,14 @@ def _checkpoint(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
     inputs = nested.lifted([])
     inside = set(stretch.nodes)
     outputs = dict.fromkeys(node for node in nested.outputs if node in inside)
+    if reentrant and len(outputs) < len(set(nested.outputs)):
+        raise GraphBreak("FJ0120", "reentrant checkpoint() of a function that returns its operand")
     if not outputs:
         return result
     nested.outputs = list(outputs)
     module = nested.node("checkpoint_body", inputs)
     node, example = space.builder.call_function(
-        checkpointed, (module, preserve, *inputs), {}
+        checkpointed, (module, preserve, bool(reentrant), *inputs), {}
     )
     space.changes += 1
     made = dict(zip(outputs, space.items(from_fx(space, node, example)), strict=True))

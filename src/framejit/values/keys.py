@@ -138,6 +138,11 @@ def user_keys(key: Any) -> Iterator[UserKey]:
             yield from user_keys(part)
 
 
+def asked(space: Space, *groups: Iterable[Any]) -> bool:
+    """Does one of these keys compare itself in the program's own way?"""
+    return space.user_keys and any(any(user_keys(key)) for keys in groups for key in keys)
+
+
 class IdentityKey(ObjectKey):
     """The key of ``id(target)``: equal to other identities, never to a number (`separate`)."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from framejit.exc import GraphBreak
 from framejit.values.base import Value
 from framejit.values.iterators import DictIterator
-from framejit.values.keys import key_of, separate, user_keys
+from framejit.values.keys import asked, key_of, separate
 from framejit.values.methods import ContainerValue, Result, container_of, method
 from framejit.values.sequences import TupleValue
 
@@ -78,7 +78,7 @@ class DictViewValue(ContainerValue):
 
     def _break_if_asked(self, space: Space) -> None:
         """How often the methods of keys run in an operation of views is CPython's matter."""
-        if space.user_keys and any(any(user_keys(key)) for key in self.mapping.pairs):
+        if asked(space, self.mapping.pairs):
             raise GraphBreak("FJ0157", "a view of a dict compares keys with their own __hash__")
 
     def sample(self) -> Any:

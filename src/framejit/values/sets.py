@@ -19,6 +19,7 @@ from framejit.values.base import Unmaterialisable, Value, type_name
 from framejit.values.iterators import SetIterator
 from framejit.values.keys import (
     ObjectKey,
+    asked,
     find,
     hash_known_here,
     is_plain,
@@ -158,7 +159,7 @@ class SetValue(ContainerValue):
         been made otherwise."""
         if len(self.log) < _LONGEST_LOG:
             self.step = space.step
-        if self.source is not None or space.user_keys:
+        if self.source is not None or asked(space, self.keys(space)):
             return
         if start is not None or self.start is None:
             self.start = start or (self.cls, [TupleValue(list(self.values.values()))])
@@ -327,8 +328,11 @@ class SetValue(ContainerValue):
             result._adopt(self.values, *[operand.values for operand in operands])
         result.ordered = self.order_known() and all(operand.ordered for operand in operands)
         function = getattr(result.cls, _OPERATIONS[op])
-        snapshots = [operand.snapshot(space) for operand in operands]
-        result.not_grown(space, (function, [self.snapshot(space), *snapshots]))
+        if asked(space, left, *[operand.keys for operand in operands]):
+            result.step = space.step
+        else:
+            snapshots = [operand.snapshot(space) for operand in operands]
+            result.not_grown(space, (function, [self.snapshot(space), *snapshots]))
         return result
 
     def order_known(self) -> bool:
@@ -353,7 +357,7 @@ class SetValue(ContainerValue):
             self._add_all(space, space.items(other))
             return
         keys, operand = self.keys(space), self._operand(space, other)
-        if space.user_keys:
+        if asked(space, keys, operand.keys):
             self.apply_one_by_one(space, op, operand)
             return
         others = operand.snapshot(space)  # before the change: the other set may be this one
@@ -395,8 +399,11 @@ class SetValue(ContainerValue):
             return self.values.setdefault(key, item)
 
     def apply_one_by_one(self, space: Space, op: str, operand: Operand) -> None:
-        """The same where the program's own methods say what is equal."""
-        ordered = self.ordered and (op == "-" or operand.ordered)
+        """The same where the program's own methods say what is equal. CPython adds other sets and
+        dicts in a table that it makes larger at once: the order is not known then."""
+        ordered = self.ordered and (op == "-" or (type(operand.keys) is list and operand.ordered))
+        if not ordered:
+            self.step = space.step
         if op == "&":
             kept = [find(space, self.keys(space), key) for key in operand.keys]
             with settled(space):
