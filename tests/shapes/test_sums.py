@@ -173,3 +173,19 @@ def test_random_programs(first):
 def test_random_programs_with_aot_autograd():
     for seed in range(300, 340):
         compare_random_program(seed, "aot_eager")
+
+
+def test_remainders_of_products_of_sums():
+    """sympy says of ``i * (2 * j + 2) / 6`` that it is a whole number."""
+
+    def function(x, i, j):
+        k = i * (2 * j + 2)
+        parts = k % 6, k // 6, (k + i) // 6, (k + 6) // 6, divmod(k, 6), k % -6, k % 6 == 0
+        return x + k % 6, parts, k * (2 * i + 2) % 12, x.new_ones(k % 6 + 1)
+
+    backend = CountingBackend()
+    compiled = framejit.compile(function, backend=backend)
+    for i, j in (3, 2), (3, 5), (2, 3), (2, 4), (5, 4), (1, 7), (3, 3), (-2, 5):
+        args = [torch.ones(1), i, j]
+        compare_outcomes(Outcome(function, args, {}), Outcome(compiled, args, {}))
+    assert len(backend.graphs) < 5

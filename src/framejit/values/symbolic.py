@@ -292,6 +292,8 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
         return None
     if function in _DIVISIONS and not _decided(lambda: bool(numbers[1] != 0)):
         return None  # raises
+    if function in _DIVISIONS and type(numbers[0]) is torch.SymInt:
+        numbers[0] = _expanded(numbers[0])
     floats = any(isinstance(number, (float, torch.SymFloat)) for number in numbers)
     if floats and _EXACT.get(function) in _COMPARISONS:
         answer = _compared(space, _EXACT[function], operands)
@@ -344,6 +346,16 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
     elif floats:
         return _derived(space, _EXACT[function], operands) if function in _EXACT else None
     return symbolic_value(space, result, exact)
+
+
+def _expanded(number: torch.SymInt) -> torch.SymInt:
+    """The same with products of sums written as sums: of others, such as ``t * (2 * s + 2) / 6``,
+    sympy may say that they are whole numbers when they are not."""
+    node = number.node
+    expression = node.expr.expand()
+    if expression == node.expr or not node.has_hint():
+        return number
+    return node.shape_env.create_symintnode(expression, hint=node.hint)  # type: ignore[no-any-return]
 
 
 def _only_derived(space: Space, function: Any, operands: list[Value]) -> Value | None:
