@@ -25,8 +25,10 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("values", "interpreter", "codegen", "guards")
 #: First to last; a mutant is found by the first that fails.
 CHECKS = (
-    ("fuzzer", "python -W ignore tests/fuzz 1000000 1000100"),
-    ("fuzzer", "python -W ignore tests/fuzz 100000 100080"),
+    *[
+        ("fuzzer", f"python -W ignore tests/fuzz {first} {first + 50} --stop")
+        for first in (1_000_000, 100_000, 3_000_220, 4_000_000)
+    ],
     ("tests", "python -m pytest -x -q -p no:cacheprovider tests/guards tests/values tests/shapes"),
     ("tests", "python -m pytest -x -q -p no:cacheprovider tests/language tests/graph"),
 )  # fmt: skip

@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("last", type=int)
     parser.add_argument("--mode", choices=MODES, default="plain")
     parser.add_argument("--shrink", type=int, default=0, help="make so many failures small")
+    parser.add_argument("--stop", action="store_true", help="end at the first failure")
     parser.add_argument("--show", action="store_true", help="print the programs")
     parser.add_argument("--coverage", action="store_true", help="trace captures, too")
     options = parser.parse_args()
@@ -53,6 +54,8 @@ def main() -> int:
             if failures <= options.shrink:
                 small = shrink(program, options.mode, seed)
                 print(small.text, flush=True)
+            if options.stop:
+                return 1
     if traced is not None:
         report_symbolic(traced)
     count = options.last - options.first
