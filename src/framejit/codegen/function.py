@@ -326,7 +326,7 @@ def _names_one_that_looks(code: types.CodeType, namespace: dict[str, Any]) -> bo
 
 def _functions_of(obj: Any) -> list[types.FunctionType]:
     """The functions of the program behind a name: itself, or the methods of its class."""
-    cls = obj if isinstance(obj, type) else type(obj)
+    cls = obj if issubclass(type(obj), type) else type(obj)  # its `__class__` may be the program's
     members = [obj]
     if cls is not types.FunctionType and is_user_class(cls):
         members = [*type.__getattribute__(cls, "__dict__").values()]
