@@ -122,8 +122,20 @@ def replaced(text: str, node: ast.AST, new: str) -> str:
     return (data[:start] + new.encode() + data[end:]).decode()
 
 
-def found_by(folder: Path) -> str:
-    """What finds the mutant in this copy of the tree; empty if nothing does."""
+def found_by_checks(changed: Path | None, text: str) -> str:
+    """What finds a file's new text, in a copy of the tree; empty if nothing does."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for part in ("src", "tests"):
+            shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        if changed is not None:
+            (copy / changed).write_text(text)
+        return first_failure(copy)
+
+
+def first_failure(folder: Path) -> str:
+    """The first check that fails in this tree; empty if none does."""
     environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
     for name, command in CHECKS:
         arguments = [sys.executable, *command.split()[1:]]
@@ -146,6 +158,8 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    if finder := found_by_checks(None, ""):
+        sys.exit(f"the tree without a mutation fails, so nothing can be said: {finder}")
     survived = 0
     for number in range(options.count):
         kind, path, text = mutant(random.Random(f"{options.seed} {number}"))
@@ -154,15 +168,7 @@ def main() -> int:
             path.read_text().splitlines(), text.splitlines(), str(name), "mutant", "", "", 1, ""
         )
         started = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder)
-            for part in ("src", "tests"):
-                shutil.copytree(
-                    ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__")
-                )
-            shutil.copy(ROOT / "pyproject.toml", copy)
-            (copy / name).write_text(text)
-            finder = found_by(copy)
+        finder = found_by_checks(name, text)
         survived += not finder
         seconds = time.monotonic() - started
         print(f"{number} {kind} in {name}: {finder or 'NOT FOUND'} ({seconds:.0f} s)", flush=True)
