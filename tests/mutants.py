@@ -125,10 +125,8 @@ def replaced(text: str, node: ast.AST, new: str) -> str:
 def found_by_checks(changed: Path | None, text: str) -> str:
     """What finds a file's new text, in a copy of the tree; empty if nothing does."""
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder)
-        for part in ("src", "tests"):
-            shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "pyproject.toml", copy)
+        copy = Path(folder) / "copy"
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns("build", "__pycache__", ".?*"))
         if changed is not None:
             (copy / changed).write_text(text)
         return first_failure(copy)
