@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 
+import framejit
 from checking import check
 
 x = torch.tensor([1.0, -2.0, 3.0])
@@ -496,3 +499,63 @@ def test_132_empty_free_variables_over_a_break():
         return x + get(), seen
 
     check(f, torch.ones(2), graphs=1)
+
+
+def cells_of_a_made_function(x):
+    y = x * 2
+
+    def uses(a):
+        return later + y + a
+
+    plain = lambda v: v  # noqa: E731
+    try:
+        uses.__closure__[0].cell_contents
+    except ValueError as error:
+        seen = str(error)
+    later = x + 1
+    cells = uses.__closure__
+    found = [cell.cell_contents for cell in cells]
+    return plain.__closure__, seen, cells, cells is uses.__closure__, found, uses
+
+
+def test_cells_of_a_made_function():
+    def shown(x):
+        *rest, uses = cells_of_a_made_function(x)
+        return *rest, uses(1)
+
+    check(shown, torch.ones(2), graphs=1, ops=4, fullgraph=True)
+    uses = framejit.compile(cells_of_a_made_function, backend="eager")(torch.ones(2))[-1]
+    cells = framejit.compile(lambda: uses.__closure__, backend="eager")()
+    assert cells is uses.__closure__
+
+
+def fields_that_cannot_be_assigned(x):
+    def made(a: int = 1):
+        return a
+
+    seen = []
+    for name, value in [
+        ("__closure__", None), ("__globals__", {}), ("__builtins__", {}), ("__name__", 5),
+        ("__qualname__", None), ("__annotations__", 3), ("__defaults__", 3), ("__module__", 4),
+    ]:  # fmt: skip
+        try:
+            setattr(made, name, value)
+        except (AttributeError, TypeError) as error:
+            seen.append(str(error))
+    return seen, made.__module__, x + 1
+
+
+def test_fields_that_cannot_be_assigned():
+    check(fields_that_cannot_be_assigned, torch.ones(2))
+
+
+def c_attributes_of_made_objects(x):
+    made = lambda v: v  # noqa: E731
+    error = ValueError(1)
+    with torch.no_grad(), contextlib.suppress(ValueError):
+        names = made.__builtins__ is not None, made.__annotations__, made.__globals__ is globals()
+        return names, error.__context__, error.__suppress_context__, x + 1
+
+
+def test_c_attributes_of_made_objects():
+    check(c_attributes_of_made_objects, torch.ones(2))

@@ -199,16 +199,15 @@ def _cell(out: Emitter, value: CellValue) -> ast.expr:
 @builds(FunctionValue)
 def _function(out: Emitter, value: FunctionValue) -> ast.expr:
     none = ast.Constant(None)
-    closure: ast.expr = none
-    if value.closure:
-        closure = ast.Tuple(out.values(list(value.closure)), ast.Load())
     made = out.keep(
         value, "function",
         call(
             out.helper("new_function"), out.constant(value.code, "code"),
             out.constant(value.globals, "globals"), ast.Constant(value.name),
-            out.value(value.defaults) if value.defaults is not None else none,
-            out.value(value.kwdefaults) if value.kwdefaults is not None else none, closure,
+            *[
+                none if part is None else out.value(part)
+                for part in (value.defaults, value.kwdefaults, value.cell_tuple)
+            ],
         ),
     )  # fmt: skip
     if value.attributes:

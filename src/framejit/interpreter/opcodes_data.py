@@ -486,15 +486,15 @@ def unpack_ex(vm: Any, frame: Frame, instruction: Instruction) -> None:
 def make_function(vm: Any, frame: Frame, instruction: Instruction) -> None:
     code = frame.stack.pop().realize().as_python()
     flags = instruction.arg
-    closure = None
-    if flags & 8:
-        closure = [cell.realize() for cell in vm.space.items(frame.stack.pop())]
+    cells = frame.stack.pop() if flags & 8 else None
+    closure = None if cells is None else [cell.realize() for cell in vm.space.items(cells)]
     annotations = frame.stack.pop() if flags & 4 else None
     kwdefaults = frame.stack.pop() if flags & 2 else None
     defaults = frame.stack.pop() if flags & 1 else None
     made = FunctionValue(
-        code, frame.globals, defaults=defaults, kwdefaults=kwdefaults, closure=closure
-    )
+        code, frame.globals, defaults=defaults, kwdefaults=kwdefaults, cell_tuple=cells,
+        closure=closure,
+    )  # fmt: skip
     if annotations is not None:
         items = vm.space.items(annotations)
         made.attributes["__annotations__"] = _new_dict(vm, items[::2], items[1::2])

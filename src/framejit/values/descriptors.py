@@ -15,7 +15,7 @@ import torch
 from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.base import Value, is_user_class, type_name
+from framejit.values.base import Value, is_heap_class, is_user_class, type_name
 from framejit.values.functions import BoundBuiltin, BuiltinValue, MethodValue
 from framejit.values.space import LOOKASIDES, ClassAttribute, Result, Space, wraps
 
@@ -71,7 +71,7 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
             return room.objects.instance_dict(space, value)
         if name == "__class__":
             return space.class_value(cls)
-        return _c_data(space, value, name)
+        return _c_data(space, value, name, found.owner)
     if kind is functools.cached_property:
         return _cached_property(space, found, value, name)
     getter = type(raw).__dict__.get("__get__") if hasattr(type(raw), "__get__") else None
@@ -96,7 +96,7 @@ def _hashable(obj: Any) -> bool:
     return type(obj).__hash__ is not None
 
 
-def _c_data(space: Space, value: Value, name: str) -> Result:
+def _c_data(space: Space, value: Value, name: str, owner: type) -> Result:
     """A slot or a C-level attribute: read from the object itself, no user code runs."""
     slots = getattr(value, "attributes", None)
     stored = None if slots is None else slots.get(name)
@@ -104,7 +104,7 @@ def _c_data(space: Space, value: Value, name: str) -> Result:
         return stored
     obj = getattr(value, "obj", None)
     if value.source is None or obj is None or (slots is not None and name in slots):
-        if slots is not None:
+        if slots is not None and is_heap_class(owner):  # C classes have more than is modelled
             text = f"{type_name(value.python_type())!r} object has no attribute {name!r}"
             return space.raise_error(AttributeError, text)
         raise GraphBreak("FJ0151", f"attribute {name!r} of a {value.describe()}")

@@ -40,6 +40,15 @@ _FIELDS = frozenset(
 )  # fmt: skip
 
 
+#: What a function made here gets from ``MAKE_FUNCTION``.
+_MADE_OF = {"__defaults__": "defaults", "__kwdefaults__": "kwdefaults", "__closure__": "cell_tuple"}
+#: What else can be assigned, and what it must be.
+_ASSIGNED: dict[str, type] = {
+    "__name__": str, "__qualname__": str, "__doc__": object, "__module__": object,
+    "__annotations__": dict,
+}  # fmt: skip
+
+
 class CellValue(Value):
     """A closure cell; ``contents`` is None while it is empty."""
 
@@ -95,8 +104,8 @@ class FunctionValue(Value):
     """A Python function: an existing one (``function``) or one made by the captured program."""
 
     __slots__ = (
-        "attributes", "closure", "code", "defaults", "function", "globals", "kwdefaults",
-        "mutated", "name", "namespace", "obj",
+        "attributes", "cell_tuple", "closure", "code", "defaults", "function", "globals",
+        "kwdefaults", "mutated", "name", "namespace", "obj",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +116,7 @@ class FunctionValue(Value):
         name: str = "",
         defaults: Value | None = None,
         kwdefaults: Value | None = None,
+        cell_tuple: Value | None = None,
         closure: list[CellValue] | None = None,
         function: types.FunctionType | None = None,
         source: Source | None = None,
@@ -116,6 +126,8 @@ class FunctionValue(Value):
         self.name = name or code.co_qualname
         self.defaults = defaults
         self.kwdefaults = kwdefaults
+        #: Of one made here: its ``__closure__``, and what is in it.
+        self.cell_tuple = cell_tuple
         self.closure = closure
         self.function = self.obj = function
         self.source = source
@@ -329,8 +341,8 @@ class FunctionValue(Value):
                     and isinstance(self.code.co_consts[0], str) else None,
                 }  # fmt: skip
                 return constant_value(space, known[name])
-            if name in ("__defaults__", "__kwdefaults__"):
-                value = self.defaults if name == "__defaults__" else self.kwdefaults
+            if name in _MADE_OF:
+                value = getattr(self, _MADE_OF[name])
                 return value if value is not None else ConstantValue(None)
         elif name in _CODE_ATTRIBUTES or name in (
             "__defaults__", "__kwdefaults__", "__closure__", "__globals__", "__annotations__",
@@ -349,11 +361,11 @@ class FunctionValue(Value):
         return space.generic_getattr(self, name)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
-        if name in ("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__dict__"):
-            raise GraphBreak("FJ0152", f"assigning {name} of {self.describe()}")
         if name not in _FIELDS:
             store_own(space, self, name, value)
             return
+        if not issubclass(value.realize().python_type(), _ASSIGNED.get(name, ())):
+            raise GraphBreak("FJ0152", f"assigning {name} of {self.describe()}")
         if name == "__qualname__" and self.function is None:
             self.name = str(value.realize().as_python())
         self.attributes[name] = value
