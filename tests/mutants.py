@@ -145,7 +145,7 @@ def first_failure(folder: Path) -> str:
         except subprocess.TimeoutExpired:
             return f"{name} (it never ends)"
         if done.returncode:
-            last = done.stdout.decode(errors="replace").strip().splitlines()[-1:] or ["crash"]
+            last = done.stdout.decode(errors="replace").strip().splitlines()[-2:] or ["crash"]
             return f"{name}: {last[0][:100]}"
     return ""
 
