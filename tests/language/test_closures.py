@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 
 import torch
 
@@ -527,6 +528,19 @@ def test_cells_of_a_made_function():
     uses = framejit.compile(cells_of_a_made_function, backend="eager")(torch.ones(2))[-1]
     cells = framejit.compile(lambda: uses.__closure__, backend="eager")()
     assert cells is uses.__closure__
+
+
+def annotations_of_a_made_function(x):
+    plain = lambda v: v  # noqa: E731
+    seen = plain.__annotations__
+    seen["v"] = int
+    wrapped = functools.wraps(plain)(lambda *args: 1)
+    same = seen is plain.__annotations__ is wrapped.__annotations__
+    return same, x + 1, plain.__annotations__, seen
+
+
+def test_annotations_of_a_made_function():
+    check(annotations_of_a_made_function, torch.ones(2), graphs=1, ops=1, fullgraph=True)
 
 
 def fields_that_cannot_be_assigned(x):

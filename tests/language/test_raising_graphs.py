@@ -245,3 +245,54 @@ def test_106_backend_is_not_blamed_for_data(recwarn) -> None:
     for index in (0, 9, 9):
         compiled(torch.zeros(1), torch.tensor([index]))
     assert not [w for w in recwarn if "is at fault" in str(w.message)]
+
+
+def unused_product(m, w):
+    m @ w
+    return m + 1
+
+
+def unused_and_used_in_vain(m, w):
+    (m @ w).t() + 1
+    return m + 1
+
+
+def unused_softmax_of_integers(m, w):
+    torch.softmax(m.long(), -1)
+    return m + 1
+
+
+def unused_product_in_a_try(m, w):
+    try:
+        torch.nn.functional.linear(m, w)
+    except RuntimeError as error:
+        return str(error), m + 1
+    return m + 1
+
+
+def unused_product_that_is_converted(m, w):
+    with torch.autocast("cpu"):
+        m.float() @ w
+    return m + 1
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    "function",
+    [unused_product, unused_and_used_in_vain, unused_softmax_of_integers, unused_product_in_a_try,
+     unused_product_that_is_converted],
+)  # fmt: skip
+def test_unused_operations_that_raise_for_their_dtypes(function, dynamic):
+    """Fake tensors do not tell, and AOTAutograd leaves out what nobody needs."""
+    compiled = framejit.compile(function, backend="aot_eager", dynamic=dynamic)
+    args = (torch.ones(2, 2, dtype=torch.float64), torch.ones(2, 2))
+    for _ in range(2):
+        compare_outcomes(Outcome(function, args, {}), Outcome(compiled, args, {}))
+
+
+def test_unused_operations_that_run_are_left_to_the_backend():
+    backend = CountingBackend()
+    framejit.compile(unused_product, backend=backend)(torch.ones(2, 2), torch.ones(2, 2))
+    (graph,) = backend.graphs
+    (output,) = [node for node in graph.graph.nodes if node.op == "output"]
+    assert backend.ops == 2 and len(output.args[0]) == 1

@@ -25,6 +25,7 @@ from .metadata import Example
 from .names import placeholder_name
 from .node_meta import NodeMeta
 from .propagation import like, lower, propagate
+from .refusals import may_be_refused
 from .symbol_nodes import SymbolNodes, free_symbols, remember_inputs
 from .undo import LIMIT, can_be_saved
 
@@ -406,8 +407,12 @@ class GraphBuilder:
                 stack.extend(node.all_input_nodes)
         unused = []
         for node in list(self._nodes):
+            if node in live or node in self._aside or node in self.inside:
+                continue
             wanted = node in self._random or node in self._raising
-            if not wanted or node in live or node in self._aside or node in self.inside:
+            if not wanted and node in self._operations:
+                wanted = may_be_refused(node, self._examples.__getitem__)
+            if not wanted:
                 continue
             example, trace = self._examples[node], node.meta.get("stack_trace")
             self.stack_trace = lambda trace=trace: trace  # type: ignore[misc]

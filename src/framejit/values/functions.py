@@ -126,7 +126,7 @@ class FunctionValue(Value):
         self.name = name or code.co_qualname
         self.defaults = defaults
         self.kwdefaults = kwdefaults
-        #: Of one made here: its ``__closure__``, and what is in it.
+        #: The ``__closure__`` of one made here, and its cells.
         self.cell_tuple = cell_tuple
         self.closure = closure
         self.function = self.obj = function
@@ -344,9 +344,9 @@ class FunctionValue(Value):
             if name in _MADE_OF:
                 value = getattr(self, _MADE_OF[name])
                 return value if value is not None else ConstantValue(None)
-        elif name in _CODE_ATTRIBUTES or name in (
-            "__defaults__", "__kwdefaults__", "__closure__", "__globals__", "__annotations__",
-        ):  # fmt: skip
+            if name == "__annotations__":
+                return self.attributes.setdefault(name, room.mappings.DictValue({}))
+        elif name in (*_CODE_ATTRIBUTES, *_MADE_OF, "__globals__", "__annotations__"):
             assert self.source is not None
             return space.load(self.source.child("attr", name), getattr(self.function, name))
         if name == "__dict__":
