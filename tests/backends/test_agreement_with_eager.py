@@ -133,7 +133,21 @@ def new_ones(x, b):
     return y
 
 
-@pytest.mark.parametrize("function", [one_twice, base_and_view, new_ones])
+def crosswise(x, b):
+    y = b * 3
+    torch._foreach_mul_([b, y], [y, b])
+    return y
+
+
+def parts_crosswise(x, b):
+    torch._foreach_lerp_([b[:2], b[4:]], [b[4:], b[:2]], 0.5)
+    return b * 1
+
+
+OVERLAPPING = [one_twice, base_and_view, new_ones, crosswise, parts_crosswise]
+
+
+@pytest.mark.parametrize("function", OVERLAPPING)
 def test_lists_that_overlap_are_written_one_after_the_other(function):
     for backend in BACKENDS:
         agrees(function, overlapping, backend=backend)
@@ -142,6 +156,7 @@ def test_lists_that_overlap_are_written_one_after_the_other(function):
 def test_lists_of_views_that_do_not_overlap_are_in_the_graph():
     def f(b):
         torch._foreach_add_([b[:2], b[2:]], 1.0)
+        torch._foreach_mul_([b[:2], b[2:]], [b[:2], b[2:]])
         return b * 2
 
     agrees(f, lambda: (torch.arange(6.0),), graphs=1)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import framejit
-from checking import CountingBackend
+from checking import Comparison, CountingBackend
 from framejit.report import events
 
 
@@ -92,6 +92,24 @@ def test_size_zero_gets_its_own_code_and_size_one_where_it_matters(backend, func
         assert torch.equal(result, expected) or n == 0 and result.isnan() and expected.isnan()
         assert result.stride() == expected.stride()
     assert len(backend.graphs) == graphs
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: torch.ones(0, n, 8)[..., 1:3],
+        lambda n: torch.ones(n, 0, 24).chunk(3, -1)[1],
+        lambda n: torch.ones(n, 4, 24)[:, 2:2, 3:9],
+    ],
+)
+def test_a_part_without_elements_beside_a_size_that_varies(backend, make):
+    def f(x):
+        return x.sum(0) + 1, x.transpose(1, 2).shape, x.stride()
+
+    compiled = framejit.compile(f, backend=backend)
+    for n in (4, 6, 7):
+        Comparison().compare(f(make(n)), compiled(make(n)), "result")
+    assert len(backend.graphs) == 2
 
 
 @pytest.mark.slow

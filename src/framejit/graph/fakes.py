@@ -196,7 +196,7 @@ class FakeWorld:
         offset = meta.storage_offset
         if offset:
             pairs = zip(meta.shape, meta.stride, strict=True)
-            length = offset + 1 + sum((n - 1) * s for n, s in pairs if meta.symbolic or n)
+            length = offset + 1 + sum((n - 1) * s for n, s in pairs if type(n) is not int or n)
             storage = torch.empty(length, dtype=meta.dtype, device="meta")
             data = storage.as_strided(meta.shape, meta.stride, offset).detach()
         else:

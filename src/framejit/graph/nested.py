@@ -19,7 +19,7 @@ import torch
 
 from ..exc import GraphBreak
 from . import global_state
-from .builder import GraphBuilder, examples_in
+from .builder import GraphBuilder
 from .lazy import CapturedGraph, LazyGraphModule
 
 _Node = torch.fx.Node
@@ -201,17 +201,6 @@ class Stretch:
         for node in self.nodes:
             self.builder.inside.setdefault(node, step)
         self._kept = {node for node in self.nodes if node in self.builder._effects}
-
-    def shares_memory(self, node: _Node) -> bool:
-        """Is this output not made inside, or perhaps a view of something?"""
-        return node not in self.nodes or any(
-            example.group is not None for example in examples_in(self.builder._examples[node])
-        )
-
-    def extend(self) -> None:
-        """Take in what was recorded since the stretch was closed."""
-        self.nodes = self.builder._nodes[self.start :]
-        self.builder.set_aside(self.nodes)
 
     def used_from_outside(self, outputs: list[_Node]) -> list[_Node]:
         """Nodes from before the stretch that its outputs depend on, in order of their first use."""

@@ -158,7 +158,7 @@ class Observer(Unwrapped, TorchDispatchMode):
                     if isinstance(value, torch.Tensor):
                         check_write(func, value, [*args, *kwargs.values()])
                     elif value is not None:
-                        check_list(value)
+                        check_list(value, [*args, *kwargs.values()])
             elif schema.name in _UNDECLARED_WRITES:
                 positions, flag = _UNDECLARED_WRITES[schema.name]
                 if args[flag]:
@@ -220,17 +220,22 @@ def check_write(
             raise GraphBreak("FJ0116", "an operation reads a part of the memory that it writes")
 
 
-def check_list(written: Any) -> None:
-    """GraphBreak when tensors of a list that is written to share elements: eager mode writes one
-    after the other, AOTAutograd each to what was there before."""
-    seen: list[tuple[int, Any]] = []
-    for tensor in written:
-        if not isinstance(tensor, torch.Tensor) or not tensor.numel():
-            continue
-        memory, (start, end) = memory_of(tensor), extent(tensor)
-        if any(memory == other and start < last and first < end for other, (first, last) in seen):
-            raise GraphBreak("FJ0116", "an operation writes to tensors that share memory")
-        seen.append((memory, (start, end)))
+def check_list(written: Any, arguments: list[Any]) -> None:
+    """GraphBreak when a tensor of a list that is written to shares elements with what is used for
+    another one: eager mode writes one after the other, AOTAutograd reads what was there before."""
+    used: dict[int, list[tuple[int, tuple[Any, Any]]]] = {}
+    for argument in arguments:
+        several = isinstance(argument, (list, tuple))
+        for position, tensor in enumerate(argument if several else [argument]):
+            if isinstance(tensor, torch.Tensor) and tensor.numel():
+                where = position if several else -1  # what is no list is used for all
+                used.setdefault(memory_of(tensor), []).append((where, extent(tensor)))
+    for position, tensor in enumerate(written):
+        if isinstance(tensor, torch.Tensor) and tensor.numel():
+            start, end = extent(tensor)
+            for where, (first, last) in used[memory_of(tensor)]:
+                if where != position and start < last and first < end:
+                    raise GraphBreak("FJ0116", "an operation writes to tensors that share memory")
 
 
 def apart(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -140,7 +140,7 @@ def _checkpoint(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
         raise GraphBreak(
             "FJ0120", "reentrant checkpoint() of a function that answers no plain tensors"
         )
-    nested = Nested(space, result, stretch, own=False)
+    nested = Nested(space, result, stretch)
     inputs = nested.lifted([])
     inside = set(stretch.nodes)
     outputs = dict.fromkeys(node for node in nested.outputs if node in inside)

@@ -32,9 +32,15 @@ from framejit.values.tensors import TensorValue, from_fx, graph_call_method
 
 
 def _operator_body(space: Space, function: Value, operands: list[Value], what: str) -> Nested:
-    """A function that becomes part of an operator, which eager mode does not run otherwise."""
+    """A function that becomes part of an operator. What shares memory is left to torch, which
+    refuses most of it."""
     result, stretch = trial(space, function, operands, what)
-    return Nested(space, result, stretch, own=True)
+    body = Nested(space, result, stretch)
+    memory = [*body.lifted([]), *body.outputs]
+    for index, node in enumerate(memory):
+        if space.builder.share(node, memory[:index]):
+            raise GraphBreak("FJ0122", f"{what} is given or answers tensors that share memory")
+    return body
 
 
 # -- torch.cond -------------------------------------------------------------------------------

@@ -112,19 +112,11 @@ def stand_in(space: Space, tensor: TensorValue) -> TensorValue:
 class Nested:
     """A traced function: its result, its outputs as nodes, and what it uses from outside."""
 
-    def __init__(self, space: Space, result: Value, stretch: Stretch, own: bool) -> None:
-        """``own``: outputs that may share memory with something are copied, as operators want."""
+    def __init__(self, space: Space, result: Value, stretch: Stretch) -> None:
         self.space = space
         self.result = result
         self.stretch = stretch
-        values = tensors_in(result)
-        if own:
-            values = [
-                stand_in(space, value) if stretch.shares_memory(value.proxy(space)) else value
-                for value in values
-            ]
-            stretch.extend()
-        self.outputs = [value.proxy(space) for value in values]
+        self.outputs = [value.proxy(space) for value in tensors_in(result)]
         #: Whether the graph returns its one output itself instead of a tuple.
         self.unpacked = False
 

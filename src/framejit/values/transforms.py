@@ -482,7 +482,7 @@ def transform(
         for _ in range(_LEVELS[name]):
             levels.enter_context(_level(space))
         result, stretch = trial(space, function, list(inputs), what, state=True)
-    body = Nested(space, result, stretch, own=False)
+    body = Nested(space, result, stretch)
     if not body.outputs or leaves(result) != len(body.outputs):
         raise GraphBreak("FJ0123", f"{what} answers something else than tensors")
     simple = isinstance(result.realize(), TensorValue)
