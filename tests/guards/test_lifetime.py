@@ -1,5 +1,6 @@
 """Compiled objects take what belongs to them along when they die, and keep nothing else alive."""
 
+import contextvars
 import gc
 import linecache
 import os
@@ -147,7 +148,7 @@ def compile_and_discard(rounds, backend):
     "rounds", [60, pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
 )
 def test_compile_and_discard_does_not_grow(rounds):
-    """Memory, tracked objects and `linecache`, where fx keeps the code of its graphs."""
+    """Memory, tracked objects, context variables and `linecache`, where fx keeps its code."""
 
     def run(module, inputs):
         module.code  # noqa: B018 - makes fx generate the code
@@ -161,10 +162,12 @@ def test_compile_and_discard_does_not_grow(rounds):
     compile_and_discard(rounds // 2, run)
     counts = [tracked()]
     lines, memory = len(linecache.cache), resident_kib()
+    variables = len(contextvars.copy_context())
     for _ in range(2):
         compile_and_discard(rounds, run)
         counts.append(tracked())
     assert len(linecache.cache) <= lines + 3
+    assert len(contextvars.copy_context()) == variables  # a context never lets one go
     # What the process makes once, at some round, is no growth: that is in both halves.
     assert min(counts[1] - counts[0], counts[2] - counts[1]) < rounds, counts
     assert resident_kib() <= memory * 1.05

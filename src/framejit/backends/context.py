@@ -9,6 +9,7 @@ backends never do. Used by dividing and compile.
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -108,6 +109,13 @@ def context_of(gm: torch.fx.GraphModule, inputs: list[Any]) -> Iterator[Context]
         yield context
 
 
+@functools.cache
+def patched(config: Any, **changes: Any) -> contextlib.ContextDecorator:
+    """A context manager that changes settings of torch's, the same one each time: torch makes a
+    context variable for each, which the thread's context holds for good."""
+    return config.patch(**changes)  # type: ignore[no-any-return]
+
+
 @contextlib.contextmanager
 def aot_settings(donate: bool = False) -> Iterator[None]:
     """What is compiled in this block allows ``backward(retain_graph=True)``, as eager does: the
@@ -115,10 +123,7 @@ def aot_settings(donate: bool = False) -> Iterator[None]:
     Saved-tensor hooks get all that is saved, inputs of the graph as well."""
     from torch._functorch import config  # imports functorch
 
-    as_in_eager = config.patch(  # type: ignore[attr-defined]
-        donated_buffer=donate, saved_tensors_hooks_filtering_mode="all"
-    )
-    with as_in_eager:
+    with patched(config, donated_buffer=donate, saved_tensors_hooks_filtering_mode="all"):
         yield
     metadata = getattr(TracingContext.try_get(), "fw_metadata", None)
     if metadata is not None and metadata.bw_donated_idxs is None:

@@ -23,7 +23,15 @@ from ..graph.lazy import LazyGraphModule
 from ..graph.nested import hooks_around, with_hooks, without_hooks
 from ..graph.parts import PARTS, Part
 from ..graph.symbol_nodes import replace_input, symbolic_inputs
-from .context import Context, aot_settings, as_fake, context_of, entered, preserved_state
+from .context import (
+    Context,
+    aot_settings,
+    as_fake,
+    context_of,
+    entered,
+    patched,
+    preserved_state,
+)
 from .repeatable import prepare_backward
 from .segments import Segment, assemble
 from .strides import keep_strides
@@ -189,9 +197,7 @@ def with_floats(
     symbols = {position: str(inputs[position].node.expr) for position in positions}
     built_in = floats - set(symbols.values())
     # Its cache would return code for other floats, without their conditions.
-    uncached = config.patch(  # type: ignore[attr-defined]
-        enable_autograd_cache=False, enable_remote_autograd_cache=False
-    )
+    uncached = patched(config, enable_autograd_cache=False, enable_remote_autograd_cache=False)
     try:
         while True:
             for name in built_in:

@@ -19,7 +19,7 @@ from torch._guards import TracingContext
 
 from ..graph.lazy import lazy_graph_modules
 from .compile import first_line
-from .context import aot_settings
+from .context import aot_settings, patched
 from .dividing import divided, owned_copy
 from .registry import register_backend
 from .repeatable import prepare_backward
@@ -132,7 +132,7 @@ def _compile_inner(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: A
         return compile_fx_inner(gm, inputs, **options)
     metadata = TracingContext.get().fw_metadata
     tag = f"{config.cache_key_tag} writes {metadata and metadata.bw_donated_idxs}"
-    with config.patch(cache_key_tag=tag):  # type: ignore[attr-defined]
+    with patched(config, cache_key_tag=tag):
         return compile_fx_inner(gm, inputs, **options)
 
 
