@@ -321,3 +321,31 @@ def test_equal_keys_that_are_other_objects(name, holder):
     sent, large = [SENT, OTHER_SENT], [LARGE, OTHER_LARGE]
     calls = [(X, HOLDERS[holder]([s, n])) for s in sent for n in large]
     both(lambda: BY_KEYS[name], *calls, calls[0])
+
+
+def test_tuples_of_constants_are_made_anew():
+    """CPython makes one object of equal tuples in a code; those that a program makes are many."""
+    log = []
+
+    def note(*event):
+        log.append(event)
+
+    def f(x):
+        number, text = 2, "k"
+        note(None, None)
+        y = x + 1
+        note(None, None)
+        made = [(number, text), (number, (number, text)), tuple([text]), (-number, 1.5), (...,)]
+        written = (1, 2), (1, (2, 3)), (), (number, text)[:0]
+        return y, made, written
+
+    def objects(function):
+        log.clear()
+        (_, *one), (_, *two) = function(torch.ones(2)), function(torch.ones(2))
+        inner = [made[0][1][1] for made in (one, two)] + [made[1][1][1] for made in (one, two)]
+        found = [*log, *one[0], *two[0], *one[1], *two[1], *inner]
+        return [next(i for i, other in enumerate(found) if other is item) for item in found], found
+
+    compiled = framejit.compile(f, backend="eager", fullgraph=True)
+    assert objects(compiled) == objects(f)
+    assert objects(f)[0][:9] == list(range(9))

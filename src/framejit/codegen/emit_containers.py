@@ -50,6 +50,10 @@ def hashing(
 @builds(TupleValue)
 def _tuple(out: Emitter, value: TupleValue) -> ast.expr:
     display = ast.Tuple(out.values(value.items), ast.Load())
+    if not any(isinstance(part, ast.Name) for part in ast.walk(display)):
+        # CPython would make one object of it, for all calls and all equal tuples.
+        fresh = ast.Starred(ast.List(display.elts, ast.Load()), ast.Load())
+        display = ast.Tuple([fresh], ast.Load())
     if value.cls is not tuple:
         return out.keep(value, "tuple", call(out.cls(value.cls), display))
     if not value.items:
