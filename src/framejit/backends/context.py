@@ -110,10 +110,10 @@ def context_of(gm: torch.fx.GraphModule, inputs: list[Any]) -> Iterator[Context]
 
 
 @functools.cache
-def patched(config: Any, **changes: Any) -> contextlib.ContextDecorator:
+def patched(config: Any, **changes: Any) -> Any:
     """A context manager that changes settings of torch's, the same one each time: torch makes a
     context variable for each, which the thread's context holds for good."""
-    return config.patch(**changes)  # type: ignore[no-any-return]
+    return config.patch(**changes)
 
 
 @contextlib.contextmanager
