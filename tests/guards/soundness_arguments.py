@@ -39,6 +39,13 @@ argument("truth_of_int", ALLOWED, lambda x, k: x if k else x * 2, lambda: 1, lam
 argument("type_of", NEEDED, lambda x, k: x if isinstance(k, int) else -x, lambda: 1, lambda: 1.5)
 argument("range_equal", NEEDED, lambda x, k: x * k.stop, lambda: range(0, 5, 2),
          lambda: range(0, 6, 2))  # fmt: skip
+argument("slice_equal", NEEDED, lambda x, k: (x + 1, str(k)), lambda: slice(0, 1),
+         lambda: slice(False, True))  # fmt: skip
+argument("slice_equal_float", NEEDED, lambda x, k: (x + 1, str(k)), lambda: slice(0, 0.0),
+         lambda: slice(0, -0.0))  # fmt: skip
+argument("slice_start_only", FREE, lambda x, k: x[k.start], lambda: slice(0, 1),
+         lambda: slice(0, 2))  # fmt: skip
+argument("slice_carried", FREE, lambda x, k: (x + 1, k), lambda: slice(0, 1), lambda: slice(0, 2))
 argument("frozenset_order", NEEDED, lambda x, k: (x + 1, list(k)), lambda: frozenset([8, 16]),
          lambda: frozenset([16, 8]))  # fmt: skip
 argument("list_length", NEEDED, lambda x, k: x * len(k), lambda: [1, 2], lambda: [1, 2, 3])

@@ -708,3 +708,15 @@ def test_keywords_of_a_partial_are_one_object() -> None:
     assert named == {"a": 2, "b": X} and list(named) == ["a", "b"]
     for other in (nested, copied):
         assert other.keywords == {"a": 1, "b": X, "c": 3} and other.args == (1,)
+
+
+def test_frozensets_of_equal_decimals_are_told_apart() -> None:
+    def f(x, numbers):
+        return x + 1, str(numbers)
+
+    backend = CountingBackend()
+    compiled = framejit.compile(f, backend=backend, fullgraph=True)
+    for text in ("1.0", "1.00", "1.0"):
+        numbers = frozenset([decimal.Decimal(text)])
+        assert compiled(X, numbers)[1] == f(X, numbers)[1]
+    assert len(backend.graphs) == 3 and backend.ops == 3

@@ -189,3 +189,15 @@ def test_several_floats_change_and_some_have_to_be_built_in(backend):
             step()
             schedule.step()
     torch.testing.assert_close(params, twins)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+def test_floats_vary_in_inference_mode(backend, mode):
+    compiled = framejit.compile(lambda x, k: x * k, backend=backend, fullgraph=True)
+    with mode():
+        for k in (0.5, 2.0, 3.0, 4.0):
+            result = compiled(X, k)
+            assert result.tolist() == [k, k]
+            assert result.is_inference() == (mode is torch.inference_mode)
+    assert len(compiled.entries) == 2

@@ -9,6 +9,8 @@ import pytest
 import torch
 from values_helpers import compare_call, compare_method, existing, new_space, plain, symbolic
 
+import framejit
+from checking import check
 from framejit.exc import GraphBreak
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.space import LazyValue
@@ -137,3 +139,22 @@ def test_unknown_method_is_a_break() -> None:
     space = new_space()
     with pytest.raises(GraphBreak):
         ListValue([]).call_method(space, "__reduce__", [], {})
+
+
+def test_the_bounds_of_an_existing_slice_are_values_of_their_own() -> None:
+    def f(x, s):
+        s.start.append(x.shape[0])
+        return x + 1, s.start, s
+
+    check(f, torch.ones(2), slice([], 1), graphs=1, ops=1, fullgraph=True)
+
+
+def test_bounds_of_slices_vary() -> None:
+    def f(x, s):
+        return x[s] * 2
+
+    compiled = framejit.compile(f, backend="eager", fullgraph=True)
+    x = torch.arange(10.0)
+    for stop in range(1, 9):
+        assert torch.equal(compiled(x, slice(0, stop)), f(x, slice(0, stop)))
+    assert len(compiled.entries) == 2

@@ -233,7 +233,7 @@ def _floats_as_tensors(
     placeholders = gm.graph.find_nodes(op="placeholder")
     for position in positions:
         node, number = placeholders[position], inputs[position]
-        with mode:
+        with mode, torch.inference_mode(False):  # an inference tensor would not keep the number
             fake = torch.empty((), dtype=torch.float64)
         setattr(fake, "item_memo", number)  # noqa: B010 (FakeTensor has it, Tensor does not)
         with gm.graph.inserting_after(placeholders[-1]):

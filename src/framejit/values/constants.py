@@ -42,6 +42,9 @@ PURE_TYPES: set[type] = {
     torch._C._SDPBackend,
     torch.iinfo, types.CodeType, decimal.Decimal, fractions.Fraction,
 }  # fmt: skip
+#: Those of which a guard tells equal ones apart that are not the same (``Decimal("1.0")`` and
+#: ``Decimal("1.00")`` are equal, and so are numpy's zeros of either sign).
+_EXACT = PURE_TYPES - {decimal.Decimal}
 #: PyTorch's numbers that vary.
 SYMBOLIC = frozenset({torch.SymInt, torch.SymFloat, torch.SymBool})
 #: Equal ones are one object.
@@ -410,15 +413,10 @@ def _wrap_number(space: Space, source: Source, obj: int | float) -> Value:
     return wrap_number(space, source, obj) or _wrap_literal(space, source, obj)
 
 
-@wraps(complex, str, bytes, range, slice, torch.device, torch.finfo, torch.iinfo)
+@wraps(complex, str, bytes, range, torch.device, torch.finfo, torch.iinfo)
 def _wrap_literal(space: Space, source: Source, obj: Any) -> Value:
     check_size(obj)
     space.guard(source, "EQUALS_MATCH", obj)
-    if type(obj) is slice:
-        from framejit.values.sequences import SliceValue  # room-internal cycle
-
-        parts = [constant_value(space, part) for part in (obj.start, obj.stop, obj.step)]
-        return SliceValue(*parts, source=source, obj=obj)
     return ConstantValue(obj, source)
 
 
@@ -439,7 +437,7 @@ def _wrap_identity(space: Space, source: Source, obj: Any) -> Value:
 @wraps(frozenset)
 def _wrap_frozenset(space: Space, source: Source, obj: Any) -> Value:
     check_count(len(obj))
-    if all(type(item) in PURE_TYPES or isinstance(item, (enum.Enum, type)) for item in obj):
+    if all(type(item) in _EXACT or isinstance(item, (enum.Enum, type)) for item in obj):
         space.guard(source, "EQUALS_MATCH", obj)
         if len(obj) > 1:  # equal ones may list their elements in another order
             space.guard(source.child("call", tuple), "EQUALS_MATCH", tuple(obj))

@@ -31,6 +31,7 @@ from framejit.values.space import WRAP_RULES, LazyValue, Space, wraps
 from framejit.values.symbolic import fix_length, wrap_length
 
 _PLAIN = (int, str, bool, float, complex, bytes, type(None))
+_BOUNDS = ("start", "stop", "step")
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
@@ -64,7 +65,7 @@ class SliceValue(ContainerValue):
         return slice(*[part.realize().as_python() for part in self.parts()])
 
     def getattr(self, space: Space, name: str) -> Result:
-        if name in ("start", "stop", "step"):
+        if name in _BOUNDS:
             part = getattr(self, name)
             assert isinstance(part, Value)
             return part
@@ -561,6 +562,14 @@ def field_names(cls: type) -> tuple[str, ...]:
 def is_struct_sequence(cls: type) -> bool:
     """Whether ``cls`` is a C-level named tuple, such as what ``torch.max(x, 0)`` returns."""
     return tuple in cls.__bases__ and hasattr(cls, "n_sequence_fields")
+
+
+@wraps(slice)
+def _wrap_slice(space: Space, source: Source, obj: slice) -> Value:
+    """An existing slice: its bounds are guarded where they are used."""
+    space.guard(source, "TYPE_MATCH", slice)
+    parts = [space.load(source.child("attr", name), getattr(obj, name)) for name in _BOUNDS]
+    return space.remember(obj, SliceValue(*parts, source=source, obj=obj))
 
 
 @wraps(list)
