@@ -13,7 +13,6 @@ import time
 import types
 import weakref
 from collections.abc import Callable
-from types import CellType
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -33,7 +32,7 @@ from framejit.bytecode.decode import decode
 from framejit.bytecode.frame_point import leaves_result
 from framejit.capture import Caller, Capture, Driver, GraphCall, Target, capture
 from framejit.codegen.function import call_point, hands_over
-from framejit.codegen.runtime import Unexpected, answer, new_object
+from framejit.codegen.runtime import Unexpected, new_object
 from framejit.exc import (
     BackendCompilerFailed,
     ComptimeError,
@@ -47,6 +46,7 @@ from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken
 from framejit.peer import is_machinery, keep_out, left_alone
+from framejit.plain import has_blocks, plain_function
 from framejit.report import events, messages
 from framejit.shapes import profile
 from framejit.shapes.policy import Policy, Seen
@@ -407,34 +407,13 @@ class Compiler:
 
     # -- plain Python ------------------------------------------------------------------------------
 
-    def _fallback(self, target: Target) -> Callable[..., Any]:
-        """A function of the slots that does the work of ``target`` as plain Python."""
-        point = target.point
-        if point is None:
-            return _from_start(target)
-        resume = build_resume(point, target.namespace)
-        keep_out(resume.__code__)
-        if not target.callers:
-            return resume
-        callers = [
-            (caller.arity, None if caller.point is None
-             else self._break_at(caller.point, caller.namespace, native.tail, "call"))
-            for caller in target.callers
-        ]  # fmt: skip
+    def _fallback(self, target: Target, error: BaseException | None = None) -> Callable[..., Any]:
+        return plain_function(target, functools.partial(self._break_at, tail=native.tail), error)
 
-        def fallback(*slots: Any) -> Any:
-            position = point.arity
-            thunk = native.tail(resume, *slots[:position])
-            for arity, function in callers:
-                state = slots[position : position + arity]
-                position += arity
-                if function is None:
-                    thunk = native.tail(answer, thunk, *state)
-                else:
-                    thunk = native.tail(function, *state, thunk)
-            return thunk
-
-        return fallback
+    def raising(self, target: Target, error: BaseException) -> Any:
+        """What raises ``error`` where ``target`` goes on, if a block of the program meets it."""
+        goes_on = target.point is not None and has_blocks(target)
+        return self._fallback(target, error) if goes_on else None
 
     def deoptimise(self, compiled: CompiledFrame, expected: bool = True) -> Callable[..., Any]:
         """What an entry calls when its graph raises: the segment runs again as plain Python.
@@ -450,7 +429,7 @@ class Compiler:
                 compiled.refuted += 1
                 if compiled.refuted == REFUTED_LIMIT:  # errors of the program are usual here
                     compiled.drop_entries()
-            elif isinstance(error, FramejitError) or (hooked and not _has_blocks(target)):
+            elif isinstance(error, FramejitError) or (hooked and not has_blocks(target)):
                 raise error  # hooks are the user's code and may have raised it
             reason = f"{type(error).__name__}: {error}"
             events.emit(events.Deoptimised(**target.shown, reason=reason))
@@ -678,34 +657,6 @@ def _detail(compiled: CompiledFrame, key: int) -> Callable[[], events.EntryDetai
     return detail
 
 
-def _from_start(target: Target) -> Callable[..., Any]:
-    """The fallback of a function: its slots are its arguments, then its closure cells."""
-    info = decode(target.code)
-    count = len(info.slot_names)
-    positions = [*range(info.n_args), *range(info.free_start, count)]
-    point = FramePoint(target.code, info.body_start, frozenset(positions))
-    resume = build_resume(point, target.namespace)
-
-    def fallback(*slots: Any) -> Any:
-        state: list[Any] = [None] * count
-        for position, value in zip(positions, slots, strict=True):
-            state[position] = value
-        for position in info.cell_slots:
-            if position < info.free_start:
-                filled = position < info.n_args
-                state[position] = CellType(state[position]) if filled else CellType()
-        return native.tail(resume, *state)
-
-    return fallback
-
-
-def _has_blocks(target: Target) -> bool:
-    """Has the frame, or one that waits for it, a ``try`` or ``with`` that an error has to meet?"""
-    points = [caller.point for caller in target.callers]
-    codes = [target.code, *[point.code for point in points if point is not None]]
-    return any(code.co_exceptiontable for code in codes)
-
-
 def _under_hooks() -> bool:
     """Are saved-tensor hooks in place?"""
     return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
@@ -774,9 +725,11 @@ def _miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
             return compiled.compiler.compile_entry(compiled, slots)
     except RecursionError:  # the stack is nearly full: the user's code may still fit
         return None
-    except FramejitError as error:
-        if config.verbose or isinstance(error, InternalError):
-            raise
-        return error.with_traceback(None)  # raised by our caller: users see their own frames
+    except BaseException as error:
+        if isinstance(error, FramejitError) and not (
+            config.verbose or isinstance(error, InternalError)
+        ):
+            error.with_traceback(None)  # raised by our caller: users see their own frames
+        return compiled.compiler.raising(compiled.target, error) or error
     finally:
         set_eval_frame(other_hook)

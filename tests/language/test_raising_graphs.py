@@ -296,3 +296,98 @@ def test_unused_operations_that_run_are_left_to_the_backend():
     (graph,) = backend.graphs
     (output,) = [node for node in graph.graph.nodes if node.op == "output"]
     assert backend.ops == 2 and len(output.args[0]) == 1
+
+
+class Refused(Exception):
+    pass
+
+
+def first_graph_only(error):
+    """A backend that raises ``error`` from the second graph on."""
+    seen = []
+
+    def backend(gm, inputs):
+        seen.append(gm)
+        if len(seen) > 1:
+            raise error
+        return gm.forward
+
+    return backend
+
+
+class Held:
+    def __init__(self):
+        self.log = []
+
+    def __enter__(self):
+        self.log.append("enter")
+
+    def __exit__(self, kind, value, trace):
+        self.log.append(("exit", kind and kind.__name__))
+
+
+def through_with(x, held):
+    with held:
+        y = x + 1
+        print("break")
+        return y * 2
+
+
+def through_finally(x, held):
+    try:
+        y = x + 1
+        print("break")
+        y = y * 2
+    finally:
+        held.log.append("finally")
+    return y
+
+
+def inner_with(x, held):
+    y = x + 1
+    with held:
+        print("break")
+    return y * 2
+
+
+def through_a_caller(x, held):
+    try:
+        y = inner_with(x, held) + 1
+    except ZeroDivisionError:
+        return x
+    finally:
+        held.log.append("caller")
+    return y
+
+
+def caught_in_place(x, held):
+    for i in range(2):
+        try:
+            y = x + i
+            print("break")
+            y = y * 2
+        except (Exception, KeyboardInterrupt) as error:
+            held.log.append(type(error).__name__)
+            continue
+    return x * 3
+
+
+@pytest.mark.parametrize("error", [Refused("no"), KeyboardInterrupt()], ids=["error", "interrupt"])
+@pytest.mark.parametrize("function, log, leaves", [
+    (through_with, ["enter", ("exit", "NAME")], True),
+    (through_finally, ["finally"], True),
+    (through_a_caller, ["enter", ("exit", "NAME"), "caller"], True),
+    (caught_in_place, ["NAME"], False),
+])  # fmt: skip
+def test_a_backend_that_fails_in_the_middle_of_a_block(function, log, leaves, error, capfd):
+    """The rest of the frame meets what is raised while it is compiled: blocks are left properly."""
+    name = "KeyboardInterrupt" if isinstance(error, KeyboardInterrupt) else "BackendCompilerFailed"
+    held, compiled = Held(), framejit.compile(function, backend=first_graph_only(error))
+    with pytest.raises(BaseException) if leaves else contextlib.nullcontext() as raised:
+        compiled(torch.ones(2), held)
+    wanted = [("exit", name) if item == ("exit", "NAME") else item for item in log]
+    assert held.log == [name if item == "NAME" else item for item in wanted]
+    assert capfd.readouterr().out.startswith("break\n")
+    if leaves:
+        assert type(raised.value).__name__ == name
+        assert raised.traceback[-1].name != "_miss"

@@ -27,6 +27,7 @@ ORDER = [
     {"collection"},
     {"capture"},
     {"peer"},
+    {"plain"},
     {"compiler"},
     {"package"},
     {"settings", "regions"},

@@ -170,6 +170,30 @@ def build_return(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     )
 
 
+def build_raise(
+    point: FramePoint, globals: dict[str, Any], error: BaseException
+) -> FunctionType:
+    """A function that raises ``error`` at ``point``, under the handlers there.
+
+    Parameters as in `build_resume`.
+    """
+    info = point.info
+    instruction = info.instructions[point.index]
+    layout = _Layout(info, point, has_thunk=False)
+    handler, constants = info.handlers[point.index], info.code.co_consts
+    operation = emit("LOAD_CONST", len(constants)) + emit("RAISE_VARARGS", 1)
+    return layout.spliced(
+        f"__raise_at_{instruction.offset}",
+        globals,
+        instruction,
+        (layout.restore_state(), operation, emit("NOP")),
+        0 if handler is None else info.instructions[handler.target].offset // 2,
+        stack_size=info.code.co_stacksize + 1,
+        constants=(*constants, error),
+        next_cells=(),
+    )
+
+
 def _lines(instruction: Instruction, code: CodeType, start: int, shift: int) -> bytes:
     """The line table of a head: the prefix has no lines but for its RESUME, the rest is the
     instruction's, and the last unit leads back to the first line, which the function's own table

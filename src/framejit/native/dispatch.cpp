@@ -109,8 +109,8 @@ class TracingRests {
 
 thread_local PyObject* TracingRests::resting_tracer = nullptr;
 
-// Asks `miss` for an entry. NULL without an exception: none. An exception that it returns is raised here, so that no
-// frame of `miss` is in its traceback.
+// Asks `miss` for an entry, or for a function that runs in its place. NULL without an exception: none. An exception
+// that it returns is raised here, so that no frame of `miss` is in its traceback.
 static Ref ask_for_entry(CompiledObject* self, PyObject* const* slots, Py_ssize_t count) {
   Ref tuple = Ref::steal(PyTuple_New(count));
   if (!tuple) return Ref();
@@ -126,11 +126,26 @@ static Ref ask_for_entry(CompiledObject* self, PyObject* const* slots, Py_ssize_
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(entry.get())), entry.get());
     return Ref();
   }
-  if (!Py_IS_TYPE(entry.get(), entry_type)) {
-    PyErr_Format(PyExc_TypeError, "miss must return an Entry, an exception or None, not %R", entry.get());
+  if (!Py_IS_TYPE(entry.get(), entry_type) && !PyFunction_Check(entry.get())) {
+    PyErr_Format(PyExc_TypeError, "miss must return an Entry, a function, an exception or None, not %R", entry.get());
     return Ref();
   }
   return entry;
+}
+
+// Calls what the compiled object represents, as plain Python, with frames below it being looked at.
+static PyObject* call_original(CompiledObject* self, PyObject* callable, PyObject* const* args, size_t flagged_count,
+                               PyObject* names) {
+  ThreadState& thread = thread_state;
+  Ref keep = Ref::borrow(callable);
+  if (thread.dispatch_disabled) {
+    ContextScope same(thread, thread.context);  // the rest of a `with disable()` block may set another one
+    return PyObject_Vectorcall(callable, args, flagged_count, names);
+  }
+  ContextScope active(thread, self->context ? self->context : thread.context);
+  RunningScope running(thread, self->context);
+  SkipScope skip(thread, callable);
+  return PyObject_Vectorcall(callable, args, flagged_count, names);
 }
 
 // Runs the entry that fits. *fallback: there is none (result NULL without an exception).
@@ -154,26 +169,14 @@ static PyObject* dispatch(CompiledObject* self, PyObject* const* slots, Py_ssize
   if (ask && self->miss && self->miss != Py_None) {
     Ref entry = ask_for_entry(self, slots, count);
     if (!entry && PyErr_Occurred()) return nullptr;
+    if (entry && PyFunction_Check(entry.get())) {
+      return call_original(self, entry.get(), slots, static_cast<size_t>(count), nullptr);
+    }
     auto* found = reinterpret_cast<EntryObject*>(entry.get());
     if (found && guards_hold(found, slots, count, &call)) return run_entry(self, found, slots, &call);
   }
   *fallback = true;
   return nullptr;
-}
-
-// Calls what the compiled object represents, as plain Python, with frames below it being looked at.
-static PyObject* call_original(CompiledObject* self, PyObject* callable, PyObject* const* args, size_t flagged_count,
-                               PyObject* names) {
-  ThreadState& thread = thread_state;
-  Ref keep = Ref::borrow(callable);
-  if (thread.dispatch_disabled) {
-    ContextScope same(thread, thread.context);  // the rest of a `with disable()` block may set another one
-    return PyObject_Vectorcall(callable, args, flagged_count, names);
-  }
-  ContextScope active(thread, self->context ? self->context : thread.context);
-  RunningScope running(thread, self->context);
-  SkipScope skip(thread, callable);
-  return PyObject_Vectorcall(callable, args, flagged_count, names);
 }
 
 static PyObject* call_raw_fallback(CompiledObject* self, PyObject* const* args, size_t flagged_count,
@@ -552,7 +555,7 @@ static PyGetSetDef compiled_properties[] = {
     {"fallback", reinterpret_cast<getter>(compiled_fallback), reinterpret_cast<setter>(compiled_set_fallback),
      "Without a function: called with the slots when no entry fits.", nullptr},
     {"miss", reinterpret_cast<getter>(compiled_miss), reinterpret_cast<setter>(compiled_set_miss),
-     "miss(compiled, slots) -> Entry | None, called when no entry fits.", nullptr},
+     "miss(compiled, slots) -> Entry | function | exception | None, called when no entry fits.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // ---- module functions -------------------------------------------------------------------------------------------

@@ -1,0 +1,86 @@
+"""Plain Python in the place of a segment: what runs when nothing compiled does.
+
+In: a `Target`. Out: a function of its slots that does the work of the original, or that raises an
+error where the original goes on. Next room: the driver (compiler).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CellType
+from typing import Any
+
+from framejit import native
+from framejit.bytecode.continuations import FramePoint, build_raise, build_resume
+from framejit.bytecode.decode import decode
+from framejit.capture import Target
+from framejit.codegen.runtime import answer
+from framejit.peer import keep_out
+
+
+def plain_function(
+    target: Target, break_at: Callable[..., Any], error: BaseException | None
+) -> Callable[..., Any]:
+    """A function of the slots that does the work of ``target`` as plain Python.
+
+    With ``error`` that is raised instead where ``target``, a continuation, goes on: its blocks
+    meet it, and those of its callers. ``break_at(point, globals, variant="call")`` makes what goes
+    on in a caller.
+    """
+    point = target.point
+    if point is None:
+        return _from_start(target)
+    if error is None:
+        resume = build_resume(point, target.namespace)
+    else:
+        resume = build_raise(point, target.namespace, error)
+    keep_out(resume.__code__)
+    if not target.callers:
+        return resume
+    callers = [
+        (caller.arity, None if caller.point is None
+         else break_at(caller.point, caller.namespace, variant="call"))
+        for caller in target.callers
+    ]  # fmt: skip
+
+    def fallback(*slots: Any) -> Any:
+        position = point.arity
+        thunk = native.tail(resume, *slots[:position])
+        for arity, function in callers:
+            state = slots[position : position + arity]
+            position += arity
+            if function is None:
+                thunk = native.tail(answer, thunk, *state)
+            else:
+                thunk = native.tail(function, *state, thunk)
+        return thunk
+
+    return fallback
+
+
+def _from_start(target: Target) -> Callable[..., Any]:
+    """The fallback of a function: its slots are its arguments, then its closure cells."""
+    info = decode(target.code)
+    count = len(info.slot_names)
+    positions = [*range(info.n_args), *range(info.free_start, count)]
+    point = FramePoint(target.code, info.body_start, frozenset(positions))
+    resume = build_resume(point, target.namespace)
+
+    def fallback(*slots: Any) -> Any:
+        state: list[Any] = [None] * count
+        for position, value in zip(positions, slots, strict=True):
+            state[position] = value
+        for position in info.cell_slots:
+            if position < info.free_start:
+                filled = position < info.n_args
+                state[position] = CellType(state[position]) if filled else CellType()
+        return native.tail(resume, *state)
+
+    return fallback
+
+
+def has_blocks(target: Target) -> bool:
+    """Has the frame, or one that waits for it, a ``try`` or ``with`` that an error has to meet?"""
+    points = [caller.point for caller in target.callers]
+    codes = [target.code, *[point.code for point in points if point is not None]]
+    return any(code.co_exceptiontable for code in codes)
