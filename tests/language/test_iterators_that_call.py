@@ -521,3 +521,46 @@ def test_guards_run_no_code_of_the_program() -> None:
     numbers = Numbers()
     assert compiled(x, reversed(numbers))[1] == [10, 0]
     assert numbers.log == ["len", 2, "len", 1, 0]
+
+
+class Indexed:
+    def __init__(self, log):
+        self.log = log
+
+    def __getitem__(self, index):
+        self.log.append(index)
+        if index > 4:
+            raise IndexError
+        return index * 10
+
+
+class Iterated:
+    def __init__(self, log):
+        self.log = log
+
+    def __iter__(self):
+        for number in range(0, 50, 10):
+            self.log.append(number)
+            yield number
+
+
+class Compared:
+    def __init__(self, log):
+        self.log = log
+
+    def __eq__(self, other):
+        self.log.append(("equal", other))
+        return other == 20
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize("kind", [Indexed, Iterated])
+@pytest.mark.parametrize("wanted", [20, 25, Compared])
+def test_in_asks_no_further_than_the_match(kind, wanted):
+    def f(x):
+        log = []
+        item = wanted(log) if wanted is Compared else wanted
+        return x + 1, item in kind(log), item not in kind(log), log
+
+    check(f, torch.ones(2), graphs=1, ops=1)

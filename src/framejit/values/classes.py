@@ -267,7 +267,7 @@ class ClassValue(Value):
             return ConstantValue(space.truth(space.call_now(method, [item])))
         if space.special_method(self, "__iter__") is None:
             return super().contains(space, item)
-        return ConstantValue(any(space.equal(element, item) for element in space.items(self)))
+        return ConstantValue(space.search(self, item))
 
     def items_now(self, space: Space) -> list[Value] | None:
         if issubclass(self.cls, enum.Enum):

@@ -59,10 +59,7 @@ class IteratorValue(Value):
         return None
 
     def contains(self, space: Space, item: Value) -> Value:
-        while (element := space.next(self)) is not None:
-            if space.equal(element, item):
-                return space.constant(True)
-        return space.constant(False)
+        return space.constant(space.search(self, item))
 
 
 class SequenceIterator(IteratorValue):

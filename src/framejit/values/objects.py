@@ -383,7 +383,7 @@ class ObjectValue(Value):
         if all(space.special_method(self, m) is None for m in ("__iter__", "__getitem__")):
             text = f"argument of type {type_name(self.cls)!r} is not iterable"
             space.raise_error(TypeError, text)
-        return ConstantValue(any(space.equal(element, item) for element in space.items(self)))
+        return ConstantValue(space.search(self, item))
 
     def iter(self, space: Space) -> Value:
         method = space.special_method(self, "__iter__")

@@ -631,6 +631,14 @@ class Space:
     def contains(self, container: Value, item: Value) -> bool:
         return self.truth(container.realize().contains(self, item))
 
+    def search(self, iterable: Value, item: Value) -> bool:
+        """Is ``item`` among what iterating gives? Nothing after it is asked for."""
+        iterator = self.iter(iterable)
+        while (element := self.next(iterator)) is not None:
+            if self.equal(element, item):
+                return True
+        return False
+
     def truth(self, value: Value) -> bool:
         return value.realize().truth(self)
 
