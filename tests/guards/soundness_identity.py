@@ -228,6 +228,25 @@ def enum_attribute(w):
 
 
 @row(NEEDED)
+def enum_attribute_added(w):
+    class E(enum.Enum):
+        A = 1
+
+    return lambda x: x * getattr(E.A, "extra", 3.0), (X,), lambda: setattr(E.A, "extra", 9.0)
+
+
+@row(NEEDED)
+def enum_method_shadowed(w):
+    class E(enum.Enum):
+        A = 1
+
+        def scaled(self, x):
+            return x * 2
+
+    return lambda x: E.A.scaled(x), (X,), lambda: setattr(E.A, "scaled", lambda x: x)
+
+
+@row(NEEDED)
 def enum_mutable_value(w):
     class E(enum.Enum):
         A = [1]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+import framejit
 from checking import check
 
 x = torch.tensor([1.0, -2.0, 3.0])
@@ -423,3 +424,30 @@ def test_213_mutation_across_break():
         return m
 
     check(f, MyList([0]), x)
+
+
+def test_members_of_enums_ask_getattr():
+    class Size(enum.Enum):
+        SMALL = 1
+
+        def __getattr__(self, name):
+            if name.startswith("_"):
+                raise AttributeError(name)
+            return len(name)
+
+    def f(a):
+        return a + Size.SMALL.abc, getattr(Size.SMALL, "d", 7), hasattr(Size.SMALL, "_e")
+
+    check(f, x, graphs=1, ops=1, fullgraph=True)
+
+
+def test_members_of_enums_keep_attributes():
+    class Counter(enum.Enum):
+        CALLS = 1
+
+    def f(a):
+        Counter.CALLS.hits = getattr(Counter.CALLS, "hits", 0) + 1
+        return a + Counter.CALLS.hits
+
+    compiled = framejit.compile(f, backend="eager")
+    assert [(compiled(x) - x)[0].item() for _ in range(4)] == [1, 2, 3, 4]

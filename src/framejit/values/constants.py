@@ -374,6 +374,9 @@ def fold(
 
 def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: str) -> Result:
     cls = type(member)
+    hook = space.class_attribute(cls, "__getattribute__")
+    if hook is not None and isinstance(hook.raw, types.FunctionType):
+        raise GraphBreak("FJ0151", f"attribute {name!r} of a {value.describe()}")
     if name in ("value", "name", "_value_", "_name_"):
         # `value` may be overridden; the enum machinery's own descriptor is a DynamicClassAttribute.
         found = space.class_attribute(cls, name)
@@ -383,17 +386,29 @@ def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: s
     if found is not None:
         if isinstance(found.raw, enum.property):
             return constant_value(space, getattr(member, name))
+    if name != "__class__" and (found is None or not hasattr(type(found.raw), "__set__")):
+        if name in member.__dict__:
+            return _enum_part(space, member, name)
+        space.guard(_enum_source(space, member, name), "ABSENT")
+    if found is not None:
         return space.bind_class_attribute(found, value, cls, name)
-    if name in member.__dict__:
-        return _enum_part(space, member, name)
-    return space.generic_getattr(value, name)
+    hook = space.class_attribute(cls, "__getattr__")
+    if hook is None or name == "__class__":
+        return space.generic_getattr(value, name)
+    method = space.now(space.bind_class_attribute(hook, value, cls, "__getattr__"))
+    return space.call(method, [space.constant(name)], {})
+
+
+def _enum_source(space: Space, member: enum.Enum, name: str) -> Source:
+    """Where a member keeps an attribute of its own."""
+    root = space.const_source(member, f"{type(member).__qualname__}.{member.__dict__['_name_']}")
+    return root.child("dict").child("item", name)
 
 
 def _enum_part(space: Space, member: enum.Enum, name: str) -> Value:
     """What a member keeps in its ``__dict__``."""
     part = member.__dict__[name]
-    root = space.const_source(member, f"{type(member).__qualname__}.{member.__dict__['_name_']}")
-    source = root.child("dict").child("item", name)
+    source = _enum_source(space, member, name)
     if name in ("_name_", "_value_") and type(part) in PURE_TYPES:
         space.guard(source, "EQUALS_MATCH", part)
         return ConstantValue(part, source)
