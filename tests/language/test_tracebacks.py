@@ -580,3 +580,32 @@ def kept_while_raised_again(x, log):
 ])  # fmt: skip
 def test_what_a_traceback_keeps_ends_with_it(program):
     check(program, torch.ones(2), [], graphs=1, ops=1)
+
+
+def refuse(x, what):
+    if what: raise LookupError(what)  # noqa: E701
+    return x
+
+
+def printed_in_a_handler(x):
+    try:
+        return refuse(
+            x, "no")
+    except LookupError:
+        return x + 1, traceback.format_exc()
+
+
+def printed_after_a_break(x):
+    try: x = [x + 1][len(x.shape) + 5]  # noqa: E701
+    except IndexError as error: held = error  # noqa: E701
+    print(end="")
+    return x + 1, traceback.format_exception(held)
+
+
+@pytest.mark.parametrize("program", [printed_in_a_handler, printed_after_a_break])
+def test_tracebacks_show_the_columns(program):
+    expected = program(X)
+    with config.patch(raise_internal_errors=True):
+        result = framejit.compile(program, backend="eager")(X)
+    assert torch.equal(result[0], expected[0]) and result[1] == expected[1]
+    assert "^^^" in "".join(expected[1])

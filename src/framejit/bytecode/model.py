@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 from framejit.bytecode.exception_table import Entry
 
 Positions = tuple[int | None, int | None, int | None, int | None]
+#: File, function, positions.
+Place = tuple[str, str, Positions]
 
 
 class Handler(NamedTuple):
@@ -57,6 +59,11 @@ class Instruction:
     line: int
     positions: Positions
     index: int
+
+    @property
+    def place(self) -> Positions:
+        """What a traceback shows of it."""
+        return self.positions if self.positions[0] is not None else (self.line, None, None, None)
 
     def __str__(self) -> str:
         target = f" -> {self.target}" if self.target >= 0 else ""

@@ -20,6 +20,7 @@ import torch
 
 from framejit import native
 from framejit.bytecode.assemble import with_location
+from framejit.bytecode.model import Place, Positions
 from framejit.native import DELETED
 
 
@@ -85,7 +86,7 @@ def new_function(
 def new_exception(
     cls: type[BaseException],
     base: type[BaseException],
-    trace: tuple[tuple[str, str, int], ...],
+    trace: tuple[Place, ...],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     *inits: tuple[tuple[Any, ...], dict[str, Any]],
@@ -94,7 +95,7 @@ def new_exception(
     initialises it; what its own classes do is done already.
 
     One that was raised while capturing gets a traceback of the user's lines (file, function, line
-    of each frame); CPython relies on an exception that is being handled having one.
+    and columns of each frame); CPython relies on an exception that is being handled having one.
     """
     made = base.__new__(cls, *args, **kwargs)
     for arguments, keywords in inits:
@@ -102,17 +103,17 @@ def new_exception(
     return add_trace(made, trace)
 
 
-def add_trace(error: BaseException, trace: tuple[tuple[str, str, int], ...]) -> BaseException:
+def add_trace(error: BaseException, trace: tuple[Place, ...]) -> BaseException:
     """``error`` has passed these places of the user's, the outermost first."""
     for place in reversed(trace):
         located(error, place)
     return error
 
 
-def located(error: BaseException, place: tuple[str, str, int]) -> BaseException:
-    """``error`` with a place of the user's (file, function, line) at the head of its traceback."""
+def located(error: BaseException, place: Place) -> BaseException:
+    """``error`` with a place of the user's at the head of its traceback."""
     frame = _frame_in(*place)
-    trace = types.TracebackType(error.__traceback__, frame, frame.f_lasti, place[2])
+    trace = types.TracebackType(error.__traceback__, frame, frame.f_lasti, place[2][0] or 0)
     return BaseException.with_traceback(error, trace)
 
 
@@ -127,10 +128,11 @@ def raise_again(error: BaseException, *slots: Any) -> Any:
     raise error
 
 
-def _frame_in(filename: str, name: str, line: int) -> types.FrameType:
+def _frame_in(filename: str, name: str, positions: Positions) -> types.FrameType:
     """A frame that tracebacks show as the user's; it keeps no caller alive."""
     code = _nothing.__code__
-    table = with_location(len(code.co_code) // 2, (line, None, None, None), line)
+    line = positions[0] or 0
+    table = with_location(len(code.co_code) // 2, positions, line)
     code = code.replace(
         co_filename=filename, co_name=name, co_qualname=name, co_firstlineno=line,
         co_linetable=table,

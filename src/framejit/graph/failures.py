@@ -11,6 +11,8 @@ from types import TracebackType
 
 import torch.fx
 
+from ..bytecode.model import Place
+
 _PLACE = re.compile(r'File "([^"]+)", line (\d+), in (.+)')
 
 
@@ -33,10 +35,10 @@ def failing_node(
     return None, None
 
 
-def place_of(node: torch.fx.Node) -> tuple[str, str, int] | None:
+def place_of(node: torch.fx.Node) -> Place | None:
     """File, function and line of the user's operation that ``node`` was recorded from."""
     found = _PLACE.findall(str(node.meta.get("stack_trace") or ""))
     if not found:
         return None
     filename, line, name = found[-1]
-    return filename, name, int(line)
+    return filename, name, (int(line), None, None, None)

@@ -525,7 +525,7 @@ class Interpreter:
         while True:
             if isinstance(value, ExceptionValue) and not entered:
                 code = frame.info.code
-                place = (code.co_filename, code.co_name, frame.instruction.line)
+                place = (code.co_filename, code.co_name, frame.instruction.place)
                 value.passes(self.space, place)
             entered = False
             handler = frame.info.handlers[frame.index]

@@ -13,6 +13,7 @@ import itertools
 import types
 from typing import Any, NamedTuple
 
+from framejit.bytecode.model import Place
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value, is_heap_class
@@ -39,7 +40,8 @@ class ExceptionValue(ObjectValue):
         self, cls: type, obj: Any = None, source: Source | None = None, step: int = 0
     ) -> None:
         super().__init__(cls, obj, source, step)
-        self.trace: tuple[tuple[str, str, int], ...] = ()
+        #: Of each frame that it has passed: file, function, line, last line and columns.
+        self.trace: tuple[Place, ...] = ()
         #: The frames that its traceback keeps, innermost first, where that makes a difference.
         self.left: list[Any] = []
         #: Of one made here: its class in C, and what was given to its ``__new__`` and ``__init__``.
@@ -210,7 +212,7 @@ class ExceptionValue(ObjectValue):
         self.trace = value.exception.trace if isinstance(value, TracebackValue) else ()
         space.changes += 1
 
-    def passes(self, space: Space, place: tuple[str, str, int]) -> None:
+    def passes(self, space: Space, place: Place) -> None:
         """It is raised in a frame, or leaves it."""
         self.trace = (place, *self.trace)
         if self.source is not None:
