@@ -522,3 +522,53 @@ def test_141_wrong_stars_break(call):
         return b
 
     check(f, x)
+
+
+class Visited:
+    def visit(self, v=0):
+        return v
+
+
+VISITED = Visited()
+
+
+def _own_methods_of_a_method(m, x):
+    shown = (m.__str__() == str(m), m.__repr__() == repr(m), m.__format__("") == format(m))
+    compared = m.__eq__(m), m.__ne__(VISITED.visit), m.__hash__() == hash(m), m.__sizeof__()
+    return shown, compared, m.__class__, m.__getattribute__("__self__") is VISITED, x + 1
+
+
+def _call_of_a_call(m, x):
+    calls = m.__call__, plus.__call__, len.__call__, [].append.__call__
+    results = calls[0](3), calls[1](x), calls[2]([1]), calls[3](2), [*map(calls[0], (1, 2))]
+    return results, [(c.__name__, c.__qualname__, type(c)) for c in calls], calls[0] is m
+
+
+def _names_of_methods(m, x):
+    bound = [].append, {}.get, "".join, (1).__add__, x.sin, m.__init__, object().__str__
+    return [(b.__name__, b.__qualname__) for b in bound], x + 1
+
+
+def _wrapped_methods(m, x):
+    @functools.wraps(m)
+    def around(v: int):
+        return m(v)
+
+    @functools.wraps(lambda v: v)
+    def plain(v: int):
+        return v
+
+    names = around.__name__, around.__qualname__, plain.__annotations__
+    return names, around.__wrapped__ is m, around(x) + 1
+
+
+def plus(a):
+    return a + 1
+
+
+@pytest.mark.parametrize("program, graphs", [
+    (_own_methods_of_a_method, None), (_call_of_a_call, None), (_names_of_methods, 1),
+    (_wrapped_methods, 1),
+])  # fmt: skip
+def test_attributes_of_callables(program, graphs):
+    check(program, VISITED.visit, torch.ones(2), graphs=graphs)

@@ -365,3 +365,8 @@ def applied(cls: type[torch.autograd.Function]) -> Callable[..., Any]:
     apply.__name__ = cls.__name__
     apply.__qualname__ = cls.__qualname__
     return apply
+
+
+def is_applied(target: Any) -> bool:
+    """Is it what `applied` makes?"""
+    return getattr(target, "__code__", None) in applied.__code__.co_consts

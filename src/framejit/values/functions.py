@@ -160,7 +160,7 @@ class FunctionValue(Value):
             if room.torch_functions.is_graph_function(function):
                 return room.torch_functions.call_in_graph(space, function, args, kwargs, self)
         inner = CODE_LOOKASIDES.get(id(self.code))
-        if inner is not None and function is not None:
+        if inner is not None:
             return inner(space, [self, *args], kwargs)
         reason = inline_policy.refuses(self.code, self.globals)
         if reason is not None:
@@ -356,8 +356,6 @@ class FunctionValue(Value):
         own = own_attribute(space, self, name) if name not in _FIELDS else None
         if own is not None:
             return own
-        if name == "__call__":
-            return self
         return space.generic_getattr(self, name)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
@@ -463,6 +461,9 @@ class MethodValue(Value):
             return self.function
         if name == "__self__":
             return self.receiver
+        own = name != "__doc__" and space.class_attribute(types.MethodType, name)
+        if own or name == "__class__":
+            return space.generic_getattr(self, name)
         return space.getattr(self.function, name)
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
@@ -516,8 +517,10 @@ class BoundBuiltin(Value):
         return call_builtin_method(space, self.receiver, self.name, args, kwargs)
 
     def getattr(self, space: Space, name: str) -> Result:
-        if name in ("__name__", "__qualname__"):
+        if name == "__name__":
             return ConstantValue(self.name)
+        if name == "__qualname__" and self.python_type() is types.BuiltinMethodType:
+            return ConstantValue(f"{self.receiver.python_type().__qualname__}.{self.name}")
         if name == "__self__":
             return self.receiver
         return space.generic_getattr(self, name)
@@ -535,6 +538,8 @@ def call_builtin_method(
 ) -> Result:
     """Run the C-level method ``name`` on a value of a builtin kind (or on its container part)."""
     receiver = receiver.realize()
+    if name == "__call__" and isinstance(receiver, _CALLED):
+        return space.call(receiver, args, kwargs)
     method = getattr(receiver, "call_method", None)
     if method is None:
         raise GraphBreak("FJ0132", f"calling {name}() of a {receiver.describe()}")
@@ -561,8 +566,6 @@ class BuiltinValue(Value):
     def getattr(self, space: Space, name: str) -> Result:
         if name in _CODE_ATTRIBUTES:
             return constant_value(space, getattr(self.function, name, None))
-        if name == "__call__":
-            return self
         if isinstance(self.function, (OpOverload, OpOverloadPacket)):
             return constant_value(space, space.run_real(getattr, self.function, name))
         return space.generic_getattr(self, name)
@@ -598,3 +601,7 @@ class BuiltinValue(Value):
         if inline_policy.is_pure_builtin(function):
             return room.constants.fold(space, function, args, kwargs, self.describe())
         raise GraphBreak("FJ0132", f"calling the {self.describe()}")
+
+
+#: What is called when its ``__call__`` is.
+_CALLED = (FunctionValue, MethodValue, BuiltinValue, BoundBuiltin)

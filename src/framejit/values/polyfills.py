@@ -354,20 +354,3 @@ def new_handle(self: Any, hooks_dict: Any, number: Any, extra_dict: Any = None) 
         self.extra_dict_ref = (weakref.ref(extra_dict),)
     elif isinstance(extra_dict, list):
         self.extra_dict_ref = tuple(weakref.ref(d) for d in extra_dict)
-
-
-# -- torch.func ---------------------------------------------------------------------------------
-
-
-def transformed(name: str, function: Any, argnums: Any, operands: Any) -> Any:
-    """``torch.func.<name>(function, argnums)(*operands)``."""
-    return getattr(torch.func, name)(function, argnums)(*operands)
-
-
-def jacobian(name: str, function: Any, argnums: Any) -> Any:
-    """What ``torch.func.jacrev`` and its like return."""
-
-    def differentiated(*operands: Any) -> Any:
-        return transformed(name, function, argnums, operands)
-
-    return differentiated

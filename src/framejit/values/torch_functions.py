@@ -128,7 +128,7 @@ def _is_compiling(space: Space, args: list[Value], kwargs: dict[str, Value]) -> 
 
 _AS_IN_EAGER = tuple(
     os.path.join(os.path.dirname(torch.__file__), *path)
-    for path in (("nn", "modules"), ("nn", "functional.py"), ("export",))
+    for path in (("nn", "modules"), ("nn", "functional.py"), ("export",), ("_functorch", "apis.py"))
 )
 
 

@@ -4,7 +4,7 @@ leave the transform, as it does in eager mode.
 In: calls of transforms with Python functions as arguments. Out: the graph gets what torch's own
 Python code calls: ``_vmap_increment_nesting``, ``_add_batch_dim``, the function's operations on one
 slice, ``_remove_batch_dim``, ... What comes out is imagined by running the transform on fake
-tensors. ``jvp``, ``jacfwd`` and ``hessian`` are one node with a nested graph. Next: graph.
+tensors. ``jvp`` and ``jacfwd`` are one node with a nested graph. Next: graph.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from torch._functorch import eager_transforms, predispatch
 from framejit.exc import GraphBreak
 from framejit.graph import nested
 from framejit.graph.nested import Stretch, transformed
-from framejit.values import polyfills
 from framejit.values.base import Value
-from framejit.values.builtin_functions import call_polyfill
 from framejit.values.constants import ConstantValue
+from framejit.values.functions import FunctionValue, function_value
 from framejit.values.mappings import DictValue
 from framejit.values.nesting import (
     Nested,
@@ -395,6 +394,10 @@ def _jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) 
 # -- torch.func.vjp -----------------------------------------------------------------------------
 
 
+#: A function as ``torch.func.vjp`` returns it.
+_PULL_BACK = torch.func.vjp(torch.sin, torch.ones(()))[1]
+
+
 class PullBackValue(Value):
     """The function that ``torch.func.vjp`` returns: the derivatives of what was computed then."""
 
@@ -409,6 +412,14 @@ class PullBackValue(Value):
 
     def describe(self) -> str:
         return "function that torch.func.vjp() answers"
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            return ConstantValue(getattr(_PULL_BACK, name))
+        if name in ("__annotations__", "__dict__"):
+            known = getattr(_PULL_BACK, name).items()
+            return DictValue({k: (ConstantValue(k), ConstantValue(v)) for k, v in known})
+        return space.generic_getattr(self, name)
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         if len(args) != 1 or kwargs:
@@ -460,7 +471,7 @@ def _vjp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
 
 
 #: How many transforms of torch's a function runs in.
-_LEVELS = {"jvp": 1, "jacfwd": 2, "hessian": 3}
+_LEVELS = {"jvp": 1, "jacfwd": 2}
 
 # -- the others: one node each --------------------------------------------------------------------
 
@@ -502,30 +513,15 @@ def transform(
     return from_fx(space, node, example)
 
 
-@lookaside(polyfills.transformed)
-def _transformed(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    name, function, argnums, operands = args
-    if _plain(name) == "jacrev":
-        return _jacrev(space, function, _plain(argnums), space.items(operands))
-    options = {"argnums": _plain(argnums)}
-    return transform(space, _plain(name), function, space.items(operands), options)
+def _maker(function: types.FunctionType) -> Any:
+    """torch's code around functions, run as it is: all it does is to make another."""
 
-
-def _jacobian(name: str) -> Any:
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        named = dict(zip(("func", "argnums"), args, strict=False)) | kwargs
-        if named.keys() - {"func", "argnums"}:
-            raise GraphBreak("FJ0123", f"torch.func.{name}() with {', '.join(named)}")
-        argnums = named.get("argnums", ConstantValue(0))
-        return call_polyfill(
-            space, polyfills.jacobian, [ConstantValue(name), named["func"], argnums]
-        )
+        made = function_value(space, function)
+        assert isinstance(made, FunctionValue)
+        return made.inline(space, args, kwargs)
 
     return handler
-
-
-for _name in ("jacrev", "jacfwd", "hessian"):
-    LOOKASIDES[getattr(torch.func, _name)] = _jacobian(_name)
 
 
 def _options_of(space: Space, made: Any) -> dict[str, Value]:
@@ -544,38 +540,54 @@ def _made_jacobian(name: str) -> Any:
         given = {key: value.realize().as_python() for key, value in options.items()}
         if kwargs or any(value not in (None, False, "error") for value in given.values()):
             raise GraphBreak("FJ0123", f"torch.func.{name}() with options")
-        return _transformed(
-            space, [ConstantValue(name), function, argnums, TupleValue(operands)], {}
-        )
+        numbers = _plain(argnums)
+        if name == "jacrev":
+            return _jacrev(space, function, numbers, operands)
+        return transform(space, name, function, operands, {"argnums": numbers})
 
     return handler
 
 
 def _made_functional(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    """A call of what ``torch.func.functionalize`` has returned outside: how the function computes
-    is the backend's business. But what it returns never shares memory with an operand that it
-    has written to."""
+    """A call of what ``torch.func.functionalize`` makes: how the function computes is the
+    backend's business. But it gets other tensor objects, and writes to operands when it ends."""
     made, *operands = args
     options = _options_of(space, made)
+    what = "torch.func.functionalize()"
     if not space.truth(options["reapply_views"]):
-        raise GraphBreak("FJ0123", "torch.func.functionalize() that makes copies of views")
-    builder = space.builder
-    given = [t.proxy(space) for one in (*operands, *kwargs.values()) for t in tensors_in(one)]
+        raise GraphBreak("FJ0123", f"{what} that makes copies of views")
+    builder, originals = space.builder, {}
+
+    def wrap(tensor: TensorValue) -> Value:
+        if tensor.python_type() is not torch.Tensor or tensor.metadata().requires_grad:
+            raise GraphBreak("FJ0123", f"{what} of a tensor that requires a gradient")
+        if tensor.proxy(space) in [known.node for known in originals]:
+            raise GraphBreak("FJ0123", f"{what} of one tensor twice")
+        wrapped = TensorValue(tensor.node, tensor.example)
+        originals[wrapped] = tensor
+        return wrapped
+
+    operands = [rebuild(operand, wrap) for operand in operands]
+    kwargs = {name: rebuild(operand, wrap) for name, operand in kwargs.items()}
+    start = len(builder._nodes)
     result = space.now(space.call(options["func"], operands, kwargs))
-    for tensor in tensors_in(result):
-        node = tensor.proxy(space)
-        if builder.is_written(node) and builder.share(node, given):
-            raise GraphBreak("FJ0123", "torch.func.functionalize() returns what it writes to")
-    return result
+    inside = builder._nodes[start:]
+    if any(nested.is_applied(node.target) for node in inside):
+        raise GraphBreak("FJ0123", f"an autograd.Function under {what}")
+    used = {operand for node in inside for operand in node.all_input_nodes}
+    if any(map(builder.is_written, used.difference(inside))):
+        raise GraphBreak("FJ0123", f"{what} of a function that writes to a tensor of outside")
+    return rebuild(result, lambda tensor: originals.get(tensor, tensor)) if originals else result
 
 
-for _maker, _handler in (
-    (eager_transforms.jacrev, _made_jacobian("jacrev")),
-    (eager_transforms.jacfwd, _made_jacobian("jacfwd")),
-    (eager_transforms.functionalize, _made_functional),
+for _made, _handler in (
+    (torch.func.jacrev, _made_jacobian("jacrev")),
+    (torch.func.jacfwd, _made_jacobian("jacfwd")),
+    (torch.func.functionalize, _made_functional),
 ):
-    _code = _maker(lambda: None).__code__
-    CODE_LOOKASIDES[id(_code)] = _handler
+    LOOKASIDES[_made] = _maker(_made)
+    CODE_LOOKASIDES[id(_made(lambda: None).__code__)] = _handler
+LOOKASIDES[torch.func.hessian] = _maker(torch.func.hessian)
 
 
 @lookaside(torch.func.jvp)
