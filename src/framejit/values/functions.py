@@ -457,10 +457,8 @@ class MethodValue(Value):
         return self.function.realize().call(space, [self.receiver, *args], kwargs)
 
     def getattr(self, space: Space, name: str) -> Result:
-        if name == "__func__":
-            return self.function
-        if name == "__self__":
-            return self.receiver
+        if name in ("__func__", "__self__"):
+            return self.function if name == "__func__" else self.receiver
         own = name != "__doc__" and space.class_attribute(types.MethodType, name)
         if own or name == "__class__":
             return space.generic_getattr(self, name)
@@ -538,7 +536,8 @@ def call_builtin_method(
 ) -> Result:
     """Run the C-level method ``name`` on a value of a builtin kind (or on its container part)."""
     receiver = receiver.realize()
-    if name == "__call__" and isinstance(receiver, _CALLED):
+    called = (FunctionValue, MethodValue, BuiltinValue, BoundBuiltin)
+    if name == "__call__" and isinstance(receiver, called):
         return space.call(receiver, args, kwargs)
     method = getattr(receiver, "call_method", None)
     if method is None:
@@ -601,7 +600,3 @@ class BuiltinValue(Value):
         if inline_policy.is_pure_builtin(function):
             return room.constants.fold(space, function, args, kwargs, self.describe())
         raise GraphBreak("FJ0132", f"calling the {self.describe()}")
-
-
-#: What is called when its ``__call__`` is.
-_CALLED = (FunctionValue, MethodValue, BuiltinValue, BoundBuiltin)
