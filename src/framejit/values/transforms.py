@@ -513,7 +513,7 @@ def transform(
     return from_fx(space, node, example)
 
 
-def _maker(function: types.FunctionType) -> Any:
+def _maker(function: Any) -> Any:
     """torch's code around functions, run as it is: all it does is to make another."""
 
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
@@ -556,12 +556,13 @@ def _made_functional(space: Space, args: list[Value], kwargs: dict[str, Value]) 
     what = "torch.func.functionalize()"
     if not space.truth(options["reapply_views"]):
         raise GraphBreak("FJ0123", f"{what} that makes copies of views")
-    builder, originals = space.builder, {}
+    builder = space.builder
+    originals: dict[Value, TensorValue] = {}
 
     def wrap(tensor: TensorValue) -> Value:
         if tensor.python_type() is not torch.Tensor or tensor.metadata().requires_grad:
             raise GraphBreak("FJ0123", f"{what} of a tensor that requires a gradient")
-        if tensor.proxy(space) in [known.node for known in originals]:
+        if tensor.proxy(space) in [known.node for known in originals.values()]:
             raise GraphBreak("FJ0123", f"{what} of one tensor twice")
         wrapped = TensorValue(tensor.node, tensor.example)
         originals[wrapped] = tensor
@@ -577,7 +578,7 @@ def _made_functional(space: Space, args: list[Value], kwargs: dict[str, Value]) 
     used = {operand for node in inside for operand in node.all_input_nodes}
     if any(map(builder.is_written, used.difference(inside))):
         raise GraphBreak("FJ0123", f"{what} of a function that writes to a tensor of outside")
-    return rebuild(result, lambda tensor: originals.get(tensor, tensor)) if originals else result
+    return rebuild(result, lambda tensor: originals.get(tensor, tensor))
 
 
 for _made, _handler in (
