@@ -15,7 +15,13 @@ import torch
 
 from framejit.codegen.emit import Emitter, call
 from framejit.codegen.emit_containers import write_container
-from framejit.codegen.emit_objects import set_attributes, write_attributes, write_class
+from framejit.codegen.emit_generators import kept_in_traceback
+from framejit.codegen.emit_objects import (
+    keep_in_traceback,
+    set_attributes,
+    write_attributes,
+    write_class,
+)
 from framejit.exc import GraphBreak
 from framejit.values.cached_functions import CacheHit
 from framejit.values.classes import ClassValue
@@ -95,6 +101,7 @@ def _write_exception(out: Emitter, value: ExceptionValue) -> None:
     if value.trace:
         trace = out.constant(value.trace, "trace")
         out.statement(call(out.helper("add_trace"), out.value(value), trace))
+    keep_in_traceback(out, value, kept_in_traceback(value))
 
 
 def _write_cell(out: Emitter, value: CellValue) -> None:

@@ -14,6 +14,7 @@ from framejit.bytecode.frame_point import FramePoint
 from framejit.bytecode.liveness import live_slots
 from framejit.codegen.emit import Emitter, call, emits
 from framejit.interpreter.dropped import reached
+from framejit.interpreter.frame import Frame
 from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.ends import end_is_seen, keeps_what_is_seen
 from framejit.values.exceptions import ExceptionValue
@@ -39,17 +40,23 @@ def acts_at_its_end(value: Value) -> bool:
 
 
 def kept_in_traceback(error: ExceptionValue) -> Iterator[tuple[int, list[Value]]]:
-    """For the frames that it has left: what they keep whose end the program notices."""
-    for index, frame in enumerate(error.left[: len(error.trace)]):
-        held = [
-            value for value in frame.slots
-            if value is not None and any(
-                acts_at_its_end(one) for one in reached([value])
-                if isinstance(one, Value) and not isinstance(one, ExceptionValue)
-            )
-        ]  # fmt: skip
+    """For the frames that it has left, as positions in its traceback: what they keep whose end the
+    program notices."""
+    for passed, frame in error.left:
+        held = held_by(frame)
         if held:
-            yield index, held
+            yield len(error.trace) - passed, held
+
+
+def held_by(frame: Frame) -> list[Value]:
+    """What is in a frame's variables whose end the program notices."""
+    return [
+        value for value in frame.slots
+        if value is not None and any(
+            acts_at_its_end(one) for one in reached([value])
+            if isinstance(one, Value) and not isinstance(one, ExceptionValue)
+        )
+    ]  # fmt: skip
 
 
 @emits(GeneratorValue)

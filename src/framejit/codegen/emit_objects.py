@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import types
+from collections.abc import Iterable
 from typing import Any
 
 from framejit.codegen.emit import Emitter, builds, call, emits
@@ -170,15 +171,17 @@ def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
     if attributes:
         out.later(value, lambda: write_attributes(out, made, value, attributes))
     fill_namespace(out, made, value)
-    for index, held in kept_in_traceback(value):
-        late = functools.partial(_keep_in_traceback, out, made, index, held)
-        out.later((value, index), late)
+    out.later((value, "frames"), lambda: keep_in_traceback(out, value, kept_in_traceback(value)))
     return made
 
 
-def _keep_in_traceback(out: Emitter, made: ast.expr, index: int, held: list[Value]) -> None:
-    keep = out.helper("keep_in_traceback")
-    out.statement(call(keep, made, ast.Constant(index), *out.values(held)))
+def keep_in_traceback(
+    out: Emitter, error: Value, kept: Iterable[tuple[int, list[Value]]]
+) -> None:
+    """The frames at these positions in the traceback of an error hold objects."""
+    for position, held in kept:
+        objects = [out.value(error), ast.Constant(position), *out.values(held)]
+        out.statement(call(out.helper("keep_in_traceback"), *objects))
 
 
 @emits(TracebackValue)

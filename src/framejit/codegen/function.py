@@ -25,7 +25,7 @@ from framejit.codegen import (  # noqa: F401 - the first ones register their emi
 )
 from framejit.codegen.effects import register, replay, replay_state
 from framejit.codegen.emit import Emitter, call, name
-from framejit.codegen.emit_generators import acts_at_its_end
+from framejit.codegen.emit_generators import acts_at_its_end, held_by
 from framejit.interpreter.dropped import reached
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
@@ -221,7 +221,12 @@ def _exit_values(
         out.value(frame.result) if frame.result is not None else None for frame in outcome.frames
     ]
 
+    last = outcome.frames[-1]
+    held = held_by(last) if last.raises and last.instruction.op == "RERAISE" else []
+
     def expression() -> ast.expr:
+        if held:  # the traceback has the frame already, and does not get that of the break
+            emit_objects.keep_in_traceback(out, last.before[-1], [(0, held)])
         tail = out.constant(link.tail, "tail")  # type: ignore[attr-defined]
         thunk: ast.expr | None = None
         for depth in range(len(outcome.frames) - 1, -1, -1):

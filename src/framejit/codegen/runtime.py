@@ -6,7 +6,6 @@ Next: codegen.emit.
 
 from __future__ import annotations
 
-import traceback
 import types
 from collections.abc import Callable, Iterator
 from itertools import (  # type: ignore[attr-defined]
@@ -117,10 +116,22 @@ def located(error: BaseException, place: Place) -> BaseException:
     return BaseException.with_traceback(error, trace)
 
 
-def keep_in_traceback(error: BaseException, index: int, *objects: Any) -> None:
-    """A frame that ``error`` has left, counted from the innermost, keeps the objects."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    frames[-1 - index].f_locals["fj:held"] = objects
+def keep_in_traceback(error: BaseException, position: int, *objects: Any) -> None:
+    """A frame at this position in the traceback of ``error``, if there still is one, keeps the
+    objects: those who clear frames let go of them."""
+    before, at = None, error.__traceback__
+    while at is not None and position:
+        before, at, position = at, at.tb_next, position - 1
+    if at is None:
+        return
+    code = at.tb_frame.f_code
+    positions = next(islice(code.co_positions(), at.tb_lasti // 2, None))
+    frame = _frame_in(code.co_filename, code.co_name, positions, *objects)
+    at = types.TracebackType(at.tb_next, frame, frame.f_lasti, at.tb_lineno)
+    if before is None:
+        BaseException.with_traceback(error, at)
+    else:
+        before.tb_next = at
 
 
 def raise_again(error: BaseException, *slots: Any) -> Any:
@@ -128,8 +139,8 @@ def raise_again(error: BaseException, *slots: Any) -> Any:
     raise error
 
 
-def _frame_in(filename: str, name: str, positions: Positions) -> types.FrameType:
-    """A frame that tracebacks show as the user's; it keeps no caller alive."""
+def _frame_in(filename: str, name: str, positions: Positions, *held: Any) -> types.FrameType:
+    """A frame that tracebacks show as the user's; it keeps these objects, but no caller alive."""
     code = _nothing.__code__
     line = positions[0] or 0
     table = with_location(len(code.co_code) // 2, positions, line)
@@ -137,11 +148,11 @@ def _frame_in(filename: str, name: str, positions: Positions) -> types.FrameType
         co_filename=filename, co_name=name, co_qualname=name, co_firstlineno=line,
         co_linetable=table,
     )  # fmt: skip
-    frame: types.FrameType = types.FunctionType(code, {})().gi_frame
+    frame: types.FrameType = types.FunctionType(code, {})(*held).gi_frame
     return frame
 
 
-def _nothing() -> Iterator[None]:
+def _nothing(*held: Any) -> Iterator[None]:
     yield
 
 

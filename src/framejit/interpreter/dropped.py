@@ -92,17 +92,18 @@ class Roots:
         #: Frames of generators that are being resumed.
         self.resumed: list[Frame] = []
         #: An exception's traceback holds the frames that it has left.
-        self.left: dict[Value, list[Frame]] = {}
+        self.left: dict[Value, list[tuple[int, Frame]]] = {}
         #: How many effects there were when changed objects were last looked at, which ones were.
         self.noted = 0
         self.watched: set[Any] = set()
 
     def leaves(self, error: Value, frame: Frame) -> None:
         """``error`` leaves a frame, which its traceback keeps."""
-        frames = self.left.setdefault(error, [])
-        frames.append(frame)
         if isinstance(error, ExceptionValue):
-            error.left = frames
+            error.left.append((len(error.trace), frame))
+            self.left[error] = error.left
+        else:
+            self.left.setdefault(error, []).append((0, frame))
 
     def changed_parts(self) -> dict[Existing, None]:
         """The program has changed existing objects: what they held may be dropped."""

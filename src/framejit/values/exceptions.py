@@ -42,8 +42,9 @@ class ExceptionValue(ObjectValue):
         super().__init__(cls, obj, source, step)
         #: Of each frame that it has passed: file, function, line, last line and columns.
         self.trace: tuple[Place, ...] = ()
-        #: The frames that its traceback keeps, innermost first, where that makes a difference.
-        self.left: list[Any] = []
+        #: The frames that its traceback keeps, innermost first, where that makes a difference, each
+        #: with how many places it had passed when it left them.
+        self.left: list[tuple[int, Any]] = []
         #: Of one made here: its class in C, and what was given to its ``__new__`` and ``__init__``.
         self.base: type[BaseException] = _base(cls)
         self.made = Made([], {})
@@ -209,7 +210,8 @@ class ExceptionValue(ObjectValue):
         value = value.realize()
         if self.source is not None or not (value.is_none() or isinstance(value, TracebackValue)):
             raise GraphBreak("FJ0146", f"setting the traceback of a {self.describe()}")
-        self.trace = value.exception.trace if isinstance(value, TracebackValue) else ()
+        known = value.exception if isinstance(value, TracebackValue) else None
+        self.trace, self.left[:] = (known.trace, known.left) if known is not None else ((), [])
         space.changes += 1
 
     def passes(self, space: Space, place: Place) -> None:
