@@ -857,3 +857,78 @@ def test_differentiated_twice(f, graphs):
     Comparison().compare(run(lambda f: f), run(lambda f: framejit.compile(f, backend=counted)), "")
     assert counted.captured
     assert graphs is None or len(counted.captured) == graphs
+
+
+class Counts:
+    forward = backward = 0
+
+
+class Counted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, log):
+        log.append("forward")
+        Counts.forward += 1
+        ctx.times = len(log)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        Counts.backward += 1
+        return g * ctx.times, None
+
+
+def through_a_function(x):
+    log = ["written before"]
+    Counts.forward += 0
+    return Counted.apply(x, log).sum(), log
+
+
+def through_an_existing_list(x, log=[]):  # noqa: B006
+    log.append("written before")
+    return Counted.apply(x, log).sum(), list(log)
+
+
+def checkpointed_with_a_new_list(x):
+    log = []
+
+    def layer(y):
+        log.append(len(log))
+        return y.sin()
+
+    return torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False).sum(), log
+
+
+def checkpointed_with_a_counter(x):
+    count = 0
+
+    def layer(y):
+        nonlocal count
+        count += 1
+        return y.sin() * count
+
+    y = torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False).sum()
+    return y, lambda: count
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("program", [
+    through_a_function, through_an_existing_list, checkpointed_with_a_new_list,
+    checkpointed_with_a_counter,
+])  # fmt: skip
+def test_effects_of_functions_that_autograd_calls(program, backend):
+    """They happen as often as autograd calls the functions, also on objects written before."""
+
+    def run(function):
+        Counts.forward = Counts.backward = 0
+        found = []
+        for n in (2, 3, 4):
+            x = torch.ones(n, requires_grad=True)
+            y, seen = function(x)
+            y.backward()
+            found += [y.item(), x.grad.tolist(), seen() if callable(seen) else seen]
+        return found, Counts.forward, Counts.backward
+
+    expected = run(program)
+    through_an_existing_list.__defaults__[0].clear()
+    assert run(framejit.compile(program, backend=backend)) == expected
+    through_an_existing_list.__defaults__[0].clear()

@@ -8,11 +8,9 @@ code has to run, which knows which of them count. Next: loop.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
-from typing import Any
 
 from framejit.interpreter.frame import Frame
-from framejit.values.base import NULL, Raised, Value, is_user_class
+from framejit.values.base import NULL, Raised, is_user_class, parts_held
 from framejit.values.space import LazyValue
 
 #: No C code asks for these in place of a number, a text, a container, ...
@@ -46,7 +44,7 @@ def is_doubtful(error: Raised, frame: Frame) -> bool:
         if _has_special_methods(value.python_type()):
             return True
         if depth < 3:
-            todo += [(part, depth + 1) for part in _parts(value)]
+            todo += [(part, depth + 1) for part in parts_held(value)]
     return False
 
 
@@ -58,19 +56,3 @@ def _has_special_methods(cls: type) -> bool:
                     if isinstance(member, (types.FunctionType, property)):
                         return True
     return False
-
-
-def _parts(value: Value) -> Iterator[Any]:
-    """The values that it consists of."""
-    for kind in type(value).__mro__[:-1]:
-        for name in kind.__dict__.get("__slots__", ()):
-            part = getattr(value, name, None)
-            inside = part if isinstance(part, (list, tuple)) else [part]
-            if isinstance(part, dict):
-                inside = [*part, *part.values()]
-            for one in inside:
-                if isinstance(one, Value):
-                    yield one
-                elif type(one) is tuple:  # an item of a dict
-                    yield from (item for item in one if isinstance(item, Value))
-

@@ -18,7 +18,7 @@ from torch.optim.optimizer import _get_value
 from framejit.exc import DifferentiatedTwice, GraphBreak
 from framejit.graph.nested import Stretch, applied, checkpointed
 from framejit.values import polyfills
-from framejit.values.base import Unmaterialisable, Value
+from framejit.values.base import Unmaterialisable, Value, parts_held
 from framejit.values.builtin_functions import call_polyfill
 from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue
@@ -27,6 +27,30 @@ from framejit.values.nesting import Nested, rebuild, trial
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.space import NAMED_LOOKASIDES, Result, Space, lookaside
 from framejit.values.tensors import TensorValue, from_fx, graph_call, to_fx
+
+
+def _trial(
+    space: Space, function: Value, args: list[Value], what: str, context: Value | None,
+    kwargs: Any = None, random: bool = False,
+) -> tuple[Value, Stretch]:  # fmt: skip
+    """A `trial` of what autograd calls as often as it likes: it may not write to objects that the
+    program has made, either, but for the ``context`` of the call."""
+    made: dict[Value, list[int]] = {}
+    todo = [function, *args, *(kwargs or {}).values()]
+    while todo:
+        value = todo.pop()
+        if value.source is None and value is not context and value not in made:
+            made[value] = _parts(value)
+            todo += parts_held(value)
+    result, stretch = trial(space, function, args, what, kwargs, random, state=True)
+    if any(parts != _parts(value) for value, parts in made.items()):
+        raise GraphBreak("FJ0122", f"{what} changes something outside")
+    return result, stretch
+
+
+def _parts(value: Value) -> list[int]:
+    return [id(part) for part in parts_held(value)]
+
 
 # -- torch.autograd.Function ------------------------------------------------------------------
 
@@ -45,7 +69,8 @@ def _apply(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     context = space.call_now(space.class_value(polyfills.FunctionContext), list(operands))
     nodes = [_operand(space, operand) for operand in operands]
     forward = _PolyfillCall(polyfills.function_forward)
-    result, stretch = trial(space, forward, [owner, context, *operands], what, state=True)
+    arguments = [owner, context, *operands]
+    result, stretch = _trial(space, forward, arguments, what, context)
     several = isinstance(result.realize(), (TupleValue, ListValue))
     answers = [answer.realize() for answer in (space.items(result) if several else [result])]
     if not all(isinstance(answer, TensorValue) or answer.is_constant for answer in answers):
@@ -63,7 +88,7 @@ def _apply(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         ]  # fmt: skip
         start = len(space.builder._nodes)
         backward = _PolyfillCall(polyfills.function_backward)
-        _, inner = trial(space, backward, [owner, context, *gradients], what, state=True)
+        _, inner = _trial(space, backward, [owner, context, *gradients], what, context)
         kept = {o.proxy(space) for o in outputs} | given | set(stretch.nodes)
         kept.update(space.builder._nodes[:start])
         _no_free_tensors(space, inner, operands, kept, what)
@@ -135,7 +160,7 @@ def _checkpoint(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
     if not torch.is_grad_enabled():
         return space.call(function, operands, named)
     what = "the function under checkpoint()"
-    result, stretch = trial(space, function, operands, what, named, random=True, state=True)
+    result, stretch = _trial(space, function, operands, what, None, named, random=True)
     if reentrant and not _plain_tensors(result.realize()):
         raise GraphBreak(
             "FJ0120", "reentrant checkpoint() of a function that answers no plain tensors"

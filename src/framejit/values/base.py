@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import types
 import weakref
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from framejit.exc import GraphBreak
@@ -205,3 +206,18 @@ class CallRequest:
         self.function = function
         self.slots = slots
         self.result = result
+
+
+def parts_held(value: Value) -> Iterator[Any]:
+    """The values that ``value`` consists of."""
+    for kind in type(value).__mro__[:-1]:
+        for name in kind.__dict__.get("__slots__", ()):
+            part = getattr(value, name, None)
+            inside = part if isinstance(part, (list, tuple)) else [part]
+            if isinstance(part, dict):
+                inside = [*part, *part.values()]
+            for one in inside:
+                if isinstance(one, Value):
+                    yield one
+                elif type(one) is tuple:  # an item of a dict
+                    yield from (item for item in one if isinstance(item, Value))

@@ -31,8 +31,8 @@ class Effects:
 
     def __init__(self) -> None:
         self.changed: dict[Value, None] = {}
-        #: How many changes were noted.
-        self.count = 0
+        #: How many changes of objects and globals, and of torch's state, were noted.
+        self.writes = self.settings = 0
         #: Cached functions that will run for calls which their caches do not hold.
         self.first_calls: list[Any] = []
         self.globals: dict[tuple[int, str], GlobalChange] = {}
@@ -46,14 +46,19 @@ class Effects:
         #: Truth values that depend on data and are taken for granted; checked after the graph.
         self.expected: dict[Value, bool] = {}
 
+    @property
+    def count(self) -> int:
+        """How many changes were noted."""
+        return self.writes + self.settings
+
     def note(self, value: Value) -> None:
         """``value`` represents an object that exists outside and its state has changed."""
         self.changed.setdefault(value)
-        self.count += 1
+        self.writes += 1
 
     def store_global(self, namespace: dict[str, Any], name: str, value: Value | None) -> None:
         """Assign a global, or delete it (``value`` None)."""
-        self.count += 1
+        self.writes += 1
         self.globals[(id(namespace), name)] = GlobalChange(namespace, value, value is None)
 
     def globals_value(self, namespace: dict[str, Any], name: str) -> GlobalChange | None:
@@ -63,7 +68,7 @@ class Effects:
     def remember_state(self, setter: Any, selector: tuple[Any, ...], value: Any) -> None:
         """``value`` is what the setter is about to change; the first one counts."""
         self.state.setdefault((setter, selector), value)
-        self.count += 1
+        self.settings += 1
 
     def restore_state(self) -> None:
         """Put torch's global state back to what it was before the capture changed it."""

@@ -38,7 +38,7 @@ def trial(
 
 
 def _counts(effects: Effects) -> tuple[int, ...]:
-    return len(effects.changed), len(effects.globals), effects.nesting, len(effects.expected)
+    return effects.writes, len(effects.changed), effects.nesting, len(effects.expected)
 
 
 def tensors_in(value: Value) -> list[TensorValue]:
