@@ -349,6 +349,7 @@ def _coerced(grad: Any, layout: Any) -> Any:
     """A gradient with the memory layout that the backward graph was compiled for."""
     if not isinstance(grad, torch.Tensor):
         return grad
+    grad = dense(grad)
     if isinstance(layout, torch.memory_format):
         return grad.contiguous(memory_format=layout)
     size, stride = layout
@@ -359,6 +360,12 @@ def _coerced(grad: Any, layout: Any) -> Any:
     )
     made.copy_(grad)
     return made
+
+
+def dense(value: Any) -> Any:
+    """The same tensor with a place in memory for each element; anything else as it is."""
+    sparse = isinstance(value, torch.Tensor) and value.layout is not torch.strided
+    return value.to_dense() if sparse else value
 
 
 def _kept() -> bool:

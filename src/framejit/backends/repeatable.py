@@ -3,8 +3,9 @@
 In: the callable that AOTAutograd or Inductor returned for a graph in training. Inductor's backward
 graph writes into saved tensors that nobody else can see ("donated buffers"), which spares
 allocations; PyTorch then refuses ``backward(retain_graph=True)``. Out: the same callable; where
-autograd keeps what was saved, the backward graph gets copies; to differentiate twice is an error
-that names the user's line. Next: `inductor_artifact`, which saves it all.
+autograd keeps what was saved, the backward graph gets copies; gradients that come in are made
+dense; to differentiate twice is an error that names the user's line. Next: `inductor_artifact`,
+which saves it all.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .exclusive import exclusive
-from .inductor_runtime import Boxed, copied, differentiated_once
+from .inductor_runtime import Boxed, copied, dense, differentiated_once
 
 
 class UnknownObjects(Exception):
@@ -92,6 +93,17 @@ def prepare_backward(compiled: Callable[..., Any], place: str) -> None:
 
     for function in found.functions:
         function._double_backward = staticmethod(double_backward)  # type: ignore[attr-defined]
+        prologue = function._bw_prologue_fn  # type: ignore[attr-defined]
+        function._bw_prologue_fn = staticmethod(  # type: ignore[attr-defined]
+            functools.partial(_with_dense_gradients, prologue)
+        )
+
+
+def _with_dense_gradients(prologue: Callable[..., Any], *args: Any) -> Any:
+    """Operations outside of the graph may give sparse gradients for its results."""
+    gradients = args[-1]
+    gradients[:] = [dense(gradient) for gradient in gradients]
+    return prologue(*args)
 
 
 # -- finding ---------------------------------------------------------------------------------------

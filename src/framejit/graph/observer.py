@@ -145,6 +145,7 @@ class Observer(Unwrapped, TorchDispatchMode):
                 check_masks(args[1], args[2])
             if answers_from_data(func):
                 raise GraphBreak("FJ0102", f"{func} needs the tensor's data")
+            check_sparse(func, args, kwargs)
             if torch.Tag.nondeterministic_seeded in func.tags:
                 self.random = self.random or _draws(schema, args, kwargs)
             if schema.is_mutable:
@@ -164,7 +165,11 @@ class Observer(Unwrapped, TorchDispatchMode):
                 if args[flag]:
                     self.content = True
                     self._note([args[position] for position in positions])
-        return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        for tensor in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(tensor, torch.Tensor) and tensor.layout is not torch.strided:
+                raise GraphBreak("FJ0114", f"{func} returns a tensor of layout {tensor.layout}")
+        return result
 
     def _note(self, value: Any) -> None:
         for tensor in value if isinstance(value, (tuple, list)) else (value,):
@@ -179,6 +184,25 @@ def _draws(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
             default = kwargs.get("dropout_p", argument.default_value)
             return bool((args[position] if position < len(args) else default) != 0.0)
     return True
+
+
+def check_sparse(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: Any) -> None:
+    """GraphBreak for an operator that is asked for sparse gradients: compilers take them for dense
+    ones."""
+    for position, name in _sparse_flags(func):
+        asked = args[position] if position < len(args) else kwargs.get(name)
+        if asked and args[0].requires_grad and torch.is_grad_enabled():
+            raise GraphBreak("FJ0114", f"the gradient of {func} is sparse")
+
+
+@functools.cache
+def _sparse_flags(func: torch._ops.OpOverload) -> list[tuple[int, str]]:
+    """The arguments, by position and name, that ask for sparse gradients."""
+    return [
+        (position, argument.name)
+        for position, argument in enumerate(func._schema.arguments)
+        if argument.name in ("sparse", "sparse_grad")
+    ]
 
 
 def check_masks(indices: Any, values: torch.Tensor) -> None:

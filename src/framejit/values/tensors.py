@@ -60,8 +60,8 @@ _EAGER_ONLY = frozenset(
         "register_post_accumulate_grad_hook", "share_memory_", "pin_memory", "untyped_storage",
         "storage", "data_ptr", "set_", "__setstate__", "__reduce_ex__", "__deepcopy__",
         "__dlpack__", "__repr__", "__str__", "__format__", "_make_subclass", "as_subclass",
-        "apply_", "map_", "map2_", "resize_", "resize_as_", "rename", "rename_", "to_sparse",
-        "__hash__", "numpy", "_is_view", "record_stream", "module_load",
+        "apply_", "map_", "map2_", "resize_", "resize_as_", "rename", "rename_", "__hash__",
+        "numpy", "_is_view", "record_stream", "module_load",
     ]
 )
 
