@@ -451,3 +451,58 @@ def test_members_of_enums_keep_attributes():
 
     compiled = framejit.compile(f, backend="eager")
     assert [(compiled(x) - x)[0].item() for _ in range(4)] == [1, 2, 3, 4]
+
+
+def test_operators_of_enums_are_captured():
+    settings = {"loose": False}
+    asked = []
+
+    class Color(enum.Enum):
+        RED = "red"
+        GREEN = "green"
+
+        def __eq__(self, other):
+            asked.append(other)
+            return settings["loose"] or self is other
+
+        def __hash__(self):
+            return hash(self.value)
+
+        def __lt__(self, other):
+            return settings["loose"]
+
+        def __bool__(self):
+            return settings["loose"]
+
+        def __call__(self, a):
+            return a * 2 if settings["loose"] else a
+
+    def f(a):
+        asked.clear()
+        found = Color.RED == "RED", Color.RED in {Color.RED: 1}, Color.RED in ("a", "b")
+        found += Color.RED < Color.GREEN, bool(Color.RED), [m.name for m in Color if m]
+        return Color.GREEN(a) + 1, found, list(asked)
+
+    compiled = framejit.compile(f, backend="eager", fullgraph=True)
+    for settings["loose"] in (False, True, False):
+        assert repr(compiled(x)) == repr(f(x))
+    assert len(compiled.entries) == 2
+
+
+def test_texts_of_enums_are_captured():
+    settings = {"suffix": 1}
+
+    class Mode(str, enum.Enum):
+        MEAN = "mean"
+        SUM = "sum"
+
+        def __str__(self):
+            return f"{self.value}{settings['suffix']}"
+
+    def f(a):
+        loss = torch.nn.functional.mse_loss(a, a + 2, reduction=Mode.SUM)
+        return loss, str(Mode.MEAN), f"{Mode.MEAN}", Mode.MEAN + "_", {"sum": 1}[Mode.SUM]
+
+    compiled = framejit.compile(f, backend="eager", fullgraph=True)
+    for settings["suffix"] in (1, 2, 3):
+        assert repr(compiled(x)) == repr(f(x))

@@ -18,7 +18,7 @@ import torch
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import CallRequest, Value, is_heap_class, is_user_class, type_name
-from framejit.values.constants import PURE_TYPES, ConstantValue, constant_value, fold
+from framejit.values.constants import PURE_TYPES, ConstantValue, constant_value, fold, member_value
 from framejit.values.descriptors import bind, is_data_descriptor
 from framejit.values.ends import has_own_end
 from framejit.values.functions import BoundBuiltin, BuiltinValue, MethodValue
@@ -111,7 +111,7 @@ class ClassValue(Value):
             return space.load(space.class_source(cls).child("attr", "__dict__"), cls.__dict__)
         if issubclass(cls, enum.Enum) and name in cls.__members__:
             space.class_attribute(cls, name)
-            return ConstantValue(cls.__members__[name])
+            return member_value(space, cls.__members__[name])
         inherited = space.class_attribute(meta, name)
         if inherited is not None and isinstance(inherited.raw, property):
             return bind(space, inherited, self, meta, name)
@@ -271,7 +271,7 @@ class ClassValue(Value):
 
     def items_now(self, space: Space) -> list[Value] | None:
         if issubclass(self.cls, enum.Enum):
-            return [ConstantValue(member) for member in self.cls]
+            return [member_value(space, member) for member in self.cls]
         return None
 
     def iter(self, space: Space) -> Value:

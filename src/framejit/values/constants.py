@@ -29,6 +29,7 @@ from framejit.values.namespaces import own_attribute, store_own
 from framejit.values.space import (
     BINARY_METHODS,
     COMPARE_METHODS,
+    UNARY_METHODS,
     WRAP_RULES,
     Result,
     Space,
@@ -299,7 +300,7 @@ class PythonModuleValue(Value):
 def constant_value(space: Space, obj: Any) -> Value:
     """A value for an object that is known at capture time and needs no guard of its own."""
     kind = type(obj)
-    if kind in PURE_TYPES or kind is slice or isinstance(obj, enum.Enum):
+    if kind in PURE_TYPES or kind is slice or computes_as_python(kind):
         if kind is slice:
             from framejit.values.sequences import SliceValue  # room-internal cycle
 
@@ -399,6 +400,32 @@ def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: s
     return space.call(method, [space.constant(name)], {})
 
 
+#: Operators and functions that ask a class for its own meaning.
+_ASKED = frozenset(
+    {"__hash__", "__bool__", "__len__", "__contains__", "__iter__", "__getitem__", "__call__"}
+    | {"__str__", "__repr__", "__format__"}
+    | {names[0] for names in COMPARE_METHODS.values()} | set(UNARY_METHODS.values())
+    | {name for names in BINARY_METHODS.values() for name in names[:2]}
+)  # fmt: skip
+
+
+def computes_as_python(cls: type) -> bool:
+    """An enum without operators of the user's: its members are constants. Others are objects whose
+    methods are captured."""
+    return issubclass(cls, enum.Enum) and not any(
+        type(method := base.__dict__[name]) is types.FunctionType and method.__module__ != "enum"
+        for base in cls.__mro__ if is_user_class(base)
+        for name in _ASKED.intersection(base.__dict__)
+    )  # fmt: skip
+
+
+def member_value(space: Space, member: enum.Enum) -> Value:
+    """A member that its class was asked for."""
+    if computes_as_python(type(member)):
+        return ConstantValue(member)
+    return space.load(space.const_source(member, f"const {type(member).__name__}"), member)
+
+
 def _enum_source(space: Space, member: enum.Enum, name: str) -> Source:
     """Where a member keeps an attribute of its own."""
     root = space.const_source(member, f"{type(member).__qualname__}.{member.__dict__['_name_']}")
@@ -480,7 +507,7 @@ def wrap_opaque(space: Space, source: Source, obj: Any) -> Value:
 
 def install_fallback_rules() -> None:
     """Called last, when every other module of the room has registered its rules."""
-    WRAP_RULES.insert(0, (lambda cls: issubclass(cls, enum.Enum), _wrap_identity))
+    WRAP_RULES.insert(0, (computes_as_python, _wrap_identity))
     WRAP_RULES.insert(1, (_is_typing_form, _wrap_identity))
     WRAP_RULES.insert(2, (lambda cls: issubclass(cls, types.ModuleType), _wrap_module))
     WRAP_RULES.append((lambda cls: True, wrap_opaque))
