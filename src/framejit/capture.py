@@ -422,7 +422,7 @@ def _watch(
     members = ("_parameters", "_buffers")
     owners = [value.source.base if value.source is not None else None for value in inputs]
     fixed = [owner is not None and owner.key in members for owner in owners]
-    return aliases_to_watch(examples, written, fixed, len(builder.used_symbols))
+    return aliases_to_watch(examples, written, fixed, builder.varying_inputs())
 
 
 def callable_graph(

@@ -7,7 +7,7 @@ graph itself runs, operation by operation, which is right whatever aliases what.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -15,17 +15,19 @@ import torch
 Graph = Callable[..., Any]
 
 
-def sharing(tensors: list[torch.Tensor], written: frozenset[int]) -> tuple[Any, ...]:
-    """Which ``tensors`` share memory with one of ``written`` (positions), and where they start."""
-    groups: dict[int, list[int]] = {}
-    for position, tensor in enumerate(tensors):
+def sharing(
+    tensors: Iterable[tuple[int, torch.Tensor]], written: frozenset[int]
+) -> tuple[Any, ...]:
+    """Which numbered ``tensors`` share memory with one of ``written``, and where they start."""
+    groups: dict[int, dict[int, torch.Tensor]] = {}
+    for position, tensor in tensors:
         try:
             key = tensor.untyped_storage()._cdata
         except (NotImplementedError, RuntimeError):  # sparse tensors and the like have no storage
             key = -1 - position
-        groups.setdefault(key, []).append(position)
+        groups.setdefault(key, {})[position] = tensor
     return tuple(
-        tuple((position, tensors[position].storage_offset()) for position in members)
+        tuple((position, tensor.storage_offset()) for position, tensor in members.items())
         for members in groups.values()
         if len(members) > 1 and not written.isdisjoint(members)
     )
@@ -67,14 +69,16 @@ class Watch(NamedTuple):
 
 
 def aliases_to_watch(
-    inputs: list[Any], written: list[int], fixed: list[bool], symbols: int = 0
+    inputs: list[Any], written: list[int], fixed: list[bool], varying: list[bool]
 ) -> Watch | None:
     """What has to be looked at on each call of a graph that writes to ``written``; often nothing.
 
-    ``symbols`` numbers come in front of the tensors; ``written`` and ``fixed`` are about the
-    tensors. ``fixed`` says which belong to modules and stay what they are; they are not looked at
-    again when none of the others can alias one of them.
+    Numbers come in front of the tensors; ``written``, ``fixed`` and ``varying`` are about the
+    tensors. Backends take ``varying`` ones for tensors that share nothing. ``fixed`` ones belong
+    to modules and stay what they are; they are not looked at again when none of the others can
+    alias one of them.
     """
+    symbols = len(inputs) - len(fixed)
     inputs = inputs[symbols:]
     if not written or len(inputs) < 2 or all(fixed):
         return None
@@ -87,8 +91,8 @@ def aliases_to_watch(
     if len(watched) < 2:
         return None
     where = frozenset(index for index, position in enumerate(watched) if position in wanted)
-    # Graphs with symbols were compiled for tensors that share nothing.
-    pattern = () if symbols else sharing([inputs[position] for position in watched], where)
+    known = [(index, inputs[p]) for index, p in enumerate(watched) if not varying[p]]
+    pattern = sharing(known, where)
     positions = tuple(position + symbols for position in watched)
     foreign = any(_is_foreign(inputs[position]) for position in watched)
     return Watch(positions, where, pattern, len(inputs) + symbols, foreign)
@@ -103,7 +107,7 @@ def watch_aliases(compiled: Graph, recorded: Graph, watch: Watch | None) -> Grap
 
     def run(*tensors: Any) -> Any:
         seen = list(tensors) if everything else [tensors[position] for position in watched]
-        if sharing(seen, where) == pattern and not (foreign and overlap(seen, where)):
+        if sharing(enumerate(seen), where) == pattern and not (foreign and overlap(seen, where)):
             return compiled(*tensors)
         return recorded(*tensors)
 

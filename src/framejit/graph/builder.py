@@ -457,11 +457,16 @@ class GraphBuilder:
         symbols = self._world.symbols_if_any
         if symbols is not None:
             inputs = [self._examples[self._placeholders[index]] for index in self.used_inputs]
-            symbolic = any(example.born.symbolic for example in inputs)
-            if self.used_symbols or self._symbol_nodes.data_dependent or symbolic:
+            varying = any(self.varying_inputs())
+            if self.used_symbols or self._symbol_nodes.data_dependent or varying:
                 remember_inputs(module, symbols, [example.born for example in inputs])
             examples = [symbols.example(name) for name in self.used_symbols] + examples
         return module, examples
+
+    def varying_inputs(self) -> list[bool]:
+        """Of each of the inputs in `used_inputs`: did its sizes or strides begin as symbols?"""
+        inputs = [self._examples[self._placeholders[index]] for index in self.used_inputs]
+        return [example.born.symbolic for example in inputs]
 
     def _settle_symbols(self) -> None:
         symbols = self._world.symbols_if_any
