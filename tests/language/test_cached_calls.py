@@ -268,3 +268,16 @@ def test_first_calls_in_frames_without_operations():
         compare_outcomes(Outcome(eager, (X, n), {}), Outcome(compiled, (X, n), {}))
         assert one.cache_info() == other.cache_info()
     assert backend.ops
+
+
+def test_what_lru_cache_returns_without_a_function():
+    def program(x):
+        decorate = functools.lru_cache(maxsize=2)
+        one, other = decorate(lambda v: v + 1), decorate(lambda v: -v)
+        names = decorate.__name__, decorate.__qualname__, type(decorate).__name__
+        try:
+            functools.lru_cache("x")
+        except TypeError as error:
+            return x + 1, names, one(1), other(1), one(1), str(error)
+
+    check(program, torch.ones(2), graphs=1)

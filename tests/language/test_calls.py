@@ -572,3 +572,26 @@ def plus(a):
 ])  # fmt: skip
 def test_attributes_of_callables(program, graphs):
     check(program, VISITED.visit, torch.ones(2), graphs=graphs)
+
+
+def message(function):
+    try:
+        return function()
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+def _arguments_of_objects_methods(x):
+    thing = Visited()
+    return x + 1, [message(call) for call in (
+        lambda: [].__str__(1, 2), lambda: thing.__str__(1), lambda: thing.__format__(),
+        lambda: thing.__format__(1), lambda: thing.__eq__(), lambda: thing.__ne__(1, 2),
+        lambda: thing.__hash__(3), lambda: thing.__getattribute__([]),
+        lambda: thing.__getattribute__("a", "b"), lambda: thing.__setattr__(3, 4),
+        lambda: thing.__setattr__("a"), lambda: thing.__delattr__(3), lambda: thing.__str__(a=1),
+        lambda: object.__setattr__(thing, [], 4),
+    )]  # fmt: skip
+
+
+def test_arguments_of_methods_of_object():
+    one(_arguments_of_objects_methods, x)

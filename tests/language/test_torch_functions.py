@@ -563,3 +563,22 @@ def test_function_bound_by_hand() -> None:
         return bound(3), scaled.__get__(None, int)(x, 2)
 
     check(f, x23(), fullgraph=True, graphs=1)
+
+
+def test_numbers_read_out_of_tensors_keep_the_operation():
+    def program(x, y):
+        made = y.addcdiv(x, x + 9, value=torch.tensor(2.0))
+        return made.grad_fn.name(), made, x.addcmul(x, x, value=torch.tensor(3.0))
+
+    check(program, torch.ones(3), torch.ones(3, requires_grad=True))
+
+
+def test_checks_of_sizes_want_a_bool():
+    def program(x):
+        try:
+            torch._check(x.shape[0])
+        except TypeError as error:
+            return str(error), x + 1
+
+    compiled = framejit.compile(program, backend="eager", dynamic=True)
+    assert [compiled(torch.ones(n))[0] for n in (2, 3)] == [program(torch.ones(2))[0]] * 2

@@ -488,3 +488,34 @@ def test_names_of_a_pull_back():
         return pull.__name__, pull.__qualname__, pull.__module__, pull.__annotations__, x + 1
 
     check(program, X[0], graphs=1, fullgraph=True)
+
+
+def _aux(make, beside):
+    def program(x):
+        try:
+            return make(lambda v: ((v**2).sum(), beside(v)), has_aux=True)(x)
+        except RuntimeError as error:
+            return str(error)
+
+    return program
+
+
+@pytest.mark.parametrize("make", [grad, grad_and_value])
+@pytest.mark.parametrize("beside, graphs", [
+    (lambda v: 3, None), (lambda v: {"a": [v, 1]}, None), (lambda v: {"a": [v, v * 2]}, 1),
+])  # fmt: skip
+def test_what_a_function_under_grad_returns_beside(make, beside, graphs):
+    check(_aux(make, beside), X[0], graphs=graphs)
+
+
+@pytest.mark.parametrize("inner", [
+    lambda v: grad(lambda w: (w**3).sum())(v), lambda v: vjp(lambda w: w**3, v)[1](v)[0],
+    lambda v: jacrev(lambda w: w**3)(v),
+])  # fmt: skip
+def test_gradients_inside_of_reentrant_checkpoints(inner):
+    def program(x):
+        y = x.clone().requires_grad_()
+        checkpoint(inner, y, use_reentrant=True).sum().backward()
+        return y.grad
+
+    check(program, X[0])

@@ -137,6 +137,8 @@ class _PolyfillCall(Value):
 # -- torch.utils.checkpoint ---------------------------------------------------------------------
 
 _CHECKPOINT = torch.utils.checkpoint.checkpoint
+#: What a transform of a gradient calls: in the reentrant form once without, once with gradients.
+_autograd_grad = torch._functorch.eager_transforms._autograd_grad
 _PLAIN = {"context_fn", "determinism_check", "debug", "early_stop"}
 
 
@@ -165,6 +167,8 @@ def _checkpoint(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
         raise GraphBreak(
             "FJ0120", "reentrant checkpoint() of a function that answers no plain tensors"
         )
+    if reentrant and any(node.target is _autograd_grad for node in stretch.nodes):
+        raise GraphBreak("FJ0120", "reentrant checkpoint() of a function with a gradient inside")
     nested = Nested(space, result, stretch)
     inputs = nested.lifted([])
     inside = set(stretch.nodes)

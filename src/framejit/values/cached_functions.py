@@ -19,13 +19,14 @@ from framejit.source import Source
 from framejit.values.base import Raised, Value
 from framejit.values.constants import ConstantValue
 from framejit.values.effects import Effects
+from framejit.values.functions import FunctionValue, function_value
 from framejit.values.inline_policy import is_library
 from framejit.values.keys import key_of, pin, real_object
 from framejit.values.methods import Result
 from framejit.values.namespaces import own_attribute, store_own
 from framejit.values.sequences import ListValue, TupleValue
-from framejit.values.space import Space, lookaside, wraps
-from framejit.values.stdlib_functions import PartialValue, is_immutable
+from framejit.values.space import CODE_LOOKASIDES, Space, lookaside, wraps
+from framejit.values.stdlib_functions import is_immutable
 from framejit.values.tensors import TensorValue
 
 #: Entries of a package are being tried: what is not in a cache yet is put there.
@@ -346,20 +347,26 @@ def _lru_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Res
     """``lru_cache(function)``, or the decorator that ``lru_cache(maxsize, typed)`` gives."""
     if len(args) == 1 and not kwargs and not args[0].realize().is_constant:
         return CachedFunctionValue(None, None, args[0].realize(), None, space.step)
-    options = dict(zip(("maxsize", "typed"), args, strict=False)) | kwargs
-    for option in options.values():
-        option.realize().as_python()
-    return PartialValue(space.constant(_cached_with), [], options)
+    made = function_value(space, functools.lru_cache)  # type: ignore[arg-type]
+    assert isinstance(made, FunctionValue)
+    return made.inline(space, args, kwargs)
 
 
-def _cached_with(function: Any, **options: Any) -> Any:
-    """What a decorator made by ``lru_cache(...)`` does."""
-    return functools.lru_cache(**options)(function)
-
-
-@lookaside(_cached_with)
 def _make_cached(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    return CachedFunctionValue(None, None, args[0].realize(), kwargs, space.step)
+    """What a decorator made by ``lru_cache(maxsize, typed)`` does."""
+    made, *functions = args
+    assert isinstance(made, FunctionValue)
+    if len(functions) != 1 or kwargs:
+        return made.complain(space, functions, kwargs)
+    options = {}
+    for name, cell in zip(made.code.co_freevars, made.cells(space), strict=True):
+        assert cell.contents is not None
+        cell.contents.realize().as_python()
+        options[name] = cell.contents
+    return CachedFunctionValue(None, None, functions[0].realize(), options, space.step)
+
+
+CODE_LOOKASIDES[id(functools.lru_cache().__code__)] = _make_cached
 
 
 @wraps(functools._lru_cache_wrapper)

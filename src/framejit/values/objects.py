@@ -34,7 +34,13 @@ from framejit.values.constants import ConstantValue
 from framejit.values.descriptors import is_data_descriptor, property_lacks
 from framejit.values.functions import MethodValue
 from framejit.values.keys import key_of_object
-from framejit.values.methods import as_returned, gives_own_class, iterator_by, returns_self
+from framejit.values.methods import (
+    as_returned,
+    count_error,
+    gives_own_class,
+    iterator_by,
+    returns_self,
+)
 from framejit.values.namespaces import namespace_of, own_attribute, store_own
 from framejit.values.space import (
     BINARY_METHODS,
@@ -494,10 +500,19 @@ class ObjectMethodValue(Value):
         return object_method(space, self.name, [self.receiver, *args], kwargs)
 
 
+#: The number of arguments that methods of ``object`` take.
+_PARAMETERS = {
+    "__getattribute__": 1, "__setattr__": 2, "__delattr__": 1, "__eq__": 1, "__ne__": 1,
+    "__hash__": 0, "__str__": 0, "__format__": 1,
+}  # fmt: skip
+
+
 def object_method(space: Space, name: str, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """``object.<name>(*args)``."""
     value = args[0].realize()
     rest = args[1:]
+    if name in _PARAMETERS and (kwargs or len(rest) != _PARAMETERS[name]):
+        count_error(space, lambda: getattr(object(), name), rest, kwargs)
     if name in ("__init__", "__new__"):
         from framejit.values.classes import ClassValue, new_instance, refuse_surplus
 
@@ -508,7 +523,9 @@ def object_method(space: Space, name: str, args: list[Value], kwargs: dict[str, 
             return ConstantValue(None)
         return new_instance(space, cls, rest, kwargs)
     if name in ("__getattribute__", "__setattr__", "__delattr__"):
-        text = str(rest[0].realize().as_python())
+        text = rest[0].realize().as_python()
+        if not isinstance(text, str):
+            space.run_real(getattr(object(), name), text, *rest[1:])
         if not isinstance(value, ObjectValue):
             if name == "__getattribute__":
                 return space.getattr(value, text)
@@ -536,7 +553,10 @@ def object_method(space: Space, name: str, args: list[Value], kwargs: dict[str, 
     if name == "__format__":
         from framejit.values.text import format_object
 
-        return format_object(space, value, str(rest[0].realize().as_python()))
+        text = rest[0].realize().as_python()
+        if not isinstance(text, str):
+            space.run_real(object().__format__, text)
+        return format_object(space, value, text)
     raise GraphBreak("FJ0133", f"object.{name} of a {value.describe()}")
 
 

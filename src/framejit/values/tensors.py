@@ -254,6 +254,11 @@ class TensorValue(Value):
             from framejit.values import polyfills  # room-internal cycle
             from framejit.values.builtin_functions import call_polyfill
 
+            operands = [v.realize() for v in (self, *args)]
+            if torch.is_grad_enabled() and any(
+                isinstance(v, TensorValue) and v.metadata().requires_grad for v in operands
+            ):
+                raise GraphBreak("FJ0102", f"the number for {name}() is read out of a tensor")
             return call_polyfill(space, getattr(polyfills, name), [self, *args], kwargs)
         if name == "new_tensor" and len(args) == 1 and self.cls is torch.Tensor:
             known = self.metadata()

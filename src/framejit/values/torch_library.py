@@ -63,7 +63,7 @@ def _check_with(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Va
     named = dict(zip(("error_type", "cond", "message"), args, strict=False)) | kwargs
     condition = named["cond"].realize()
     if isinstance(condition, SymbolicValue):
-        if check(space, condition):
+        if condition.python_type() is bool and check(space, condition):
             return ConstantValue(None)
         condition = condition.fixed()
     if not condition.is_constant:

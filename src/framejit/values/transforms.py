@@ -335,6 +335,8 @@ def _gradient(name: str) -> Any:
 def _with_aux(answer: Value, what: str) -> tuple[Value, Value]:
     if type(answer) is not TupleValue or len(answer.items) != 2:
         raise GraphBreak("FJ0123", f"the function under {what} answers no pair")
+    if leaves(answer.items[1]) != len(tensors_in(answer.items[1])):
+        raise GraphBreak("FJ0123", f"the function under {what} returns more beside than tensors")
     return answer.items[0].realize(), answer.items[1]
 
 
