@@ -292,8 +292,10 @@ def _attempt(
     operations = builder.op_count
     if operations:
         module, examples = builder.finish()
-        twice = isinstance(outcome, Broken) and outcome.twice
-        module.meta[PARTS] = [] if twice else independent_parts(builder, module)
+        as_it_is = isinstance(outcome, Broken) and outcome.twice
+        if _opens_hooks(module) or active_hooks() is not None:  # they may save what is written
+            as_it_is = as_it_is or builder.reads_what_it_writes()
+        module.meta[PARTS] = [] if as_it_is else independent_parts(builder, module)
         inputs = [space.graph_inputs[i] for i in builder.used_inputs]
         operations = sum(n.op.startswith("call") for n in module.graph.nodes)
         if operations:
@@ -335,7 +337,7 @@ def _attempt(
     restore = [(setter, selector, v) for (setter, selector), v in space.effects.state.items()]
     if space.transformed:
         restore.append((leave_transforms, (), 0))
-    if module is not None and module.graph.find_nodes(op="call_function", target=open_hooks):
+    if module is not None and _opens_hooks(module):
         restore.append((close_all_hooks, (), module))
     recovery = Recovery(
         deoptimise,
@@ -379,6 +381,10 @@ def _check_hooks(
     if problem is not None:
         raise Restart(*problem)
     return roots
+
+
+def _opens_hooks(module: torch.fx.GraphModule) -> bool:
+    return bool(module.graph.find_nodes(op="call_function", target=open_hooks))
 
 
 def _compile_under_hooks(

@@ -1,11 +1,14 @@
 """Backends that use AOTAutograd leave behind what eager mode does: random numbers, gradients."""
 
+import functools
+
 import pytest
 import torch
 from torch import nn
 
 import framejit
-from backends.agreement import agrees
+from backends.agreement import Counted, agrees
+from checking import Comparison
 
 BACKENDS = ["eager", "aot_eager", "aot_eager_decomp_partition"]
 
@@ -228,3 +231,138 @@ def test_inputs_of_several_dtypes_in_one_memory_are_written():
 
     for backend in BACKENDS:
         agrees(f, make, backend=backend, graphs=1)
+
+
+# -- inputs that are written to after they were used -----------------------------------------------
+
+
+def weight_and_statistics(n=2):
+    numbers = torch.arange(1.0, n * n + 1).view(n, n) / 4
+    return torch.arange(1.0, n + 1).requires_grad_(), numbers
+
+
+def a_weight(w, b):
+    z = (w + 1).sin() * (w + 2).cos()
+    with torch.no_grad():
+        w.add_(1)
+    return z
+
+
+def a_weight_through_data(w, b):
+    z = w.expand(30, 2).clone().exp().sin()
+    w.data.clamp_(0, 1)
+    return z
+
+
+def statistics(w, b):
+    z = (w * (b + 1)).sin() * (w + b).cos()
+    b.add_(1)
+    return z, b
+
+
+def moving_average(w, b):
+    z = ((w - b.mean(0)) * w.exp()).sin() * (b.tanh() @ (w * 2)).cos()
+    b.lerp_(w.detach().expand_as(b), 0.5)
+    y = (b.exp() * w).cos()
+    b[0].zero_()
+    return z + y
+
+
+def made_to_depend(w, b):
+    b.mul_(w)
+    return b * 2
+
+
+WRITTEN_LATER = [
+    a_weight, a_weight_through_data, statistics, moving_average, made_to_depend,
+    lambda w, b: ((w * b[:, 0].exp()).sin(), b[:, 0].add_(1))[0],
+    lambda w, b: ((w * (b.t() + 1)).sin(), b.zero_())[0],
+]  # fmt: skip
+AOT_BACKENDS = ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("backend", AOT_BACKENDS)
+@pytest.mark.parametrize("function", WRITTEN_LATER)
+def test_gradients_come_from_what_inputs_were(function, backend):
+    agrees(function, weight_and_statistics, backend=backend, graphs=1)
+
+
+@pytest.mark.parametrize("backend", AOT_BACKENDS)
+def test_gradients_come_from_what_inputs_with_gaps_were(backend):
+    def columns():
+        w, _ = weight_and_statistics()
+        return w, torch.arange(8.0).view(2, 4)[:, 1:3] / 4
+
+    agrees(statistics, columns, backend=backend, graphs=1)
+    agrees(moving_average, columns, backend=backend, graphs=1)
+
+
+def test_gradients_come_from_what_inputs_of_varying_size_were():
+    makes = [functools.partial(weight_and_statistics, n) for n in (2, 3, 4)]
+    agrees(moving_average, *makes, graphs=2)
+    agrees(a_weight, *makes, graphs=2)
+
+
+@pytest.mark.parametrize("backend", AOT_BACKENDS)
+def test_what_a_write_spoils_is_an_error_of_backward(backend):
+    """The call itself is none, as in eager mode."""
+
+    def f(w, b):
+        z = w * b
+        b.add_(1)
+        return z
+
+    compiled = framejit.compile(f, backend=backend)
+    for _ in range(2):
+        w, b = weight_and_statistics()
+        z = compiled(w, b)
+        assert torch.equal(z, f(*weight_and_statistics()))
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
+
+
+KEEPING = [lambda t: t, lambda t: t[:], lambda t: t + 0, lambda t: t.clone()]
+
+
+@pytest.mark.parametrize("opened", ["inside", "outside"])
+@pytest.mark.parametrize("pack", KEEPING)
+def test_hooks_keep_what_is_written_later(pack, opened):
+    """Hooks that return their operand see it change; others do not, and nothing else does."""
+
+    def hooks():
+        return torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t)
+
+    def f(w, b):
+        with hooks():
+            y = w * b
+        with torch.no_grad():
+            w.add_(1)
+            b.mul_(2)
+        return y.sin()
+
+    def g(w, b):
+        z = (w * b).sin()
+        with torch.no_grad():
+            w.add_(1)
+        return z
+
+    def around(function):
+        def call(w, b):
+            with hooks():
+                return function(w, b)
+
+        return call
+
+    backend = Counted("aot_eager")
+    inside = opened == "inside"
+    compiled = framejit.compile(f if inside else g, backend=backend)
+    functions = (f, compiled) if inside else (around(g), around(compiled))
+    found = []
+    for function in (*functions, functions[1]):
+        w, b = weight_and_statistics()
+        b.requires_grad_()
+        function(w, b).sum().backward()
+        found.append((w, b, w.grad, b.grad))
+    for got in found[1:]:
+        Comparison().compare(found[0], got, "gradients")
+    assert len(backend.graphs) == 1

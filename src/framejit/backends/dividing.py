@@ -32,6 +32,7 @@ from .context import (
     patched,
     preserved_state,
 )
+from .memory import UNSAVABLE
 from .repeatable import prepare_backward
 from .segments import Segment, assemble
 from .strides import keep_strides
@@ -62,14 +63,19 @@ def in_context(
 
 
 def _compiled(compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-    """``compile_graph(gm, inputs)``; the graph as it is if AOTAutograd says that it cannot see
-    which elements a write reaches."""
+    """``compile_graph(gm, inputs)``; the graph as it is if AOTAutograd cannot see which elements a
+    write reaches, or finds that what backward needs is written to: only calling it is an error."""
     try:
         return compile_graph(gm, inputs)
     except Exception as error:
-        if "as_strided() is non-compositional" not in str(error):
+        if not any(reason in str(error) for reason in _NOT_FOR_AOTAUTOGRAD):
             raise
         return gm.forward
+
+
+_NOT_FOR_AOTAUTOGRAD = (
+    "as_strided() is non-compositional", "has been modified by an inplace operation", UNSAVABLE,
+)  # fmt: skip
 
 
 def _is_whole(gm: torch.fx.GraphModule) -> bool:

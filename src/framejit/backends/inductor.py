@@ -21,6 +21,7 @@ from ..graph.lazy import lazy_graph_modules
 from .compile import first_line
 from .context import aot_settings, patched
 from .dividing import divided, owned_copy
+from .memory import save_old_content
 from .registry import register_backend
 from .repeatable import prepare_backward
 
@@ -83,7 +84,10 @@ class InductorBackend:
 
         context = TracingContext.get()
         before = context.fw_metadata  # of the graph of whoever compiles this one
-        with aot_settings(donate=True), lazy_graph_modules():
+        # In caches there may be code of others, which saves what it writes to later on.
+        tag = torch.compiler.config.cache_key_tag + " old content"
+        tagged = patched(torch.compiler.config, cache_key_tag=tag)
+        with aot_settings(donate=True), lazy_graph_modules(), tagged:
             compiled: Any = compile_fx(
                 gm, inputs, inner_compile=_compile_inner, config_patches=self.config_patches
             )
@@ -126,11 +130,13 @@ def _compile_inner(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: A
     may write to: the same graph would come back for a program that still needs it."""
     # Slow optional dependency, see above.
     from torch._inductor.compile_fx import compile_fx_inner
-    from torch.compiler import config
 
-    if not options.get("is_backward"):
-        return compile_fx_inner(gm, inputs, **options)
     metadata = TracingContext.get().fw_metadata
+    if not options.get("is_backward"):
+        if not options.get("is_inference"):
+            save_old_content(gm, metadata)
+        return compile_fx_inner(gm, inputs, **options)
+    config = torch.compiler.config
     tag = f"{config.cache_key_tag} writes {metadata and metadata.bw_donated_idxs}"
     with patched(config, cache_key_tag=tag):
         return compile_fx_inner(gm, inputs, **options)

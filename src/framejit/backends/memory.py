@@ -134,3 +134,38 @@ def tensors_of(node: _Node) -> list[torch.Tensor]:
 
 def _holds_tensors(node: _Node) -> bool:
     return any(tensors_of(one) for one in [node, *node.all_input_nodes]) or "val" not in node.meta
+
+
+# -- what is saved for backward --------------------------------------------------------------------
+
+#: In the message of the error for a graph that AOTAutograd would save the wrong content of.
+UNSAVABLE = "what is saved of a written input has gaps"
+
+
+def save_old_content(gm: torch.fx.GraphModule, metadata: Any) -> None:
+    """Let a forward graph save copies of what it writes to later on. AOTAutograd saves such inputs
+    themselves, and its backward graph computes from their new content.
+
+    ``metadata``: what AOTAutograd found out about the graph.
+    """
+    changes = [info.mutates_data for info in metadata.input_info] if metadata else []
+    if not any(changes):
+        return
+    inputs, output = gm.graph.find_nodes(op="placeholder"), gm.graph.output_node()
+    memory = Memory(gm.graph)
+    written = _NONE.union(*[memory.writes(node) for node in gm.graph.nodes])
+    if len(inputs) == len(changes):
+        written |= {node for node, changed in zip(inputs, changes, strict=True) if changed}
+    answer: Any = output.args[0]
+    results = list(answer)
+    for index in range(metadata.num_forward_returns, len(results)):
+        node = results[index]
+        if isinstance(node, _Node) and not written.isdisjoint(memory.roots(node)):
+            with gm.graph.inserting_after(inputs[-1] if node in inputs else node):
+                copy = gm.graph.call_function(torch.ops.aten.clone.default, (node,))
+            copy.meta["val"] = node.meta["val"].clone()
+            if str(copy.meta["val"].stride()) != str(node.meta["val"].stride()):
+                raise RuntimeError(UNSAVABLE)
+            results[index] = copy
+    output.args = (type(answer)(results),)
+    gm.recompile()

@@ -113,6 +113,14 @@ class GraphBuilder:
         """Which of `inputs` the graph may write to, directly or through a view."""
         return self._inputs_among(self._mutations.values())
 
+    def reads_what_it_writes(self) -> bool:
+        """Is there an operation that reads an input, or a view of it, which another one writes?"""
+        written = [self._examples[self._placeholders[index]] for index in self.mutated_inputs]
+        memory = _with_aliases(written)
+        read = {used for node in self._operations - self._mutations.keys()
+                for used in node.all_input_nodes}  # fmt: skip
+        return any(id(one) in memory for node in read for one in examples_in(self._examples[node]))
+
     def is_written(self, node: _Node) -> bool:
         """Does an operation write to this tensor, or to one that shares its memory?"""
         written = set().union(*map(_with_aliases, self._mutations.values()))
