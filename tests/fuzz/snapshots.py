@@ -114,6 +114,9 @@ class Snapshot:
 
     def tensor(self, value: torch.Tensor) -> tuple[Any, ...]:
         """Everything a program can see of a tensor."""
+        if torch._C._functorch.is_functorch_wrapped_tensor(value):
+            # It has left its transform, after an error: torch refuses nearly all questions.
+            return "of a transform", str(value.dtype), tuple(value.shape)
         data = value.detach()
         memory = self.memory.setdefault(data.untyped_storage()._cdata, len(self.memory))
         node = value.grad_fn and (value.grad_fn.name() if self.nodes else "some")
