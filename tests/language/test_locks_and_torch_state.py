@@ -262,3 +262,18 @@ def test_104_inference_mode_costs_two_breaks() -> None:
     framejit.counters.clear()
     check(program, torch.ones(2), graphs=3)
     assert framejit.counters["graph_break"] == {"inference mode is entered or left": 2}
+
+
+def test_the_dict_of_a_thread() -> None:
+    class Local(threading.local):
+        pass
+
+    local = Local()
+
+    def read(x):
+        return x + 1, "n" in vars(local), "n" in local.__dict__, getattr(local, "n", 0)
+
+    compiled = framejit.compile(read, backend="eager")
+    for change in (lambda: None, lambda: setattr(local, "n", 5), lambda: delattr(local, "n")):
+        change()
+        assert compiled(torch.ones(1))[1:] == read(torch.ones(1))[1:]

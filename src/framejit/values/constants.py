@@ -183,6 +183,8 @@ class OpaqueValue(Value):
                 raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
         found = space.class_attribute(cls, name)
         data = found is not None and hasattr(type(found.raw), "__set__")
+        if issubclass(cls, threading.local) and name == "__dict__":  # each thread has another one
+            raise GraphBreak("FJ0156", f"__dict__ of a {self.describe()}")
         if issubclass(cls, threading.local) and not data:
             namespace = self.obj.__dict__
             source = self.source.child("attr", "__dict__").child("item", name)
