@@ -720,3 +720,27 @@ def test_frozensets_of_equal_decimals_are_told_apart() -> None:
         numbers = frozenset([decimal.Decimal(text)])
         assert compiled(X, numbers)[1] == f(X, numbers)[1]
     assert len(backend.graphs) == 3 and backend.ops == 3
+
+
+@pytest.mark.parametrize("expression", [
+    "[1].__rmul__({})", "[1].__mul__(2.5)", "(1,).__rmul__('a')", "[1].__imul__({})",
+    "[1].__add__({})", "(1,).__add__([])", "[x].__mul__(None)", "[x].__add__(x)",
+    "collections.deque([1]).__add__([])", "collections.deque([1]).__mul__([])",
+    "OfList([1]).__rmul__([])", "OfList([1]).__add__({})", "OfList([1]) + {}", "{} + OfList([1])",
+    "None * OfList([1])", "{1}.__or__([])", "{}.__or__([])", "[1].__add__(OfList([2]))",
+])  # fmt: skip
+def test_operators_of_sequences_as_methods(expression):
+    """They raise where the operator would ask the other operand."""
+    namespace = {"collections": collections, "OfList": OfList}
+    text = f"""def program(x):
+    try:
+        return {expression}, x + 1
+    except TypeError as error:
+        return str(error), x + 1
+"""
+    exec(text, namespace)
+    check(namespace["program"], torch.ones(2), graphs=1, ops=1)
+
+
+class OfList(list):
+    pass

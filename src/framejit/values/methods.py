@@ -113,8 +113,9 @@ class ContainerValue(Value):
         """``x.__add__(y)`` and the like, written out or reached through ``super()``."""
         if name in _BINARY and len(args) == 1:
             op, reflected, inplace = _BINARY[name]
-            result = self.binary_op(space, op, args[0].realize(), reflected, inplace)
-            return space.constant(NotImplemented) if result is None else result
+            other = args[0].realize()
+            result = self.binary_op(space, op, other, reflected, inplace)
+            return self._decline(space, name, other) if result is None else result
         if name in _COMPARE and len(args) == 1:
             answer = self.compare_op(space, _COMPARE[name], args[0].realize())
             return space.constant(NotImplemented) if answer is None else answer
@@ -139,6 +140,15 @@ class ContainerValue(Value):
         raise GraphBreak(
             "FJ0133", f"{self.python_type().__name__}.{name}() is not known to framejit"
         )
+
+    def _decline(self, space: Space, name: str, other: Value) -> Value:
+        """What a method of an operator does with an operand of another kind: sequences raise."""
+        declines = getattr(self.sample(), name, None)
+        if declines is not None:
+            if hasattr(other.python_type(), "__index__") and not other.is_constant:
+                raise GraphBreak("FJ0133", f"{name}() of a sequence with a {other.describe()}")
+            space.run_real(declines, stand_in(other))
+        return space.constant(NotImplemented)
 
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool

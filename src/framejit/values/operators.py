@@ -245,7 +245,13 @@ def _attempt(
     bound = space.special_method(value, name)
     if bound is None:
         return None
-    return not_implemented(space, space.call(bound, [other], {}))
+    try:
+        return not_implemented(space, space.call(bound, [other], {}))
+    except Raised as error:
+        if error.is_a(TypeError) and not inplace:
+            if _is_of_sequence(space, value.python_type(), name):
+                return None  # the operator words it
+        raise
 
 
 def _check_declines(space: Space, value: Value, name: str, other: Value) -> None:
