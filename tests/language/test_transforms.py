@@ -519,3 +519,17 @@ def test_gradients_inside_of_reentrant_checkpoints(inner):
         return y.grad
 
     check(program, X[0])
+
+
+@pytest.mark.parametrize("make", [
+    vmap, grad, jacrev, jacfwd, lambda f: vmap(grad(f)), lambda f: lambda x: vjp(f, x),
+])  # fmt: skip
+def test_an_error_that_the_program_catches_leaves_no_transform(make):
+    def program(x):
+        try:
+            make(lambda v: [v * 2, [][-1]])(x)
+        except IndexError:
+            return x + 1
+
+    check(program, X)
+    assert torch._C._functorch.get_dynamic_layer_stack_depth() == 0

@@ -25,7 +25,7 @@ from torch._functorch import eager_transforms, predispatch
 from framejit.exc import GraphBreak
 from framejit.graph import nested
 from framejit.graph.nested import Stretch, transformed
-from framejit.values.base import Value
+from framejit.values.base import Raised, Value
 from framejit.values.constants import ConstantValue
 from framejit.values.functions import FunctionValue, function_value
 from framejit.values.mappings import DictValue
@@ -53,11 +53,14 @@ _NO_HOOKS = (
 
 @contextlib.contextmanager
 def _level(space: Space) -> Iterator[int]:
-    """Inside of one more transform: its level. Transforms around the capture are none of ours."""
+    """Inside of one more transform: its level. Transforms around the capture are none of ours.
+    An error of the program would leave it without the operations that do."""
     space.transforms += 1
     space.transformed = True
     try:
         yield space.transforms
+    except Raised:
+        raise GraphBreak("FJ0123", "an error leaves a transform of torch.func") from None
     finally:
         space.transforms -= 1
 
