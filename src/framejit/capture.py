@@ -358,7 +358,7 @@ def _check_hooks(
     """Hooks that the graph puts in place must stay as they are; the sources of what they depend on.
     """
     variables = [variable for hooks in space.effects.hooks for variable in hooks.cells]
-    left = {v.cell for v in variables if v.cell in made}
+    left = {v.cell for v in variables if v.cell in made or v.cell.source is not None}
     for frame in outcome.frames if isinstance(outcome, Broken) else ():
         for slot, value in enumerate(frame.slots):
             name = frame.info.slot_names[slot]

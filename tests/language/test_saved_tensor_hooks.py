@@ -660,3 +660,27 @@ def test_graph_modules_that_do_not_invert_each_other(backend):
         gradients.append(x.grad)
     torch.testing.assert_close(gradients[1], gradients[0])
     torch.testing.assert_close(gradients[2], gradients[0])
+
+
+def _said(value):
+    print("said")
+    return value
+
+
+def test_a_variable_of_a_gradient_hook_that_changes_in_a_later_part():
+    def program(x, n):
+        print("before")
+        factor = n
+
+        def hook(gradient):
+            return gradient * factor
+
+        y = x**2
+        y.register_hook(hook)
+        factor = _said(0)
+        y.sum().backward()
+        return x.grad
+
+    compiled = framejit.compile(program, backend="eager")
+    x = torch.ones(3, requires_grad=True)
+    torch.testing.assert_close(compiled(x, 3), torch.zeros(3))
