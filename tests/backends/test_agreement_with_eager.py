@@ -9,6 +9,7 @@ from torch import nn
 import framejit
 from backends.agreement import Counted, agrees
 from checking import Comparison
+from framejit.audit.comparison import Tolerance
 
 BACKENDS = ["eager", "aot_eager", "aot_eager_decomp_partition"]
 
@@ -366,3 +367,28 @@ def test_hooks_keep_what_is_written_later(pack, opened):
     for got in found[1:]:
         Comparison().compare(found[0], got, "gradients")
     assert len(backend.graphs) == 1
+
+
+# -- random numbers of Inductor --------------------------------------------------------------------
+
+DRAWING = {
+    "dropout": lambda x: nn.functional.dropout(x, 0.5, True),
+    "rrelu": lambda x: nn.functional.rrelu(x - 0.5, training=True),
+    "rrelu_": lambda x: nn.functional.rrelu_(x - 0.5, training=True),
+    "rand": lambda x: x * torch.rand(4),
+    "randn_like": lambda x: x * torch.randn_like(x),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DRAWING)
+def test_inductor_draws_the_random_numbers_of_eager_mode_if_asked(name):
+    settings = {"options": {"fallback_random": True}, "fullgraph": True}
+    found = []
+    for run in (DRAWING[name], framejit.compile(DRAWING[name], **settings)):
+        x = torch.linspace(0.0, 0.5, 4).requires_grad_()
+        torch.manual_seed(0)
+        y = run(x)
+        y.sum().backward()
+        found.append((y, x.grad, torch.rand(1)))
+    Comparison(Tolerance(1e-6, 1e-6)).compare(found[0], found[1], name)
