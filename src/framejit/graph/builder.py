@@ -386,7 +386,9 @@ class GraphBuilder:
         self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], example: Any
     ) -> _Node:
         if target is operator.pow and isinstance(args[0], (int, float)):
-            target = pow  # the code of an fx graph says `-2 ** x`, which is `-(2 ** x)`
+            # The code of an fx graph would say `-2 ** x`, which is `-(2 ** x)`.
+            exponent = self._examples[args[1]] if type(args[1]) is _Node else None
+            target = torch.pow if isinstance(exponent, Example) else pow
         node = self.graph.create_node(op, target, args, kwargs)
         trace = self.stack_trace
         if trace is not None:
