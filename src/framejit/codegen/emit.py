@@ -28,6 +28,7 @@ from framejit.values.constants import ConstantValue, OpaqueValue, PythonModuleVa
 from framejit.values.functions import BuiltinValue
 from framejit.values.identity import is_shared
 from framejit.values.process import ContextVarValue
+from framejit.values.read_numbers import ReadNumber
 from framejit.values.space import LazyValue, Space
 from framejit.values.started_iterators import StartedIterator
 from framejit.values.symbolic import SymbolicValue
@@ -413,6 +414,12 @@ def _null(out: Emitter, value: Value) -> ast.expr:
 @builds(TensorValue)
 def _tensor(out: Emitter, value: TensorValue) -> ast.expr:
     return name(out.output(value))
+
+
+@emits(ReadNumber)
+def _read_number(out: Emitter, value: ReadNumber) -> ast.expr:
+    item = ast.Attribute(out.value(value.tensor), "item", ast.Load())
+    return out.keep(value, "number", call(item))
 
 
 @emits(HandledValue)

@@ -13,7 +13,7 @@ import torch
 import torch.nn.modules._functions
 import torch.utils.checkpoint
 import torch.utils.hooks
-from torch.optim.optimizer import _get_value
+from torch.optim.optimizer import _get_value, _stack_if_compiling
 
 from framejit.exc import DifferentiatedTwice, GraphBreak
 from framejit.graph.nested import Stretch, applied, checkpointed
@@ -24,6 +24,7 @@ from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue
 from framejit.values.mappings import DictValue
 from framejit.values.nesting import Nested, rebuild, trial
+from framejit.values.read_numbers import read_number
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.space import NAMED_LOOKASIDES, Result, Space, lookaside
 from framejit.values.tensors import TensorValue, from_fx, graph_call, to_fx
@@ -234,12 +235,17 @@ for _function in (
 
 @lookaside(_get_value)
 def _number_of_optimizer(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    """An optimizer asks for a step count or learning rate as a number. In double precision a
-    tensor of one element computes as the Python number would."""
+    """An optimizer asks for a step count or learning rate as a number."""
     value = args[0].realize()
     if isinstance(value, TensorValue):
-        return value.call_method(space, "to", [ConstantValue(torch.float64)], {})
+        return read_number(space, value) or value.call_method(space, "item", [], {})
     return value
+
+
+@lookaside(_stack_if_compiling)
+def _as_it_is(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """Optimizers make one tensor of numbers for compilers that have taken them for tensors."""
+    return args[0]
 
 
 def _torch_graph_break(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:

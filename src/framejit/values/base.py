@@ -36,6 +36,8 @@ class Value:
     is_constant = False
     #: True for numbers that vary (`SymbolicValue`).
     is_symbolic = False
+    #: True for numbers that are read out of tensors (`ReadNumber`).
+    is_read = False
 
     #: True while nobody has asked for the content, though the class is known.
     is_open = False

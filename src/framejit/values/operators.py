@@ -22,6 +22,7 @@ from framejit.values.base import CallRequest, Raised, Value, is_user_class, type
 from framejit.values.constants import ConstantValue, OpaqueValue, answer_of, constant_value
 from framejit.values.identity import identical
 from framejit.values.methods import ContainerValue, container_of, stand_in
+from framejit.values.read_numbers import compute_read
 from framejit.values.sequences import TupleValue
 from framejit.values.space import (
     BINARY_METHODS,
@@ -56,6 +57,10 @@ def binary(space: Space, op: str, left: Value, right: Value, inplace: bool) -> R
         return _folded(space, function, left, right)
     left_type, right_type = left.python_type(), right.python_type()
     operands = left, right
+    if left.is_read or right.is_read:
+        read = _compute_read(space, BINARY[op], left, right)
+        if read is not None:
+            return read
     if left.is_symbolic or right.is_symbolic:
         known = compute(space, BINARY[op], [left, right])
         if known is not None:
@@ -180,8 +185,23 @@ def _beside_tensor(space: Space, value: Value, name: str) -> Value:
     return value if found is not None and is_user_class(found.owner) else inner
 
 
+def _compute_read(
+    space: Space, function: Callable[[Any, Any], Any], left: Value, right: Value
+) -> Value | None:
+    """An operator on a number that is read out of a tensor; None beside one, or if it declines."""
+    other = right if left.is_read else left
+    if type(other) is TensorValue or other.is_none():
+        return None
+    if is_user_class(other.python_type()) and scalar_of(other) is None:
+        return None
+    read = compute_read(space, function, [left, right])
+    if read is None:
+        raise GraphBreak("FJ0102", "an operator on a number that is read out of a tensor")
+    return read
+
+
 def _plain_operand(value: Value) -> bool:
-    if type(value) is TensorValue or value.is_symbolic:
+    if type(value) is TensorValue or value.is_symbolic or value.is_read:
         return True
     return value.is_constant and not issubclass(value.python_type(), (str, bytes, tuple))
 
@@ -297,6 +317,10 @@ def unary(space: Space, op: str, value: Value) -> Result:
         return answer_of(space, answer, (value,))
     if type(value) is TensorValue:
         return tensor_operator(space, UNARY[op], value)
+    if value.is_read:
+        read = compute_read(space, UNARY[op], [value])
+        if read is not None:
+            return read
     if value.is_symbolic:
         known = compute(space, operator.neg, [value]) if op != "+" else None
         if op == "+" and value.python_type() is not bool:
@@ -318,6 +342,10 @@ def compare(space: Space, op: str, left: Value, right: Value) -> Result:
         return _folded(space, COMPARE[op], left, right)
     left_type, right_type = left.python_type(), right.python_type()
     operands = left, right
+    if left.is_read or right.is_read:
+        read = _compute_read(space, COMPARE[op], left, right)
+        if read is not None:
+            return read
     if left.is_symbolic or right.is_symbolic:
         if op in ("==", "!=") and (left.is_none() or right.is_none()):
             return ConstantValue(op == "!=")

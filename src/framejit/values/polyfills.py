@@ -307,27 +307,35 @@ def function_backward(cls: Any, context: Any, *gradients: Any) -> Any:
     return cls.backward(context, *gradients)
 
 
-# -- operations with a number that is given as a tensor ----------------------------------------
+# -- operations with a number that is read out of a tensor -------------------------------------
 
 
-def addcdiv(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
-    """``Tensor.addcdiv`` with the number in a tensor of one element."""
-    return self + tensor1 * value / tensor2
+def addcdiv(self: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
+    """``Tensor.addcdiv`` with a number that is read: in single precision for shorter dtypes."""
+    if self.dtype.itemsize > 2:
+        return self + tensor1 * value / tensor2
+    return (self.float() + tensor1.float() * value / tensor2.float()).to(self.dtype)
 
 
-def addcdiv_(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
-    """``Tensor.addcdiv_`` with the number in a tensor of one element."""
-    return self.add_(tensor1 * value / tensor2)
+def addcdiv_(self: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
+    """``Tensor.addcdiv_`` with a number that is read."""
+    if self.dtype.itemsize > 2:
+        return self.add_(tensor1 * value / tensor2)
+    return self.copy_(addcdiv(self, tensor1, tensor2, value))
 
 
-def addcmul(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
-    """``Tensor.addcmul`` with the number in a tensor of one element."""
-    return self + tensor1 * value * tensor2
+def addcmul(self: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
+    """``Tensor.addcmul`` with a number that is read: in single precision for shorter dtypes."""
+    if self.dtype.itemsize > 2:
+        return self + tensor1 * value * tensor2
+    return (self.float() + tensor1.float() * value * tensor2.float()).to(self.dtype)
 
 
-def addcmul_(self: Any, tensor1: Any, tensor2: Any, *, value: Any) -> Any:
-    """``Tensor.addcmul_`` with the number in a tensor of one element."""
-    return self.add_(tensor1 * value * tensor2)
+def addcmul_(self: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
+    """``Tensor.addcmul_`` with a number that is read."""
+    if self.dtype.itemsize > 2:
+        return self.add_(tensor1 * value * tensor2)
+    return self.copy_(addcmul(self, tensor1, tensor2, value))
 
 
 def call_with(function: Any, args: Any, kwargs: Any) -> Any:

@@ -248,18 +248,11 @@ class TensorValue(Value):
             return ConstantValue(None)
         if name == "type" and not args and not kwargs:
             return _type_name(space, self)
-        if name in _SCALED and isinstance(
-            kwargs.get("value", ConstantValue(1)).realize(), TensorValue
-        ):
-            from framejit.values import polyfills  # room-internal cycle
-            from framejit.values.builtin_functions import call_polyfill
+        factor = kwargs["value"].realize() if name in _SCALED and "value" in kwargs else None
+        if factor is not None and (factor.is_read or isinstance(factor, TensorValue)):
+            from framejit.values.read_numbers import scaled  # room-internal cycle
 
-            operands = [v.realize() for v in (self, *args)]
-            if torch.is_grad_enabled() and any(
-                isinstance(v, TensorValue) and v.metadata().requires_grad for v in operands
-            ):
-                raise GraphBreak("FJ0102", f"the number for {name}() is read out of a tensor")
-            return call_polyfill(space, getattr(polyfills, name), [self, *args], kwargs)
+            return scaled(space, name, [self, *args], factor)
         if name == "new_tensor" and len(args) == 1 and self.cls is torch.Tensor:
             known = self.metadata()
             own = {"dtype": ConstantValue(known.dtype), "device": ConstantValue(known.device)}
@@ -457,9 +450,17 @@ def from_fx(space: Space, node: Any, example: Any) -> Value:
     return constant_value(space, example)
 
 
+def _has_read(items: list[Value]) -> bool:
+    return any(item.is_read for item in items)
+
+
 def _operands(
-    space: Space, args: list[Value], kwargs: dict[str, Value]
+    space: Space, target: Any, args: list[Value], kwargs: dict[str, Value]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if any(arg.is_read or (type(arg) is ListValue and _has_read(arg.items)) for arg in args):
+        from framejit.values.read_numbers import beside_tensors  # room-internal cycle
+
+        args = beside_tensors(space, target, args)
     positional = tuple([to_fx(space, arg) for arg in args])
     named = {name: to_fx(space, value) for name, value in kwargs.items()}
     if named.get("requires_grad"):  # compilers lose that a tensor made in a graph does
@@ -473,7 +474,7 @@ def graph_call(
     space: Space, target: Any, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """Add a ``call_function`` node."""
-    fx_args, fx_kwargs = _operands(space, args, kwargs)
+    fx_args, fx_kwargs = _operands(space, target, args, kwargs)
     changed = (set_default_devices, ()) in space.effects.state
     if (
         (changed or torch._C._len_torch_function_stack())
@@ -495,7 +496,7 @@ def graph_call_method(
     space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """Add a ``call_method`` node; ``args[0]`` is the receiver."""
-    node, example = space.builder.call_method(name, *_operands(space, args, kwargs))
+    node, example = space.builder.call_method(name, *_operands(space, name, args, kwargs))
     space.changes += 1
     return from_fx(space, node, example)
 

@@ -1,0 +1,148 @@
+"""Numbers that optimizers read out of tensors: computed in graphs, Python's own everywhere else."""
+
+import pytest
+import torch
+from torch.optim.optimizer import _get_value
+
+import framejit
+from checking import EXACT, Comparison, CountingBackend, check
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def trained(make, compile, dtype, scheduled):
+    """Parameters (one without dimensions) and state after some steps."""
+    torch.manual_seed(0)
+    model = torch.nn.Linear(3, 2).to(dtype)
+    model.scale = torch.nn.Parameter(torch.tensor(1.3, dtype=dtype))
+    optimizer = make(list(model.parameters()))
+    schedule = scheduled and torch.optim.lr_scheduler.StepLR(optimizer, 3, 0.5)
+
+    @compile
+    def step(x):
+        optimizer.zero_grad()
+        loss = (model(x) * model.scale).pow(2).sum()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    losses = []
+    for i in range(7):
+        losses.append(step(torch.ones(2 + i % 3, 3, dtype=dtype)))
+        schedule and schedule.step()
+    return losses, dict(model.named_parameters()), optimizer.state_dict()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "dtype", "graphs"),
+    [
+        ("NAdam", {}, torch.float32, 4),
+        ("NAdam", {"foreach": True}, torch.float32, None),
+        ("NAdam", {"foreach": True}, torch.bfloat16, None),
+        ("NAdam", {"lr": torch.tensor(0.01), "foreach": False}, torch.float32, 4),
+        ("Adam", {"lr": torch.tensor(0.01), "foreach": False}, torch.float32, 4),
+        ("Adam", {"foreach": True}, torch.float32, None),
+        ("Adam", {}, torch.bfloat16, None),
+        ("AdamW", {"lr": torch.tensor(0.01), "foreach": False}, torch.bfloat16, None),
+        ("Adamax", {"foreach": True}, torch.float32, None),
+        ("Adamax", {}, torch.float64, 4),
+        ("RAdam", {"weight_decay": 0.1}, torch.float32, None),
+        ("ASGD", {}, torch.float32, None),
+        ("Adagrad", {"foreach": True}, torch.float32, None),
+    ],
+)
+def test_optimizers(name, options, dtype, graphs):
+    def make(parameters):
+        copied = {k: v.clone() if k == "lr" else v for k, v in options.items()}
+        return getattr(torch.optim, name)(parameters, **copied)
+
+    for scheduled in (True, False):
+        counted = CountingBackend()
+        got = trained(make, lambda f: framejit.compile(f, backend=counted), dtype, scheduled)
+        Comparison(EXACT).compare(trained(make, lambda f: f, dtype, scheduled), got, "training")
+    assert counted.graphs and (graphs is None or len(counted.graphs) == graphs)
+
+
+DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64, torch.bool,
+          torch.complex64]  # fmt: skip
+BESIDE = {
+    "mul": lambda a, b: a * b, "div": lambda a, b: b / a, "pow": lambda a, b: a**b,
+    "method": lambda a, b: a.mul(b), "function": lambda a, b: torch.div(a, b),
+    "in place": lambda a, b: a.mul_(b), "less": lambda a, b: a < b,
+    "foreach": lambda a, b: torch._foreach_mul([a, a], [b, 2.0]),
+    "foreach with one": lambda a, b: torch._foreach_div([a, a], b),
+    "addcmul": lambda a, b: a.addcmul(a, a, value=b),
+    "addcdiv": lambda a, b: torch._foreach_addcdiv([a], [a], [a], [b]),
+    "alpha": lambda a, b: a.add(a, alpha=b), "fill": lambda a, b: a.clone().fill_(b),
+    "where": lambda a, b: torch.where(a == 2, a, b),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("operation", BESIDE)
+@pytest.mark.parametrize("shape", [(), (2,)], ids=str)
+def test_beside_tensors(operation, dtype, shape):
+    def f(t, x):
+        return BESIDE[operation](x + x, _get_value(t) / 7)
+
+    check(f, torch.tensor(3.0), torch.ones(shape).to(dtype))
+
+
+def test_in_the_graph():
+    """No break, and none of the casts that change nothing."""
+
+    def f(t, x):
+        step = _get_value(t)
+        return x * (1 - 0.9**step) / (-step + 1) + torch._foreach_mul([x], [step])[0]
+
+    check(f, torch.tensor(3.0), torch.ones(2), graphs=1, ops=10)
+    check(lambda t, x: x.mul_(_get_value(t)), torch.tensor(3.0), torch.tensor(2.0), ops=3)
+
+
+def kept(t, x):
+    class Kept:
+        pass
+
+    one = Kept()
+    one.number, numbers = _get_value(t), [_get_value(t) / 3]
+    return vars(one), numbers, {"a": _get_value(t) * 2}, x + 1
+
+
+def changed(t, x):
+    number = _get_value(t)
+    t.add_(1)
+    return number, x * number, t
+
+
+@pytest.mark.parametrize(
+    ("f", "graphs"),
+    [
+        (lambda t, x: (_get_value(t) * 2, x + 1), 1),
+        (kept, 1),
+        (changed, 1),
+        (lambda t, x: (type(_get_value(t)), isinstance(_get_value(t), torch.Tensor), x + 1), 1),
+        (lambda t, x: (_get_value(t) is None, _get_value(t) == None, x + 1), 1),  # noqa: E711
+        (lambda t, x: (_get_value(t) > 2, x + 1), 1),
+        (lambda t, x: ((_get_value(t) > 2) + 1, x + 1), None),
+        (lambda t, x: x + 1 if _get_value(t) > 2 else x, None),
+        (lambda t, x: x / max(1, _get_value(t)), None),
+        (lambda t, x: (x + 1, f"{_get_value(t):.2f}", "%s" % _get_value(t)), None),
+        (lambda t, x: (x + 1, {_get_value(t): 1}, {3.0: 1}[_get_value(t)]), None),
+        (lambda t, x: (x + 1, _get_value(t).is_integer(), int(_get_value(t))), None),
+        (lambda t, x: (x + 1, _get_value(t) * 2j, _get_value(t) * True), None),
+        (lambda t, x: (x + 1, _get_value(t) == 2**60 + 1), None),
+        (lambda t, x: (x + 1, [1] * _get_value(t)), None),
+        (lambda t, x: (x + 1, _get_value(t).dtype), None),
+        (lambda t, x: torch.as_tensor(_get_value(t) / 3) + x, None),
+    ],
+)
+def test_everywhere_else(f, graphs):
+    check(f, torch.tensor(3.0), torch.ones(2), graphs=graphs)
+    check(f, torch.tensor([3.0], dtype=torch.float64), torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    "t", [torch.tensor(3), torch.tensor(True), torch.tensor([1.0, 2.0])], ids=str
+)
+def test_what_python_reads(t):
+    check(lambda t, x: (x + 1, _get_value(t), x * _get_value(t)), t, torch.ones(2))
