@@ -261,3 +261,36 @@ def test_fused_optimizers(make):
     parts = same(program, (2, 0, 4))  # the last sets the grad mode
     fused = [n for gm in parts.inference for n in gm.graph.nodes if "_fused" in str(n.target)]
     assert not fused
+
+
+def viewed_after(x, y):
+    with torch.no_grad():
+        print(end="")
+        first = y.argmax(0)
+    return x.transpose(0, 1).exp().sum(), y[first].sum()
+
+
+def viewed_alone(x, y):
+    with torch.no_grad():
+        print(end="")
+    return x.transpose(0, 1), y * 1
+
+
+def viewed_before_and_inside(x, y):
+    before = x.transpose(0, 1)
+    with torch.no_grad():
+        inside = x.view(-1)
+    return before, inside, x * y
+
+
+@pytest.mark.parametrize("program", [viewed_after, viewed_alone, viewed_before_and_inside])
+def test_views_of_inputs_in_another_grad_mode(program):
+    found = []
+    compiled = framejit.compile(program, backend="aot_eager")
+    for function in (program, compiled):
+        x, y = (torch.arange(4.0).reshape(2, 2).requires_grad_() for _ in range(2))
+        results = function(x, y)
+        sum(result.sum() for result in results).backward()
+        found.append(([r.requires_grad for r in results], x.grad.tolist(), y.grad.tolist()))
+    assert found[0] == found[1]
+    assert len(compiled.entries) == 1

@@ -31,6 +31,7 @@ PARTS = "parts"
 _AS_THEY_ARE = frozenset(
     [torch._fused_adam_, torch._fused_adamw_, torch._fused_sgd_, torch._fused_adagrad_]
 )
+_SET_GRAD = torch._C._set_grad_enabled
 
 
 class Part(NamedTuple):
@@ -49,6 +50,8 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
     """The parts of a finished graph; None if there is one, an empty list if AOTAutograd cannot have
     any of it."""
     if builder.mutated_inputs and (_inseparable(builder) or _leaves_inputs(builder, module)):
+        return []
+    if module.graph.find_nodes(op="call_function", target=_SET_GRAD) and _views_late(builder):
         return []
     several = len(builder._outputs) > 1
     as_is = any(node.target in _AS_THEY_ARE for node in builder._effects)
@@ -95,6 +98,24 @@ def _leaves_inputs(builder: GraphBuilder, module: torch.fx.GraphModule) -> bool:
             group = {id(m) for e in examples_in(builder._examples[node]) for m in e.group or (e,)}
             if not known.isdisjoint(group):
                 return True
+    return False
+
+
+def _views_late(builder: GraphBuilder) -> bool:
+    """Is an input viewed in another grad mode than the graph begins with? AOTAutograd makes such
+    results anew when all else has run, in the mode of the beginning. Several results may become
+    parts, and any view the result of one."""
+    examples = [e for n in builder._placeholders for e in examples_in(builder._examples[n])]
+    leaves = {id(example) for example in examples if example.meta.requires_grad}
+    begun = mode = torch.is_grad_enabled()
+    for node in builder._nodes:
+        if node.target is _SET_GRAD:
+            mode = node.args[0]  # type: ignore[assignment]
+        elif mode is not begun and (node in builder._outputs or len(builder._outputs) > 1):
+            for example in examples_in(builder._examples[node]):
+                viewed = not leaves.isdisjoint(id(member) for member in example.group or ())
+                if viewed and id(example) not in leaves:
+                    return True
     return False
 
 
