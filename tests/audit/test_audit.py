@@ -271,6 +271,102 @@ def test_the_state_is_that_of_one_compiled_call():
         torch.testing.assert_close(one.grad, two.grad)
 
 
+class Counting(type):
+    def __call__(cls, *args):
+        cls.made = vars(cls).get("made", 0) + 1
+        return super().__call__(*args)
+
+
+class Counter(metaclass=Counting):
+    count = 0
+
+    def __init__(self):
+        type(self).count += 1
+
+
+class Derived(Counter):
+    pass
+
+
+class Ended:
+    ended = 0
+
+    def __del__(self):
+        type(self).ended += 1
+
+
+class Told(ValueError):
+    told = []
+
+    def __str__(self):
+        Told.told.append(1)
+        return "told"
+
+
+LOCAL = threading.local()
+LOCAL.count = 0
+KEPT = []
+
+
+def counts_in_a_thread(x):
+    LOCAL.count += 1
+    return x + 1
+
+
+def counts_in_classes(x):
+    Derived()
+    return x + 1
+
+
+def keeps(x):
+    KEPT.append(Ended())
+    weakref.finalize(KEPT[-1], setattr, Ended, "ended", 5)
+    return x + 1
+
+
+def tells(x):
+    if x.shape[0] == 2:
+        raise Told
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "state", "expected"),
+    [
+        (counts_in_a_thread, lambda: LOCAL.count, 2),
+        (counts_in_classes, lambda: (Derived.count, Derived.made, Counter.count), (2, 2, 0)),
+        (keeps, lambda: (len(KEPT), Ended.ended), (2, 0)),
+        (tells, lambda: Told.told, []),
+    ],
+)
+def test_what_plain_runs_do_is_not_seen(function, state, expected):
+    audit = audited(framejit.compile(function, backend="eager"), torch.ones(2), calls=2)
+    assert audit.calls == 2 and not audit.skipped and not audit.mismatches
+    assert state() == expected
+
+
+@pytest.mark.parametrize("record", [False, True])
+def test_warnings_are_given_once(record, monkeypatch):
+    def f(x):
+        warnings.warn("careful")
+        with warnings.catch_warnings(record=True) as inner:
+            warnings.simplefilter("always")
+            warnings.warn("inside")
+        return x + len(inner)
+
+    shown = []
+    with warnings.catch_warnings(record=record) as recorded:
+        warnings.simplefilter("always")
+        if not record:
+            monkeypatch.setattr(warnings, "showwarning", lambda message, *_: shown.append(message))
+        compiled = framejit.compile(f, backend="eager")
+        with framejit.audit(on_mismatch="raise") as audit:
+            result = compiled(torch.ones(2))
+    given = [w.message for w in recorded] if record else shown
+    assert [str(message) for message in given] == ["careful"]
+    assert audit.calls == 1 and result.tolist() == [2, 2]
+
+
 def test_output_appears_once(capsys):
     stream = logging.StreamHandler()
     logger = logging.Logger("audited")

@@ -246,16 +246,18 @@ class CallAudit:
         return found
 
     def _leave(self) -> None:
-        """Back to what the compiled run left."""
-        self.printed.stop()
+        """Back to what the compiled run left, once more after what plain runs made is gone: its
+        end may have effects."""
         self.asked.stop()
         if len(self.seen) > 1 or (self.skipped and self.seen):
-            settled = len(self.seen) == 2 and self.difference is None and not self.skipped
+            first = self.seen[0]
             try:
-                now = self.seen[1].moment if settled else None
-                self.snapshot.put(self.seen[0].moment, now or self.snapshot.now())
+                self.snapshot.put(first.moment, self.snapshot.now())
+                del self.seen[1:]
+                self.snapshot.put(first.moment, self.snapshot.now())
             except NotSaveable as reason:
                 self.skipped = f"{reason} cannot be put back"
+        self.printed.stop()
 
 
 class _Silent:

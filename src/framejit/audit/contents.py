@@ -16,6 +16,7 @@ import io
 import mmap
 import random
 import socket
+import threading
 import types
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
@@ -524,12 +525,12 @@ _KINDS: dict[type, Aspect] = {
     numpy.ndarray: _Array(), torch.Tensor: _Tensor(),
     types.FunctionType: _Function(), types.CellType: _Cell(),
     types.MethodType: _Fixed(lambda obj: (obj.__func__, obj.__self__)),
+    threading.local: _Fixed(lambda obj: (obj.__dict__,)),
     functools.partial: _Fixed(lambda obj: (obj.func, obj.args, obj.keywords)),
     property: _Fixed(lambda obj: (obj.fget, obj.fset, obj.fdel)),
     staticmethod: _Fixed(lambda obj: (obj.__func__,)),
     classmethod: _Fixed(lambda obj: (obj.__func__,)),
-    functools._lru_cache_wrapper: _Cache(),
-    contextvars.ContextVar: _Variable(),
+    functools._lru_cache_wrapper: _Cache(), contextvars.ContextVar: _Variable(),
     random.Random: _State(random.Random.getstate, random.Random.setstate),
     torch.Generator: _State(torch.Generator.get_state, torch.Generator.set_state),
     numpy.random.Generator: _State(
@@ -542,8 +543,7 @@ _KINDS: dict[type, Aspect] = {
     BaseException: _Error(
         "args", "__cause__", "__context__", "__suppress_context__", "__traceback__"
     ),
-    types.GeneratorType: _Generator(),
-    types.CoroutineType: _Refused("a coroutine"),
+    types.GeneratorType: _Generator(), types.CoroutineType: _Refused("a coroutine"),
     types.AsyncGeneratorType: _Refused("an asynchronous generator"),
     io.IOBase: _Refused("a file"), io.TextIOWrapper: _Refused("a file"),
     io._io._IOBase: _Refused("a file"), socket.socket: _Refused("a socket"),  # type: ignore

@@ -33,6 +33,24 @@ class Printed:
             stream = getattr(sys, name)
             if stream is not None:
                 self._listen(name, stream)
+        self._keep_warnings_back()
+
+    def _keep_warnings_back(self) -> None:
+        """Whoever shows or records the program's warnings has those of the compiled run."""
+        plain = warnings._showwarnmsg  # type: ignore[attr-defined]
+
+        def receiver() -> Any:
+            return warnings.showwarning, warnings._showwarnmsg_impl  # type: ignore[attr-defined]
+
+        outside = receiver()
+
+        def show(message: Any) -> None:
+            ours = self.silent and threading.get_ident() == self.thread
+            if not ours or receiver() != outside:
+                plain(message)
+
+        warnings._showwarnmsg = show  # type: ignore[attr-defined]
+        self._undo.append(lambda: setattr(warnings, "_showwarnmsg", plain))
 
     def _listen(self, name: str, stream: Any) -> None:
         plain = stream.write

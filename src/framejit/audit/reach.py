@@ -123,8 +123,10 @@ class Reach:
         yield from self._named(vars(module), tuple(self._names), f"{label}.")
 
     def cls(self, cls: type) -> Found:
-        """The attributes of a class, and of its bases; methods when their names are met."""
-        for base in cls.__mro__:
+        """The attributes of a class, of its bases and of its metaclass; methods when their names
+        are met."""
+        metaclass: type = type(cls)
+        for base in (*cls.__mro__, *metaclass.__mro__):
             if base in self.classes:
                 continue
             self.classes.add(base)
@@ -143,6 +145,13 @@ class Reach:
                     self._waiting[name].append((f"{base.__qualname__}.{name}", value))
                 else:
                     yield f"{base.__qualname__}.{name}", value
+
+    def new_names(self) -> None:
+        """Code that was met may give classes attributes that they do not have yet."""
+        for names in self.spaces.values():
+            if isinstance(names.owner, type):
+                for name in self._stored.difference(names.values):
+                    names.values[name] = vars(names.owner).get(name, MISSING)
 
     def _space(self, owner: Any) -> Names:
         found = self.spaces.get(id(owner))

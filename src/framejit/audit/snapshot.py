@@ -116,6 +116,7 @@ class Snapshot:
             label, obj, parent = self._todo.pop()
             if id(obj) not in self.objects:
                 self._visit(label, obj, parent)
+        self.reach.new_names()
         self.settings = Settings()
 
     # -- the walk ----------------------------------------------------------------------------------
