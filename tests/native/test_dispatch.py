@@ -206,12 +206,17 @@ def test_miss_paths():
     assert compiled(1) == ("original", 1)
     assert compiled(1) == "entry"
     assert compiled.entries == []  # adding is the miss's business
-    with pytest.raises(TypeError, match="an Entry, an exception or None"):
+    with pytest.raises(TypeError, match="an Entry, a function, an exception or None"):
         compiled(1)
     assert all(s[0] is compiled and s[1] == (1,) and s[2] is None for s in seen)
     seen.clear()
     answers[0] = answers[1]
     assert compiled(2) == ("original", 2)  # the guards of the new entry do not hold
+
+
+def test_a_function_that_a_miss_returns_runs_instead():
+    compiled = CompiledFunction(lambda a: 0, lambda self, slots: lambda a: ("instead", a))
+    assert compiled(1) == ("instead", 1) and compiled.entries == []
 
 
 def test_miss_that_raises():

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import torch.fx
 
-from ..bytecode.model import Place
+if TYPE_CHECKING:
+    from ..bytecode.model import Place
 
 _PLACE = re.compile(r'File "([^"]+)", line (\d+), in (.+)')
 

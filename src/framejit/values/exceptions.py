@@ -11,15 +11,17 @@ import contextlib
 import functools
 import itertools
 import types
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from framejit.bytecode.model import Place
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value, is_heap_class
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.objects import ObjectValue, guard_class
 from framejit.values.space import WRAP_RULES, LazyValue, Result, Space
+
+if TYPE_CHECKING:
+    from framejit.bytecode.model import Place
 
 _C_LEVEL = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
