@@ -121,6 +121,11 @@ class CompiledFrame(native.CompiledFunction):
     #: How often a truth value was not the one that had been taken for granted.
     refuted: int
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        """A class makes class methods of these by itself, but only of plain functions."""
+        if name in ("__init_subclass__", "__class_getitem__"):
+            setattr(owner, name, classmethod(self))
+
     def setup(self, compiler: Compiler, target: Target, hooked: bool) -> None:
         """Fill in what the native constructor does not know."""
         self.compiler = compiler

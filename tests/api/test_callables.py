@@ -397,3 +397,27 @@ def test_a_generator_is_no_whole_graph(function):
     made = framejit.compile(function, backend="eager")(X)
     assert type(made) in (types.GeneratorType, types.CoroutineType)
     made.close()
+
+
+def test_methods_that_classes_make_class_methods_of() -> None:
+    class Base:
+        @framejit.compile(backend="eager")
+        def __init_subclass__(cls, by=2):
+            cls.scale = torch.ones(1) * by
+
+        @framejit.compile(backend="eager")
+        def __class_getitem__(cls, item):
+            return cls, torch.ones(1) * item
+
+        @framejit.compile(backend="eager")
+        def __new__(cls, x):
+            made = object.__new__(cls)
+            made.x = x + 1
+            return made
+
+    class Derived(Base, by=3):
+        pass
+
+    assert Derived.scale == 3 and "scale" not in Base.__dict__
+    assert Derived[4] == (Derived, torch.tensor([4.0])) and Base[5] == (Base, torch.tensor([5.0]))
+    assert type(Derived(1)) is Derived and Derived(torch.ones(1)).x == 2
