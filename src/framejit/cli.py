@@ -156,10 +156,15 @@ def _run(options: argparse.Namespace) -> int:
     if getattr(options, "audit", None) is None:
         return _run_and_report(options)
     with config.patch(audit=options.audit):
+        differ = 0
         try:
-            return _run_and_report(options)
+            _run_and_report(options)
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                raise
         finally:
-            audit_summary()
+            differ = audit_summary()
+        return int(differ > 0)
 
 
 def _run_and_report(options: argparse.Namespace) -> int:

@@ -620,6 +620,7 @@ def test_a_mismatch_can_be_an_error():
     ({"rate": 0}, ValueError), ({"rate": 2}, ValueError), ({"rate": "all"}, TypeError),
     ({"budget": 0}, ValueError), ({"budget": "no"}, TypeError),
     ({"on_mismatch": "ignore"}, ValueError), ({"folder": 3}, TypeError),
+    ({"rtol": -1}, ValueError), ({"atol": "1"}, TypeError), ({"gradients": "yes"}, TypeError),
 ])  # fmt: skip
 def test_bad_arguments_are_named(settings, error):
     with pytest.raises(error, match=next(iter(settings))):

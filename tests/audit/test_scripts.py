@@ -27,6 +27,7 @@ def program(tmp_path, text):
         cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
     assert "mismatch" in done.stderr, done.stderr
+    assert done.returncode == 1
     return sorted((tmp_path / "framejit_audit").glob("*.py"))
 
 
@@ -125,3 +126,38 @@ def test_where_nothing_can_be_written_the_mismatch_is_said(tmp_path):
         compiled(torch.ones(2))
     (mismatch,) = audit.mismatches
     assert mismatch.script == "" and not Path(tmp_path / "file").is_dir()
+
+
+@pytest.mark.parametrize("code, status", [(None, 1), (0, 1), (3, 3), ("'no'", 1)])
+def test_the_exit_status_says_whether_calls_differ(tmp_path, code, status):
+    call = "framejit.compile(lambda x: x * 2, backend=BACKEND)(torch.ones(2))"
+    for backend, expected in (("bad", status), ("'eager'", code if type(code) is int else None)):
+        text = f"import framejit, torch\n{BAD}\n{call}\nraise SystemExit({code})\n"
+        (tmp_path / "program.py").write_text(text.replace("BACKEND", backend))
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", "framejit", "run", "--audit", "program.py"],
+            cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        expected = (0 if code is None else 1) if expected is None else expected
+        assert done.returncode == expected, done.stderr
+
+
+def test_a_script_that_cannot_be_written_is_no_secret(tmp_path):
+    import threading
+
+    def bad(gm, example_inputs):
+        return lambda *args: [out + 1 for out in gm(*args)]
+
+    class Locked(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lock = threading.Lock()
+
+        def forward(self, x):
+            return x * 2
+
+    with pytest.warns(framejit.exc.FramejitWarning, match="No script could be written") as told:
+        with framejit.audit(folder=tmp_path) as audit:
+            framejit.compile(Locked(), backend=bad)(torch.ones(2))
+    assert audit.mismatches[0].script == "" and "lock" in audit.mismatches[0].unwritten
+    assert len(told) == 1

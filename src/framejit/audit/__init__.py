@@ -82,9 +82,12 @@ class audit(Region):
         if on_mismatch not in ("warn", "raise"):
             raise ValueError(f'on_mismatch must be "warn" or "raise", not {on_mismatch!r} [FJ0210]')
         self.budget = _checked_budget(budget, 5 * self.rate)
+        if type(gradients) is not bool:
+            raise TypeError(f"gradients must be True or False, not {gradients!r} [FJ0210]")
         self.gradients = gradients
         self.on_mismatch = on_mismatch
-        self.tolerance = None if rtol is None and atol is None else Tolerance(rtol, atol)
+        tolerances = _checked_tolerance(rtol, "rtol"), _checked_tolerance(atol, "atol")
+        self.tolerance = None if tolerances == (None, None) else Tolerance(*tolerances)
         self.folder = None if folder is None else messages.checked_path(folder, "folder")
         self.calls = 0
         self.mismatches: list[events.Mismatch] = []
@@ -209,7 +212,7 @@ class audit(Region):
         compiled = call.compiled
         event = events.Mismatch(
             **compiled.target.shown, difference=call.difference,
-            backend=compiled.compiler.backend_name, script=call.script,
+            backend=compiled.compiler.backend_name, script=call.script, unwritten=call.unwritten,
         )  # fmt: skip
         self.mismatches.append(event)
         events.emit(event)
@@ -225,6 +228,16 @@ def checked_rate(rate: Any) -> float:
     if not 0 < rate <= 1:
         raise ValueError(f"rate must be above 0 and at most 1, not {rate!r} [FJ0210]")
     return float(rate)
+
+
+def _checked_tolerance(tolerance: Any, name: str) -> float | None:
+    if tolerance is None:
+        return None
+    if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)):
+        raise TypeError(f"{name} must be a number or None, not {tolerance!r} [FJ0210]")
+    if not tolerance >= 0:
+        raise ValueError(f"{name} must be 0 or more, not {tolerance!r} [FJ0210]")
+    return float(tolerance)
 
 
 def _checked_budget(budget: Any, default: float) -> float:
@@ -255,10 +268,11 @@ def audit_everywhere(rate: float) -> audit | None:
 
 
 @atexit.register
-def audit_summary() -> None:
-    """Say what the audit of all threads has found, if there is one."""
+def audit_summary() -> int:
+    """Say what the audit of all threads has found, if there is one; how many calls differ."""
     if _everywhere is not None and (_everywhere.calls or _everywhere.skipped) and sys.stderr:
         print(f"framejit.audit: {_everywhere.summary()}", file=sys.stderr)
+    return 0 if _everywhere is None else len(_everywhere.mismatches)
 
 
 config.watch("audit", audit_everywhere)

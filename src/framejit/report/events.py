@@ -171,11 +171,13 @@ class InternalFailure(Event):
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class Mismatch(Event):
-    """An audited call did something other than plain Python. ``script`` shows it, if not empty."""
+    """An audited call did something other than plain Python. ``script`` shows it; if it is empty,
+    ``unwritten`` says why there is none."""
 
     difference: str
     backend: str
     script: str = ""
+    unwritten: str = ""
     identifier: str = "FJ0216"
 
 

@@ -119,6 +119,8 @@ def warn_backend(backend: str, function: str, filename: str, line: int, reason: 
 def mismatch_text(event: Any) -> str:
     """An `events.Mismatch` in words."""
     script = f". {event.script} shows it" if event.script else ""
+    if event.unwritten:
+        script = f". No script could be written that shows it ({_cut(event.unwritten)})"
     return (
         f"{event.name} ({event.filename}:{event.line}), compiled with {event.backend!r}, does "
         f"something else than plain Python: {_cut(event.difference)}{script}"
@@ -172,9 +174,10 @@ def warn_package_entry(function: str, path: str, error: Exception) -> None:
 
 
 def checked_path(path: Any, name: str = "path") -> str:
-    """``path`` as text, with ``~`` expanded. Raises TypeError for what cannot be a file's path."""
+    """``path`` as text, with ``~`` expanded. Raises TypeError for what cannot be a path."""
     if not isinstance(path, (str, os.PathLike)) or not str(path) or "\0" in str(path):
-        raise TypeError(f"{name} must be the path of a file, not {path!r} [FJ0210]")
+        kind = "folder" if name == "folder" else "file"
+        raise TypeError(f"{name} must be the path of a {kind}, not {path!r} [FJ0210]")
     return os.path.expanduser(str(os.fspath(path)))
 
 
