@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import enum
 from dataclasses import dataclass, field, replace
 
+import pytest
 import torch
 
 import framejit
@@ -505,4 +507,91 @@ def test_texts_of_enums_are_captured():
 
     compiled = framejit.compile(f, backend="eager", fullgraph=True)
     for settings["suffix"] in (1, 2, 3):
+        assert repr(compiled(x)) == repr(f(x))
+
+
+def test_copies_of_members_are_their_own_methods():
+    settings = {"deep": 1}
+
+    class Shared(enum.Enum):
+        A = 1
+
+        def __copy__(self):
+            return settings["deep"]
+
+        def __deepcopy__(self, memo):
+            return -settings["deep"]
+
+    def f(a):
+        return a + 1, copy.copy(Shared.A), copy.deepcopy(Shared.A), copy.deepcopy([Shared.A])
+
+    compiled = framejit.compile(f, backend="eager")
+    for settings["deep"] in (1, 2):
+        assert repr(compiled(x)) == repr(f(x))
+
+
+class Sized(enum.EnumMeta):
+    k = 1
+
+    def __len__(cls):
+        return Sized.k
+
+    def __iter__(cls):
+        return iter([cls.A] * Sized.k)
+
+    def __getitem__(cls, name):
+        return Sized.k if name == "k" else super().__getitem__(name)
+
+    def __call__(cls, value):
+        return Sized.k if value == "k" else super().__call__(value)
+
+    def __contains__(cls, item):
+        return Sized.k > 1
+
+    def __bool__(cls):
+        return Sized.k > 1
+
+
+class Odd(enum.Enum, metaclass=Sized):
+    A = 1
+    B = 2
+
+
+class Judge(type):
+    k = True
+
+    def __instancecheck__(cls, instance):
+        return Judge.k
+
+    def __subclasscheck__(cls, other):
+        return Judge.k
+
+
+class Judged(metaclass=Judge):
+    pass
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda: len(Odd), lambda: [m.name for m in Odd], lambda: (Odd["k"], Odd["B"]),
+        lambda: Odd("k"), lambda: "A" in Odd, lambda: bool(Odd), lambda: [*zip(Odd, "abc")],
+    ],
+)  # fmt: skip
+def test_metaclasses_of_enums_with_operations_of_their_own(operation):
+    f = lambda a: (a + 1, operation())
+    compiled = framejit.compile(f, backend="eager", fullgraph=True)
+    for Sized.k in (1, 2, 3):
+        assert repr(compiled(x)) == repr(f(x))
+
+
+def test_metaclasses_are_asked_about_subclasses_and_not_about_own_instances():
+    judged = Judged()
+
+    def f(a):
+        answers = isinstance(judged, Judged), isinstance(judged, (int, Judged))
+        return a + 1, answers, issubclass(Judged, Judged), isinstance(3, Judged)
+
+    compiled = framejit.compile(f, backend="eager", fullgraph=True)
+    for Judge.k in (True, False):
         assert repr(compiled(x)) == repr(f(x))

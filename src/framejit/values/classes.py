@@ -190,6 +190,13 @@ class ClassValue(Value):
 
     # -- operations --------------------------------------------------------------------------------
 
+    def _is_enum(self, space: Space, name: str) -> bool:
+        """Does `enum` itself do this operation of its metaclass, and not a method of the user's?"""
+        if not issubclass(self.cls, enum.Enum):
+            return False
+        found = space.class_attribute(type(self.cls), name)
+        return found is not None and found.owner is enum.EnumMeta
+
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         cls = self.cls
         handler = LOOKASIDES.get(cls)
@@ -197,7 +204,7 @@ class ClassValue(Value):
             return handler(space, args, kwargs)
         meta = type(cls)
         if meta is not type:
-            if issubclass(cls, enum.Enum):
+            if self._is_enum(space, "__call__"):
                 if _asks_missing(cls, args):
                     raise GraphBreak("FJ0131", f"{cls.__qualname__}._missing_() is asked")
                 return fold(space, cls, args, kwargs, f"{cls.__name__}")
@@ -244,8 +251,8 @@ class ClassValue(Value):
         name = "__class_getitem__"
         found = space.class_attribute(self.cls, name)
         meta_item = space.class_attribute(type(self.cls), "__getitem__")
-        if issubclass(self.cls, enum.Enum):
-            return fold(space, self.cls.__getitem__, [key], {}, "indexing an enum")
+        if self._is_enum(space, "__getitem__"):
+            return fold(space, self.cls.__getitem__, [key], {}, "indexing an enum")  # type: ignore[index]
         if meta_item is not None and type(meta_item.raw) is types.FunctionType:
             return super().getitem(space, key)
         if found is not None or self.cls is type:
@@ -260,8 +267,8 @@ class ClassValue(Value):
         return super().getitem(space, key)
 
     def contains(self, space: Space, item: Value) -> Value:
-        if issubclass(self.cls, enum.Enum):
-            return fold(space, self.cls.__contains__, [item], {}, "`in` on an enum")
+        if self._is_enum(space, "__contains__"):
+            return fold(space, self.cls.__contains__, [item], {}, "`in` on an enum")  # type: ignore[operator]
         method = space.special_method(self, "__contains__")
         if method is not None:
             return ConstantValue(space.truth(space.call_now(method, [item])))
@@ -270,8 +277,8 @@ class ClassValue(Value):
         return ConstantValue(space.search(self, item))
 
     def items_now(self, space: Space) -> list[Value] | None:
-        if issubclass(self.cls, enum.Enum):
-            return [member_value(space, member) for member in self.cls]
+        if self._is_enum(space, "__iter__"):
+            return [member_value(space, member) for member in self.cls]  # type: ignore[attr-defined]
         return None
 
     def iter(self, space: Space) -> Value:
@@ -286,9 +293,6 @@ class ClassValue(Value):
         return space.raise_error(TypeError, f"{type_name(type(self.cls))!r} object is not iterable")
 
     def len(self, space: Space) -> Value:
-        members = self.items_now(space)
-        if members is not None:
-            return ConstantValue(len(members))
         method = space.special_method(self, "__len__")
         if method is None:
             return space.raise_error(

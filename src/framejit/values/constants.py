@@ -29,7 +29,6 @@ from framejit.values.namespaces import own_attribute, store_own
 from framejit.values.space import (
     BINARY_METHODS,
     COMPARE_METHODS,
-    UNARY_METHODS,
     WRAP_RULES,
     Result,
     Space,
@@ -402,22 +401,18 @@ def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: s
     return space.call(method, [space.constant(name)], {})
 
 
-#: Operators and functions that ask a class for its own meaning.
-_ASKED = frozenset(
-    {"__hash__", "__bool__", "__len__", "__contains__", "__iter__", "__getitem__", "__call__"}
-    | {"__str__", "__repr__", "__format__"}
-    | {names[0] for names in COMPARE_METHODS.values()} | set(UNARY_METHODS.values())
-    | {name for names in BINARY_METHODS.values() for name in names[:2]}
-)  # fmt: skip
+#: Methods that run while the class is made, for its members.
+_MAKING = frozenset({"__new__", "__init__", "__init_subclass__"})
 
 
 def computes_as_python(cls: type) -> bool:
-    """An enum without operators of the user's: its members are constants. Others are objects whose
-    methods are captured."""
+    """An enum without special methods of the user's: its members are constants. Others are objects
+    whose methods are captured."""
     return issubclass(cls, enum.Enum) and not any(
-        type(method := base.__dict__[name]) is types.FunctionType and method.__module__ != "enum"
+        type(method) is types.FunctionType and method.__module__ != "enum"
         for base in cls.__mro__ if is_user_class(base)
-        for name in _ASKED.intersection(base.__dict__)
+        for name, method in base.__dict__.items()
+        if name.startswith("__") and name.endswith("__") and name not in _MAKING
     )  # fmt: skip
 
 
