@@ -242,11 +242,14 @@ def cut_somewhere(program: Program, seed: int) -> contextlib.AbstractContextMana
     return forced_break(*random.Random(seed).choice(own)) if own else contextlib.nullcontext()
 
 
-def run(program: Program, mode: str = "plain", seed: int = 0, seconds: float = 20) -> Report:
-    """Run all calls of a program on an eager copy and on a compiled one."""
+def run(
+    program: Program, mode: str = "plain", seed: int = 0, seconds: float = 20, ends: bool = False
+) -> Report:
+    """Run all calls of a program on an eager copy and on a compiled one. ``ends``: it is known to
+    end, however slow it is."""
     if mode == "cut":
         with cut_somewhere(program, seed):
-            return run(program, "plain", seed, seconds)
+            return run(program, "plain", seed, seconds, ends)
     report = Report()
     source = program.source
     if mode == "breaks":
@@ -262,7 +265,8 @@ def run(program: Program, mode: str = "plain", seed: int = 0, seconds: float = 2
         warnings.simplefilter("ignore")
         try:
             eager, traced = Copy(source), Copy(source)
-            compare_calls(program, mode, eager, traced, report, seconds)
+            limits = (seconds if ends else EAGER_SECONDS), seconds
+            compare_calls(program, mode, eager, traced, report, limits)
         except Slow:
             report.failure = report.failure or "too slow"
             report.signature = report.signature or "slow"
@@ -285,9 +289,10 @@ def counting(module: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
 
 
 def compare_calls(
-    program: Program, mode: str, eager: Copy, traced: Copy, report: Report, seconds: float
+    program: Program, mode: str, eager: Copy, traced: Copy, report: Report,
+    limits: tuple[float, float],
 ) -> None:
-    """Fill in ``report``."""
+    """Fill in ``report``; ``limits`` are for one call of the eager copy and the compiled one."""
     around: Any = contextlib.nullcontext
     functions = {name: vars(traced.module)[name] for name, _ in map(split_call, program.calls)}
     if mode == "hook":
@@ -304,14 +309,14 @@ def compare_calls(
         except Exception:  # noqa: BLE001 - state of earlier calls may not allow this one
             continue
         try:
-            with time_limit(EAGER_SECONDS):
+            with time_limit(limits[0]):
                 expected = outcome(eager, plain, args, contextlib.nullcontext(), number, nodes)
         except Slow:  # it never ends, whoever runs it
             return
         report.calls += 1
         report.raised += bool(expected["place"])
         try:
-            with time_limit(seconds):
+            with time_limit(limits[1]):
                 got = outcome(traced, function, again, around(), number, nodes)
         except BaseException as error:
             if isinstance(error, Slow):

@@ -26,7 +26,7 @@ def compare(path: Path, mode: str) -> None:
     exec(compile(text, str(path), "exec"), module.__dict__)
     calls = [f"program:{call}" for call in module.__dict__["CALLS"]]
     seed = sum(map(ord, path.stem))
-    report = run(Program(text, calls, ""), mode, seed)
+    report = run(Program(text, calls, ""), mode, seed, ends=True)
     assert not report.failure, report.failure
     assert report.calls > report.raised, "nothing but errors"
 

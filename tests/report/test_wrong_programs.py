@@ -236,7 +236,7 @@ def member(x, box):
 
 
 STORM = [  # what is called, with what first, with what then, what it says about both
-    (lambda x, v: x[v], slice(0, 2), slice(1, 3), "slice(0, 2, None)", "slice(1, 3, None)"),
+    (lambda x, v: x[v], slice(0, 2), slice(1, 3), "0", "1"),
     (lambda x, v: x + 1 if v else x, True, False, "True", "False"),
     (lambda x, v: x + 1 if v else x, [1], [], "true", "false or empty"),
     (lambda x, v: x.to(v), torch.float64, torch.float16, "torch.float64", "torch.float16"),
