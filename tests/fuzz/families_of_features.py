@@ -132,7 +132,7 @@ EXPRESSIONS = {
     ],
     "arr": [
         "{arr} {+/*/-} {num}", "{arr} {+/*} {arr}", "{a=arr}[{0/1:/::-1/.../None}]", "np.asarray({nums})", "{row}.detach().numpy()", "{a=arr}.T", "np.sin({arr})", "{arr}.astype({np.float32/'int64'/bool})", "np.where({arr} > {num}, {arr}, {num})", "{arr} > {num}", "np.array({nums}, dtype=np.float32)",
-        "{a=arr}.reshape(-1)", "{a=arr}.copy()", "np.concatenate([np.ones(2), {row}.detach().numpy()])", "np.{sum/max/mean/cumsum/sort/square/isnan/prod}({arr})", "{a=arr}.{sum()/max()/mean()/argmax()/any()/ravel()/flatten()/squeeze()/item()/std()/round()}", "np.{zeros_like/ones_like/empty_like}({arr}) * 0", "np.linspace(0, 1, {num} % 4 + 1)",
+        "{a=arr}.reshape(-1)", "{a=arr}.copy()", "np.concatenate([np.ones(2), {row}.detach().numpy()])", "np.{sum/max/mean/cumsum/sort/square/isnan/prod}({arr})", "{a=arr}.{sum()/max()/mean()/argmax()/any()/ravel()/flatten()/squeeze()/item()/std()/round()}", "np.{zeros_like/ones_like}({arr}) * 0", "np.linspace(0, 1, {num} % 4 + 1)",
         "np.{int64/float32/float64}({num})", "-{arr}", "np.dot({arr}, {arr})", "{a=mat}.detach().numpy()[{0/:1/:, 1/[0]}]", "np.stack([G_ARR, G_ARR])[{0/1/:, 0/..., 1:}]", "np.full(({num} % 3 + 1,), {num})", "{a=arr}.sum(axis=0)", "np.matmul(np.ones((2, 2)), np.ones((2, 2)))", "np.clip({arr}, 0, {num})",
     ],
     "seq": [

@@ -308,3 +308,31 @@ def test_custom_operators():
     for got in found[1:]:
         Comparison().compare(found[0], got, "custom")
     assert len(backend.graphs) == 1
+
+
+def _small(v):
+    return v.sum() < 9
+
+
+CARRIED = {
+    "strides": lambda x, w: while_loop(_small, lambda v: (v * 2,), (w[:1].expand(3),)),
+    "dtype": lambda x, w: while_loop(_small, lambda v: (v.double() * 2,), (w,)),
+    "shape": lambda x, w: while_loop(_small, lambda v: (torch.cat([v, v]),), (w,)),
+    "layout": lambda x, w: scan(lambda c, v: ((c + v).t(), v * 2), w.outer(w), w.expand(2, 3, 3)),
+    "size": lambda x, w: scan(lambda c, v: (torch.cat([c, c]), v * 2), w, x),
+}
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_loops_that_carry_on_something_else_are_refused_by_torch(name):
+    def function(x, w):
+        try:
+            return CARRIED[name](x, w)
+        except Exception as error:
+            return type(error).__name__
+
+    torch._dynamo.reset()
+    expected = function(X, W)
+    assert isinstance(expected, str)
+    torch._dynamo.reset()
+    assert framejit.compile(function, backend="eager")(X, W) == expected

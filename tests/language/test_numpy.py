@@ -430,3 +430,40 @@ def test_arrays_without_dimensions_are_not_iterated():
         return x
 
     check(function, torch.ones(2))
+
+
+@pytest.mark.parametrize("rows", [slice(0), slice(1), slice(2)])
+def test_strides_of_arrays_with_and_without_elements(rows):
+    def function(x):
+        part = x[rows].numpy()
+        return part.strides, part.T.strides, x.numpy()[rows].strides, x + 1
+
+    check(function, torch.ones(2, 3))
+
+
+def test_parts_without_elements_keep_their_strides():
+    def function(x):
+        part = x.numpy()[:0]
+        return part, part[:, 1:], x[:0].numpy().T, x + 1
+
+    def strides(x):
+        *parts, after = function(x)
+        return [part.strides for part in parts], after
+
+    def outside(x):
+        *parts, after = compiled(x)
+        return [part.strides for part in parts], after
+
+    compiled = framejit.compile(function, backend="eager")
+    assert repr(outside(torch.ones(2, 3))) == repr(strides(torch.ones(2, 3)))
+
+
+def test_objects_among_the_arguments_are_not_their_classes():
+    class Stack(list):
+        pass
+
+    def function(x):
+        stack = Stack([2, 2])
+        return np.sum(stack), type(np.max(stack)), np.array(stack).shape, x + 1
+
+    check(function, torch.ones(2))

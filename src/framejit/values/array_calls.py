@@ -25,6 +25,7 @@ from framejit.exc import GraphBreak
 from framejit.graph.fakes import isolated
 from framejit.values.base import Raised, Unmaterialisable, Value
 from framejit.values.calling_iterators import IndexIterator
+from framejit.values.classes import ClassValue
 from framejit.values.constants import ConstantValue
 from framejit.values.functions import BoundBuiltin
 from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY
@@ -76,6 +77,8 @@ class ArrayValue(Value):
             return space.generic_getattr(self, name)
         if callable(attribute):
             return BoundBuiltin(self, name)
+        if name == "strides" and 0 in self.tensor.fake(space).shape:
+            raise GraphBreak("FJ0132", "strides of an array without elements, which new ones lack")
         if name == "base" and self.obj is None and self.tensor.step:
             raise Unmaterialisable(self.tensor.step, "whose memory a new array uses")
         return call_numpy(space, operator.attrgetter(name), [self], {})
@@ -336,8 +339,11 @@ class _Conversion:
             return self.array(value)
         if isinstance(value, SymbolicValue):
             return self.number(value)
-        known = value.as_python() if value.is_constant else getattr(value, "cls", None)
-        if not value.is_constant and not isinstance(known, type):
+        if isinstance(value, ClassValue):
+            known: Any = value.cls
+        elif value.is_constant:
+            known = value.as_python()
+        else:
             raise GraphBreak("FJ0121", f"a {value.describe()} is passed to numpy")
         return known if self.real else _on_torch(known, function)
 
@@ -383,6 +389,8 @@ def _sample(value: ArrayValue, seed: int) -> Any:
     drawn = _numbers(numpy.random.default_rng(seed), dtype, min(max(count, 1), 4099), bool(seed))
     flat = numpy.resize(drawn, max(count, 1))
     steps = tuple(step * dtype.itemsize for step in strides)
+    if 0 in shape:  # new arrays have no strides then, parts of others have
+        steps = (0,) * len(shape) if value.obj is None else value.obj.strides
     return numpy.ndarray(shape, dtype, flat, 0, steps)
 
 
@@ -493,6 +501,8 @@ def _leaf(
             return _Leaf(numpy.ndarray, position, False, True)
     if made.dtype != torch_dtype(array) or tuple(made.shape) != array.shape:
         raise _Differs(f"torch gives {made.dtype} {list(made.shape)}, numpy {answer.dtype}")
+    if not array.size and any(array.strides):
+        raise _Differs("a part without elements, which keeps its strides")
     if not scalar and not answer.flags.writeable:
         raise _Differs("the result is read-only")
     shared = [not scalar and numpy.may_share_memory(answer, one) for one in ours]

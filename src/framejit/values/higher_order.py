@@ -43,6 +43,17 @@ def _operator_body(space: Space, function: Value, operands: list[Value], what: s
     return body
 
 
+def _carry(space: Space, given: list[TensorValue], returned: Value, what: str) -> None:
+    """torch refuses a loop that carries on other tensors than it began with."""
+
+    def layouts(tensors: list[TensorValue]) -> list[Any]:
+        fakes = [tensor.fake(space) for tensor in tensors]
+        return [(x.dtype, x.device, tuple(x.shape), x.stride()) for x in fakes]
+
+    if layouts(given) != layouts(tensors_in(returned)):
+        raise GraphBreak("FJ0123", f"{what} carries on another shape, dtype or strides")
+
+
 # -- torch.cond -------------------------------------------------------------------------------
 
 
@@ -107,6 +118,7 @@ def _while_loop(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
         raise GraphBreak(
             "FJ0123", "the functions of while_loop() answer something else than they carry"
         )
+    _carry(space, given, parts[1].result, "while_loop()")
     own = _nodes(space, inputs)
     lifted = list(dict.fromkeys([n for part in parts for n in part.lifted(own)]))
     parts[0].unpacked = True
@@ -152,6 +164,7 @@ def _scan(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         raise GraphBreak(
             "FJ0123", "the combine_fn of scan() answers something else than a carry like init"
         )
+    _carry(space, carried, pair[0], "scan()")
     own = _nodes(space, [*init_inputs, *slices])
     lifted = body.lifted(own)
     module = body.node("scan_combine", [*own, *lifted])
