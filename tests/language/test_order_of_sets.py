@@ -3,6 +3,8 @@ handed over a break or returned."""
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -227,3 +229,35 @@ def test_that_are_joined_with_keys_of_the_program(op):
         return x + 1, [str(v) for v in one if isinstance(v, int)], len(one)
 
     same(f, MAKE[:1])
+
+
+@dataclasses.dataclass(frozen=True)
+class Numbered:
+    number: int
+
+
+def copied_and_updated(x, numbers):
+    seen, bag = set(), {x.shape[0], 3}
+    for number in numbers:
+        seen.add(Numbered(number))
+        bag = set(bag)
+        bag.update([number])
+    return x + 1, list(bag), bag
+
+
+def made_of_a_display(x, numbers):
+    seen, bag = {Numbered(x.shape[0])}, {*numbers}
+    bag |= dict.fromkeys([7, 8]).keys()
+    bag.update(number + 1 for number in numbers)
+    bag.update([x.shape[0]], (9,), {3})
+    return x + 1, list(bag), Numbered(2) in seen
+
+
+@pytest.mark.parametrize("program", [copied_and_updated, made_of_a_display])
+def test_updates_beside_keys_of_the_program(program):
+    compiled = framejit.compile(program, backend="eager")
+    for n in (2, 3, 4):
+        for numbers in ([1, 2], [3, 3, 1], [5]):
+            expected, found = program(torch.ones(n), numbers), compiled(torch.ones(n), numbers)
+            assert found[1:] == expected[1:]
+    assert framejit.report().graphs

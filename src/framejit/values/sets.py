@@ -384,7 +384,7 @@ class SetValue(ContainerValue):
         if not space.user_keys:
             keys = [key for key, _ in added]
             self.changed_by(space, "update", TupleValue(items), keys=keys)
-        elif self.source is not None:
+        else:
             with settled(space):
                 for key, item in added:
                     self.changed_by(space, "add", self.values.get(key, item), keys=[key])
