@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import copy
 import dataclasses
+import functools
 import heapq
 import inspect
 import logging
@@ -456,3 +457,23 @@ def test_mapping_proxies_are_not_copied():
             return x + 1, str(error)
 
     check(copied, torch.ones(2), graphs=1, ops=1, fullgraph=True)
+
+
+def test_copies_of_partials_share_their_attributes():
+    existing = functools.partial(max, 1)
+    existing.mark = 1
+
+    def f(x):
+        made, plain = functools.partial(max, 1), functools.partial(min, 2)
+        made.mark = x.shape[0]
+        shared, deep, other = copy.copy(made), copy.deepcopy(made), copy.copy(plain)
+        shared.more = 2
+        seen = made.__dict__, vars(shared) is vars(made), deep.__dict__, other(1), other is plain
+        return x + 1, seen, vars(copy.copy(existing)) is vars(existing)
+
+    def of_plain_ones(x):
+        plain = functools.partial(min, 2)
+        return x + 1, copy.copy(plain)(1), copy.deepcopy(plain)(5), copy.copy(plain) is plain
+
+    check(f, torch.ones(2))
+    check(of_plain_ones, torch.ones(2), graphs=1, ops=1)

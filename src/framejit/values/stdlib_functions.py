@@ -16,7 +16,7 @@ import math
 import re
 import types
 from collections import defaultdict
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
@@ -261,7 +261,7 @@ def _copy(space: Space, x: Value) -> Result:
         return value.fresh_copy(space)
     if isinstance(value, SetValue):
         return copy_as(space, value, value.cls)
-    if isinstance(value, PartialValue):
+    if _is_plain_partial(value):
         return PartialValue(value.function, list(value.args), dict(value.kwargs))
     cls = value.python_type()
     found = space.class_attribute(cls, "__copy__")
@@ -270,6 +270,13 @@ def _copy(space: Space, x: Value) -> Result:
     if not _copies_plainly(space, value, cls):
         raise GraphBreak("FJ0165", f"copy.copy() of a {value.describe()}")
     return call_polyfill(space, polyfills.copy_object, [value])
+
+
+def _is_plain_partial(value: Value) -> TypeGuard[PartialValue]:
+    """A partial without attributes of its own: a copy has the very ``__dict__`` of the original."""
+    if not isinstance(value, PartialValue):
+        return False
+    return value.namespace is None and value.source is None
 
 
 def _copies_plainly(space: Space, value: Value, cls: type) -> bool:
@@ -317,7 +324,7 @@ def _deep(space: Space, value: Value, memo: dict[Value, Value]) -> Value:
         plain = all(item.realize().is_constant for item in value.items)
         if plain:
             return memo.setdefault(value, copy_as(space, value, value.cls))
-    if isinstance(value, PartialValue):
+    if _is_plain_partial(value):
         return PartialValue(
             _deep(space, value.function.realize(), memo),
             [_deep(space, arg.realize(), memo) for arg in value.args],
