@@ -51,7 +51,7 @@ from framejit.source import Source
 from framejit.values.base import NULL, Unmaterialisable, Value
 from framejit.values.cached_functions import Call, first_calls
 from framejit.values.ends import layers_of_slots, search_what_is_seen
-from framejit.values.hooks import Hooks, unsettled
+from framejit.values.hooks import Hooks, Surrounding, unsettled
 from framejit.values.mappings import DictValue
 from framejit.values.space import Space
 from framejit.values.tensors import TensorValue
@@ -257,6 +257,9 @@ def _attempt(
     space.home = target.namespace
     interpreter = Interpreter(space, break_at)
     space.compute = compute
+    if (active := active_hooks()) is not None:
+        around = Surrounding(space, active, lambda like: is_pure_round_trip(*active, like)[0])
+        builder.before_saving = around.before_saving
     builder.stack_trace = interpreter.stack_trace
     builder.line = interpreter.user_line
     builder.in_try = interpreter.in_try
@@ -271,6 +274,8 @@ def _attempt(
             draft = Draft(out, outcome, _Link(driver.make_break, driver.answer))
             interpreter.check_suspended(out.made)
             own_roots = _check_hooks(space, outcome, out.made) if space.effects.hooks else []
+            if active is not None and (problem := around.unsettled()) is not None:
+                raise Restart(*problem)
             for node in draft.output_nodes():
                 if node in builder.inside:
                     reason = "a tensor leaves the transform of torch.func that it was made in"
@@ -293,7 +298,7 @@ def _attempt(
     if operations:
         module, examples = builder.finish()
         as_it_is = isinstance(outcome, Broken) and outcome.twice
-        if _opens_hooks(module) or active_hooks() is not None:  # they may save what is written
+        if _opens_hooks(module) or active is not None:  # they may save what is written
             as_it_is = as_it_is or builder.reads_what_it_writes()
         module.meta[PARTS] = [] if as_it_is else independent_parts(builder, module)
         inputs = [space.graph_inputs[i] for i in builder.used_inputs]

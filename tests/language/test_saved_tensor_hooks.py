@@ -684,3 +684,61 @@ def test_a_variable_of_a_gradient_hook_that_changes_in_a_later_part():
     compiled = framejit.compile(program, backend="eager")
     x = torch.ones(3, requires_grad=True)
     torch.testing.assert_close(compiled(x, 3), torch.zeros(3))
+
+
+class Log:
+    def __init__(self):
+        self.place, self.seen, self.scale = 0, [], 1.0
+
+    def note(self, t):
+        self.seen.append(self.place)
+        return t
+
+    def scaled(self, t):
+        return t * self.scale
+
+
+def writes_between(x, log):
+    log.place = 1
+    y = x.sin()
+    log.place = 2
+    with torch.no_grad():
+        z = y * 2
+    log.place = 3
+    return (y.exp() * z).sum()
+
+
+def reads_between(x, log):
+    y = x.sin()
+    before = len(log.seen)
+    return (y.exp() * before).sum()
+
+
+def writes_what_is_computed_with(x, log):
+    log.scale = 2.0
+    return (x * x).exp().sum()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(
+    ("function", "hook", "breaks"),
+    [(writes_between, lambda log: log.note, True), (reads_between, lambda log: log.note, True),
+     (writes_what_is_computed_with, lambda log: log.scaled, True),
+     (writes_between, lambda log: lambda t: t * 2, False)],
+)  # fmt: skip
+def test_hooks_around_the_call_that_use_what_the_program_changes(
+    function, hook, breaks, backend
+):
+    answers = []
+    for run in (function, framejit.compile(function, backend=backend)):
+        log = Log()
+        for _ in range(3):
+            x = torch.ones(2, requires_grad=True)
+            log.scale = 1.0
+            with saved_tensors_hooks(hook(log), lambda t: t):
+                y = run(x, log)
+            y.backward()
+            answers.append((run is function, y.item(), x.grad.tolist(), list(log.seen)))
+    assert [a[1:] for a in answers if a[0]] == [a[1:] for a in answers if not a[0]]
+    reasons = [reason for reason in framejit.counters["graph_break"] if "saved-tensor" in reason]
+    assert bool(reasons) is breaks

@@ -58,6 +58,8 @@ class GraphBuilder:
         self.line: Callable[[], tuple[str, int] | None] = lambda: None
         #: Is the program inside a ``try`` of its own?
         self.in_try: Callable[[], bool] = lambda: False
+        #: Asked before an operation that saves tensors, which runs hooks of the program.
+        self.before_saving: Callable[[], None] | None = None
         #: The real input tensors, one per placeholder, in order.
         self.inputs: list[torch.Tensor] = []
         #: After `finish`: which of `inputs`, by position, the graph needs.
@@ -316,6 +318,9 @@ class GraphBuilder:
         symbolic = self._world.symbols_if_any is not None
         sizes = [e.meta.shape for e in examples_in([known_args, known_kwargs])] if symbolic else ()
         example, effects = self._propagate(target, known_args, known_kwargs)
+        if self.before_saving is not None:
+            if any(e.meta.requires_grad for e in examples_in([known_args, known_kwargs])):
+                self.before_saving()
         if symbolic:
             self._world.symbols.poll()
         written = self._mutations
@@ -523,7 +528,7 @@ class GraphBuilder:
     def close(self) -> None:
         """Nothing more is recorded: let go of the user's tensors and of who recorded."""
         self.inputs, self.stack_trace, self.line = [], None, lambda: None
-        self.in_try = lambda: False
+        self.in_try, self.before_saving = lambda: False, None
         if (symbols := self.symbols_if_any) is not None:
             symbols.line = self.line
         self._world.forget_inputs()

@@ -265,9 +265,57 @@ def reached(objects: Iterable[Any]) -> tuple[dict[int, Any], set[tuple[int, str]
             found[id(obj)] = obj
             namespace = instance_namespace(obj)
             found[id(namespace)] = namespace
+            waiting += (namespace or {}).values()
             call = inspect.getattr_static(kind, "__call__", None)
             waiting += [call] if isinstance(call, types.FunctionType) else []
     return found, names
+
+
+class Surrounding:
+    """Hooks on saved tensors that are active around the call: they run while the graph does, but
+    what the program changes is written after it."""
+
+    def __init__(
+        self, space: Space, pair: Iterable[Any], is_pure: Callable[[torch.Tensor], bool]
+    ) -> None:
+        self.space, self.is_pure = space, is_pure
+        self.objects, self.names = reached(pair)
+        #: The first step that saved tensors.
+        self.step = 0
+        self.pure: bool | None = None
+
+    def only_compute(self) -> bool:
+        """Do they neither change nor look at anything but the tensor?"""
+        if self.pure is None:
+            inputs = self.space.builder.inputs
+            like = next((t for t in inputs if t.is_floating_point()), torch.empty(2))
+            self.pure = self.is_pure(like)
+        return self.pure
+
+    def before_saving(self) -> None:
+        """An operation is about to be recorded that saves tensors."""
+        space, effects = self.space, self.space.effects
+        if not torch.is_grad_enabled():
+            return
+        self.step = self.step or space.step
+        if effects.writes and (self._uses_changed() or not self.only_compute()):
+            raise GraphBreak("FJ0118", "a saved-tensor hook may use what was changed before it")
+
+    def _uses_changed(self) -> bool:
+        changed = {id(getattr(value, "obj", None)) for value in self.space.effects.changed}
+        changed.update(map(id, self.space.class_writes))
+        named = not self.names.isdisjoint(self.space.effects.globals)
+        return named or not self.objects.keys().isdisjoint(changed)
+
+    def unsettled(self) -> tuple[int, GraphBreak] | None:
+        """The same as of the function below."""
+        space = self.space
+        looked_at = {id(obj) for obj, _ in space.known_objects()}
+        apart = self.objects.keys().isdisjoint(looked_at) and not space.has_read(self.names)
+        if not self.step or apart or self.only_compute():
+            return None
+        why = "a saved-tensor hook may change what is looked at beside it"
+        return self.step, GraphBreak("FJ0118", why)
 
 
 def unsettled(
