@@ -221,3 +221,33 @@ def test_inputs_that_share_memory_in_another_way(first, second, dynamic):
         expected, found = make(), make()
         assert torch.equal(compiled(*found), f(*expected))
         assert all(map(torch.equal, found, expected))
+
+
+def _returns_a_view(a, b):
+    a.add_(1)
+    b.mul_(2)
+    return b.view(-1)
+
+
+def _returns_a_sum(a, b, c):
+    a.add_(1)
+    b.mul_(2)
+    c.mul_(3)
+    return a + 0
+
+
+def _detached():
+    one = torch.ones(3)
+    return one, one.view(3), one.data
+
+
+@pytest.mark.parametrize("function, make", [
+    (_returns_a_view, _shifted), (_returns_a_view, _same), (_returns_a_view, _combed),
+    (_returns_a_sum, _detached),
+])  # fmt: skip
+def test_written_inputs_that_aot_autograd_cannot_tell_apart(function, make):
+    compiled = framejit.compile(function, backend="aot_eager")
+    for _ in range(2):
+        expected, found = make(), make()
+        assert torch.equal(compiled(*found), function(*expected))
+        assert all(map(torch.equal, found, expected))

@@ -74,7 +74,8 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
 
 def _inseparable(builder: GraphBuilder) -> bool:
     """Does an input that is written to lie in the memory of another one that autograd, or its
-    dtype, keeps apart from it? AOTAutograd has no tensor that it could take both for views of."""
+    dtype, keeps apart from it? AOTAutograd has no tensor that it could take both for views of.
+    Nor can it make a result that is a view of one which overlaps another in part."""
     used, mutated = builder.used_inputs, set(builder.mutated_inputs)
     tensors = [builder.inputs[index] for index in used]
     training = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
@@ -84,8 +85,23 @@ def _inseparable(builder: GraphBuilder) -> bool:
             continue
         others = [t for t, where in zip(tensors, memories, strict=True) if where == memory]
         bases = {id(t if t._base is None else t._base) for t in others}
-        if any(t.dtype != one.dtype for t in others) or (training and len(bases) > 1):
+        apart = training or any(t._base is not None for t in others)
+        if any(t.dtype != one.dtype for t in others) or (apart and len(bases) > 1):
             return True
+        places = {(t.storage_offset(), t.shape, t.stride()) for t in others}
+        if len(places) > 1 and _returns_views(builder):
+            return True
+    return False
+
+
+def _returns_views(builder: GraphBuilder) -> bool:
+    """Is a result a view of an input?"""
+    known = {id(builder._examples[node]) for node in builder._placeholders}
+    for node in builder._outputs:
+        for example in examples_in(builder._examples[node]):
+            group = {id(member) for member in example.group or ()}
+            if id(example) not in known and not known.isdisjoint(group):
+                return True
     return False
 
 
