@@ -584,7 +584,7 @@ def message(function):
 def _arguments_of_objects_methods(x):
     thing = Visited()
     return x + 1, [message(call) for call in (
-        lambda: [].__str__(1, 2), lambda: thing.__str__(1), lambda: thing.__format__(),
+        lambda: [].__str__(1, 2), lambda: thing.__str__(1), lambda: object.__format__(thing),
         lambda: thing.__format__(1), lambda: thing.__eq__(), lambda: thing.__ne__(1, 2),
         lambda: thing.__hash__(3), lambda: thing.__getattribute__([]),
         lambda: thing.__getattribute__("a", "b"), lambda: thing.__setattr__(3, 4),

@@ -336,3 +336,15 @@ def test_loops_that_carry_on_something_else_are_refused_by_torch(name):
     assert isinstance(expected, str)
     torch._dynamo.reset()
     assert framejit.compile(function, backend="eager")(X, W) == expected
+
+
+def test_sizes_that_vary_are_used_in_a_loop():
+    def f(x):
+        count = x.shape[0]
+        return while_loop(
+            lambda i, v: i < count, lambda i, v: (i + 1, v * 2 + count), (torch.tensor(0), x)
+        )
+
+    compiled = framejit.compile(f, backend="eager", fullgraph=True)
+    for n in (3, 4, 5):
+        Comparison().compare(f(torch.ones(n)), compiled(torch.ones(n)), "")

@@ -932,3 +932,14 @@ def test_effects_of_functions_that_autograd_calls(program, backend):
     through_an_existing_list.__defaults__[0].clear()
     assert run(framejit.compile(program, backend=backend)) == expected
     through_an_existing_list.__defaults__[0].clear()
+
+
+def test_checkpoint_where_hooks_are_not_allowed():
+    def f(x):
+        with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
+            try:
+                return checkpoint(lambda *v: 0, use_reentrant=False)
+            except RuntimeError as error:
+                return x + 1, str(error)
+
+    check(f, torch.ones(2))

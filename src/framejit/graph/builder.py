@@ -185,8 +185,8 @@ class GraphBuilder:
         return next(one for one, known in self._examples.items() if known is example)
 
     def share(self, node: _Node, others: Iterable[_Node]) -> bool:
-        """May a tensor share memory with one of the others?"""
-        memory = _with_aliases([self._examples[node]])
+        """May a tensor share memory with one of the others? Numbers do not."""
+        memory = _with_aliases(examples_in(self._examples[node]))
         return any(id(self._examples[other]) in memory for other in others)
 
     # -- recording

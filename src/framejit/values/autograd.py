@@ -162,6 +162,8 @@ def _checkpoint(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
         )
     if not torch.is_grad_enabled():
         return space.call(function, operands, named)
+    if torch._C._autograd._saved_tensors_hooks_get_disabled_error_message() is not None:
+        raise GraphBreak("FJ0120", "checkpoint() where saved-tensor hooks are not allowed")
     what = "the function under checkpoint()"
     result, stretch = _trial(space, function, operands, what, None, named, random=True)
     if reentrant and not _plain_tensors(result.realize()):
