@@ -451,3 +451,19 @@ def test_arguments_are_complained_about_in_the_order_of_c_code():
     compiled = framejit.compile(ask, backend="eager", fullgraph=True)
     for n in (2, 3, 4):
         assert compiled(torch.ones(3), n)[1] == ask(torch.ones(3), n)[1]
+
+
+def test_keywords_of_a_partial_are_changed_after_a_break():
+    def program(x, given):
+        keywords = given.keywords
+        made = functools.partial(dict, k=1)
+        also = made.keywords
+        print(end="")
+        keywords["b"], also["c"] = 2, 3
+        return x + 1, given(), made(), list(keywords), given.keywords is keywords
+
+    found = [
+        function(torch.ones(2), functools.partial(dict, a=1))[1:]
+        for function in (program, framejit.compile(program, backend="eager"))
+    ]
+    assert found[0] == found[1]

@@ -50,7 +50,7 @@ from framejit.values.space import (
 class PartialValue(Value):
     """``functools.partial(function, *args, **kwargs)``."""
 
-    __slots__ = ("args", "function", "given", "namespace", "obj", "parts")
+    __slots__ = ("args", "function", "given", "namespace", "obj", "parts", "space")
 
     def __init__(
         self,
@@ -66,6 +66,8 @@ class PartialValue(Value):
         self.source = source
         self.obj = obj
         self.namespace: Any = None
+        #: Set for existing ones, whose parts may be reached in another way as well.
+        self.space: Space | None = None
         #: ``args`` and ``keywords`` as the program has read them.
         self.parts: dict[str, Any] = {}
 
@@ -76,7 +78,9 @@ class PartialValue(Value):
     def kwargs(self) -> dict[str, Value]:
         """The keyword arguments, which the program may have changed."""
         keywords = self.parts.get("keywords")
-        if keywords is None or not (keywords.mutated or keywords.version):
+        if keywords is None and self.space is not None:
+            keywords = self.space.known_value(self.obj.keywords)
+        if not isinstance(keywords, DictValue) or not (keywords.mutated or keywords.version):
             return self.given
         if not all(type(key) is str for key in keywords.items):
             raise GraphBreak("FJ0151", "the keywords of a functools.partial are not all strings")
@@ -124,6 +128,7 @@ def _wrap_partial(space: Space, source: Source, obj: functools.partial[Any]) -> 
         source,
         obj,
     )
+    value.space = space
     return space.remember(obj, value)
 
 
