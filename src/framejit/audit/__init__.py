@@ -231,23 +231,27 @@ def checked_rate(rate: Any) -> float:
 
 
 def _checked_tolerance(tolerance: Any, name: str) -> float | None:
-    if tolerance is None:
-        return None
-    if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)):
-        raise TypeError(f"{name} must be a number or None, not {tolerance!r} [FJ0210]")
-    if not tolerance >= 0:
+    number = _checked_number(tolerance, name)
+    if number is not None and not number >= 0:
         raise ValueError(f"{name} must be 0 or more, not {tolerance!r} [FJ0210]")
-    return float(tolerance)
+    return number
 
 
 def _checked_budget(budget: Any, default: float) -> float:
-    if budget is None:
+    number = _checked_number(budget, "budget")
+    if number is None:
         return default
-    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
-        raise TypeError(f"budget must be a number or None, not {budget!r} [FJ0210]")
-    if not budget > 0:
+    if not number > 0:
         raise ValueError(f"budget must be above 0, not {budget!r} [FJ0210]")
-    return float(budget)
+    return number
+
+
+def _checked_number(value: Any, name: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number or None, not {value!r} [FJ0210]")
+    return float(value)
 
 
 # -- all threads -----------------------------------------------------------------------------------

@@ -96,13 +96,11 @@ def _inseparable(builder: GraphBuilder) -> bool:
 
 def _returns_views(builder: GraphBuilder) -> bool:
     """Is a result a view of an input?"""
-    known = {id(builder._examples[node]) for node in builder._placeholders}
-    for node in builder._outputs:
-        for example in examples_in(builder._examples[node]):
-            group = {id(member) for member in example.group or ()}
-            if id(example) not in known and not known.isdisjoint(group):
-                return True
-    return False
+    inputs = builder._placeholders
+    return any(
+        builder.origin(node) not in inputs and builder.share(node, inputs)
+        for node in builder._outputs
+    )
 
 
 def _leaves_inputs(builder: GraphBuilder, module: torch.fx.GraphModule) -> bool:
