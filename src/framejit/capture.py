@@ -332,7 +332,8 @@ def _attempt(
     captures += out.symbols.values()
     first = (target.line, target.line, 0, 0)
     last = _position(frame, outcome)
-    deoptimise = driver.deoptimise(builder.may_raise() or bool(out.computations))
+    expected = builder.may_raise() or bool(out.computations) or interpreter.covered
+    deoptimise = driver.deoptimise(expected)
     first_effect = builder.first_effect()
     # What was only drawn can be drawn again (`Recovery.random`), small inputs are put back.
     kept = graph_call is not None and bool(graph_call.saved)

@@ -423,9 +423,9 @@ class Compiler:
     def deoptimise(self, compiled: CompiledFrame, expected: bool = True) -> Callable[..., Any]:
         """What an entry calls when its graph raises: the segment runs again as plain Python.
 
-        ``expected``: the graph has operations that may raise, or the text of a number may be too
-        long. If not, and plain Python does not raise, then the backend is to blame, which is said
-        once.
+        ``expected``: the graph has operations that may raise, or whose errors the program meets,
+        or the text of a number may be too long. If not, and plain Python does not raise, then the
+        backend is to blame, which is said once.
         """
 
         def deoptimise(error: Exception, *slots: Any) -> Any:

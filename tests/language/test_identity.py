@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import weakref
 
 import pytest
 import torch
@@ -349,3 +350,37 @@ def test_tuples_of_constants_are_made_anew():
     compiled = framejit.compile(f, backend="eager", fullgraph=True)
     assert objects(compiled) == objects(f)
     assert objects(f)[0][:9] == list(range(9))
+
+
+def numbers_of(first, second, third):
+    numbers: dict[int, int] = {}
+    for one in (first, second, third):
+        numbers.setdefault(id(one), len(numbers))
+    return list(numbers.values()), [numbers[id(one)] for one in (first, second, third)]
+
+
+@pytest.mark.parametrize("kind", [tuple, list, lambda _: torch.ones(2)])
+def test_arguments_that_are_one_object_have_one_address(kind) -> None:
+    a, b, c = kind([1, []]), kind([1, []]), kind([1, []])
+    compiled = framejit.compile(lambda x, *objects: (x + 1, numbers_of(*objects)), backend="eager")
+    for objects in ((a, a, b), (a, b, c), (a, b, b), (a, a, a), (b, b, a)):
+        assert compiled(torch.ones(1), *objects)[1] == numbers_of(*objects)
+    assert framejit.counters["stats"]["unique_graphs"]
+
+
+def with_a_finalizer(x):
+    ended: list[int] = []
+    box = Thing()
+    finalizer = weakref.finalize(box, ended.append, 1)
+    alive = finalizer.alive
+    finalizer()
+    return x + 1, alive, finalizer.alive, ended
+
+
+def test_the_registry_of_finalizers_is_the_programs() -> None:
+    framejit.compile(lambda x: x + 2, backend="eager")(torch.ones(1))
+    before = len(weakref.finalize._registry)
+    compiled = framejit.compile(with_a_finalizer, backend="eager")
+    for _ in range(2):
+        assert str(compiled(torch.ones(1))) == str(with_a_finalizer(torch.ones(1)))
+    assert len(weakref.finalize._registry) == before

@@ -247,6 +247,26 @@ def test_106_backend_is_not_blamed_for_data(recwarn) -> None:
     assert not [w for w in recwarn if "is at fault" in str(w.message)]
 
 
+def product_or_text(x, w):
+    try:
+        return torch.nn.functional.linear(x, w)  # fake tensors accept weights of another dtype
+    except RuntimeError as error:
+        return str(error)
+
+
+def products_or_texts(x, w):
+    return [product_or_text(x, w), product_or_text(x, w.to(x.dtype))]
+
+
+@pytest.mark.parametrize("function", [product_or_text, products_or_texts])
+def test_backend_is_not_blamed_for_caught_errors(function, recwarn) -> None:
+    compiled = framejit.compile(function, backend="eager")
+    arguments = torch.ones(1, 2), torch.ones(2, 2, dtype=torch.float64)
+    for _ in range(2):
+        assert str(compiled(*arguments)) == str(function(*arguments))
+    assert not [w for w in recwarn if "is at fault" in str(w.message)]
+
+
 def unused_product(m, w):
     m @ w
     return m + 1

@@ -40,8 +40,14 @@ def _forward_of_class(self: Any, *args: Any, **kwargs: Any) -> Any:
     return self.forward(*args, **kwargs)
 
 
+#: Per file of generated code: a reference to the code. The registry of `weakref.finalize` is left
+#: to the program, which may look at it.
+_sources: dict[str, weakref.ref[Any]] = {}
+
+
 def _forget_source(filename: str) -> None:
     """Drop what fx keeps for tracebacks through code that is gone; fx itself keeps it for good."""
+    _sources.pop(filename, None)
     loader = getattr(torch.fx.graph_module, "_loader", None)
     if loader is not None and loader.eval_cache.pop(filename, None) is not None:
         linecache.cache.pop(filename, None)
@@ -78,7 +84,8 @@ class LazyGraphModule(fx_lazy._LazyGraphModule):
         LazyGraphModule.real_recompiles += 1
         made = GraphModule.recompile(self)
         code = type(self).forward.__code__  # type: ignore[attr-defined]
-        weakref.finalize(code, _forget_source, code.co_filename).atexit = False
+        name = code.co_filename
+        _sources[name] = weakref.ref(code, lambda _: _forget_source(name))
         return made
 
     def real_recompile(self) -> None:

@@ -108,6 +108,8 @@ class Interpreter:
         self._programs: dict[int, tuple[CodeInfo, list[Any], Any]] = {}
         #: Every code object that was executed, with the name of its module.
         self.executed: dict[Any, str] = {}
+        #: Was an operation recorded where a ``try`` or ``with`` of the program meets its errors?
+        self.covered = False
         #: Per file: the lines that are executed, if somebody wants to know.
         self.lines: dict[str, set[int]] | None = {} if events.followed() else None
         #: Generators suspended where closing them runs code, and existing objects whose end is seen
@@ -355,6 +357,8 @@ class Interpreter:
         last = self.frame  # None: a value of the graph is asked for after the last instruction
         chain = last.chain() if last is not None else ()
         places = [(frame.info.code, frame.index, frame.info) for frame in chain]
+        if not self.covered:
+            self.covered = any(info.handlers[index] is not None for _, index, info in places)
 
         def render() -> str:
             lines = []

@@ -313,10 +313,14 @@ _PAIRWISE = 8
 
 
 def tell_apart(space: Space, value: Value) -> None:
-    """Guard that an existing object is none of the others that the program uses as keys."""
+    """Guard which of the other objects that the program uses as keys an existing one is, if any."""
     if value.source is None or value.source.accessor == "const" or value in space.keys:
         return
-    others = space.keys
+    others, real = space.keys, real_object(value)
+    for one in others:
+        if real_object(one) is real:  # a tuple, which has a value for each of its sources
+            space.guard(value.source, "SAME_OBJECT", one.source)
+            return
     others[value] = None
     if space.pin_keys:
         pin(space, value)
