@@ -588,11 +588,101 @@ def test_threads():
     for audit in audits:
         assert not audit.mismatches
         assert audit.calls + audit.skipped.total() == 30
-    with framejit.audit() as audit:  # of this thread alone
+    with framejit.audit() as outer, framejit.audit() as inner:
         other = threading.Thread(target=compiled, args=(torch.ones(2),))
         other.start()
         other.join()
-    assert audit.calls == 0
+    assert (outer.calls, inner.calls) == (0, 1)
+
+
+def test_blocks_that_overlap():
+    """Threads without a block belong to the latest, in whatever order the blocks end."""
+    compiled = framejit.compile(lambda x: x + 1, backend="eager")
+    compiled(torch.ones(2))
+    first, second = framejit.audit(), framejit.audit()
+    steps = [threading.Event() for _ in range(2)]
+
+    def other():
+        with second:
+            steps[0].set()
+            steps[1].wait(60)
+
+    def elsewhere():
+        thread = threading.Thread(target=compiled, args=(torch.ones(2),))
+        thread.start()
+        thread.join()
+        return first.calls, second.calls
+
+    thread = threading.Thread(target=other)
+    with first:
+        assert elsewhere() == (1, 0)
+        thread.start()
+        steps[0].wait(60)
+        assert elsewhere() == (1, 1)
+    assert elsewhere() == (1, 2)
+    steps[1].set()
+    thread.join()
+    assert elsewhere() == (1, 2)
+
+
+def test_addresses_are_different_each_time():
+    compiled = framejit.compile(lambda x: (x + 1, id(object()), repr(object())), backend="eager")
+    audit = audited(compiled, torch.ones(1))
+    assert not audit.mismatches and "each time" in next(iter(audit.skipped))
+
+
+class First:
+    pass
+
+
+class Second(First):
+    pass
+
+
+class Text(str):
+    pass
+
+
+ONE, WORD, VIEW = First(), Text("a"), memoryview(bytearray(2))
+DRAWS = torch.Generator().manual_seed(0)
+
+
+def changes_class(x):
+    ONE.__class__ = Second if type(ONE) is First else First
+    return x + 1
+
+
+def counts_on_a_text(x):
+    WORD.count_of_calls = getattr(WORD, "count_of_calls", 0) + 1
+    return x + 1
+
+
+def writes_through_a_view(x):
+    VIEW[0] += 1
+    return x + 1
+
+
+def draws(x):
+    return x + torch.rand(2, generator=DRAWS)
+
+
+@pytest.mark.parametrize("function,left", [
+    (changes_class, lambda: type(ONE) is Second),
+    (counts_on_a_text, lambda: WORD.count_of_calls == 1),
+    (writes_through_a_view, lambda: VIEW[0] == 1),
+    (draws, lambda: torch.equal(DRAWS.get_state(), once(DRAWS))),
+])  # fmt: skip
+def test_more_that_is_put_back(function, left):
+    audit = audited(framejit.compile(function, backend="eager"), torch.ones(2))
+    assert audit.calls == 1 and not audit.mismatches
+    assert left()
+
+
+def once(generator):
+    """The state after one draw."""
+    other = torch.Generator().manual_seed(generator.initial_seed())
+    torch.rand(2, generator=other)
+    return other.get_state()
 
 
 def test_all_threads_by_an_option():

@@ -14,7 +14,9 @@ import framejit
 
 def run(path):
     """Exit status and what was said."""
-    done = subprocess.run([sys.executable, "-W", "ignore", path], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", path], cwd=path.parent, capture_output=True, text=True
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -92,6 +94,7 @@ def test_the_script_shows_the_mismatch(tmp_path, kind):
     (path,) = program(tmp_path, BAD + textwrap.dedent(PROGRAMS[kind]))
     status, said = run(path)
     assert status == 1 and "FJ0216" in said, said
+    assert list(path.parent.rglob("*.py")) == [path], "it writes no other one"
     text = path.read_text()
     assert "result" in text and "placeholder" in text and "lambda x" in text + "lambda x"
     if kind == "function":

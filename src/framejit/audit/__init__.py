@@ -35,9 +35,10 @@ _busy = threading.Lock()
 class audit(Region):
     """Run calls of compiled objects as plain Python as well, and say where the two differ.
 
-    ``with framejit.audit(): ...`` or ``@framejit.audit()``, for the calls of this thread. The
-    environment variable ``FRAMEJIT_AUDIT=0.01``, ``framejit.config.audit = 0.01`` and ``framejit
-    run --audit=0.01 script.py`` are for those of all threads.
+    ``with framejit.audit(): ...`` or ``@framejit.audit()``, for the calls of this thread and,
+    meanwhile, of threads without such a block of their own. The environment variable
+    ``FRAMEJIT_AUDIT=0.01``, ``framejit.config.audit = 0.01`` and ``framejit run --audit=0.01
+    script.py`` are for the whole run.
 
     The compiled call is made first and is the program's: its result, its effects. Then everything
     reachable (arguments, closures, globals and class attributes that the code names, parameters,
@@ -93,6 +94,8 @@ class audit(Region):
         self.mismatches: list[events.Mismatch] = []
         self.skipped: collections.Counter[str] = collections.Counter()
         self._earlier: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+        #: Are scripts written? Those themselves, which show a mismatch, need none.
+        self.writes = True
         #: The scripts, by frame and place of the difference.
         self.written: dict[Any, str] = {}
         self._told: set[tuple[str, str, int, str]] = set()
@@ -112,9 +115,13 @@ class audit(Region):
 
     def start(self) -> Restore:
         before = native.set_auditor(self._begin, self.rate, False)
+        _blocks.append(self)
+        _audit_others()
 
         def restore() -> None:
             native.set_auditor(*before, False)
+            _blocks.remove(self)
+            _audit_others()
 
         return restore
 
@@ -257,17 +264,24 @@ def _checked_number(value: Any, name: str) -> float | None:
 # -- all threads -----------------------------------------------------------------------------------
 
 _everywhere: audit | None = None
+#: The blocks that are being executed, the latest last.
+_blocks: list[audit] = []
+
+
+def _audit_others() -> None:
+    """Threads without a block of their own belong to the latest one, else to the whole run's."""
+    chosen = [_everywhere, *_blocks][-1]
+    if chosen is None:
+        native.set_auditor(None, 1.0, True)
+    else:
+        native.set_auditor(chosen._begin, chosen.rate, True)
 
 
 def audit_everywhere(rate: float) -> audit | None:
     """Audit a share of the calls of all threads; 0: no longer."""
     global _everywhere
-    if rate:
-        _everywhere = audit(rate)
-        native.set_auditor(_everywhere._begin, rate, True)
-    else:
-        _everywhere = None
-        native.set_auditor(None, 1.0, True)
+    _everywhere = audit(rate) if rate else None
+    _audit_others()
     return _everywhere
 
 

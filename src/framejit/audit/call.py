@@ -87,10 +87,11 @@ class CallAudit:
         self.fell_back = False
         #: When the compiled run was over.
         self.since = 0.0
+        #: Keeps what runs make apart from what earlier ones made, and dropped.
+        self.held: list[Any] = []
         self.script = ""
         #: Why there is no script, if so.
         self.unwritten = ""
-        self.writes = True
         self.known = len(auditor.earlier(compiled))
         self.anew: int = compiled.compiler.compiled_anew
         self.asked = IsCompiling()
@@ -151,6 +152,7 @@ class CallAudit:
             self.printed.silent = True
             self.asked.start()
             self.snapshot.put(None, outcome.moment)
+            self.held = _held_memory()
             if len(self.seen) == 1 and self.compiled.compiler.compiled_anew > self.anew:
                 self._keep()
             return self._plain()
@@ -182,7 +184,7 @@ class CallAudit:
     def _is_new(self) -> bool:
         """One script for each place in a function's results and state."""
         written = self.auditor.written
-        if not self.writes or self._key() in written:
+        if not self.auditor.writes or self._key() in written:
             self.script = written.get(self._key(), "")
             return False
         return True
@@ -260,8 +262,16 @@ class CallAudit:
         self.printed.stop()
 
 
+def _held_memory() -> list[Any]:
+    """Memory of all small sizes: what is made next has another address than what was made last,
+    so that a program which looks at addresses is seen to do something else each time."""
+    return [object(), [], {}, *[bytes(size) for size in range(0, 1024, 8)]]
+
+
 class _Silent:
     """An auditor for a call that only somebody here wants to know about."""
+
+    writes = False
 
     def __init__(self, auditor: Any) -> None:
         self.gradients, self.tolerance_for = auditor.gradients, auditor.tolerance_for
@@ -287,7 +297,6 @@ def difference_of(
 ) -> str | None:
     """How a compiled call differs from plain Python, with the state as it was."""
     audit = CallAudit(_Silent(auditor), compiled, function, args, kwargs)
-    audit.writes = False
     call: PlainCall | None = (compiled, args, kwargs)
     while call is not None:
         plain = len(audit.seen) > 0

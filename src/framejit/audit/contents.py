@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import array
 import contextvars
+import enum
 import functools
 import gc
 import inspect
 import io
 import mmap
+import queue
 import random
 import socket
 import threading
@@ -33,8 +35,8 @@ from framejit.audit.comparison import (
     grad_of,
     read_slot,
     slots_of,
-    storage_key,
 )
+from framejit.audit.tensors import TensorContent
 from framejit.values.inline_policy import is_library_of_python
 
 #: (what it is called, the object)
@@ -207,10 +209,12 @@ class _Array(Aspect):
 
 
 class _Attributes(Aspect):
-    """Slots, and which dict holds the other attributes."""
+    """The class, slots, and which dict holds the other attributes."""
 
     def take(self, obj: Any) -> Any:
-        content = {} if not type(obj).__dictoffset__ else {"__dict__": _dict_of(obj)}
+        content = {"__class__": type(obj)}
+        if type(obj).__dictoffset__:
+            content["__dict__"] = _dict_of(obj)
         for name, slot in slots_of(type(obj)).items():
             content[name] = read_slot(slot, obj)
         return content
@@ -219,6 +223,8 @@ class _Attributes(Aspect):
         return all(map(is_, one.values(), two.values()))
 
     def put(self, obj: Any, content: Any) -> None:
+        if type(obj) is not content["__class__"]:
+            object.__setattr__(obj, "__class__", content["__class__"])
         for name, slot in slots_of(type(obj)).items():
             if content[name] is not MISSING:
                 slot.__set__(obj, content[name])
@@ -376,6 +382,19 @@ class _Cache(Aspect):
         return None
 
 
+class _Queue(_Cache):
+    """`queue.SimpleQueue`: as much is known of it."""
+
+    def take(self, obj: Any) -> Any:
+        return (obj.qsize(),)
+
+    def put(self, obj: Any, content: Any) -> None:
+        raise NotSaveable("a queue that was used")
+
+    def parts(self, content: Any) -> Parts:
+        return ()
+
+
 class _Variable(Aspect):
     """`contextvars.ContextVar`"""
 
@@ -412,34 +431,6 @@ class _Generator(Aspect):
 
     def put(self, obj: Any, content: Any) -> None:
         raise NotSaveable("a generator that was started")
-
-
-class TensorContent:
-    """A tensor's metadata, memory, gradient, hooks and version; the elements are the memory's."""
-
-    __slots__ = ("alias", "grad", "grad_fn", "hooks", "key", "leaf", "requires_grad", "version")
-
-    def __init__(self, t: torch.Tensor) -> None:
-        self.key = storage_key(t)
-        self.alias = t.detach()
-        self.requires_grad, self.leaf = t.requires_grad, t.is_leaf
-        inference = t.is_inference()
-        self.grad = grad_of(t)
-        self.grad_fn = t.grad_fn
-        self.hooks = [t._backward_hooks, t._post_accumulate_grad_hooks]  # type: ignore[attr-defined]
-        self.version = None if inference else t._version
-
-    @property
-    def layout(self) -> tuple[Any, ...]:
-        """What ``set_``, ``resize_`` and ``data = ...`` change."""
-        a = self.alias
-        return self.key, a.dtype, tuple(a.shape), a.stride(), a.storage_offset()
-
-    def on(self, storage: torch.UntypedStorage) -> torch.Tensor:
-        """The elements, read from a copy of the memory."""
-        a = self.alias
-        empty = torch.empty(0, dtype=a.dtype, device=a.device)
-        return empty.set_(storage, a.storage_offset(), a.shape, a.stride())  # type: ignore
 
 
 class _Tensor(Aspect):
@@ -530,6 +521,7 @@ _KINDS: dict[type, Aspect] = {
     property: _Fixed(lambda obj: (obj.fget, obj.fset, obj.fdel)),
     staticmethod: _Fixed(lambda obj: (obj.__func__,)),
     classmethod: _Fixed(lambda obj: (obj.__func__,)),
+    memoryview: _Fixed(lambda obj: (obj.obj,)), queue.SimpleQueue: _Queue(),
     functools._lru_cache_wrapper: _Cache(), contextvars.ContextVar: _Variable(),
     random.Random: _State(random.Random.getstate, random.Random.setstate),
     torch.Generator: _State(torch.Generator.get_state, torch.Generator.set_state),
@@ -568,13 +560,14 @@ _DISABLED_DISPATCH = torch._C._disabled_torch_dispatch_impl
 def aspects_of(cls: type) -> tuple[Aspect, ...]:
     """What may change of the instances of a class; for classes and modules see `reach`."""
     if issubclass(cls, _PLAIN) and not hasattr(cls, "__next__"):
-        return ()
+        own = _of_python(cls) and not issubclass(cls, enum.Enum) and cls.__dictoffset__
+        return (_Attributes(),) if own else ()
     if issubclass(cls, type):
         return ()
     if issubclass(cls, torch.Tensor):
         if cls.__torch_dispatch__ is not _DISABLED_DISPATCH and cls is not torch.Tensor:
             return (_Refused(f"a tensor of class {cls.__qualname__}"),)
-    elif not issubclass(cls, torch.nn.Module) and f"{cls.__module__}.".startswith(_TOOLS):
+    elif cls not in _KINDS and _is_tool(cls):
         return ()
     aspects = [aspect for base in cls.__mro__ for kind, aspect in _KINDS.items() if base is kind]
     aspects = aspects[:1]
@@ -586,6 +579,10 @@ def aspects_of(cls: type) -> tuple[Aspect, ...]:
     if not issubclass(cls, types.FunctionType) and (cls.__dictoffset__ or slots_of(cls)):
         aspects.append(_Attributes())
     return tuple(aspects)
+
+
+def _is_tool(cls: type) -> bool:
+    return f"{cls.__module__}.".startswith(_TOOLS) and not issubclass(cls, torch.nn.Module)
 
 
 def _of_python(cls: type) -> bool:

@@ -66,8 +66,7 @@ for args, kwargs in case.earlier:
     compiled(*args, **kwargs)
 case.prepare()  # torch's settings and random numbers
 try:
-    with framejit.audit(on_mismatch="raise", rtol={rtol}, atol={atol},
-                        gradients={gradients}) as audit:
+    with case.audit(rtol={rtol}, atol={atol}, gradients={gradients}) as audit:
         compiled(*case.args, **case.kwargs)
 except framejit.exc.AuditMismatch as error:
     sys.exit(str(error))
@@ -289,6 +288,14 @@ class Case:
         self.target, self.args, self.kwargs = (content[k] for k in ("target", "args", "kwargs"))
         self.backend, self.earlier = content["backend"], content["earlier"]
         self._content = content
+
+    def audit(self, **settings: Any) -> Any:
+        """An audit that ends with the first mismatch, and writes no script."""
+        from framejit.audit import audit
+
+        made = audit(on_mismatch="raise", **settings)
+        made.writes = False
+        return made
 
     def prepare(self) -> None:
         """Torch's settings and the generators of random numbers, as before the call."""

@@ -19,8 +19,9 @@ from torch.utils.hooks import RemovableHandle
 
 from framejit import native
 from framejit.audit.comparison import MISSING, Comparison, differences, storage_key
-from framejit.audit.contents import Aspect, NotSaveable, TensorContent, aspects_of
+from framejit.audit.contents import Aspect, NotSaveable, aspects_of
 from framejit.audit.reach import Reach
+from framejit.audit.tensors import TensorContent
 from framejit.graph import global_state
 
 _ATOMS = frozenset([int, float, str, bool, type(None), bytes, complex, torch.dtype, torch.device,
