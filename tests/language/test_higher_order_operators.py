@@ -348,3 +348,26 @@ def test_sizes_that_vary_are_used_in_a_loop():
     compiled = framejit.compile(f, backend="eager", fullgraph=True)
     for n in (3, 4, 5):
         Comparison().compare(f(torch.ones(n)), compiled(torch.ones(n)), "")
+
+
+@pytest.mark.parametrize("name", ["jvp", "jacfwd", "functionalize"])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_operators_in_transforms_are_left_to_torch(operator, name):
+    """It refuses most of them."""
+
+    def f(x):
+        def inner(t):
+            OPERATORS[operator](x, lambda row: row * 2)
+            return t * 2
+
+        if name == "jvp":
+            return torch.func.jvp(inner, (x,), (x,))
+        return getattr(torch.func, name)(inner)(x)
+
+    def outcome(function):
+        try:
+            return function(X + 1)
+        except (RuntimeError, AssertionError) as error:
+            return type(error).__name__
+
+    Comparison().compare(outcome(f), outcome(framejit.compile(f, backend="eager")), name)

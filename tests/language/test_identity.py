@@ -7,6 +7,7 @@ import weakref
 
 import pytest
 import torch
+from torch import nn
 
 import framejit
 from checking import CountingBackend, Outcome, check, compare_outcomes
@@ -384,3 +385,17 @@ def test_the_registry_of_finalizers_is_the_programs() -> None:
     for _ in range(2):
         assert str(compiled(torch.ones(1))) == str(with_a_finalizer(torch.ones(1)))
     assert len(weakref.finalize._registry) == before
+
+
+OPERANDS = {
+    "set": lambda x: (len({x, x.contiguous()}), len({x, x.float(), x + 1}), x.float() in {x}),
+    "dict": lambda x: ({x.cpu(): 1}[x], len({x: 1, nn.functional.dropout(x, 0.5, False): 2})),
+    "ids": lambda x: (len({id(x), id(x.float())}), {id(x): 3}.get(id(x.contiguous()))),
+}
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+def test_keys_that_operations_return_as_they_are(name):
+    function = OPERANDS[name]
+    check(lambda x: (x + 1, function(x)), X, graphs=1)
+    assert framejit.compile(lambda x: function(x + 1), backend="eager")(X) == function(X + 1)

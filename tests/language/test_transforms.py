@@ -449,6 +449,13 @@ def _writes_outside(x):
     (lambda x: torch.func.functionalize(lambda a, b: (a is b, a * b))(x, x), None),
     (lambda x: torch.func.functionalize(lambda a: (a is x, type(a).__name__, a * 2))(x), 1),
     (lambda x: torch.func.functionalize(lambda a: {"a": [a, a * 2]})(x)["a"][0] is x, None),
+    (lambda x: torch.func.functionalize(lambda a: a.contiguous() is a)(x), None),
+    (lambda x: torch.func.functionalize(lambda a: a.float() is x)(x), None),
+    (lambda x: torch.func.functionalize(lambda a: torch.atleast_1d(a) is a)(x + 1), None),
+    (lambda x: torch.func.functionalize(lambda a: len({a, a.float()}))(x), None),
+    (lambda x: (y := x + 1, torch.func.functionalize(lambda a: a is y)(y)), None),
+    (lambda x: torch.func.functionalize(lambda a: a.requires_grad_(False))(x), None),
+    (lambda x: torch.func.functionalize(lambda a: torch.vmap(torch.sin)(a))(x), 1),
 ])  # fmt: skip
 def test_what_functions_under_functionalize_see(function, graphs):
     check(function, X, graphs=graphs)

@@ -33,7 +33,9 @@ from framejit.values.tensors import TensorValue, from_fx, graph_call_method
 
 def _operator_body(space: Space, function: Value, operands: list[Value], what: str) -> Nested:
     """A function that becomes part of an operator. What shares memory is left to torch, which
-    refuses most of it."""
+    refuses most of it, and operators in most transforms."""
+    if space.transforms:
+        raise GraphBreak("FJ0123", f"{what} in a transform of torch.func")
     result, stretch = trial(space, function, operands, what)
     body = Nested(space, result, stretch)
     memory = [*body.lifted([]), *body.outputs]

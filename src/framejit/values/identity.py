@@ -41,7 +41,10 @@ def identical(space: Space, left: Value, right: Value) -> bool:
     one, two = _object(left), _object(right)
     if one is _NEW or two is _NEW:
         if isinstance(left, TensorValue) and isinstance(right, TensorValue):
-            return one is two and left.node is right.node
+            same = one is two and left.node is right.node
+            if same and space.transforms:  # one of them is wrapped
+                raise GraphBreak("FJ0159", "whether two tensors in a transform are one object")
+            return same
         return _is_empty_tuple(left) and _is_empty_tuple(right)
     same = one is two
     if type(one) is not type(two) or is_shared(one):

@@ -23,6 +23,7 @@ from framejit.values.keys import IdentityKey, hash_known_here, real_object, tell
 from framejit.values.methods import as_returned
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Result, Space, wraps
+from framejit.values.tensors import TensorValue
 
 
 class IdentityValue(Value):
@@ -64,6 +65,7 @@ class IdentityValue(Value):
     def hash_key(self, space: Space) -> Any:
         """Its key in dicts and sets."""
         target: Any = self.function if self.target is None else self.target
+        target = target.as_key(space) if isinstance(target, TensorValue) else target
         real = real_object(target) if isinstance(target, Value) else None
         if real is None:
             return IdentityKey(target)

@@ -194,8 +194,8 @@ class Space:
         #: What calling a function with these arguments computes, None if it does anything else. Set
         #: by the capture; None while this is being found out.
         self.compute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Value | None] | None = None
-        #: How many transforms of ``torch.func`` the program is in.
-        self.transforms = 0
+        #: How many transforms of ``torch.func`` the program is in, and how many levels they make.
+        self.transforms = self.levels = 0
         #: Has it been in one?
         self.transformed = False
         #: The values of ``__dict__`` of objects that the program makes.

@@ -25,6 +25,7 @@ from framejit.source import Source
 from framejit.values.base import Raised, Value
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import BoundBuiltin
+from framejit.values.keys import key_of_object
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.space import BINARY_METHODS, Result, Space, wraps
 from framejit.values.symbolic import wrap_sizes
@@ -116,6 +117,16 @@ class TensorValue(Value):
             if value.node is origin:
                 return value  # type: ignore[no-any-return]
         return TensorValue(origin, self.example)
+
+    def as_key(self, space: Space) -> TensorValue:
+        """The same, where it is looked for among others."""
+        first = self.original(space)
+        if first is not self and first.obj is None:
+            raise GraphBreak("FJ0159", "what an operation returns is a key, and is its operand")
+        return first
+
+    def hash_key(self, space: Space) -> Any:
+        return key_of_object(space, self.as_key(space))
 
     def describe(self) -> str:
         return "tensor"

@@ -52,17 +52,19 @@ _NO_HOOKS = (
 
 
 @contextlib.contextmanager
-def _level(space: Space) -> Iterator[int]:
+def _level(space: Space, levels: int = 1) -> Iterator[int]:
     """Inside of one more transform: its level. Transforms around the capture are none of ours.
     An error of the program would leave it without the operations that do."""
     space.transforms += 1
+    space.levels += levels
     space.transformed = True
     try:
-        yield space.transforms
+        yield space.levels
     except Raised:
         raise GraphBreak("FJ0123", "an error leaves a transform of torch.func") from None
     finally:
         space.transforms -= 1
+        space.levels -= levels
 
 
 def _inside(space: Space, function: Value, args: list[Value]) -> tuple[Value, Stretch]:
@@ -80,7 +82,7 @@ def _imagine(
     """What ``target(*before, body, *given, *what the body uses from outside)`` would return."""
     lifted = [node for node in body.used_from_outside(outputs) if node not in inputs]
     module = space.builder.add_module("body", body.module([*inputs, *lifted], outputs))
-    levels = space.transforms
+    levels = space.levels
     if levels:
         target, before = nested.inside, (levels, target.__name__, *before)
     return list(space.builder.imagine(target, (*before, module, *given, *lifted)))
@@ -494,9 +496,7 @@ def transform(
         raise GraphBreak("FJ0123", f"torch.func.{name}() of something else than tensors")
     inputs = [stand_in(space, operand) for operand in given]  # type: ignore[arg-type]
     what = f"the function under torch.func.{name}()"
-    with contextlib.ExitStack() as levels:  # transforms in the function nest inside this one
-        for _ in range(_LEVELS[name]):
-            levels.enter_context(_level(space))
+    with _level(space, _LEVELS[name]):  # transforms in the function nest inside this one
         result, stretch = trial(space, function, list(inputs), what, state=True)
     body = Nested(space, result, stretch)
     if not body.outputs or leaves(result) != len(body.outputs):
@@ -576,7 +576,8 @@ def _made_functional(space: Space, args: list[Value], kwargs: dict[str, Value]) 
     operands = [rebuild(operand, wrap) for operand in operands]
     kwargs = {name: rebuild(operand, wrap) for name, operand in kwargs.items()}
     start = len(builder._nodes)
-    result = space.now(space.call(options["func"], operands, kwargs))
+    with _level(space, 0):
+        result = space.now(space.call(options["func"], operands, kwargs))
     inside = builder._nodes[start:]
     if any(nested.is_applied(node.target) for node in inside):
         raise GraphBreak("FJ0123", f"an autograd.Function under {what}")
