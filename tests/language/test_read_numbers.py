@@ -134,6 +134,12 @@ def changed(t, x):
         (lambda t, x: (x + 1, [1] * _get_value(t)), None),
         (lambda t, x: (x + 1, _get_value(t).dtype), None),
         (lambda t, x: torch.as_tensor(_get_value(t) / 3) + x, None),
+        (lambda t, x: ((-_get_value(t)) ** 0.5, x + 1), None),
+        (lambda t, x: (x + 1) * (-_get_value(t)) ** 0.5, None),
+        (lambda t, x: (10.0 ** _get_value(t * 1000), x + 1), None),
+        (lambda t, x: (1 / _get_value(t - 3), x + 1), None),
+        (lambda t, x: (_get_value(t) // _get_value(t - 3), x + 1), None),
+        (lambda t, x: (_get_value(t) % 0, x + 1), None),
     ],
 )
 def test_everywhere_else(f, graphs):

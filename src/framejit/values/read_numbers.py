@@ -8,6 +8,7 @@ number has there. Generated code makes the real number. Next room: graph.
 from __future__ import annotations
 
 import operator
+import os
 import types
 from typing import Any
 
@@ -29,6 +30,9 @@ _ARITHMETIC = frozenset([
 _COMPARISONS = frozenset([
     operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge,
 ])  # fmt: skip
+_PARTIAL = frozenset([operator.pow, operator.truediv, operator.floordiv, operator.mod])
+#: Where torch's optimizers are.
+_OPTIMIZERS = os.path.join(os.path.dirname(torch.optim.__file__), "")
 #: Greater ints need not be numbers of double precision.
 _EXACT = 1 << 53
 
@@ -92,11 +96,24 @@ def compute_read(space: Space, function: Any, operands: list[Value]) -> Value | 
             return None
         if kind not in (float, int):
             return None
+    if not _is_defined(space, function, operands):
+        return None
     tensors = [operand.tensor if isinstance(operand, ReadNumber) else operand
                for operand in operands]  # fmt: skip
     made = graph_call(space, function, tensors, {})
     assert isinstance(made, TensorValue)
     return ReadNumber(made)
+
+
+def _is_defined(space: Space, function: Any, operands: list[Value]) -> bool:
+    """Is the result a float, whatever the number? Torch's optimizers see to that themselves; in
+    other code it may be complex, or an error."""
+    line = space.line()
+    if function not in _PARTIAL or (line is not None and line[0].startswith(_OPTIMIZERS)):
+        return True
+    known = operands[0 if function is operator.pow else 1]
+    number = known.as_python() if known.is_constant else 0
+    return 0 < number <= 1 if function is operator.pow else number != 0
 
 
 def scaled(space: Space, name: str, operands: list[Value], factor: Value) -> Result:
