@@ -20,7 +20,7 @@ from typing import Any
 from framejit.interpreter.frame import Frame
 from framejit.values.base import CallRequest, Value
 from framejit.values.ends import search_what_is_seen
-from framejit.values.exceptions import ExceptionValue
+from framejit.values.exceptions import UNSEEN, ExceptionValue
 from framejit.values.functions import CellValue
 from framejit.values.keys import ReferenceKey, key_of_real
 from framejit.values.mappings import DictValue, InstanceDictValue
@@ -99,6 +99,8 @@ class Roots:
 
     def leaves(self, error: Value, frame: Frame) -> None:
         """``error`` leaves a frame, which its traceback keeps."""
+        if frame.info.code.co_filename in UNSEEN:
+            return
         if isinstance(error, ExceptionValue):
             error.left.append((len(error.trace), frame))
             self.left[error] = error.left

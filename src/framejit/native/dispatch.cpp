@@ -261,7 +261,7 @@ PyObject* dispatch_frame(CompiledObject* compiled, PyObject* const* slots, Py_ss
                          PyObject** owned, Py_ssize_t owned_count) {
   *fallback = false;
   PyObject* result = dispatch(compiled, slots, count, fallback);
-  if (!result || !Py_IS_TYPE(result, tail_call_type)) return result;
+  if (!result || !Py_IS_TYPE(result, tail_call_type)) return seen_by_users(result);
   for (Py_ssize_t i = 0; i < owned_count; i++) Py_CLEAR(owned[i]);
   return run_tail_calls(result);
 }
@@ -301,8 +301,7 @@ static PyObject* compiled_vectorcall(PyObject* object, PyObject* const* args, si
     if (self->function && audit_is_due()) return call_audited(self, args, flagged_count, names);
   }
   PyObject* result = call_compiled_once(reinterpret_cast<CompiledObject*>(object), args, flagged_count, names);
-  if (result && Py_IS_TYPE(result, tail_call_type)) result = run_tail_calls(result);
-  return result;
+  return result && !Py_IS_TYPE(result, tail_call_type) ? result : run_tail_calls(result);
 }
 
 // ---- Entry ------------------------------------------------------------------------------------------------------

@@ -197,6 +197,8 @@ PyObject* dispatch_frame(CompiledObject* compiled, PyObject* const* slots, Py_ss
 int add_dispatch(PyObject* module);
 int add_tail_call(PyObject* module);
 
+// The same result; an exception in its place loses the frames of ours at the head of its traceback.
+PyObject* seen_by_users(PyObject* result);
 // Replaces a TailCall, whose reference it takes, by the final result of the chain. Uses constant C stack.
 PyObject* run_tail_calls(PyObject* result);
 // One call of a compiled object, perhaps for a TailCall; the result may be a TailCall.

@@ -13,6 +13,34 @@ static TailCallObject* free_blocks[kMaxFree];
 static int free_count = 0;
 static constexpr Py_ssize_t kInline = static_cast<Py_ssize_t>(sizeof(TailCallObject::own) / sizeof(PyObject*)) - 1;
 
+// Files of Python code that stands for C functions: its frames are left out of tracebacks.
+static PyObject* unseen_files = nullptr;
+
+PyObject* seen_by_users(PyObject* result) {
+  if (result || !unseen_files) return result;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  while (trace && PyTraceBack_Check(trace)) {
+    auto* top = reinterpret_cast<PyTracebackObject*>(trace);
+    Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(top->tb_frame)));
+    if (PySet_Contains(unseen_files, reinterpret_cast<PyCodeObject*>(code.get())->co_filename) != 1) break;
+    PyObject* rest = Py_XNewRef(reinterpret_cast<PyObject*>(top->tb_next));
+    Py_DECREF(trace);
+    trace = rest;
+  }
+  PyErr_Restore(type, value, trace);
+  return nullptr;
+}
+
+static PyObject* set_unseen_files(PyObject*, PyObject* files) {
+  if (!PyFrozenSet_CheckExact(files)) {
+    PyErr_SetString(PyExc_TypeError, "set_unseen_files takes a frozenset");
+    return nullptr;
+  }
+  Ref old = Ref::steal(std::exchange(unseen_files, Py_NewRef(files)));
+  Py_RETURN_NONE;
+}
+
 static PyObject* tail_call_vectorcall(PyObject* self, PyObject* const*, size_t flagged_count, PyObject* names) {
   if (PyVectorcall_NARGS(flagged_count) || (names && PyTuple_GET_SIZE(names))) {
     PyErr_SetString(PyExc_TypeError, "a TailCall takes no arguments");
@@ -31,7 +59,7 @@ static PyObject* step_vectorcall(PyObject* self, PyObject* const*, size_t flagge
   auto* call = reinterpret_cast<TailCallObject*>(self);
   size_t count = static_cast<size_t>(call->count) | PY_VECTORCALL_ARGUMENTS_OFFSET;
   HandedScope handed(thread_state, call, call->target);
-  return PyObject_Vectorcall(call->target, call->args, count, nullptr);
+  return seen_by_users(PyObject_Vectorcall(call->target, call->args, count, nullptr));
 }
 
 void release_arguments(ThreadState& thread) {
@@ -149,7 +177,7 @@ PyObject* run_tail_calls(PyObject* result) {
     HandedScope handed(thread, call, call->target);
     result = PyObject_Vectorcall(call->target, call->args, count, nullptr);
   }
-  return result;
+  return seen_by_users(result);
 }
 
 static PyMemberDef tail_call_members[] = {
@@ -175,6 +203,8 @@ static PyMethodDef functions[] = {
      "step(target, *args) -> TailCall: calling it calls target(*args) alone; lets go of the arguments in their order."},
     {"call_handed", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_handed)), METH_FASTCALL,
      "call_handed([callable, *args], names): calls it; empties the list, so that nobody else holds the arguments."},
+    {"set_unseen_files", set_unseen_files, METH_O,
+     "set_unseen_files(frozenset): frames of code in these files are left out of tracebacks."},
     {nullptr, nullptr, 0, nullptr}};
 
 int add_tail_call(PyObject* module) {

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
+from framejit.values import polyfills
 from framejit.values.base import Value, is_heap_class
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.objects import ObjectValue, guard_class
@@ -23,6 +24,8 @@ from framejit.values.space import WRAP_RULES, LazyValue, Result, Space
 if TYPE_CHECKING:
     from framejit.bytecode.model import Place
 
+#: Files whose frames users do not see: C functions, which are traced as Python, have none.
+UNSEEN = frozenset([polyfills.__file__])
 _C_LEVEL = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
@@ -218,6 +221,8 @@ class ExceptionValue(ObjectValue):
 
     def passes(self, space: Space, place: Place) -> None:
         """It is raised in a frame, or leaves it."""
+        if place[0] in UNSEEN:
+            return
         self.trace = (place, *self.trace)
         if self.source is not None:
             space.effects.note(self)
