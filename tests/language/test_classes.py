@@ -1189,3 +1189,82 @@ def test_201_objects_with_del():
     for n in (1, 1):
         compiled(x, Noting(n))
     assert log == [1, 1]
+
+
+class SetOnly:
+    def __set__(self, obj, value):
+        obj.__dict__["kept"] = value + 1
+
+
+class Computed:
+    def __get__(self, obj, cls):
+        return "of the metaclass"
+
+    def __set__(self, obj, value):
+        raise AttributeError
+
+
+class Meta(type):
+    kind = Computed()
+
+
+class WithHooks(metaclass=Meta):
+    kept = SetOnly()
+    kind = "of the class"
+    weight = torch.ones(3)
+
+    @classmethod
+    @property
+    def doubled(cls):
+        return cls.weight * 2
+
+
+def test_descriptors_without_get_do_not_hide_what_the_instance_has():
+    def f(a):
+        made = WithHooks()
+        before = made.kept is WithHooks.__dict__["kept"]
+        made.kept = 1
+        made.kept += 2
+        return a + made.kept, before
+
+    one(f, x, ops=1)
+    existing = WithHooks()
+    existing.kept = 5
+    one(lambda a, given: a + given.kept, x, existing, ops=1)
+
+
+def test_data_descriptors_of_a_metaclass_hide_what_the_class_has():
+    one(lambda a: (a + 1, WithHooks.kind, WithHooks().kind), x, ops=1)
+
+
+def test_class_methods_wrap_any_descriptor():
+    one(lambda a: (a + WithHooks.doubled, WithHooks().doubled), x, ops=3)
+
+
+def test_super_and_operators_do_not_ask_metaclasses_about_subclasses():
+    asked = []
+
+    class Asking(type):
+        def __subclasscheck__(cls, other):
+            asked.append(other)
+            return True
+
+    class Base(metaclass=Asking):
+        def add(self, a):
+            return a + 1
+
+        def __add__(self, other):
+            return 1
+
+    class Derived(Base):
+        def add(self, a):
+            return super().add(a) + super(Derived, self).add(a)
+
+        def __radd__(self, other):
+            return 2
+
+    def f(a):
+        return Derived().add(a), Base() + Derived(), Derived() + Base()
+
+    one(f, x, ops=3)
+    assert not asked

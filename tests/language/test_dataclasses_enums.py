@@ -595,3 +595,24 @@ def test_metaclasses_are_asked_about_subclasses_and_not_about_own_instances():
     compiled = framejit.compile(f, backend="eager", fullgraph=True)
     for Judge.k in (True, False):
         assert repr(compiled(x)) == repr(f(x))
+
+
+class Scale(enum.Enum):
+    ONE = torch.ones(3)
+
+    @enum.property
+    def doubled(self):
+        return self.value * 2
+
+
+def test_properties_of_members_are_computed_in_each_call():
+    def f(a):
+        return a * 2, Scale.ONE.doubled
+
+    one(f, x, ops=2)
+    compiled = framejit.compile(f, backend="eager", fullgraph=True)
+    first, second = compiled(x)[1], compiled(x)[1]
+    assert first is not second
+    with torch.no_grad():
+        Scale.ONE.value.add_(1)
+    assert torch.equal(compiled(x)[1], f(x)[1])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 
 import framejit
-from checking import check
+from checking import CountingBackend, check
 from framejit import config
 
 X = torch.ones(1)
@@ -177,3 +179,48 @@ def test_value_of_a_generator():
             return error.value, x + 1
 
     check(exhaust, X)
+
+
+def info(x):
+    return x + 1, sys.exc_info()[0], repr(sys.exception())
+
+
+def context(x):
+    try:
+        raise KeyError(1)
+    except KeyError as error:
+        return x + 1, repr(error.__context__), repr(sys.exception())
+
+
+def after_a_break(x):
+    x = x + 1
+    print(end="")
+    return x * 2, repr(sys.exc_info()[1]), [repr(sys.exception()) for _ in range(2)]
+
+
+def again(x):
+    raise  # noqa: PLE0704
+
+
+@pytest.mark.parametrize("function", [info, context, after_a_break, again])
+def test_errors_that_are_handled_around_the_compiled_code(function):
+    def handled(call, error):
+        try:
+            if error is not None:
+                raise error
+            return call(X)
+        except LookupError:
+            return call(X)
+
+    def outcome(call, error):
+        try:
+            return repr(handled(call, error))
+        except Exception as raised:
+            return repr(raised), repr(raised.__context__)
+
+    backend = CountingBackend()
+    with config.patch(raise_internal_errors=True):
+        compiled = framejit.compile(function, backend=backend)
+        for error in (IndexError(1), None, KeyError(2), IndexError(3)):
+            assert outcome(compiled, error) == outcome(function, error)
+    assert backend.graphs or function is again

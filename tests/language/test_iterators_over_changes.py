@@ -201,3 +201,20 @@ PROGRAMS = [
 @pytest.mark.parametrize(("program", "made", "graphs"), PROGRAMS)
 def test_program(program, made, graphs) -> None:
     check(program, x, *([made()] if made else []), graphs=graphs)
+
+
+@pytest.mark.parametrize("at", ["a", "b", "c"])
+@pytest.mark.parametrize("kind", [dict, OrderedDict])
+def test_an_ordered_dict_that_grows_is_looked_at_one_key_ahead(kind, at):
+    def grow(x, d):
+        seen = []
+        try:
+            for key in d:
+                seen.append(key)
+                if key == at:
+                    d["new"] = x + 1
+        except RuntimeError:
+            seen.append("changed")
+        return seen, d
+
+    check(grow, x, kind(letters()), graphs=1, ops=1)

@@ -467,3 +467,29 @@ def test_objects_among_the_arguments_are_not_their_classes():
         return np.sum(stack), type(np.max(stack)), np.array(stack).shape, x + 1
 
     check(function, torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    "scalar", [np.bool_(True), np.float32(1.5), np.complex64(1 + 2j), np.float64(2.5), np.int32(1)]
+)
+def test_scalars_are_what_torch_takes_them_for(scalar):
+    """It refuses some of them in some places, and takes numpy's bool for a float."""
+
+    def filled(x, v):
+        return torch.full((2,), v), torch.where(x > 0, x, v), x.clamp(min=v)
+
+    def compared(x, v):
+        return x == v, torch.add(x, v), v - x
+
+    def assigned(x, v):
+        x[0] = v
+        return x
+
+    def indexed(x, v):
+        return x[v]
+
+    captured = not isinstance(scalar, (np.bool_, np.complex64))
+    for x in (torch.arange(3.0), torch.arange(3)):
+        check(compared, x, scalar, graphs=int(captured), ops=3 * captured)
+        for function in (filled, assigned, indexed):
+            check(function, x, scalar)

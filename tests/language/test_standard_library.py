@@ -477,3 +477,20 @@ def test_copies_of_partials_share_their_attributes():
 
     check(f, torch.ones(2))
     check(of_plain_ones, torch.ones(2), graphs=1, ops=1)
+
+
+def test_signatures_of_functions_whose_defaults_change():
+    def g(a, b=1, *, c=2):
+        return a
+
+    x = torch.ones(2)
+
+    def f(x):
+        return x + 1, str(inspect.signature(g))
+
+    compiled = framejit.compile(f, backend="eager", fullgraph=True)
+    assert repr(compiled(x)) == repr(f(x))
+    g.__defaults__ = (5,)
+    assert repr(compiled(x)) == repr(f(x))
+    g.__kwdefaults__ = {"c": 6}
+    assert repr(compiled(x)) == repr(f(x))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
+from collections.abc import Sequence
 
 import pytest
 import torch
 
+import framejit
 from checking import check
 
 x = torch.tensor([1.0, -2.0, 3.0])
@@ -316,3 +319,87 @@ def test_118_print_breaks_in_order():
         return b
 
     check(f, x)
+
+
+class LoudInt(int):
+    def __repr__(self):
+        return f"<{int(self)}>"
+
+
+class LoudText(str):
+    def __str__(self):
+        return "loud"
+
+    def __repr__(self):
+        return "<loud>"
+
+
+class Reversing(set):
+    def __iter__(self):
+        return iter(["other"])
+
+
+@pytest.mark.parametrize("value", [LoudInt(3), LoudText("quiet")])
+def test_texts_of_numbers_and_texts_with_their_own_methods(value):
+    def f(a, v):
+        texts = [f"{v}", format(v), "{}".format(v), f"{v!r:>6}", "%s" % v, str(v)]  # noqa: UP032, UP031
+        held = [v].__repr__(), (v,).__repr__(), {1: v}.__str__(), f"{[v]}", "%s" % [[v]]  # noqa: UP031
+        return a + 1, texts, held, type(v)(v).__format__("")
+
+    one(f, x, value, ops=1)
+
+
+def test_texts_of_sets_that_iterate_differently():
+    def f(a, values):
+        return a + 1, str(values), [values].__repr__()
+
+    check(f, x, Reversing({1}), graphs=1, ops=1)
+
+
+class Marked(abc.ABC):
+    pass
+
+
+def test_classes_registered_with_abstract_ones_after_the_first_call():
+    class Pair:
+        def __getitem__(self, index):
+            return (1, 2)[index]
+
+        def __len__(self):
+            return 2
+
+    def f(a, v):
+        match v:
+            case Marked():
+                return a + 1
+            case [_, _]:
+                return a + 2
+        return a - 1 if isinstance(v, Marked) else a * 3
+
+    compiled = framejit.compile(f, backend="eager", fullgraph=True)
+    values = "text", 2.5, None, Named(1), Pair()
+    for base, cls in ((Marked, str), (Marked, float), (Marked, Named), (Sequence, Pair)):
+        for value in values:
+            assert torch.equal(compiled(x, value), f(x, value))
+        base.register(cls)
+        for value in values:
+            assert torch.equal(compiled(x, value), f(x, value))
+
+
+class Judge(type):
+    def __instancecheck__(cls, value):
+        return value == 2
+
+
+def test_class_patterns_ask_the_metaclass():
+    class Two(metaclass=Judge):
+        pass
+
+    def f(a, v):
+        match v:
+            case Two():
+                return a + 1
+        return a - 1
+
+    for value in (1, 2):
+        one(f, x, value, ops=1)

@@ -382,12 +382,12 @@ def get_len(vm: Any, frame: Frame, instruction: Instruction) -> None:
 
 @opcode("MATCH_SEQUENCE")
 def opcode_match_sequence(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    frame.stack.append(ConstantValue(match_sequence(frame.stack[-1].realize())))
+    frame.stack.append(ConstantValue(match_sequence(vm.space, frame.stack[-1].realize())))
 
 
 @opcode("MATCH_MAPPING")
 def opcode_match_mapping(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    frame.stack.append(ConstantValue(match_mapping(frame.stack[-1].realize())))
+    frame.stack.append(ConstantValue(match_mapping(vm.space, frame.stack[-1].realize())))
 
 
 @opcode("MATCH_KEYS")

@@ -27,7 +27,13 @@ from framejit.values.folding import python_of
 from framejit.values.functions import BoundBuiltin, BuiltinValue
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.space import LOOKASIDES, Handler, Result, Space, lookaside, wraps
-from framejit.values.tensors import TensorValue, graph_call_method, to_fx, wrap_tensor
+from framejit.values.tensors import (
+    TensorValue,
+    check_scalar,
+    graph_call_method,
+    to_fx,
+    wrap_tensor,
+)
 
 #: numpy's classes of scalars that torch has dtypes for.
 _SCALARS = tuple(
@@ -106,6 +112,7 @@ class ScalarValue(ConstantValue):
 
     def to_fx(self, space: Space) -> Any:
         """A tensor's operand is a plain number."""
+        check_scalar(self.now)
         return to_fx(space, self.number())
 
 

@@ -123,6 +123,15 @@ class Value:
         return None
 
 
+def element_as_python(value: Value) -> Any:
+    """A container's element as a Python object. One of a number's or text's subclass is more than
+    its content: the container's methods ask for its own."""
+    value = value.realize()
+    if getattr(value, "container", None) is not None:
+        return Value.as_python(value)
+    return value.as_python()
+
+
 def is_heap_class(cls: type) -> bool:
     """Can its attributes be replaced? Those of classes that are built into CPython cannot."""
     return bool(cls.__flags__ & 0x200)  # Py_TPFLAGS_HEAPTYPE

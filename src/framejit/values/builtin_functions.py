@@ -178,7 +178,8 @@ def _ask_metaclass(
             assert method is not None
             return space.call(method, [value], {})
         answer = issubclass(cls, wanted)
-        if is_user_class(cls) and wanted not in cls.__mro__:  # it can be registered or changed
+        known = not is_user_class(cls) and not is_user_class(wanted)
+        if not known and wanted not in cls.__mro__:  # it can be registered or changed
             asked = space.class_source(wanted).child("call", _Subclass(cls))
             space.guard(asked, "ID_MATCH", answer)
         return space.constant(answer)

@@ -19,7 +19,7 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import CallRequest, Value, is_heap_class, is_user_class, type_name
 from framejit.values.constants import PURE_TYPES, ConstantValue, constant_value, fold, member_value
-from framejit.values.descriptors import bind, is_data_descriptor
+from framejit.values.descriptors import bind, bind_to_class, hides_own_attribute, is_data_descriptor
 from framejit.values.ends import has_own_end
 from framejit.values.functions import BoundBuiltin, BuiltinValue, MethodValue
 from framejit.values.methods import iterator_by
@@ -113,7 +113,10 @@ class ClassValue(Value):
             space.class_attribute(cls, name)
             return member_value(space, cls.__members__[name])
         inherited = space.class_attribute(meta, name)
-        if inherited is not None and isinstance(inherited.raw, property):
+        if inherited is not None and (
+            isinstance(inherited.raw, property)
+            or (is_user_class(type(inherited.raw)) and hides_own_attribute(inherited.raw))
+        ):
             return bind(space, inherited, self, meta, name)
         found = space.class_attribute(cls, name)
         if found is not None:
@@ -133,7 +136,7 @@ class ClassValue(Value):
         if kind is staticmethod:
             return space.load(source.child("attr", "__func__"), raw.__func__)
         if kind is classmethod:
-            return MethodValue(space.load(source.child("attr", "__func__"), raw.__func__), self)
+            return bind_to_class(space, found, self, name)
         if kind is types.ClassMethodDescriptorType:
             return BoundBuiltin(self, name)
         if kind is types.BuiltinMethodType or kind is types.BuiltinFunctionType:
@@ -366,7 +369,7 @@ def instantiate(
             else found.source
         )
         made = space.call_now(space.load(source, raw), [value, *args], kwargs).realize()
-        if not issubclass(made.python_type(), cls):
+        if cls not in made.python_type().__mro__:
             return made
     elif type(found.raw) is types.BuiltinMethodType:
         made = new_instance(space, cls, args, kwargs)
@@ -462,11 +465,11 @@ class SuperValue(Value):
         receiver = self.receiver
         if name == "__class__":
             return space.class_value(super)
-        on_class = isinstance(receiver, ClassValue) and issubclass(receiver.cls, self.cls)
+        on_class = isinstance(receiver, ClassValue) and self.cls in receiver.cls.__mro__
         start = receiver.cls if on_class else receiver.python_type()  # type: ignore[attr-defined]
         found = space.super_attribute(start, self.cls, name)
         if found is not None:
-            raw, source, owner = found
+            raw, _, owner = found
             if on_class and type(raw) is not classmethod:
                 if name == "__new__" and type(raw) is types.BuiltinMethodType:
                     return NewMethodValue(raw)
@@ -476,9 +479,7 @@ class SuperValue(Value):
                     raise GraphBreak("FJ0143", f"super().{name} of a class in C")
                 return receiver._bind_none(space, found, name)  # type: ignore[attr-defined]
             if on_class:
-                return MethodValue(
-                    space.load(source.child("attr", "__func__"), raw.__func__), receiver
-                )
+                return bind_to_class(space, found, receiver, name)
             if owner is object and type(raw) is types.WrapperDescriptorType:
                 return ObjectMethodValue(receiver, name)
             if type(raw) in (types.WrapperDescriptorType, types.MethodDescriptorType):
@@ -547,8 +548,8 @@ def make_super(space: Space, args: list[Value]) -> Value:
     if not isinstance(cls, ClassValue):
         raise GraphBreak("FJ0143", "super() of something that is not a class")
     receiver = args[1].realize()
-    on_class = isinstance(receiver, ClassValue) and issubclass(receiver.cls, cls.cls)
-    if not on_class and not issubclass(receiver.python_type(), cls.cls):
+    on_class = isinstance(receiver, ClassValue) and cls.cls in receiver.cls.__mro__
+    if not on_class and cls.cls not in receiver.python_type().__mro__:
         space.raise_error(TypeError, "super(type, obj): obj must be an instance or subtype of type")
     return SuperValue(cls.cls, receiver)
 

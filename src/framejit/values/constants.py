@@ -181,7 +181,7 @@ class OpaqueValue(Value):
             ):
                 raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
         found = space.class_attribute(cls, name)
-        data = found is not None and hasattr(type(found.raw), "__set__")
+        data = found is not None and _hides_own(found.raw)
         if issubclass(cls, threading.local) and name == "__dict__":  # each thread has another one
             raise GraphBreak("FJ0156", f"__dict__ of a {self.describe()}")
         if issubclass(cls, threading.local) and not data:
@@ -374,6 +374,10 @@ def fold(
     return answer_of(space, answer, (*receiver, *[arg.realize() for arg in args]))
 
 
+def _hides_own(raw: Any) -> bool:
+    return hasattr(type(raw), "__set__") and hasattr(type(raw), "__get__")
+
+
 def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: str) -> Result:
     cls = type(member)
     hook = space.class_attribute(cls, "__getattribute__")
@@ -387,8 +391,12 @@ def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: s
     found = space.class_attribute(cls, name)
     if found is not None:
         if isinstance(found.raw, enum.property):
+            getter = found.raw.fget
+            if type(getter) is types.FunctionType and getter.__module__ != "enum":
+                function = space.load(found.source.child("attr", "fget"), getter)
+                return space.call(function, [value], {})
             return constant_value(space, getattr(member, name))
-    if name != "__class__" and (found is None or not hasattr(type(found.raw), "__set__")):
+    if name != "__class__" and (found is None or not _hides_own(found.raw)):
         if name in member.__dict__:
             return _enum_part(space, member, name)
         space.guard(_enum_source(space, member, name), "ABSENT")

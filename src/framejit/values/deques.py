@@ -13,7 +13,7 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.base import Value, type_name
+from framejit.values.base import Value, element_as_python, type_name
 from framejit.values.methods import Result, container_of, index_of, method
 from framejit.values.sequences import ListValue, SliceValue
 from framejit.values.space import Space, wraps
@@ -45,7 +45,7 @@ class DequeValue(ListValue):
         return deque
 
     def as_python(self) -> Any:
-        return deque([item.realize().as_python() for item in self.items], self.maxlen)
+        return deque([element_as_python(item) for item in self.items], self.maxlen)
 
     def load_items(self, space: Space) -> list[Value]:
         obj = self.obj

@@ -54,10 +54,7 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
     if kind is staticmethod:
         return space.load(source.child("attr", "__func__"), raw.__func__)
     if kind is classmethod:
-        return MethodValue(
-            space.load(source.child("attr", "__func__"), raw.__func__),
-            space.class_value(cls),
-        )
+        return bind_to_class(space, found, space.class_value(cls), name)
     if kind in _C_METHODS:
         if raw.__name__ != name:  # under another name: `__getattr__ = dict.__getitem__`
             return MethodValue(space.load(source, raw), value)
@@ -90,6 +87,15 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
     if method is None:
         raise GraphBreak("FJ0151", f"the descriptor {name!r} of {cls.__qualname__}")
     return space.call(method, [value, space.class_value(cls)], {})
+
+
+def bind_to_class(space: Space, found: ClassAttribute, cls: Value, name: str) -> Result:
+    """What a ``classmethod`` gives: what it wraps may be a descriptor itself."""
+    inner, source = found.raw.__func__, found.source.child("attr", "__func__")
+    if hasattr(type(inner), "__get__"):
+        wrapped = ClassAttribute(inner, source, found.owner)
+        return bind(space, wrapped, cls, cls.python_type(), name)
+    return MethodValue(space.load(source, inner), cls)
 
 
 def _hashable(obj: Any) -> bool:
@@ -125,8 +131,13 @@ def _cached_property(space: Space, found: ClassAttribute, value: Value, name: st
     return result
 
 
+def hides_own_attribute(raw: Any) -> bool:
+    """Is the class attribute read, and not the instance's ``__dict__``?"""
+    return is_data_descriptor(raw) and hasattr(type(raw), "__get__")
+
+
 def is_data_descriptor(raw: Any) -> bool:
-    """Does the class attribute win over the instance's ``__dict__``?"""
+    """Is the class attribute written, and not the instance's ``__dict__``?"""
     kind = type(raw)
     if kind is types.FunctionType or kind in _C_METHODS:
         return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import sys
 import types
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +35,16 @@ class Made(NamedTuple):
 
     args: list[Value]
     kwargs: dict[str, Value]
+
+
+def _handled(_: Any) -> BaseException | None:
+    return sys.exception()
+
+
+def handled_by_caller(space: Space) -> Value:
+    """The error that is being handled around the compiled code; None if there is none."""
+    asked = space.const_source(sys, "sys").child("call", _handled)
+    return space.load(asked, space.handled_around)
 
 
 class ExceptionValue(ObjectValue):
@@ -69,6 +80,8 @@ class ExceptionValue(ObjectValue):
         return super().getattr(space, name)
 
     def find_attribute(self, space: Space, name: str) -> Result | None:
+        if name == "__context__" and self.trace and not (self.source or name in self.attributes):
+            return handled_by_caller(space)
         if self.model is not None and name not in self.attributes:
             found = space.class_attribute(self.cls, name)
             kept = found is not None and type(found.raw) in _C_LEVEL and name != "__dict__"
@@ -348,7 +361,7 @@ def matches(space: Space, value: Value, classes: Value) -> bool:
                 TypeError,
                 "catching classes that do not inherit from BaseException is not allowed",
             )
-        return issubclass(value.python_type(), classes.cls)
+        return classes.cls in value.python_type().__mro__
     items = classes.items_now(space)
     if items is None:
         raise GraphBreak("FJ0146", f"catching a {classes.describe()}")

@@ -202,6 +202,9 @@ class DictIterator(IteratorValue):
         mapping = self.dict
         if mapping is None:
             return None
+        if self.kind is OrderedDict and self.index >= len(self.keys):  # it looks one key ahead
+            self.dict = None
+            return None
         if mapping.version != self.version:
             kind = "OrderedDict" if self.kind is OrderedDict else "dictionary"
             if mapping.size(space) != len(self.keys):

@@ -15,7 +15,7 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.amounts import check_count
-from framejit.values.base import Value
+from framejit.values.base import Value, element_as_python
 from framejit.values.calling_iterators import listed
 from framejit.values.constants import ConstantValue
 from framejit.values.iterators import DictIterator
@@ -92,7 +92,7 @@ class DictValue(ContainerValue):
 
     def as_python(self) -> Any:
         pairs = self.items.values()
-        plain = {k.realize().as_python(): v.realize().as_python() for k, v in pairs}
+        plain = {element_as_python(k): element_as_python(v) for k, v in pairs}
         if self.cls is defaultdict:
             raise GraphBreak("FJ0136", "a defaultdict is not a constant")
         return plain if self.cls is dict else self.cls(plain)

@@ -11,21 +11,27 @@ from collections.abc import Mapping, Sequence
 from framejit.exc import GraphBreak
 from framejit.values.base import Raised, Value
 from framejit.values.classes import ClassValue
-from framejit.values.space import Space
+from framejit.values.space import LOOKASIDES, Space
 
 _NOT_SEQUENCES = (str, bytes, bytearray)
 _SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 
 
-def match_sequence(value: Value) -> bool:
+def _fits(space: Space, subject: Value, cls: Value) -> bool:
+    """``isinstance(subject, cls)``: classes can be registered with abstract ones later."""
+    return space.truth(space.now(LOOKASIDES[isinstance](space, [subject, cls], {})))
+
+
+def match_sequence(space: Space, value: Value) -> bool:
     """Does a sequence pattern look into this value?"""
-    cls = value.python_type()
-    return issubclass(cls, Sequence) and not issubclass(cls, _NOT_SEQUENCES)
+    if issubclass(value.python_type(), _NOT_SEQUENCES):
+        return False
+    return _fits(space, value, space.class_value(Sequence))
 
 
-def match_mapping(value: Value) -> bool:
+def match_mapping(space: Space, value: Value) -> bool:
     """Does a mapping pattern look into this value?"""
-    return issubclass(value.python_type(), Mapping)
+    return _fits(space, value, space.class_value(Mapping))
 
 
 def match_keys(space: Space, subject: Value, keys: Value) -> list[Value] | None:
@@ -45,7 +51,7 @@ def match_class(
     subject, cls = subject.realize(), cls.realize()
     if not isinstance(cls, ClassValue):
         raise GraphBreak("FJ0146", "a class pattern with something that is not a class")
-    if not issubclass(subject.python_type(), cls.cls):
+    if not _fits(space, subject, cls):
         return None
     found: list[Value] = []
     wanted = [str(n.realize().as_python()) for n in space.items(names)]

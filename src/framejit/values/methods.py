@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 
+from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.values.base import Value, is_user_class, type_name
 from framejit.values.space import BINARY_METHODS, COMPARE_METHODS, Result, Space
@@ -134,9 +135,11 @@ class ContainerValue(Value):
             self.delitem(space, args[0])
             return space.constant(None)
         if name in ("__repr__", "__str__") and not args:
+            if self.python_type() in (list, tuple, dict):
+                return room.text.text_of(space, self, "__repr__")
             return space.constant(repr(self.as_python()))
         if name == "__format__" and len(args) == 1:
-            return space.constant(format(self.as_python(), args[0].realize().as_python()))
+            return room.text.format_value(space, self, None, args[0].realize().as_python())
         raise GraphBreak(
             "FJ0133", f"{self.python_type().__name__}.{name}() is not known to framejit"
         )

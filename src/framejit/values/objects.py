@@ -31,7 +31,7 @@ from framejit.values.base import (
     type_name,
 )
 from framejit.values.constants import ConstantValue
-from framejit.values.descriptors import is_data_descriptor, property_lacks
+from framejit.values.descriptors import hides_own_attribute, is_data_descriptor, property_lacks
 from framejit.values.functions import MethodValue
 from framejit.values.keys import key_of_object
 from framejit.values.methods import (
@@ -136,7 +136,7 @@ class ObjectValue(Value):
         """What the class and the instance have under ``name``."""
         cls = self.cls
         found = space.class_attribute(cls, name)
-        if found is not None and is_data_descriptor(found.raw):
+        if found is not None and hides_own_attribute(found.raw):
             return space.bind_class_attribute(found, self, cls, name)
         own = self.instance_attribute(space, name)
         if own is None and found is not None:
@@ -304,6 +304,10 @@ class ObjectValue(Value):
                 missing = space.special_method(self, "__missing__")
                 if missing is not None:
                     return space.call(missing, [key], {})
+        if name in ("__repr__", "__str__") and issubclass(self.cls, (set, frozenset, deque)):
+            found = space.class_attribute(self.cls, "__iter__")
+            if found is not None and operators.is_user_class(found.owner):
+                raise GraphBreak("FJ0160", f"the text of a {self.describe()}, which iterates")
         if name in _TAKE_CONTENT:
             args = [getattr(arg.realize(), "container", None) or arg for arg in args]
         result = self.container.call_method(space, name, args, kwargs)
@@ -340,6 +344,8 @@ class ObjectValue(Value):
             return ConstantValue(None)
         if name == "__iter__":
             return space.iter(self.container)
+        if name == "__format__" and len(args) == 1 and args[0].realize().as_python() == "":
+            return room.text.text_of(space, self, "__str__")
         plain = [operators.scalar_of(a.realize()) or a for a in args]
         other = plain[0].realize() if len(plain) == 1 else None
         if other is not None and not other.is_constant and name in _OPERATOR_METHODS:

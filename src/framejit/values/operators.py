@@ -84,7 +84,7 @@ def binary(space: Space, op: str, left: Value, right: Value, inplace: bool) -> R
         if result is not None:
             return result
     reflected_first = right_type is not left_type and (
-        (issubclass(right_type, left_type)
+        (left_type in right_type.__mro__
          and _overrides(space, right_type, left_type, reflected_name))
         # Sequences are asked last: they have no slots of numbers.
         or (concatenates and _has_slot(space, right_type, reflected_name))
@@ -176,8 +176,6 @@ def _check_scalars(left: Value, right: Value) -> None:
 
 def _beside_tensor(space: Space, value: Value, name: str) -> Value:
     """An operand as a tensor takes it: plain, unless its class implements ``name`` itself."""
-    if value.is_constant and value.python_type() is numpy.bool_:
-        raise GraphBreak("FJ0132", "numpy's bool beside a tensor, which torch takes for a float")
     inner = scalar_of(value)
     if inner is None:
         return value
@@ -212,7 +210,7 @@ def division(space: Space, left: Value, right: Value) -> Result:
     asked = [(left, "__divmod__", right, False), (right, "__rdivmod__", left, True)]
     if right_type is left_type:
         asked.pop()
-    elif issubclass(right_type, left_type) and _overrides(
+    elif left_type in right_type.__mro__ and _overrides(
         space, right_type, left_type, "__rdivmod__"
     ):
         asked.reverse()
@@ -365,7 +363,7 @@ def compare(space: Space, op: str, left: Value, right: Value) -> Result:
         if is_user_class(left_type) or is_user_class(right_type):  # the mapping asks once more
             raise GraphBreak("FJ0155", f"`{op}` of a mapping proxy and an object")
     order = [(left, own_name, right, op), (right, mirrored_name, left, MIRROR[op])]
-    if right_type is not left_type and issubclass(right_type, left_type):
+    if right_type is not left_type and left_type in right_type.__mro__:
         order.reverse()
     for value, name, other, direction in order:
         result = _attempt_compare(space, value, name, direction, other)

@@ -18,6 +18,7 @@ from framejit.source import Source
 from framejit.values.base import Value, type_name
 from framejit.values.builtin_functions import builtin
 from framejit.values.constants import ConstantValue
+from framejit.values.exceptions import handled_by_caller
 from framejit.values.identity import identical
 from framejit.values.keys import IdentityKey, hash_known_here, real_object, tell_apart
 from framejit.values.methods import as_returned
@@ -124,17 +125,16 @@ class _Hashed:
 
 @builtin(sys.exc_info, 0)
 def _exc_info(space: Space) -> Value:
-    error = space.handled()
-    if error is None:
+    error = (space.handled() or handled_by_caller(space)).realize()
+    if error.is_none():
         return TupleValue([ConstantValue(None)] * 3)
-    error = error.realize()
     trace = space.getattr_now(error, "__traceback__")
     return TupleValue([space.class_value(error.python_type()), error, trace])
 
 
 @builtin(sys.exception, 0)
 def _exception(space: Space) -> Value:
-    return space.handled() or ConstantValue(None)
+    return space.handled() or handled_by_caller(space)
 
 
 @builtin(sys.intern, 1)

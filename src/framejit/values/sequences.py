@@ -18,7 +18,7 @@ import torch
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.amounts import check_count
-from framejit.values.base import Raised, Value, type_name
+from framejit.values.base import Raised, Value, element_as_python, type_name
 from framejit.values.keys import key_of
 from framejit.values.methods import (
     ContainerValue,
@@ -218,7 +218,7 @@ class ListValue(SequenceValue):
         return list
 
     def as_python(self) -> list[Any]:
-        return [item.realize().as_python() for item in self.items]
+        return [element_as_python(item) for item in self.items]
 
     @property
     def loaded(self) -> bool:
@@ -460,7 +460,7 @@ class TupleValue(SequenceValue):
         return self.cls() if self.cls is torch.Size else ()
 
     def as_python(self) -> Any:
-        return self.cls([item.realize().as_python() for item in self.items])
+        return self.cls([element_as_python(item) for item in self.items])
 
     def hash_key(self, space: Space) -> Any:
         """The key that this tuple is in a dict or set."""

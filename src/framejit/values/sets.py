@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.amounts import check_count
-from framejit.values.base import Unmaterialisable, Value, type_name
+from framejit.values.base import Unmaterialisable, Value, element_as_python, type_name
 from framejit.values.iterators import SetIterator
 from framejit.values.keys import (
     ObjectKey,
@@ -97,7 +97,7 @@ class SetValue(ContainerValue):
         if self._order_unknown():
             raise GraphBreak("FJ0164", _UNKNOWN_ORDER, "sort the set")
         keys = self.keys(self.space)
-        real = self.cls([self.values[key].realize().as_python() for key in keys])
+        real = self.cls([element_as_python(self.values[key]) for key in keys])
         if self.source is not None and self.space is not None and len(real) > 1:
             self._guard_order(self.space)
             return self.obj if type(self.obj) is self.cls else real

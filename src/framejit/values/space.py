@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -169,6 +170,8 @@ class Space:
         self.made_up: Value | None = None
         #: The exception that the program is handling.
         self.handled: Callable[[], Value | None] = lambda: None
+        #: What is being handled around the compiled code; later this would be an error of ours.
+        self.handled_around = sys.exception()
         #: The existing tensors that became graph inputs, in order.
         self.graph_inputs: list[Any] = []
         #: The user's (file, line) being executed, for facts.
@@ -228,6 +231,7 @@ class Space:
         self.run_frame, self.resume_generator = _no_interpreter, _no_generator
         self.namespace, self.handled, self.line = dict, lambda: None, lambda: None
         self.holds = lambda value: True
+        self.handled_around = None
         self.frame = lambda: None
         self.builder.close()
 

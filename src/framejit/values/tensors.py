@@ -300,12 +300,18 @@ class TensorValue(Value):
             raise GraphBreak("FJ0111", f"Tensor.{name}(): {error}")
 
     def getitem(self, space: Space, key: Value) -> Result:
-        key = getattr(key.realize(), "number", lambda: key)()  # of numpy's scalars
+        scalar: Any = key.realize()
+        if hasattr(scalar, "number"):
+            check_scalar(scalar.now)
+            key = scalar.number()
         if key.realize().is_symbolic and key.python_type() is int:  # indexing fixes the number
             return graph_call(space, torch.select, [self, ConstantValue(0), key], {})
         return graph_call(space, operator.getitem, [self, key], {})
 
     def setitem(self, space: Space, key: Value, value: Value) -> None:
+        kind = value.realize().python_type()
+        if issubclass(kind, numpy.floating) and not issubclass(kind, float):
+            raise GraphBreak("FJ0132", f"assigning a {kind.__name__} of numpy, which torch refuses")
         graph_call(space, operator.setitem, [self, key, value], {})
 
     def len(self, space: Space) -> Value:
@@ -410,7 +416,10 @@ def to_fx(space: Space, value: Value) -> Any:
         return convert(space)
     if value.is_constant:
         known = value.as_python()
-        return known.item() if isinstance(known, numpy.generic) else known
+        if isinstance(known, numpy.generic):
+            check_scalar(known)
+            return known.item()
+        return known
     if type(value) is ListValue:
         return [to_fx(space, item) for item in value.items]
     if isinstance(value, TupleValue):
@@ -428,6 +437,13 @@ def to_fx(space: Space, value: Value) -> Any:
     if issubclass(value.python_type(), torch.Tensor):
         raise GraphBreak("FJ0113", f"a {value.describe()} is passed to a torch operation")
     raise GraphBreak("FJ0121", f"a {value.describe()} is passed to a torch operation")
+
+
+def check_scalar(scalar: numpy.generic) -> None:
+    """A graph break if torch takes a scalar of numpy for something else than the number in it."""
+    if not isinstance(scalar, (numpy.integer, numpy.floating, complex)):
+        kind = type(scalar).__name__
+        raise GraphBreak("FJ0132", f"numpy's {kind} beside a tensor, which torch takes for a float")
 
 
 def from_fx(space: Space, node: Any, example: Any) -> Value:

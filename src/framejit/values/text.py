@@ -194,6 +194,8 @@ def format_value(space: Space, value: Value, conversion: str | None, spec: str) 
     if conversion is None:
         cls = value.python_type()
         found = space.class_attribute(cls, "__format__")
+        if not spec and found is not None and not is_heap_class(found.owner):
+            return text_of(space, value, "__str__")
         if found is not None and found.owner is not object and is_heap_class(cls):
             method = space.special_method(value, "__format__")
             assert method is not None
