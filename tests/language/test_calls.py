@@ -7,6 +7,7 @@ import functools
 import pytest
 import torch
 
+import framejit
 from checking import check
 
 x = torch.tensor([1.0, -2.0, 3.0])
@@ -595,3 +596,21 @@ def _arguments_of_objects_methods(x):
 
 def test_arguments_of_methods_of_object():
     one(_arguments_of_objects_methods, x)
+
+
+def test_what_cannot_be_unpacked_into_arguments():
+    def taking(*args, **kwargs):
+        return args, kwargs
+
+    def f(a, n):
+        errors = []
+        for call in (lambda: taking(*n), lambda: taking(**n), lambda: ",".join(n)):
+            try:
+                call()
+            except TypeError as error:
+                errors.append(str(error))
+        return a + 1, errors
+
+    compiled = framejit.compile(f, backend="eager")
+    for n in (1, 2, 7, 2.5, 3.5, 9.5, None):
+        assert repr(compiled(torch.ones(1), n)) == repr(f(torch.ones(1), n))

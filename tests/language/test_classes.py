@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import abc
 import functools
+import numbers
 import weakref
-from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+import pytest
 import torch
 
 import framejit
@@ -1268,3 +1271,44 @@ def test_super_and_operators_do_not_ask_metaclasses_about_subclasses():
 
     one(f, x, ops=3)
     assert not asked
+
+
+class Stand:
+    """Says that it is of its content's class."""
+
+    def __init__(self, content):
+        self.content = content
+
+    @property
+    def __class__(self):
+        return type(self.content)
+
+
+class Listed(abc.ABC):
+    pass
+
+
+Listed.register(int)
+
+
+@pytest.mark.parametrize("value", [1, None, Stand(3), Stand(torch.ones(1)), Stand([1]), x, Stand])
+def test_instances_and_subclasses(value):
+    kinds = (
+        int, Listed, torch.Tensor, torch.nn.Parameter, Sequence, numbers.Number, Stand, type,
+        int | str, Listed | None, Any, (str, (Listed,)),
+    )  # fmt: skip
+
+    for kind in kinds:
+
+        def judged(a):
+            return a + 1, isinstance(value, kind), torch.is_tensor(value)  # noqa: B023
+
+        def subclass(a):
+            try:
+                return a + 1, issubclass(value, kind)  # noqa: B023
+            except TypeError as error:
+                return a + 1, str(error)
+
+        if kind is not Any:
+            one(judged, x, ops=1)
+        check(subclass, x)

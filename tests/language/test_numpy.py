@@ -493,3 +493,14 @@ def test_scalars_are_what_torch_takes_them_for(scalar):
         check(compared, x, scalar, graphs=int(captured), ops=3 * captured)
         for function in (filled, assigned, indexed):
             check(function, x, scalar)
+
+
+def test_whole_numbers_of_numpy_where_an_index_is_needed():
+    def f(x, n):
+        try:
+            return x + 1, str(range(n)), [1, 2, 3][n], "a" * n, list(range(0, 9, n))
+        except TypeError as error:
+            return error
+
+    for n in (np.int64(2), np.uint8(1)):
+        check(f, torch.ones(2), n, graphs=1, ops=1, fullgraph=True)

@@ -9,6 +9,7 @@ import copy
 import dataclasses
 import functools
 import heapq
+import importlib
 import inspect
 import logging
 import numbers
@@ -494,3 +495,26 @@ def test_signatures_of_functions_whose_defaults_change():
     assert repr(compiled(x)) == repr(f(x))
     g.__kwdefaults__ = {"c": 6}
     assert repr(compiled(x)) == repr(f(x))
+
+
+def test_submodules_that_are_imported_by_the_first_call(tmp_path, monkeypatch):
+    package = tmp_path / "lazy_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("def number():\n    from . import one\n    return one.K\n")
+    (package / "one.py").write_text("K = 1\n")
+    (package / "two.py").write_text("K = 2\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    lazy_package = importlib.import_module("lazy_package")
+
+    def relative(a):
+        return a * lazy_package.number()
+
+    def absolute(a):
+        from lazy_package import two
+
+        return a * two.K
+
+    for function in (relative, absolute):
+        compiled = framejit.compile(function, backend="eager")
+        got = [compiled(torch.ones(2)) for _ in range(2)]
+        assert all(torch.equal(one, function(torch.ones(2))) for one in got)

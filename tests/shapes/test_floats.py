@@ -201,3 +201,15 @@ def test_floats_vary_in_inference_mode(backend, mode):
             assert result.tolist() == [k, k]
             assert result.is_inference() == (mode is torch.inference_mode)
     assert len(compiled.entries) == 2
+
+
+def test_divmod_by_zero_has_its_own_complaint():
+    def f(x, a, b):
+        try:
+            return x + 1, divmod(a, b)
+        except ZeroDivisionError as error:
+            return str(error)
+
+    compiled = framejit.compile(f, backend="eager")
+    for a, b in ((7.0, 3.0), (7.5, 2.0), (8.5, 4.0), (0.5, 0.0), (7, 2), (8, 3), (9, 0)):
+        assert repr(compiled(torch.ones(1), a, b)) == repr(f(torch.ones(1), a, b))

@@ -434,7 +434,7 @@ def dict_update(vm: Any, frame: Frame, instruction: Instruction) -> None:
 
 @opcode("DICT_MERGE")
 def dict_merge(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    if frame.stack[-1].realize().is_constant:
+    if not hasattr(frame.stack[-1].realize().python_type(), "keys"):
         raise GraphBreak("FJ0137", "an argument after ** is not a mapping")
     pairs = mapping_pairs(vm, frame.stack.pop())
     target: Any = frame.stack[-instruction.arg].realize()

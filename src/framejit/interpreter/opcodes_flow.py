@@ -184,7 +184,7 @@ def call_function_ex(vm: Any, frame: Frame, instruction: Instruction) -> None:
                 raise GraphBreak("FJ0137", "keywords that are not strings")
             kwargs[text] = value
     sequence = frame.stack.pop().realize()
-    if sequence.is_constant and not hasattr(sequence.python_type(), "__iter__"):
+    if not any(hasattr(sequence.python_type(), name) for name in ("__iter__", "__getitem__")):
         raise GraphBreak("FJ0137", "an argument after * is not iterable")
     args = list(elements(vm.space, sequence))
     function = frame.stack.pop()
@@ -352,6 +352,9 @@ def import_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
         raise GraphBreak("FJ0140", f"importing {full}, which is not loaded yet")
     shown = full if names or level else full.partition(".")[0]
     module = sys.modules[shown]
+    if hasattr(module, "__path__"):
+        for missing in [part for part in names or () if not hasattr(module, part)]:
+            raise GraphBreak("FJ0140", f"importing {full}.{missing}, which is not loaded yet")
     source = space.const_source(sys.modules, "sys.modules").child("item", shown)
     frame.stack.append(space.load(source, module))
 
@@ -361,9 +364,7 @@ def import_from(vm: Any, frame: Frame, instruction: Instruction) -> None:
     module = frame.stack[-1].realize()
     name = instruction.value
     if isinstance(module, PythonModuleValue) and not hasattr(module.module, name):
-        full = f"{module.module.__name__}.{name}"
-        if full not in sys.modules:
-            raise GraphBreak("FJ0140", f"importing {full}, which is not loaded yet")
+        raise GraphBreak("FJ0140", f"importing {module.module.__name__}.{name}")
     deliver(vm, frame, vm.space.getattr(module, name))
 
 

@@ -10,17 +10,12 @@ from __future__ import annotations
 import builtins
 import inspect
 import sys
-import types
-import typing
-from abc import ABCMeta
 from collections.abc import Callable
-from typing import Any, NamedTuple
-
-import torch
+from typing import Any
 
 from framejit.exc import FrameSeen, GraphBreak
 from framejit.values import polyfills
-from framejit.values.base import Raised, Value, is_user_class, type_name
+from framejit.values.base import Raised, Value, type_name
 from framejit.values.calling_iterators import elements
 from framejit.values.folding import NotConstantError, fold, fold_if_constant, python_of
 from framejit.values.functions import function_value
@@ -33,7 +28,6 @@ from framejit.values.operators import division
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.sets import SetValue
 from framejit.values.space import LOOKASIDES, NAMED_LOOKASIDES, Result, Space, lookaside
-from framejit.values.tensors import TensorValue, has_flag
 from framejit.values.text import format_value
 
 Handler = Callable[..., Any]
@@ -98,147 +92,6 @@ def _len(space: Space, value: Value) -> Value:
         name = type_name(value.python_type())
         space.raise_error(TypeError, f"object of type {name!r} has no len()")
     return space.len(value)
-
-
-@builtin(isinstance, 2)
-def _isinstance(space: Space, value: Value, classes: Value) -> Result:
-    value = value.realize()
-    return _check_class(space, value, classes.realize(), value.python_type(), "isinstance")
-
-
-@builtin(issubclass, 2)
-def _issubclass(space: Space, value: Value, classes: Value) -> Result:
-    cls = real_class(value)
-    if cls is None:
-        return space.raise_error(TypeError, "issubclass() arg 1 must be a class")
-    return _check_class(space, value.realize(), classes.realize(), cls, "issubclass")
-
-
-def _check_class(space: Space, value: Value, classes: Value, cls: type, function: str) -> Result:
-    """``isinstance(value, classes)``, or ``issubclass``; ``cls`` is the class to be judged."""
-    wanted = real_class(classes)
-    if wanted is not None:
-        meta = type(wanted)
-        if is_user_class(cls) and cls is not wanted:  # its bases can be replaced
-            mro = space.class_source(cls).child("attr", "__mro__")
-            space.guard(mro, "ID_MATCH", cls.__mro__)
-        if cls is wanted and function == "isinstance":  # the metaclass is not asked
-            return space.constant(True)
-        if meta is type:
-            fits = issubclass(cls, wanted)
-            if not fits and function == "isinstance" and _answers_for_class(cls):
-                claimed = real_class(space.getattr_now(value, "__class__"))
-                fits = claimed is not None and issubclass(claimed, wanted)
-            return space.constant(fits)
-        return _ask_metaclass(space, value, classes, cls, wanted, function)
-    if issubclass(classes.python_type(), tuple):
-        for item in space.items(classes):
-            answer = space.now(_check_class(space, value, item.realize(), cls, function))
-            if space.truth(answer):
-                return space.constant(True)
-        return space.constant(False)
-    real = classes.as_python() if classes.is_constant else getattr(classes, "obj", None)
-    if isinstance(real, types.UnionType):
-        return space.constant(space.run_real(issubclass, cls, real))
-    kinds = "a type, a tuple of types, or a union"
-    if function == "issubclass":
-        kinds = "a class, a tuple of classes, or a union"
-    return space.raise_error(TypeError, f"{function}() arg 2 must be {kinds}")
-
-
-def _answers_for_class(cls: type) -> bool:
-    """May its instances say something other than ``cls`` of their ``__class__``? (Not guarded.)"""
-    return is_user_class(cls) and any(
-        name in base.__dict__ for base in cls.__mro__[:-1] if is_user_class(base)
-        for name in ("__class__", "__getattribute__")
-    )
-
-
-class _Subclass(NamedTuple):
-    """Asks a class with a registry whether ``cls`` is a subclass."""
-
-    cls: type
-
-    def __call__(self, wanted: type) -> bool:
-        return issubclass(self.cls, wanted)
-
-
-def _ask_metaclass(
-    space: Space, value: Value, classes: Value, cls: type, wanted: type, function: str
-) -> Result:
-    """Classes whose metaclass may have its own idea of instances and subclasses."""
-    hook = "__instancecheck__" if function == "isinstance" else "__subclasscheck__"
-    found = space.class_attribute(type(wanted), hook)
-    assert found is not None
-    if found.owner is type:
-        return space.constant(issubclass(cls, wanted))
-    if found.owner is ABCMeta:
-        if _has_python_hook(wanted):
-            method = space.special_method(classes, hook)
-            assert method is not None
-            return space.call(method, [value], {})
-        answer = issubclass(cls, wanted)
-        known = not is_user_class(cls) and not is_user_class(wanted)
-        if not known and wanted not in cls.__mro__:  # it can be registered or changed
-            asked = space.class_source(wanted).child("call", _Subclass(cls))
-            space.guard(asked, "ID_MATCH", answer)
-        return space.constant(answer)
-    if issubclass(wanted, torch.nn.Parameter | torch.nn.Buffer) and function == "isinstance":
-        if issubclass(cls, wanted):
-            return space.constant(True)
-        if wanted is not torch.nn.Parameter and wanted is not torch.nn.Buffer:
-            return space.constant(False)
-        flag = "_is_param" if wanted is torch.nn.Parameter else "_is_buffer"
-        return space.constant(isinstance(value, TensorValue) and has_flag(space, value, flag))
-    if type(wanted).__module__ == "typing":
-        return space.constant(_fits_protocol(space, value, cls, wanted, function))
-    if type(found.raw) is not types.FunctionType:
-        if issubclass(cls, torch.Tensor):  # torch.FloatTensor and the like look at the dtype
-            fake = getattr(value, "fake", None)
-            if function == "isinstance":
-                if fake is None:
-                    raise GraphBreak(
-                        "FJ0121", f"isinstance() of a {value.describe()} that is not traced"
-                    )
-                return space.constant(isinstance(fake(space), wanted))
-        return space.constant(issubclass(cls, wanted))
-    method = space.special_method(classes, hook)
-    assert method is not None
-    return space.call(method, [value], {})
-
-
-def _fits_protocol(space: Space, value: Value, cls: type, wanted: type, function: str) -> bool:
-    """Does the class, or the instance, have all that a runtime-checkable protocol names?"""
-    if wanted in cls.__mro__:
-        return True
-    complaint = None
-    try:
-        answer = issubclass(cls, wanted)
-    except TypeError as error:  # it has members that are not methods: only instances can be asked
-        complaint = error
-        answer = False
-    if function == "issubclass":
-        if complaint is not None:
-            return space.raise_real(complaint)
-        if is_user_class(cls):
-            asked = space.class_source(wanted).child("call", _Subclass(cls))
-            space.guard(asked, "ID_MATCH", answer)
-        return answer
-    for name in sorted(typing._get_protocol_attrs(wanted)):  # type: ignore[attr-defined]
-        if not space.truth(_hasattr(space, value, space.constant(name))):
-            return answer
-        if callable(getattr(wanted, name, None)):  # a method set to None is none
-            if space.getattr_now(value, name).is_none():
-                return answer
-    return True
-
-
-def _has_python_hook(wanted: type) -> bool:
-    """A ``__subclasshook__`` that is neither object's nor one of the standard library's."""
-    for base in wanted.__mro__:
-        if "__subclasshook__" in base.__dict__ and base is not object:
-            return base.__module__ not in ("collections.abc", "typing", "os", "contextlib")
-    return False
 
 
 def class_of(space: Space, value: Value) -> Value:

@@ -83,6 +83,10 @@ class ClassValue(Value):
     def as_python(self) -> type:
         return self.cls
 
+    def to_fx(self, space: Space) -> type:
+        """As an argument of an operation."""
+        return self.cls
+
     def truth(self, space: Space) -> bool:
         if space.class_attribute(type(self.cls), "__bool__") or space.class_attribute(
             type(self.cls), "__len__"

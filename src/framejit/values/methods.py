@@ -250,8 +250,8 @@ def index_of(space: Space, value: Value, complaint: str = "") -> int:
     value = value.realize()
     if value.is_constant:
         constant = value.as_python()
-        if isinstance(constant, int):
-            return constant
+        if hasattr(type(constant), "__index__"):
+            return operator.index(constant)
     elif issubclass(value.python_type(), int):
         return value.as_python()
     elif is_tensor(value):

@@ -509,7 +509,8 @@ def _divmod(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result
     from framejit.values.sequences import TupleValue  # room-internal cycle
 
     if len(args) == 2 and any(map(_is_symbolic, args)):
-        if all(issubclass(arg.realize().python_type(), (int, float)) for arg in args):
+        numbers = all(issubclass(arg.realize().python_type(), (int, float)) for arg in args)
+        if numbers and space.truth(args[1]):  # it has a complaint of its own about zero
             return TupleValue([space.now(space.binary(op, args[0], args[1])) for op in ("//", "%")])
         args = [plain(arg.realize()) for arg in args]
     return _plain_divmod(space, args, kwargs)

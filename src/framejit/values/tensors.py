@@ -431,9 +431,6 @@ def to_fx(space: Space, value: Value) -> Any:
         container.is_constant or type(container) in (ListValue, TupleValue)
     ):
         return to_fx(space, container)
-    real = getattr(value, "cls", None)
-    if isinstance(real, type) and type(value).__name__ == "ClassValue":
-        return real
     if issubclass(value.python_type(), torch.Tensor):
         raise GraphBreak("FJ0113", f"a {value.describe()} is passed to a torch operation")
     raise GraphBreak("FJ0121", f"a {value.describe()} is passed to a torch operation")

@@ -169,7 +169,7 @@ def join(space: Space, separator: str, items: Value) -> Value:
     from framejit.values.folding import fold  # room-internal cycle
 
     items = items.realize()
-    if not isinstance(items, ConstantValue):
+    if not isinstance(items, ConstantValue) and not items.is_symbolic:
         parts = [with_known_class(space, item) for item in listed(space, items)]
         if all(map(_is_string, parts)):
             between = ConstantValue(separator)

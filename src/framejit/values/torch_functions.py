@@ -209,8 +209,8 @@ def _overridable() -> bool:
 
 
 @lookaside(torch.is_tensor)
-def _is_tensor(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    return ConstantValue(issubclass(args[0].realize().python_type(), torch.Tensor))
+def _is_tensor(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    return LOOKASIDES[isinstance](space, [args[0], space.class_value(torch.Tensor)], {})
 
 
 def _metadata_function(function: Any, method: str) -> None:
