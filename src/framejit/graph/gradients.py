@@ -8,6 +8,7 @@ Next: parts.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -74,6 +75,8 @@ def exact_gradients(
     ``in_parts``: outputs with nodes of their own come from parts that see to it themselves.
     """
     wanted = [(i, inputs) for i, inputs in enumerate(reached) if inputs]
+    found = [inputs for _, inputs in wanted]
+    left_out = frozenset().union(*found) - frozenset.intersection(*found)
 
     def run(*arguments: Any) -> Any:
         results = compiled(*arguments)
@@ -88,7 +91,8 @@ def exact_gradients(
                 outputs[number] = outputs.get(number, frozenset()) | inputs
         if owner is not None:
             tensors = [i for i, a in enumerate(arguments) if isinstance(a, torch.Tensor)]
-            owner.register_hook(_Mask(outputs, tensors))
+            watched = {i: weakref.ref(arguments[i]) for i in left_out}
+            owner.register_hook(_Mask(outputs, tensors, watched))
         return results
 
     return run
@@ -112,9 +116,13 @@ def _compiled_node(output: Any) -> tuple[Any, int]:
 class _Mask:
     """Called after the compiled backward: takes the zeros out that eager would not compute."""
 
-    def __init__(self, outputs: dict[int, frozenset[int]], inputs: list[int]) -> None:
+    def __init__(
+        self, outputs: dict[int, frozenset[int]], inputs: list[int],
+        watched: dict[int, weakref.ref[torch.Tensor]],
+    ) -> None:  # fmt: skip
         self.outputs = outputs
         self.inputs = inputs  # which of the graph's arguments are tensors
+        self.watched = watched  # those that some outputs do not depend on
 
     def __call__(self, gradients: tuple[Any, ...], given: tuple[Any, ...]) -> Any:
         needed: set[int] = set()
@@ -126,5 +134,42 @@ class _Mask:
                 needed |= inputs
         if len(gradients) != len(self.inputs):  # inputs in another order than ours
             return None
+        for index, reference in self.watched.items():
+            tensor = None if index in needed else reference()
+            if tensor is not None:
+                _leave_hooks_out(tensor)
         pairs = zip(self.inputs, gradients, strict=True)
         return tuple([g if i in needed else None for i, g in pairs])
+
+
+def _leave_hooks_out(tensor: torch.Tensor) -> None:
+    """Let the tensor's hooks not be called in this run of autograd, which comes to the tensor with
+    no gradient, unless one comes from elsewhere. Eager mode would not come to it at all."""
+    kinds = [tensor._backward_hooks, getattr(tensor, "_post_accumulate_grad_hooks", None)]
+    for hooks, accumulated in zip(kinds, (False, True), strict=True):
+        if not hooks:
+            continue
+        known = {key: getattr(hook, "hook", hook) if type(hook) is _Hook else hook
+                 for key, hook in hooks.items()}  # fmt: skip
+        hooks.update((key, _Hook(hook, accumulated, tensor)) for key, hook in known.items())
+
+        def put_back(hooks: dict[int, Any] = hooks, known: dict[int, Any] = known) -> None:
+            hooks.update((key, hook) for key, hook in known.items() if key in hooks)
+
+        torch.autograd.Variable._execution_engine.queue_callback(put_back)
+
+
+class _Hook:
+    """Calls a tensor's hook if there is a gradient, or if one was added to the tensor's own."""
+
+    def __init__(self, hook: Callable[[Any], Any], accumulated: bool, tensor: torch.Tensor) -> None:
+        self.hook = hook
+        self.accumulated = accumulated
+        self.before = tensor.grad if accumulated else None
+        self.version = None if self.before is None else self.before._version
+
+    def __call__(self, given: Any) -> Any:
+        found = given.grad if self.accumulated else given
+        if found is self.before and (found is None or found._version == self.version):
+            return None
+        return self.hook(given)
