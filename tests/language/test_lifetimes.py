@@ -568,12 +568,24 @@ def l12_held_by_a_started_generator(x):
     return y, len(ALL)
 
 
+def l13_held_by_a_method_of_a_list(x):
+    layers = [Layer(), Layer()]
+    for layer in layers:
+        x = layer(x)
+    clear = layers.clear
+    print("kept")
+    clear()
+    before = len(ALL)
+    layer = None
+    return x, before, len(ALL), layer
+
+
 LAYERS = [
     (l01_used_once, 1, 1), (l02_taken_out, 1, 1), (l03_lives_to_the_end, 1, 1),
     (l04_inside_another, 1, 2), (l05_rebound, 2, 2), (l06_attribute_of_an_object, 1, 1),
     (l07_popped_in_a_loop, 3, 3), (l08_kept_by_a_loop_variable, 1, 3), (l09_in_a_callee, 1, 1),
     (l10_in_a_handler, 1, 1), (l11_bound_methods_and_closures, 1, 2),
-    (l12_held_by_a_started_generator, 1, 1),
+    (l12_held_by_a_started_generator, 1, 1), (l13_held_by_a_method_of_a_list, 1, 2),
 ]  # fmt: skip
 
 
@@ -627,3 +639,50 @@ def test_keys_of_a_capture_end_with_it():
         check(p30_key_in_a_set_that_a_generator_holds, x, graphs=1, ops=1)
     finally:
         gc.enable()
+
+
+@framejit.disable
+def made(loud):
+    return Loud("it") if loud else Box()
+
+
+@pytest.mark.parametrize("kinds", [(False, True), (True, False), (False, False)])
+def test_an_entry_serves_objects_of_other_kinds_that_nobody_looks_at(kinds, capsys):
+    """What is captured for an object whose end nobody sees is used for one whose end is seen."""
+
+    def program(x, loud):
+        unused = made(loud)  # noqa: F841 - it ends with the frame
+        y = x * 2
+        print("one")
+        y = y + 1
+        print("two")
+        return y
+
+    compiled = framejit.compile(program, backend="eager")
+    for loud in kinds:
+        expected = program(x, loud), capsys.readouterr().out
+        assert torch.equal(compiled(x, loud), expected[0])
+        assert capsys.readouterr().out == expected[1]
+
+
+def test_what_attributes_of_classes_have_kept():
+    """An object that a class drops ends there."""
+    ends = []
+
+    class Noted:
+        def __del__(self):
+            ends.append(self)
+
+    class Holder:
+        kept: Noted | None = None
+
+    def program(x):
+        ends.clear()
+        Holder.kept = Noted()
+        y = x * 2
+        print("kept")
+        before = len(ends)
+        Holder.kept = None
+        return y + 1, before, len(ends)
+
+    check(program, x, graphs=2, ops=2)

@@ -559,6 +559,43 @@ def kept_as_an_argument(x, log):
     return x + 1
 
 
+def raised_after_a_break(items):
+    print(end="")
+    raise ValueError("after")
+
+
+def kept_by_an_argument_nobody_reads(x, log):
+    try:
+        items = closing(log)
+        next(items)
+        raised_after_a_break([items])
+    except ValueError:
+        items = None
+        print(end="")
+        log.append("still")
+    log.append("behind")
+    return x + 1
+
+
+def caught_beside(log, errors):
+    items = closing(log)
+    next(items)
+    try:
+        raise ValueError(len(log))
+    except ValueError as error:
+        errors.append(error)
+
+
+def kept_where_it_was_caught(x, log):
+    errors = []
+    caught_beside(log, errors)
+    print(end="")
+    log.append("still")
+    errors.clear()
+    log.append("behind")
+    return x + 1
+
+
 def kept_while_raised_again(x, log):
     try:
         try:
@@ -576,7 +613,7 @@ def kept_while_raised_again(x, log):
 
 @pytest.mark.parametrize("program", [
     kept_in_a_handler, kept_by_a_variable, kept_by_two_frames, kept_as_an_argument,
-    kept_while_raised_again,
+    kept_while_raised_again, kept_by_an_argument_nobody_reads, kept_where_it_was_caught,
 ])  # fmt: skip
 def test_what_a_traceback_keeps_ends_with_it(program):
     check(program, torch.ones(2), [], graphs=1, ops=1)

@@ -39,24 +39,27 @@ def acts_at_its_end(value: Value) -> bool:
     return end_is_seen(obj, layers)
 
 
+def keeps_what_acts(value: Value, errors: bool = True) -> bool:
+    """The same of the object and all that it holds."""
+    return any(
+        acts_at_its_end(one) for one in reached([value])
+        if isinstance(one, Value) and (errors or not isinstance(one, ExceptionValue))
+    )  # fmt: skip
+
+
 def kept_in_traceback(error: ExceptionValue) -> Iterator[tuple[int, list[Value]]]:
     """For the frames that it has left, as positions in its traceback: what they keep whose end the
     program notices."""
     for passed, frame in error.left:
-        held = held_by(frame)
+        held = held_by(frame) if frame.left else ()
         if held:
             yield len(error.trace) - passed, held
 
 
 def held_by(frame: Frame) -> list[Value]:
     """What is in a frame's variables whose end the program notices."""
-    return [
-        value for value in frame.slots
-        if value is not None and any(
-            acts_at_its_end(one) for one in reached([value])
-            if isinstance(one, Value) and not isinstance(one, ExceptionValue)
-        )
-    ]  # fmt: skip
+    slots = [value for value in frame.slots if value is not None]
+    return [value for value in slots if keeps_what_acts(value, errors=False)]
 
 
 @emits(GeneratorValue)
@@ -77,7 +80,7 @@ def _suspended(out: Emitter, value: GeneratorValue) -> ast.expr:
     live = live_slots(frame.info, frame.pc)
     bound = frozenset(
         i for i, item in enumerate(frame.slots)
-        if item is not None and (i in live or acts_at_its_end(item))
+        if item is not None and (i in live or keeps_what_acts(item))
     )  # fmt: skip
     nulls = frozenset(i for i, item in enumerate(frame.stack) if item is NULL)
     point = FramePoint(frame.info.code, frame.pc, bound, nulls, len(frame.stack))

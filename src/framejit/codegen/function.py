@@ -25,15 +25,17 @@ from framejit.codegen import (  # noqa: F401 - the first ones register their emi
 )
 from framejit.codegen.effects import register, replay, replay_state
 from framejit.codegen.emit import Emitter, call, name
-from framejit.codegen.emit_generators import acts_at_its_end, held_by
+from framejit.codegen.emit_generators import held_by, keeps_what_acts
 from framejit.interpreter.dropped import reached
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
 from framejit.values.base import NULL, Value, is_user_class
-from framejit.values.ends import keeps_what_is_seen, noticed_parts
+from framejit.values.ends import HOLD_NOTHING, keeps_what_is_seen, noticed_parts
 from framejit.values.generators import GeneratorValue
 from framejit.values.inline_policy import is_library
+from framejit.values.local_classes import is_anonymous
 from framejit.values.objects import ObjectValue
+from framejit.values.space import LazyValue
 from framejit.values.tensors import TensorValue
 
 GRAPH = "fj:graph"
@@ -292,17 +294,32 @@ def live_slots_of(frame: Frame) -> frozenset[int]:
         seen = frame.seen or (not live.issuperset(bound) and _may_be_looked_at(frame))
         kept = {
             i for i, value in bound.items()
-            if i in live or seen or acts_at_its_end(value)
+            if i in live or seen or keeps_what_acts(value)
             or (frame.raises and _is_simple(value))
         }  # fmt: skip
         if len(kept) < len(bound):
             given = {token for one in reached(frame.handed) for token in _may_be_noticed(one)}
+            rest = {i: value for i, value in bound.items() if i not in kept}
             kept |= {
-                i for i, value in bound.items()
-                if i not in kept and any(_must_stay(one, given) for one in reached([value]))
+                i for i, value in rest.items()
+                if any(_must_stay(one, given) for one in reached([value])) or _is_unknown(value)
             }  # fmt: skip
         frame.live = frozenset(kept)
     return frame.live
+
+
+def _is_unknown(value: Value) -> bool:
+    """Has nobody looked at it? The next call may have something of another kind there, whose end is
+    seen even if that of this one is not. A guard says that it has not,
+    but of containers, and of classes that each call makes anew."""
+    if not isinstance(value, LazyValue) or value.value is not None:
+        return False
+    kind = type(value.obj)
+    if not (is_user_class(kind) or any(kind is one for one in HOLD_NOTHING)):
+        return True
+    if not is_anonymous(kind):
+        value.space.guard(value.source, "TYPE_MATCH", kind)
+    return False
 
 
 def _may_be_looked_at(frame: Frame) -> bool:

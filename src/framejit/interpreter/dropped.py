@@ -98,7 +98,7 @@ class Roots:
         self.watched: set[Any] = set()
 
     def leaves(self, error: Value, frame: Frame) -> None:
-        """``error`` leaves a frame, which its traceback keeps."""
+        """``error`` leaves a frame, or is caught in it: its traceback keeps the frame."""
         if frame.info.code.co_filename in UNSEEN:
             return
         if isinstance(error, ExceptionValue):
@@ -119,6 +119,11 @@ class Roots:
             if place not in watched:
                 watched.add(place)
                 old = change.namespace.get(place[1])
+                found += [Existing(old)] if search_what_is_seen(old, None) else []
+        for cls, names in self.space.class_writes.items():
+            for place in [(cls, name) for name in names if (cls, name) not in watched]:
+                watched.add(place)
+                old = type.__getattribute__(cls, "__dict__").get(place[1])
                 found += [Existing(old)] if search_what_is_seen(old, None) else []
         return dict.fromkeys(found)
 

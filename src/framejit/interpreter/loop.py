@@ -534,6 +534,8 @@ class Interpreter:
             entered = False
             handler = frame.info.handlers[frame.index]
             if handler is not None:
+                if self.suspended:
+                    self.roots.leaves(value, frame)
                 target, depth, push_lasti = handler
                 del frame.stack[depth:]
                 if push_lasti:
@@ -546,6 +548,7 @@ class Interpreter:
                 return
             self.handled = frame.entry_handled
             if frame is self.base:
+                frame.left = True
                 if self.suspended:
                     self.roots.leaves(value, frame)
                 raise Raised(value)  # a new one: its traceback will keep this frame

@@ -21,12 +21,13 @@ from framejit.values.operators import is_user_class
 #: More objects than this are not looked through: one of them may be noticed.
 _LOOKED_AT = 200
 _OF_LAYERS = 2000
-_ENDS_UNNOTICED = (
+#: They keep nothing whose end is seen.
+HOLD_NOTHING = (
     torch.Tensor, torch.dtype, torch.device, int, float, complex, str, bytes,
-    type(None), type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType,
-    types.CodeType,
+    bool, type(None), type, types.ModuleType, types.CodeType,
 )  # fmt: skip
-_OR_LAYERS = (*_ENDS_UNNOTICED, torch.nn.Module)
+_OR_LAYERS = (*HOLD_NOTHING, torch.nn.Module)
+_ENDS_UNNOTICED = (*HOLD_NOTHING, types.FunctionType, types.BuiltinFunctionType)
 #: Layers that the program may let go, by address; None: any. Only their ends are looked for:
 #: libraries make weak references to layers, too.
 Layers = Container[int] | None
@@ -57,17 +58,31 @@ def layers_of_slots(slots: tuple[Any, ...]) -> set[int]:
         cls = type(known[key])
         if issubclass(cls, torch.nn.Module):
             layers.add(key)
-        if not issubclass(cls, _ENDS_UNNOTICED):
+        if not issubclass(cls, HOLD_NOTHING):
             todo += _count_held(known[key], known, counted)
     return layers
 
 
 def _count_held(obj: Any, known: dict[int, Any], counted: Counter[int]) -> list[int]:
-    held = [one for one in gc.get_referents(obj) if gc.is_tracked(one)]
+    held = [one for one in _held(obj) if gc.is_tracked(one)]
     keys = [id(one) for one in held]
     known.update(zip(keys, held, strict=True))
     counted.update(keys)
     return keys
+
+
+def _held(obj: Any) -> list[Any]:
+    """What an object holds; of a function not its module, of a frame not its function."""
+    held = gc.get_referents(obj)
+    if type(obj) is types.FunctionType:
+        namespace, names = obj.__globals__, obj.__builtins__
+        return [one for one in held if one is not namespace and one is not names]
+    if type(obj) is types.FrameType:
+        code = obj.f_code
+        held = [
+            one for one in held if type(one) is not types.FunctionType or one.__code__ is not code
+        ]  # fmt: skip
+    return held
 
 
 def end_is_seen(obj: Any, layers: Layers = ()) -> bool:
@@ -103,7 +118,7 @@ def _may_be_noticed(obj: Any, layers: Layers) -> bool:
 
 def noticed_parts(obj: Any, layers: Layers) -> Iterator[Any]:
     """Of an existing object and what it holds: what a program may notice the end of."""
-    unnoticed = _OR_LAYERS if layers == () else _ENDS_UNNOTICED
+    unnoticed = _OR_LAYERS if layers == () else HOLD_NOTHING
     todo, seen = [obj], {id(obj)}
     while todo and len(seen) < (_LOOKED_AT if layers == () else _OF_LAYERS):
         one = todo.pop()
@@ -112,7 +127,7 @@ def noticed_parts(obj: Any, layers: Layers) -> Iterator[Any]:
             yield one
         if issubclass(cls, unnoticed) or cls is types.FrameType:
             continue
-        for held in gc.get_referents(one):
+        for held in _held(one):
             if id(held) not in seen and not issubclass(type(held), type):
                 seen.add(id(held))
                 todo.append(held)
@@ -125,7 +140,7 @@ def keeps_what_is_seen(obj: Any, layers: Layers) -> bool:
 
 def search_what_is_seen(obj: Any, layers: Layers, inside: bool = False) -> bool | None:
     """The same, or (``inside``) only of what it keeps; None if that is too much to look through."""
-    unnoticed = _OR_LAYERS if layers == () else _ENDS_UNNOTICED
+    unnoticed = _OR_LAYERS if layers == () else HOLD_NOTHING
     limit = _LOOKED_AT if layers == () else _OF_LAYERS
     todo, seen = [obj], {id(obj)}
     handlers: set[Any] = set()
@@ -139,7 +154,7 @@ def search_what_is_seen(obj: Any, layers: Layers, inside: bool = False) -> bool 
             handlers.add(_function_of(one.__traceback__.tb_frame))
         if type(one) is types.FrameType and _is_not_left(one, handlers):
             continue
-        for held in gc.get_referents(one):
+        for held in _held(one):
             if id(held) not in seen and gc.is_tracked(held):
                 seen.add(id(held))
                 todo.append(held)
@@ -156,7 +171,10 @@ def _function_of(frame: types.FrameType) -> tuple[str, str, int]:
 def _is_not_left(frame: types.FrameType, handlers: set[Any]) -> bool:
     """Is a frame that a traceback keeps none of the program's, or does it still run? The function
     that has caught the error goes on, perhaps in another frame."""
-    module = str(frame.f_globals.get("__name__"))
+    module = frame.f_globals.get("__name__")
+    if module is None:  # a made one, which keeps what one that is left does
+        return False
+    module = str(module)
     own = module.startswith("framejit.") and module != "framejit.generated"
     if own or _function_of(frame) in handlers:
         return True
