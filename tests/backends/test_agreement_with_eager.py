@@ -304,13 +304,20 @@ def test_gradients_come_from_what_inputs_of_varying_size_were():
     agrees(a_weight, *makes, graphs=2)
 
 
+SPOILING = [
+    lambda b: b.add_(1), lambda b: torch._foreach_add_([b], 1.0),
+    lambda b: torch._foreach_zero_([b[0]]),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("backend", AOT_BACKENDS)
-def test_what_a_write_spoils_is_an_error_of_backward(backend):
+@pytest.mark.parametrize("spoil", SPOILING)
+def test_what_a_write_spoils_is_an_error_of_backward(spoil, backend):
     """The call itself is none, as in eager mode."""
 
     def f(w, b):
         z = w * b
-        b.add_(1)
+        spoil(b)
         return z
 
     compiled = framejit.compile(f, backend=backend)

@@ -178,6 +178,25 @@ def test_inputs_that_share_memory(backend):
     agrees(f, *[lambda n=n: make(n) for n in (4, 5, 6)], backend=backend)
 
 
+def _in_place(x, w):
+    y = (w * x.clone()).sin() + (w + x[0]).sigmoid()
+    x.add_(1)
+    return y
+
+
+@pytest.mark.parametrize("backend", INDUCTOR)
+def test_gradients_come_from_what_inputs_were(backend):
+    """Also where the backend's own way to divide a graph saves the inputs themselves."""
+
+    def make():
+        return torch.arange(5.0), torch.linspace(0, 1, 5).requires_grad_()
+
+    agrees(_in_place, make, backend=backend, graphs=1)
+    x = torch.arange(5.0)
+    plain = torch.compile(lambda x, w: w.add_(x), backend="aot_eager")  # not a graph of ours
+    assert torch.equal(plain(x, torch.ones(5)), x + 1)
+
+
 def test_what_a_backend_finds():
     found = []
 

@@ -12,13 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._guards import TracingContext
 
 from ..graph.lazy import lazy_graph_modules
 from .compile import first_line
 from .context import aot_settings
 from .dividing import divided
-from .memory import save_old_content
 from .registry import register_backend
 from .repeatable import prepare_backward
 
@@ -50,16 +48,12 @@ def aot_autograd(
         table = decompositions() if callable(decompositions) else decompositions
         place = first_line(gm)
 
-        def compile_forward(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-            save_old_content(gm, TracingContext.get().fw_metadata)
-            return fw_compiler(gm, example_inputs)
-
         def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             with aot_settings(), lazy_graph_modules():
                 made: Callable[..., Any] = aot_module_simplified(
                     gm,
                     inputs,
-                    fw_compiler=compile_forward,
+                    fw_compiler=fw_compiler,
                     bw_compiler=bw_compiler or fw_compiler,
                     inference_compiler=inference_compiler or fw_compiler,
                     partition_fn=partition_fn or min_cut_rematerialization_partition,

@@ -21,13 +21,20 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..graph import global_state
 from ..graph.symbol_nodes import fake_inputs
+from .memory import save_old_content
+
+_TAG = " old content"
 
 
 class Refused(Exception):
     """A graph that AOTAutograd cannot take as it is was about to be traced."""
 
 
-class Context(TracingContext):
+class PartContext(TracingContext):
+    """The context of a graph of ours, or of a part of one."""
+
+
+class Context(PartContext):
     """The context of one graph. ``whole``: AOTAutograd may trace the graph as it is."""
 
     def __init__(self, gm: torch.fx.GraphModule, inputs: list[Any], whole: bool = True) -> None:
@@ -46,6 +53,7 @@ class Context(TracingContext):
             if not self.whole:
                 self.refused = True
                 raise Refused
+            _keep_old_content()
             with tracing(None):  # reasoning about sizes asks as well
                 self._mode = self._made(self.gm)
         return self._mode
@@ -79,6 +87,23 @@ class Context(TracingContext):
         """The graph is compiled: let go of the user's tensors. The backward graph, compiled later,
         meets the mode again."""
         self.gm, self.inputs, self._fakes = None, [], []
+
+
+@functools.cache
+def _keep_old_content() -> None:
+    """From now on, forward graphs of ours keep copies of what they write to and backward needs,
+    whoever calls AOTAutograd."""
+    from torch._functorch._aot_autograd import graph_compile  # whoever asks has imported it
+
+    divide = graph_compile._partition_joint_graph_into_fw_bw
+
+    def keeping(graph: Any, inputs: Any, metadata: Any, *rest: Any) -> tuple[Any, Any, int]:
+        forward, backward, count = divide(graph, inputs, metadata, *rest)
+        if isinstance(TracingContext.try_get(), PartContext):
+            save_old_content(forward, metadata, count)
+        return forward, backward, count
+
+    graph_compile._partition_joint_graph_into_fw_bw = keeping  # type: ignore[assignment]
 
 
 def as_fake(value: Any, mode: FakeTensorMode) -> Any:
@@ -123,7 +148,11 @@ def aot_settings(donate: bool = False) -> Iterator[None]:
     Saved-tensor hooks get all that is saved, inputs of the graph as well."""
     from torch._functorch import config  # imports functorch
 
-    with patched(config, donated_buffer=donate, saved_tensors_hooks_filtering_mode="all"):
+    # In caches there may be code of others, which saves what it writes to later on.
+    tag = torch.compiler.config.cache_key_tag.removesuffix(_TAG) + _TAG
+    tagged = patched(torch.compiler.config, cache_key_tag=tag)
+    hooked = patched(config, donated_buffer=donate, saved_tensors_hooks_filtering_mode="all")
+    with tagged, hooked:
         yield
     metadata = getattr(TracingContext.try_get(), "fw_metadata", None)
     if metadata is not None and metadata.bw_donated_idxs is None:

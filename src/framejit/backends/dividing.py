@@ -25,6 +25,7 @@ from ..graph.parts import PARTS, Part
 from ..graph.symbol_nodes import replace_input, symbolic_inputs
 from .context import (
     Context,
+    PartContext,
     aot_settings,
     as_fake,
     context_of,
@@ -136,7 +137,7 @@ def _in_parts(
             return lambda *arguments: module.forward(*arguments)
         given = [values[node] for node in segment.inputs]
         # Each needs a context of its own, which its backward graph meets again.
-        with preserved_state(), tracing(TracingContext(mode)):
+        with preserved_state(), tracing(PartContext(mode)):
             compiled = compile_graph(module, given)
         # Composite operators in C++ want sizes that are numbers; their Python forms do not.
         with mode, enable_python_dispatcher():

@@ -21,7 +21,6 @@ from ..graph.lazy import lazy_graph_modules
 from .compile import first_line
 from .context import aot_settings, patched
 from .dividing import divided, owned_copy
-from .memory import save_old_content
 from .registry import register_backend
 from .repeatable import prepare_backward
 
@@ -84,10 +83,7 @@ class InductorBackend:
 
         context = TracingContext.get()
         before = context.fw_metadata  # of the graph of whoever compiles this one
-        # In caches there may be code of others, which saves what it writes to later on.
-        tag = torch.compiler.config.cache_key_tag + " old content"
-        tagged = patched(torch.compiler.config, cache_key_tag=tag)
-        with aot_settings(donate=True), lazy_graph_modules(), tagged:
+        with aot_settings(donate=True), lazy_graph_modules():
             compiled: Any = compile_fx(
                 gm, inputs, inner_compile=_compile_inner, config_patches=self.config_patches
             )
@@ -131,12 +127,9 @@ def _compile_inner(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: A
     # Slow optional dependency, see above.
     from torch._inductor.compile_fx import compile_fx_inner
 
-    metadata = TracingContext.get().fw_metadata
     if not options.get("is_backward"):
-        if not options.get("is_inference"):
-            save_old_content(gm, metadata)
         return compile_fx_inner(gm, inputs, **options)
-    config = torch.compiler.config
+    config, metadata = torch.compiler.config, TracingContext.get().fw_metadata
     tag = f"{config.cache_key_tag} writes {metadata and metadata.bw_donated_idxs}"
     with patched(config, cache_key_tag=tag):
         return compile_fx_inner(gm, inputs, **options)

@@ -142,13 +142,14 @@ def _holds_tensors(node: _Node) -> bool:
 UNSAVABLE = "what is saved of a written input has gaps"
 
 
-def save_old_content(gm: torch.fx.GraphModule, metadata: Any) -> None:
+def save_old_content(gm: torch.fx.GraphModule, metadata: Any, returned: int) -> None:
     """Let a forward graph save copies of what it writes to later on. AOTAutograd saves such inputs
     themselves, and its backward graph computes from their new content.
 
-    ``metadata``: what AOTAutograd found out about the graph.
+    ``metadata``: what AOTAutograd found out about the graph; what comes after so many results that
+    are ``returned`` is saved.
     """
-    changes = [info.mutates_data for info in metadata.input_info] if metadata else []
+    changes = [info.mutates_data for info in metadata.input_info]
     if not any(changes):
         return
     inputs, output = gm.graph.find_nodes(op="placeholder"), gm.graph.output_node()
@@ -158,7 +159,7 @@ def save_old_content(gm: torch.fx.GraphModule, metadata: Any) -> None:
         written |= {node for node, changed in zip(inputs, changes, strict=True) if changed}
     answer: Any = output.args[0]
     results = list(answer)
-    for index in range(metadata.num_forward_returns, len(results)):
+    for index in range(returned, len(results)):
         node = results[index]
         if isinstance(node, _Node) and not written.isdisjoint(memory.roots(node)):
             with gm.graph.inserting_after(inputs[-1] if node in inputs else node):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.fx
@@ -50,6 +50,8 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
     """The parts of a finished graph; None if there is one, an empty list if AOTAutograd cannot have
     any of it."""
     if builder.mutated_inputs and (_inseparable(builder) or _leaves_inputs(builder, module)):
+        return []
+    if _overwrites_lists(builder):
         return []
     if module.graph.find_nodes(op="call_function", target=_SET_GRAD) and _views_late(builder):
         return []
@@ -109,10 +111,35 @@ def _leaves_inputs(builder: GraphBuilder, module: torch.fx.GraphModule) -> bool:
     known = {id(builder._examples[node]) for node in builder._placeholders}
     for node in module.graph.nodes:
         if getattr(node.target, "__name__", node.target) in ("as_strided", "as_strided_"):
-            group = {id(m) for e in examples_in(builder._examples[node]) for m in e.group or (e,)}
-            if not known.isdisjoint(group):
+            if not known.isdisjoint(_shared(builder._examples[node])):
                 return True
     return False
+
+
+def _shared(value: Any) -> set[int]:
+    """The addresses of the examples that lie in the memory of those inside of a result."""
+    return {id(member) for example in examples_in(value) for member in example.group or (example,)}
+
+
+def _overwrites_lists(builder: GraphBuilder) -> bool:
+    """Does an operation write to a list of tensors that may have been saved for backward? It is an
+    error in backward, of which AOTAutograd learns only from writes to single tensors."""
+    if not any(_of_lists(node) for node in builder._mutations):
+        return False
+    saved: set[int] = set()
+    for node in builder._nodes:
+        written = builder._mutations.get(node, ()) if _of_lists(node) else ()
+        if not saved.isdisjoint(_shared(written)):
+            return True
+        if differentiable(builder, node):
+            for used in (node, *node.all_input_nodes):
+                saved |= _shared(builder._examples.get(used))
+    return False
+
+
+def _of_lists(node: _Node) -> bool:
+    name = getattr(node.target, "__name__", "")
+    return node.op == "call_function" and name.startswith("_foreach")
 
 
 def _views_late(builder: GraphBuilder) -> bool:
