@@ -504,3 +504,45 @@ def test_whole_numbers_of_numpy_where_an_index_is_needed():
 
     for n in (np.int64(2), np.uint8(1)):
         check(f, torch.ones(2), n, graphs=1, ops=1, fullgraph=True)
+
+
+OWNED = {
+    "product": lambda a: a * 2, "two": lambda a: (a + 1, a.sum(0)), "copy": lambda a: a.copy(),
+    "concatenated": lambda a: np.concatenate([a, a]), "zeros": lambda a: (np.zeros(3) + a, 1),
+    "in place": lambda a: np.negative(a).__iadd__(1), "twice": lambda a: [b := a * 2, b],
+    "where": lambda a: np.where(a > 1, a, 0), "attribute": lambda a: {"k": a.T * 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWNED)
+def test_new_arrays_own_their_data(name):
+    f = OWNED[name]
+    for make in (lambda: np.arange(3.0), lambda: np.ones((1, 3))[:, ::-1].copy(), lambda: STEPS):
+        if name == "concatenated" and make() is STEPS:
+            continue
+        found = []
+        for function in (f, framejit.compile(f, backend="eager", fullgraph=True)):
+            result = function(make())
+            parts = list(result.values()) if isinstance(result, dict) else result
+            parts = [parts] if isinstance(parts, np.ndarray) else list(parts)
+            found.append([
+                (p.tolist(), p.strides, p.base is None, p.flags.owndata, p is parts[0])
+                for p in parts if isinstance(p, np.ndarray)
+            ])  # fmt: skip
+        assert found[0] == found[1]
+
+
+STEPS = np.lib.stride_tricks.as_strided(np.arange(3.0), (1, 3), (80, 8))
+
+
+def test_arrays_and_parts_share_memory():
+    def f(a):
+        b = a * 2
+        return b, b[1:], torch.from_numpy(b), b.T
+
+    result = framejit.compile(f, backend="eager", fullgraph=True)(np.arange(3.0))
+    result[0][:] = 7
+    assert all(part.tolist() == [7.0] * len(part) for part in result)
+    made = framejit.compile(lambda a: a * 2, backend="eager")(np.arange(3.0))
+    made.resize(5, refcheck=False)
+    assert made.tolist() == [0, 2, 4, 0, 0]

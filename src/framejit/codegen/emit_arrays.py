@@ -21,5 +21,5 @@ EMITTERS[NumpyFunctionValue] = EMITTERS[BuiltinValue]
 
 @builds(ArrayValue)
 def _array(out: Emitter, value: ArrayValue) -> ast.expr:
-    helper = out.helper("scalar" if value.is_scalar else "array")
-    return out.keep(value, "array", call(helper, out.value(value.tensor)))
+    helper = "scalar" if value.is_scalar else "own_array" if value.owns else "array"
+    return out.keep(value, "array", call(out.helper(helper), out.value(value.tensor)))

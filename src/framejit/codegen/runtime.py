@@ -252,6 +252,16 @@ def array(tensor: torch.Tensor) -> Any:
     return tensor.resolve_conj().resolve_neg().numpy()
 
 
+def own_array(tensor: torch.Tensor) -> Any:
+    """An array that owns its data, as numpy's new ones do, unless others hold the memory, too."""
+    holders = torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)  # type: ignore
+    return array(tensor).copy(order="K") if holders == _ALONE else array(tensor)
+
+
+#: The tensor, and the storage that was asked for.
+_ALONE = 2
+
+
 def scalar(tensor: torch.Tensor) -> Any:
     """What numpy gives in place of an array without dimensions."""
     return array(tensor)[()]
@@ -277,7 +287,7 @@ HELPERS: dict[str, Any] = {
         "new_function", "keep_in_traceback",
         "new_exception", "add_trace", "advance", "iterator_at", "set_position", "answer",
         "started_generator", "started_groupby", "ended_by_index", "random_state",
-        "restore_random", "expect", "array", "scalar",
+        "restore_random", "expect", "array", "own_array", "scalar",
     )
 } | {
     name: getattr(native, name)

@@ -121,9 +121,9 @@ class Roots:
                 old = change.namespace.get(place[1])
                 found += [Existing(old)] if search_what_is_seen(old, None) else []
         for cls, names in self.space.class_writes.items():
-            for place in [(cls, name) for name in names if (cls, name) not in watched]:
-                watched.add(place)
-                old = type.__getattribute__(cls, "__dict__").get(place[1])
+            for name in [name for name in names if (cls, name) not in watched]:
+                watched.add((cls, name))
+                old = type.__getattribute__(cls, "__dict__").get(name)
                 found += [Existing(old)] if search_what_is_seen(old, None) else []
         return dict.fromkeys(found)
 

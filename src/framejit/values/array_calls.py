@@ -51,15 +51,16 @@ _TOO_LARGE = 1 << 24
 
 class ArrayValue(Value):
     """An ndarray, or a numpy scalar that an operation on arrays gave. ``tensor`` shares its memory;
-    ``cls`` is the class, ``obj`` the existing array."""
+    ``cls`` is the class, ``obj`` the existing array; ``owns``: numpy gives it data of its own."""
 
-    __slots__ = ("cls", "obj", "tensor")
+    __slots__ = ("cls", "obj", "owns", "tensor")
 
     def __init__(self, tensor: TensorValue, cls: type, obj: Any = None, source: Any = None) -> None:
         self.tensor = tensor
         self.cls = cls
         self.obj = obj
         self.source = source
+        self.owns = False
 
     def python_type(self) -> type:
         return self.cls
@@ -176,6 +177,7 @@ class _Leaf(NamedTuple):
     #: It shares memory in torch, but not in numpy.
     copied: bool
     contiguous: bool
+    owns: bool = False
 
 
 @functools.cache
@@ -517,7 +519,7 @@ def _leaf(
     contiguous = not any(shared) and bool(array.flags.c_contiguous)
     if not scalar and not contiguous and _layout(array) != _layout(made.numpy()):
         raise _Differs("the result has another layout")
-    return _Leaf(type(answer), None, copied, contiguous)
+    return _Leaf(type(answer), None, copied, contiguous, array.flags.owndata)
 
 
 def _layout(array: Any) -> Any:
@@ -652,5 +654,7 @@ def _answer(
         tensor = clone(space, tensor)
     if form.contiguous and not tensor.fake(space).is_contiguous():
         tensor = graph_call_method(space, "contiguous", [tensor], {})  # type: ignore[assignment]
-    return ArrayValue(tensor, form.cls)
+    value = ArrayValue(tensor, form.cls)
+    value.owns = form.owns
+    return value
 

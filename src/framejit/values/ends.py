@@ -75,7 +75,7 @@ def _held(obj: Any) -> list[Any]:
     """What an object holds; of a function not its module, of a frame not its function."""
     held = gc.get_referents(obj)
     if type(obj) is types.FunctionType:
-        namespace, names = obj.__globals__, obj.__builtins__
+        namespace, names = obj.__globals__, obj.__builtins__  # type: ignore[attr-defined]
         return [one for one in held if one is not namespace and one is not names]
     if type(obj) is types.FrameType:
         code = obj.f_code
