@@ -297,7 +297,7 @@ def _attempt(
     operations = builder.op_count
     if operations:
         module, examples = builder.finish()
-        as_it_is = isinstance(outcome, Broken) and outcome.twice
+        as_it_is = isinstance(outcome, Broken) and outcome.as_it_is
         if _opens_hooks(module) or active is not None:  # they may save what is written
             as_it_is = as_it_is or builder.reads_what_it_writes()
         module.meta[PARTS] = [] if as_it_is else independent_parts(builder, module)

@@ -115,8 +115,8 @@ class GraphBreak(Exception):
     raises = False
     #: Somebody looks at the running frames: they go on as plain Python, with all their variables.
     seen = False
-    #: The graph that ends here is differentiated more than once.
-    twice = False
+    #: The graph that ends here is run in eager mode: AOTAutograd's would not do for what follows.
+    as_it_is = False
 
     def __init__(self, identifier: str, reason: str, hint: str = "") -> None:
         super().__init__(reason)
@@ -128,7 +128,7 @@ class GraphBreak(Exception):
 class DifferentiatedTwice(GraphBreak):
     """The gradients of what was captured are differentiated again, which AOTAutograd cannot do."""
 
-    twice = True
+    as_it_is = True
 
 
 class CaptureTooLong(GraphBreak):

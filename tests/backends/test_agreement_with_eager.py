@@ -174,6 +174,43 @@ def test_inputs_with_a_bit_for_negation_or_conjugation(backend):
     agrees(lambda x: x * 2, lambda: (numbers.conj(),), backend=backend)
 
 
+def through_a_conjugate(z):
+    w = z.conj()
+    w.add_(1)
+    torch.view_as_real(z.resolve_conj())[0, 0] = 7
+    return w * 1
+
+
+def a_conjugate_of_parts(z):
+    z.imag.mul_(2)
+    z.real.zero_()
+    w = z.conj()
+    w.add_(1j)
+    torch.view_as_real(z.resolve_conj())[0, 0] = 7
+    return w
+
+
+@pytest.mark.parametrize("function", [through_a_conjugate, a_conjugate_of_parts])
+def test_writes_through_conjugates_and_their_parts(function):
+    numbers = torch.tensor([1 + 2j, 3 - 1j])
+    for backend in BACKENDS:
+        agrees(function, lambda: (numbers.clone(),), backend=backend)
+        agrees(function, lambda: (numbers.clone().conj(),), backend=backend)
+
+
+def test_compiling_tells_nothing_of_errors_in_gradients(recwarn):
+    """The gradients are never computed: they would be an error."""
+    def f(x):
+        y = x.exp()
+        y.add_(1)
+        return y.sum()
+
+    x = torch.ones(2, requires_grad=True)
+    compiled = framejit.compile(f, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), f(x))
+    assert not recwarn.list
+
+
 BEYOND = [
     lambda b, x: x.as_strided((3,), (1,), 0).add_(1),
     lambda b, x: (x.as_strided((2,), (1,), 1).mul_(3), x * 1)[1],

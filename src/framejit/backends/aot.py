@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._guards import TracingContext
 
 from ..graph.lazy import lazy_graph_modules
 from .compile import first_line
 from .context import aot_settings
 from .dividing import divided
+from .memory import hide_views
 from .registry import register_backend
 from .repeatable import prepare_backward
 
@@ -48,12 +50,18 @@ def aot_autograd(
         table = decompositions() if callable(decompositions) else decompositions
         place = first_line(gm)
 
+        def compile_forward(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+            metadata = TracingContext.get().fw_metadata
+            if metadata is not None:
+                hide_views(gm, metadata)
+            return fw_compiler(gm, example_inputs)
+
         def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             with aot_settings(), lazy_graph_modules():
                 made: Callable[..., Any] = aot_module_simplified(
                     gm,
                     inputs,
-                    fw_compiler=fw_compiler,
+                    fw_compiler=compile_forward,
                     bw_compiler=bw_compiler or fw_compiler,
                     inference_compiler=inference_compiler or fw_compiler,
                     partition_fn=partition_fn or min_cut_rematerialization_partition,

@@ -8,6 +8,7 @@ out to, on a graph that AOTAutograd cannot take as it is, the backend gets the p
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -65,9 +66,14 @@ def in_context(
 
 def _compiled(compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
     """``compile_graph(gm, inputs)``; the graph as it is if AOTAutograd cannot see which elements a
-    write reaches, or finds that what backward needs is written to: only calling it is an error."""
+    write reaches, forgets that it has resolved a conjugate, or finds that what backward needs is
+    written to: only calling it is an error."""
     try:
-        return compile_graph(gm, inputs)
+        if not torch.is_grad_enabled():
+            return compile_graph(gm, inputs)
+        with warnings.catch_warnings():  # AOTAutograd in anomaly mode tells where such errors begin
+            warnings.filterwarnings("ignore", "Error detected in .*Backward")
+            return compile_graph(gm, inputs)
     except Exception as error:
         if not any(reason in str(error) for reason in _NOT_FOR_AOTAUTOGRAD):
             raise
@@ -75,7 +81,8 @@ def _compiled(compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: li
 
 
 _NOT_FOR_AOTAUTOGRAD = (
-    "as_strided() is non-compositional", "has been modified by an inplace operation", UNSAVABLE,
+    "as_strided() is non-compositional", "has been modified by an inplace operation",
+    "doesn't work on unresolved conjugated tensors", UNSAVABLE,
 )  # fmt: skip
 
 

@@ -136,6 +136,22 @@ def _holds_tensors(node: _Node) -> bool:
     return any(tensors_of(one) for one in [node, *node.all_input_nodes]) or "val" not in node.meta
 
 
+def hide_views(gm: torch.fx.GraphModule, metadata: Any) -> None:
+    """Let AOTAutograd's node hide that results are views which have memory of their own in the
+    program. They are where it was written to through a view: the graph views what was written.
+
+    ``metadata``: what AOTAutograd found out about the program.
+    """
+    answer: Any = gm.graph.output_node().args[0]
+    results = answer[metadata.num_mutated_inp_runtime_indices : metadata.num_forward_returns]
+    kinds = [info.output_type.name if info.requires_grad else "" for info in metadata.output_info]
+    for index, node in enumerate(results):  # after the program's results come bases of some
+        own = index >= len(kinds) or kinds[index] == "non_alias"
+        if own and isinstance(node, _Node) and getattr(node.target, "is_view", False):
+            metadata.unsafe_view_out_indices.append(index)
+    metadata.num_unsafe_view_outputs = len(metadata.unsafe_view_out_indices)
+
+
 # -- what is saved for backward --------------------------------------------------------------------
 
 #: In the message of the error for a graph that AOTAutograd would save the wrong content of.

@@ -25,6 +25,11 @@ class PropagationError(GraphBreak):
 
     raises = True
 
+    def __init__(self, identifier: str, reason: str) -> None:
+        super().__init__(identifier, reason)
+        # Autograd knows how views were made; that is lost for those that a compiled graph returns.
+        self.as_it_is = "modified inplace" in reason
+
 
 def as_graph_break(target: Any, error: Exception) -> GraphBreak:
     name = name_of(target)

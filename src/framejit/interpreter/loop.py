@@ -44,7 +44,7 @@ class Returned(NamedTuple):
 class Broken:
     """The capture ends before an instruction; ``frames`` go from the root to the innermost."""
 
-    __slots__ = ("frames", "hint", "identifier", "raises", "reason", "twice")
+    __slots__ = ("as_it_is", "frames", "hint", "identifier", "raises", "reason")
 
     def __init__(self, frames: list[Frame], cause: GraphBreak) -> None:
         self.frames = frames
@@ -52,7 +52,7 @@ class Broken:
         self.reason = cause.reason
         self.hint = cause.hint
         self.raises = cause.raises
-        self.twice = cause.twice
+        self.as_it_is = cause.as_it_is
         handed = frames[-1].operands()
         for frame in frames:
             frame.seen, frame.raises, frame.handed = cause.seen, cause.raises, handed
