@@ -14,10 +14,14 @@ FIRST_CHANGED_PROGRAM = 2_000_000
 FIRST_PROGRAM_OF_CALLS = 3_000_000
 #: Seeds from here on use functions of functions of tensors, autograd, modules, arrays, ... as well.
 FIRST_PROGRAM_OF_FEATURES = 4_000_000
+#: Seeds from here on make classes with random special methods, and ask them.
+FIRST_PROGRAM_OF_OBJECTS = 5_000_000
 
 
 def program_of(seed: int) -> Program:
     """The program of a seed; the same in every process."""
+    if seed >= FIRST_PROGRAM_OF_OBJECTS:
+        return state_program(seed, "objects")
     if seed >= FIRST_PROGRAM_OF_FEATURES:
         return state_program(seed, "features")
     if seed >= FIRST_PROGRAM_OF_CALLS:

@@ -35,6 +35,19 @@ def hashed_by_address(value: Any) -> bool:
     return isinstance(value, int) and value > 10**12 or type(value).__hash__ in known
 
 
+_SEQUENCES = (list, tuple, collections.deque)
+_ABSENT = object()
+
+
+def _attribute(value: Any, name: str) -> Any:
+    owner = type if isinstance(value, type) else object
+    try:
+        return owner.__getattribute__(value, name)
+    except AttributeError:
+        return _ABSENT
+
+
+
 class Snapshot:
     """Takes one snapshot of several roots; ``nodes``: with the names of nodes of autograd."""
 
@@ -84,7 +97,7 @@ class Snapshot:
             return ()  # AOTAutograd makes handles, too: their numbers are counted by the process
         if isinstance(value, threading.Thread):
             return ()  # its name and number come from a counter of the process
-        if hasattr(value, "__next__"):
+        if hasattr(type(value), "__next__"):
             self.iterators.append(value)
             return ()
         parts: list[Any] = []
@@ -93,17 +106,21 @@ class Snapshot:
             ordered = isinstance(value, collections.OrderedDict)
             items = (collections.OrderedDict if ordered else dict).items(value)
             parts.append([(self.take(k), self.take(v)) for k, v in items])
-        elif isinstance(value, (list, tuple, collections.deque)):
-            parts.append([self.take(v) for v in type(value).__mro__[-2].__iter__(value)])
+        elif isinstance(value, _SEQUENCES):
+            base = next(kind for kind in _SEQUENCES if isinstance(value, kind))
+            parts.append([self.take(v) for v in base.__iter__(value)])
         elif isinstance(value, (set, frozenset)):
-            members = list(value)
+            members = list((set if isinstance(value, set) else frozenset).__iter__(value))
             if any(map(hashed_by_address, members)):
                 members.sort(key=lambda member: repr(Snapshot(self.nodes).take(member)))
             parts.append([self.take(v) for v in members])
+        # Not by methods of the program's, which may note that they are asked.
         slots = [n for cls in type(value).__mro__ for n in vars(cls).get("__slots__", ())]
-        parts.append([(n, self.take(getattr(value, n))) for n in slots if hasattr(value, n)])
-        if hasattr(value, "__dict__"):
-            parts.append([(k, self.take(v)) for k, v in vars(value).items()])
+        found = [(n, _attribute(value, n)) for n in slots]
+        parts.append([(n, self.take(part)) for n, part in found if part is not _ABSENT])
+        own = _attribute(value, "__dict__")
+        if own is not _ABSENT:
+            parts.append([(k, self.take(v)) for k, v in own.items()])
         return tuple(parts)
 
     def cell(self, cell: types.CellType) -> Any:

@@ -9,6 +9,7 @@ import random
 
 import families_of_calls
 import families_of_features
+import families_of_objects
 from families import FAMILIES, GRAMMAR, PRELUDE
 from grammar import Grammar, Scope, TemplateWriter
 from program_writer import Program
@@ -32,6 +33,7 @@ _ARGUMENTS = {
 
 _CALLS = GRAMMAR.statements | families_of_calls.STATEMENTS
 _FEATURES = families_of_features
+_OBJECTS = families_of_objects
 #: What a program is made of, by the kind of family that leads: grammar, prelude, families.
 _MADE_OF = {
     "state": (GRAMMAR, PRELUDE, FAMILIES),
@@ -44,6 +46,11 @@ _MADE_OF = {
                 _CALLS | _FEATURES.STATEMENTS),
         PRELUDE + families_of_calls.PRELUDE + _FEATURES.PRELUDE, list(_FEATURES.STATEMENTS),
     ),
+    "objects": (
+        Grammar(GRAMMAR.leaves | _OBJECTS.LEAVES, GRAMMAR.expressions,
+                GRAMMAR.statements | _OBJECTS.STATEMENTS),
+        PRELUDE + _OBJECTS.PRELUDE, list(_OBJECTS.STATEMENTS),
+    ),
 }  # fmt: skip
 
 
@@ -51,10 +58,14 @@ def state_program(seed: int, kind: str = "state") -> Program:
     """The program of a seed; ``kind``: which families lead."""
     rng = random.Random(seed)
     grammar, prelude, leading_families = _MADE_OF[kind]
+    if kind == "objects":
+        prelude += _OBJECTS.classes(rng)
     leading = rng.choice(leading_families)
     others = rng.sample(FAMILIES, 2)
-    others += ["consumers", "members"] if kind != "state" else []
+    others += ["consumers", "members"] if kind in ("calls", "features") else []
     families = ["make", "make", "flow", "flow", leading, leading, leading, *others]
+    if kind == "objects":
+        families = ["make", "flow", leading, leading, *leading_families]
     writer = TemplateWriter(grammar, seed, families)
     functions = {name: _function(writer, rng, name) for name in ("main", "other")}
     lines = [line for text, _ in functions.values() for line in text]

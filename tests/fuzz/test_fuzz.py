@@ -17,6 +17,7 @@ from programs import (
     FIRST_CHANGED_PROGRAM,
     FIRST_PROGRAM_OF_CALLS,
     FIRST_PROGRAM_OF_FEATURES,
+    FIRST_PROGRAM_OF_OBJECTS,
     FIRST_STATE_PROGRAM,
     program_of,
 )
@@ -52,7 +53,7 @@ def run_piece(first: int, count: int, mode: str) -> None:
     *[("plain", FIRST_STATE_PROGRAM + 2000 + 250 * number, 250) for number in range(4)],
     ("plain", FIRST_STATE_PROGRAM + 6000, 250), ("cut", FIRST_STATE_PROGRAM + 5000, 200),
     ("plain", FIRST_PROGRAM_OF_CALLS + 220, 200), ("plain", FIRST_PROGRAM_OF_CALLS + 1000, 150),
-    ("plain", FIRST_PROGRAM_OF_FEATURES, 100),
+    ("plain", FIRST_PROGRAM_OF_FEATURES, 100), ("plain", FIRST_PROGRAM_OF_OBJECTS, 200),
 ])  # fmt: skip
 def test_some_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -67,6 +68,7 @@ def test_some_programs(mode: str, first: int, count: int) -> None:
     *[("hook", FIRST_STATE_PROGRAM + 200_000 + PIECE * number) for number in range(2)],
     *[("plain", FIRST_CHANGED_PROGRAM + PIECE * number) for number in range(2)],
     *[("plain", FIRST_PROGRAM_OF_CALLS + 2000 + PIECE * number) for number in range(4)],
+    *[("plain", FIRST_PROGRAM_OF_OBJECTS + 200 + PIECE * number) for number in range(2)],
     *[(mode, 20_000 + 2000 * at + PIECE * half) for at, mode in enumerate(MODES[1:])
       for half in range(2)],
     *[(mode, FIRST_WITH_IDIOMS + 1000 + PIECE * at) for at, mode in enumerate(("plain", "breaks"))],

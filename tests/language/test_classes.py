@@ -1312,3 +1312,77 @@ def test_instances_and_subclasses(value):
         if kind is not Any:
             one(judged, x, ops=1)
         check(subclass, x)
+
+
+def test_a_descriptor_that_only_deletes_cannot_be_assigned():
+    class DeleteOnly:
+        def __delete__(self, obj):
+            pass
+
+    class Box:
+        field = DeleteOnly()
+
+    def f(a):
+        try:
+            Box().field = 1
+        except AttributeError as error:
+            return a + 1, str(error)
+
+    one(f, x, ops=1)
+
+
+def test_methods_of_type_that_a_metaclass_overrides():
+    asked = []
+
+    class Asking(type):
+        def __instancecheck__(cls, value):
+            asked.append(value)
+            return type.__instancecheck__(cls, value) or value == 2
+
+        def __subclasscheck__(cls, other):
+            asked.append(other)
+            return type.__subclasscheck__(cls, other) or other is int
+
+        def __iter__(cls):
+            return iter(())
+
+    class Asked(complex, metaclass=Asking):
+        pass
+
+    def f(a):
+        judged = isinstance(1, Asked), isinstance(2, Asked), issubclass(int, Asked)
+        try:
+            first, *_ = Asked(1)
+        except TypeError as error:
+            return a + 1, judged, str(error)
+
+    backend = check(f, x, calls=1, graphs=1, ops=1)
+    assert backend.graphs and asked == [1, 2, int] * 2
+
+
+def test_lengths_that_are_asked_for_before_the_elements():
+    asked = []
+
+    class Counting(set):
+        def __len__(self):
+            asked.append("len")
+            return super().__len__()
+
+    def f(a, values):
+        asked.clear()
+        made = list(values), [*values], [v for v in values]
+        return a + 1, made, list(asked)
+
+    one(f, x, Counting({1}), ops=1)
+
+
+def test_attributes_that_torch_asks_operands_for():
+    asked = []
+
+    class Factor(float):
+        def __getattr__(self, name):
+            asked.append(name)
+            raise AttributeError(name)
+
+    check(lambda a, by: (a * by, torch.add(a, by)), x, Factor(2))
+    assert asked and asked[: len(asked) // 2] == asked[len(asked) // 2 :]

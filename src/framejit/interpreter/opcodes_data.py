@@ -378,16 +378,16 @@ _in_place("add", "SET_ADD")
 _in_place("update", "SET_UPDATE")
 
 
-def _never_iterable(value: Value) -> bool:
+def never_iterable(value: Value) -> bool:
     """Whether CPython would refuse ``iter(value)`` for its class alone."""
-    cls = value.python_type()
-    return not hasattr(cls, "__iter__") and not hasattr(cls, "__getitem__")
+    names = ("__iter__", "__getitem__")  # a metaclass may have them for itself
+    return not any(name in vars(cls) for cls in value.python_type().__mro__ for name in names)
 
 
 @opcode("LIST_EXTEND")
 def list_extend(vm: Any, frame: Frame, instruction: Instruction) -> None:
     source = frame.stack.pop().realize()
-    if _never_iterable(source):
+    if never_iterable(source):
         kind = type_name(source.python_type())
         vm.space.raise_error(TypeError, f"Value after * must be an iterable, not {kind}")
     items = TupleValue(list(elements(vm.space, source)))
@@ -448,7 +448,7 @@ def dict_merge(vm: Any, frame: Frame, instruction: Instruction) -> None:
 
 
 def _check_unpackable(vm: Any, value: Value) -> None:
-    if _never_iterable(value):
+    if never_iterable(value):
         kind = type_name(value.python_type())
         vm.space.raise_error(TypeError, f"cannot unpack non-iterable {kind} object")
 

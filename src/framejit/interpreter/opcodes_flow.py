@@ -16,7 +16,7 @@ from framejit.bytecode.model import Instruction
 from framejit.exc import GraphBreak
 from framejit.interpreter.frame import NONE, Frame, HandledValue
 from framejit.interpreter.loop import Yielded
-from framejit.interpreter.opcodes_data import deliver, mapping_pairs
+from framejit.interpreter.opcodes_data import deliver, mapping_pairs, never_iterable
 from framejit.interpreter.registry import opcode, unsupported
 from framejit.values.base import NULL, Raised, Value, type_name
 from framejit.values.calling_iterators import elements
@@ -184,7 +184,7 @@ def call_function_ex(vm: Any, frame: Frame, instruction: Instruction) -> None:
                 raise GraphBreak("FJ0137", "keywords that are not strings")
             kwargs[text] = value
     sequence = frame.stack.pop().realize()
-    if not any(hasattr(sequence.python_type(), name) for name in ("__iter__", "__getitem__")):
+    if never_iterable(sequence):
         raise GraphBreak("FJ0137", "an argument after * is not iterable")
     args = list(elements(vm.space, sequence))
     function = frame.stack.pop()

@@ -23,7 +23,7 @@ from framejit.values.base import Value
 from framejit.values.carried import LITERALS
 from framejit.values.classes import ClassValue
 from framejit.values.constants import PURE_TYPES, ConstantValue, fold, wrap_opaque
-from framejit.values.folding import python_of
+from framejit.values.folding import NotConstantError, python_of
 from framejit.values.functions import BoundBuiltin, BuiltinValue
 from framejit.values.sequences import ListValue, TupleValue
 from framejit.values.space import LOOKASIDES, Handler, Result, Space, lookaside, wraps
@@ -238,12 +238,15 @@ def _tensor_on(space: Space, array: ArrayValue) -> TensorValue:
     return made
 
 
-def _as_in_numpy(data: Value, kwargs: dict[str, Value]) -> dict[str, Value]:
+def _as_in_numpy(space: Space, data: Value, kwargs: dict[str, Value]) -> dict[str, Value]:
     """The arguments of ``torch.tensor``: scalars of numpy keep their dtype."""
     given = kwargs.get("dtype")
     if (given is None or given.is_none()) and _holds_scalar(data):
-        real = data.now if isinstance(data, ScalarValue) else python_of(data)
-        return {**kwargs, "dtype": ConstantValue(torch.tensor(real).dtype)}
+        try:
+            real = data.now if isinstance(data, ScalarValue) else python_of(data)
+        except NotConstantError:
+            raise GraphBreak("FJ0132", "a tensor of numpy's scalars and of what is not known")
+        return {**kwargs, "dtype": ConstantValue(space.run_real(torch.tensor, real).dtype)}
     return kwargs
 
 
@@ -261,7 +264,7 @@ def _convert(function: Any) -> None:
         array = args[0].realize() if len(args) == 1 else None
         if not isinstance(array, ArrayValue):
             if array is not None:
-                kwargs = _as_in_numpy(array, kwargs)
+                kwargs = _as_in_numpy(space, array, kwargs)
             return before(space, args, kwargs)
         if not kwargs.keys() <= {"dtype", "device"}:
             raise GraphBreak("FJ0121", f"torch.{function.__name__}() of an array")

@@ -237,10 +237,13 @@ class ClassValue(Value):
         if name == "__delattr__" and len(args) == 1:
             self._write(space, str(args[0].realize().as_python()), None)
             return ConstantValue(None)
-        if name in ("__subclasscheck__", "__instancecheck__") and type(self.cls) is type:
+        if name in ("__subclasscheck__", "__instancecheck__"):  # type's own
             other = args[0].realize()
             if name == "__instancecheck__":
-                return ConstantValue(issubclass(other.python_type(), self.cls))
+                return ConstantValue(self.cls in other.python_type().__mro__)
+            if isinstance(other, ClassValue):
+                return ConstantValue(self.cls in other.cls.__mro__)
+            raise GraphBreak("FJ0133", f"calling type.{name}()")
         if name == "__subclasses__":
             raise GraphBreak("FJ0156", "type.__subclasses__()")
         function = getattr(self.cls, name)

@@ -150,8 +150,10 @@ def search_what_is_seen(obj: Any, layers: Layers, inside: bool = False) -> bool 
             return True
         if issubclass(type(one), unnoticed) and not (inside and one is obj):
             continue
-        if issubclass(type(one), BaseException) and one.__traceback__ is not None:
-            handlers.add(_function_of(one.__traceback__.tb_frame))
+        if issubclass(type(one), BaseException):
+            trace = BaseException.__getattribute__(one, "__traceback__")
+            if trace is not None:
+                handlers.add(_function_of(trace.tb_frame))
         if type(one) is types.FrameType and _is_not_left(one, handlers):
             continue
         for held in _held(one):

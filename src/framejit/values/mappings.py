@@ -114,7 +114,7 @@ class DictValue(ContainerValue):
         source, obj = self.source, self.obj
         assert source is not None
         check_count(dict.__len__(obj))
-        if isinstance(obj, OrderedDict):
+        if issubclass(type(obj), OrderedDict):
             for real in dict.__iter__(obj):  # its own iterator hashes the keys
                 key_of_real(real)
         reals = tuple(_iterate(obj))
@@ -619,9 +619,9 @@ class InstanceDictValue(DictValue):
 
 
 def _iterate(obj: Any) -> Any:
-    if isinstance(obj, OrderedDict):
+    if issubclass(type(obj), OrderedDict):
         return OrderedDict.__iter__(obj)
-    return dict.__iter__(obj) if isinstance(obj, dict) else iter(obj)
+    return dict.__iter__(obj) if issubclass(type(obj), dict) else iter(obj)
 
 
 def _read(obj: Any, key: Any) -> Any:

@@ -191,6 +191,8 @@ class ObjectValue(Value):
                 if method is not None:
                     space.call_now(method, [self, value])
                     return
+                if not hasattr(type(raw), "__set__"):
+                    space.raise_error(AttributeError, "__set__")
             if name == "__dict__":
                 self._replace_namespace(space, value.realize())
                 return
@@ -410,8 +412,9 @@ class ObjectValue(Value):
 
     def items_now(self, space: Space) -> list[Value] | None:
         if self.container is not None:
-            found = space.class_attribute(self.cls, "__iter__")
-            if found is not None and not is_user_class(found.owner):
+            # Who wants all may ask for the length first.
+            asked = [space.class_attribute(self.cls, name) for name in ("__iter__", "__len__")]
+            if not any(found is None or is_user_class(found.owner) for found in asked):
                 return self.container.items_now(space)
         return None
 

@@ -32,7 +32,7 @@ from framejit.values.space import (
     Space,
 )
 from framejit.values.symbolic import compute, plain
-from framejit.values.tensors import TensorValue, tensor_operator
+from framejit.values.tensors import TensorValue, check_unasked, tensor_operator
 
 #: The functions of `operator` by the text of the operator.
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -177,6 +177,8 @@ def _check_scalars(left: Value, right: Value) -> None:
 def _beside_tensor(space: Space, value: Value, name: str) -> Value:
     """An operand as a tensor takes it: plain, unless its class implements ``name`` itself."""
     inner = scalar_of(value)
+    if type(value) is not TensorValue and is_user_class(value.python_type()):
+        check_unasked(space, value.python_type())
     if inner is None:
         return value
     found = space.class_attribute(value.python_type(), name) if name else None

@@ -22,7 +22,7 @@ from framejit.exc import GraphBreak
 from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.graph.metadata import Example
 from framejit.source import Source
-from framejit.values.base import Raised, Value
+from framejit.values.base import Raised, Value, is_user_class
 from framejit.values.constants import ConstantValue, constant_value
 from framejit.values.functions import BoundBuiltin
 from framejit.values.keys import key_of_object
@@ -430,10 +430,19 @@ def to_fx(space: Space, value: Value) -> Any:
     if container is not None and (
         container.is_constant or type(container) in (ListValue, TupleValue)
     ):
+        check_unasked(space, value.python_type())
         return to_fx(space, container)
     if issubclass(value.python_type(), torch.Tensor):
         raise GraphBreak("FJ0113", f"a {value.describe()} is passed to a torch operation")
     raise GraphBreak("FJ0121", f"a {value.describe()} is passed to a torch operation")
+
+
+def check_unasked(space: Space, cls: type) -> None:
+    """A graph break if torch, asking for ``__torch_function__``, calls a method of the class."""
+    for name in ("__getattr__", "__getattribute__"):
+        found = space.class_attribute(cls, name)
+        if found is not None and is_user_class(found.owner):
+            raise GraphBreak("FJ0121", f"torch asks a {cls.__name__} object by {name}()")
 
 
 def check_scalar(scalar: numpy.generic) -> None:
