@@ -339,6 +339,14 @@ class Reversing(set):
         return iter(["other"])
 
 
+class Counting(set):
+    asked = []
+
+    def __len__(self):
+        self.asked.append("len")
+        return super().__len__()
+
+
 @pytest.mark.parametrize("value", [LoudInt(3), LoudText("quiet")])
 def test_texts_of_numbers_and_texts_with_their_own_methods(value):
     def f(a, v):
@@ -351,9 +359,11 @@ def test_texts_of_numbers_and_texts_with_their_own_methods(value):
 
 def test_texts_of_sets_that_iterate_differently():
     def f(a, values):
-        return a + 1, str(values), [values].__repr__()
+        Counting.asked.clear()
+        return a + 1, str(values), [values].__repr__(), len(Counting.asked)
 
-    check(f, x, Reversing({1}), graphs=1, ops=1)
+    for made in (Reversing({1}), Counting({1})):
+        check(f, x, made, graphs=1, ops=1)
 
 
 class Marked(abc.ABC):

@@ -307,8 +307,8 @@ class ObjectValue(Value):
                 if missing is not None:
                     return space.call(missing, [key], {})
         if name in ("__repr__", "__str__") and issubclass(self.cls, (set, frozenset, deque)):
-            found = space.class_attribute(self.cls, "__iter__")
-            if found is not None and operators.is_user_class(found.owner):
+            asked = [space.class_attribute(self.cls, method) for method in ("__iter__", "__len__")]
+            if any(found is not None and is_user_class(found.owner) for found in asked):
                 raise GraphBreak("FJ0160", f"the text of a {self.describe()}, which iterates")
         if name in _TAKE_CONTENT:
             args = [getattr(arg.realize(), "container", None) or arg for arg in args]
