@@ -27,7 +27,7 @@ ROOMS = ("values", "interpreter", "codegen", "guards")
 CHECKS = (
     *[
         ("fuzzer", f"python -W ignore tests/fuzz {first} {first + 50} --stop")
-        for first in (1_000_000, 100_000, 3_000_220, 4_000_000)
+        for first in (1_000_000, 100_000, 3_000_220, 4_000_000, 5_000_000)
     ],
     ("tests", "python -m pytest -x -q -p no:cacheprovider tests/guards tests/values tests/shapes"),
     ("tests", "python -m pytest -x -q -p no:cacheprovider tests/language tests/graph"),

@@ -1291,8 +1291,15 @@ class Listed(abc.ABC):
 Listed.register(int)
 
 
-@pytest.mark.parametrize("value", [1, None, Stand(3), Stand(torch.ones(1)), Stand([1]), x, Stand])
-def test_instances_and_subclasses(value):
+VALUES = {
+    "int": 1, "None": None, "stands for an int": Stand(3), "stands for a tensor": Stand(x),
+    "stands for a list": Stand([1]), "tensor": x, "class": Stand,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_instances_and_subclasses(name):
+    value = VALUES[name]
     kinds = (
         int, Listed, torch.Tensor, torch.nn.Parameter, Sequence, numbers.Number, Stand, type,
         int | str, Listed | None, Any, (str, (Listed,)),
