@@ -190,6 +190,8 @@ class Driver(NamedTuple):
     deoptimise: Callable[[bool], Callable[..., Any]]
     #: May truth values that depend on data be taken for granted?
     may_expect: bool
+    #: May there be graph breaks for what only a profiler sees?
+    shows_labels: bool
 
 
 class _Written(Exception):
@@ -224,7 +226,7 @@ def _capture(
     layers = () if target.point is None else layers_of_slots(slots) or ()
     while True:
         space = Space(GraphBuilder(), policy)
-        space.may_expect = may_expect
+        space.may_expect, space.shows_labels = may_expect, driver.shows_labels
         try:
             return _attempt(target, slots, driver, break_at, space, layers)
         except Restart as restart:

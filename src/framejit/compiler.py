@@ -540,6 +540,7 @@ class Compiler:
                     lambda broken: self._check_break(target, broken, met),
                     functools.partial(self.deoptimise, compiled),
                     compiled.refuted < REFUTED_LIMIT,
+                    not self.fullgraph,
                 ),
                 compiled.policy,
             )

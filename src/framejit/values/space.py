@@ -194,6 +194,8 @@ class Space:
         self.found_equal: list[tuple[Any, Any]] | None = None
         #: May truth values that depend on data be taken for granted?
         self.may_expect = False
+        #: Are labels for a profiler that records graph breaks?
+        self.shows_labels = False
         #: What calling a function with these arguments computes, None if it does anything else. Set
         #: by the capture; None while this is being found out.
         self.compute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Value | None] | None = None

@@ -332,17 +332,42 @@ def _custom_operator(space: Space, args: list[Value], kwargs: dict[str, Value]) 
 NAMED_LOOKASIDES["torch._library.custom_ops", "CustomOpDef.__call__"] = _custom_operator
 
 
+def _records(_: Any) -> bool:
+    return torch.autograd._profiler_enabled()
+
+
+def _check_label(space: Space) -> None:
+    """Labels are for a profiler: while one records, they are graph breaks, so that they cover what
+    they name. Otherwise nobody sees them."""
+    if space.shows_labels:
+        asked = space.const_source(torch.autograd, "torch.autograd").child("call", _records)
+        space.guard(asked, "ID_MATCH", _records(None))
+        if _records(None):
+            raise GraphBreak("FJ0130", "a label for the profiler that records")
+
+
 @lookaside(torch.autograd.profiler.record_function)
 def _record_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    # What is recorded is no part of the program's results; the compiled graph records itself.
+    _check_label(space)
     return space.call(space.class_value(contextlib.nullcontext), [], {})
+
+
+@lookaside(torch.autograd.profiler.record_function.__enter__)
+def _enter_label(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    _check_label(space)
+    return args[0]
+
+
+@lookaside(torch.autograd.profiler.record_function.__exit__)
+def _exit_label(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if not space.getattr_now(args[0], "record").is_none():  # else nobody saw it begin
+        _check_label(space)
+    return ConstantValue(None)
 
 
 @lookaside(contextlib.ContextDecorator._recreate_cm)  # type: ignore[attr-defined]
 def _as_decorator(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """What a function is wrapped in that such an object decorates."""
-    if args[0].realize().python_type() is torch.autograd.profiler.record_function:
-        return _record_function(space, [], {})
     return args[0]
 
 
