@@ -518,3 +518,22 @@ def test_submodules_that_are_imported_by_the_first_call(tmp_path, monkeypatch):
         compiled = framejit.compile(function, backend="eager")
         got = [compiled(torch.ones(2)) for _ in range(2)]
         assert all(torch.equal(one, function(torch.ones(2))) for one in got)
+
+
+def test_signatures_of_classes_whose_constructors_change():
+    class Box:
+        def __init__(self, a):
+            pass
+
+    x = torch.ones(2)
+
+    def f(x):
+        return x + 1, str(inspect.signature(Box))
+
+    compiled = framejit.compile(f, backend="eager", fullgraph=True)
+    assert repr(compiled(x)) == repr(f(x))
+    Box.__init__ = lambda self, a, b=2: None
+    assert repr(compiled(x)) == repr(f(x))
+    del Box.__init__
+    Box.__new__ = lambda cls, *, c: object.__new__(cls)
+    assert repr(compiled(x)) == repr(f(x))
