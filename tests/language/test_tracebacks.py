@@ -596,26 +596,6 @@ def kept_where_it_was_caught(x, log):
     return x + 1
 
 
-def caught_after_a_break(log, errors):
-    items = closing(log)
-    print(end="")
-    next(items)
-    try:
-        raise ValueError(len(log))
-    except ValueError as error:
-        errors.append(error)
-
-
-def kept_by_a_frame_that_breaks(x, log):
-    errors = []
-    caught_after_a_break(log, errors)
-    print(end="")
-    log.append("still")
-    errors.clear()
-    log.append("behind")
-    return x + 1
-
-
 def kept_while_raised_again(x, log):
     try:
         try:
@@ -634,7 +614,6 @@ def kept_while_raised_again(x, log):
 @pytest.mark.parametrize("program", [
     kept_in_a_handler, kept_by_a_variable, kept_by_two_frames, kept_as_an_argument,
     kept_while_raised_again, kept_by_an_argument_nobody_reads, kept_where_it_was_caught,
-    kept_by_a_frame_that_breaks,
 ])  # fmt: skip
 def test_what_a_traceback_keeps_ends_with_it(program):
     check(program, torch.ones(2), [], graphs=1, ops=1)

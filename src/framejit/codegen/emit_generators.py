@@ -51,25 +51,15 @@ def kept_in_traceback(error: ExceptionValue) -> Iterator[tuple[int, list[Value]]
     """For the frames that it has left, as positions in its traceback: what they keep whose end the
     program notices."""
     for passed, frame in error.left:
-        held = held_by(frame, None if frame.left else _written_later(frame))
+        held = held_by(frame) if frame.left else ()
         if held:
             yield len(error.trace) - passed, held
 
 
-def held_by(frame: Frame, but: frozenset[int] | None = None) -> list[Value]:
-    """What is in a frame's variables, except these, whose end the program notices."""
-    slots = [v for i, v in enumerate(frame.slots) if v is not None and not (but and i in but)]
+def held_by(frame: Frame) -> list[Value]:
+    """What is in a frame's variables whose end the program notices."""
+    slots = [value for value in frame.slots if value is not None]
     return [value for value in slots if keeps_what_acts(value, errors=False)]
-
-
-def _written_later(frame: Frame) -> frozenset[int]:
-    """The variables that a frame which goes on may let go before its end."""
-    code, now = frame.info.instructions, frame.index
-    jumps = (one.target for one in code[now:] if one.target >= 0)
-    return frozenset(
-        one.arg for one in code[min([now, *jumps]) :]
-        if one.op in ("STORE_FAST", "DELETE_FAST")
-    )  # fmt: skip
 
 
 @emits(GeneratorValue)
