@@ -132,6 +132,12 @@ def element_as_python(value: Value) -> Any:
     return value.as_python()
 
 
+def hides_own_attribute(raw: Any) -> bool:
+    """Is what a class has read, and not the instance's ``__dict__``?"""
+    kind = type(raw)
+    return hasattr(kind, "__get__") and (hasattr(kind, "__set__") or hasattr(kind, "__delete__"))
+
+
 def is_heap_class(cls: type) -> bool:
     """Can its attributes be replaced? Those of classes that are built into CPython cannot."""
     return bool(cls.__flags__ & 0x200)  # Py_TPFLAGS_HEAPTYPE

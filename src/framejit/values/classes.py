@@ -17,9 +17,16 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.base import CallRequest, Value, is_heap_class, is_user_class, type_name
+from framejit.values.base import (
+    CallRequest,
+    Value,
+    hides_own_attribute,
+    is_heap_class,
+    is_user_class,
+    type_name,
+)
 from framejit.values.constants import PURE_TYPES, ConstantValue, constant_value, fold, member_value
-from framejit.values.descriptors import bind, bind_to_class, hides_own_attribute, is_data_descriptor
+from framejit.values.descriptors import bind, bind_to_class, is_data_descriptor
 from framejit.values.ends import has_own_end
 from framejit.values.functions import BoundBuiltin, BuiltinValue, MethodValue
 from framejit.values.methods import iterator_by

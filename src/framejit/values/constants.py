@@ -23,7 +23,7 @@ from framejit import native
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.amounts import check_count, check_size
-from framejit.values.base import Value, is_user_class, type_name
+from framejit.values.base import Value, hides_own_attribute, is_user_class, type_name
 from framejit.values.methods import stand_in
 from framejit.values.namespaces import own_attribute, store_own
 from framejit.values.space import (
@@ -181,7 +181,7 @@ class OpaqueValue(Value):
             ):
                 raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
         found = space.class_attribute(cls, name)
-        data = found is not None and _hides_own(found.raw)
+        data = found is not None and hides_own_attribute(found.raw)
         if issubclass(cls, threading.local) and name == "__dict__":  # each thread has another one
             raise GraphBreak("FJ0156", f"__dict__ of a {self.describe()}")
         if issubclass(cls, threading.local) and not data:
@@ -374,10 +374,6 @@ def fold(
     return answer_of(space, answer, (*receiver, *[arg.realize() for arg in args]))
 
 
-def _hides_own(raw: Any) -> bool:
-    return hasattr(type(raw), "__set__") and hasattr(type(raw), "__get__")
-
-
 def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: str) -> Result:
     cls = type(member)
     hook = space.class_attribute(cls, "__getattribute__")
@@ -396,7 +392,7 @@ def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: s
                 function = space.load(found.source.child("attr", "fget"), getter)
                 return space.call(function, [value], {})
             return constant_value(space, getattr(member, name))
-    if name != "__class__" and (found is None or not _hides_own(found.raw)):
+    if name != "__class__" and (found is None or not hides_own_attribute(found.raw)):
         if name in member.__dict__:
             return _enum_part(space, member, name)
         space.guard(_enum_source(space, member, name), "ABSENT")

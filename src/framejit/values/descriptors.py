@@ -131,11 +131,6 @@ def _cached_property(space: Space, found: ClassAttribute, value: Value, name: st
     return result
 
 
-def hides_own_attribute(raw: Any) -> bool:
-    """Is the class attribute read, and not the instance's ``__dict__``?"""
-    return is_data_descriptor(raw) and hasattr(type(raw), "__get__")
-
-
 def is_data_descriptor(raw: Any) -> bool:
     """Is the class attribute written, and not the instance's ``__dict__``?"""
     kind = type(raw)

@@ -26,12 +26,13 @@ from framejit.values.base import (
     CallRequest,
     Raised,
     Value,
+    hides_own_attribute,
     is_heap_class,
     is_user_class,
     type_name,
 )
 from framejit.values.constants import ConstantValue
-from framejit.values.descriptors import hides_own_attribute, is_data_descriptor, property_lacks
+from framejit.values.descriptors import is_data_descriptor, property_lacks
 from framejit.values.functions import MethodValue
 from framejit.values.keys import key_of_object
 from framejit.values.methods import (
