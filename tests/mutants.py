@@ -1,16 +1,20 @@
-"""``python tests/mutants.py [--count N] [--seed S]``: is a wrong rule found?
+"""``python tests/mutants.py [--count N] [--seed S] [--reached FOLDER]``: is a wrong rule found?
 
 Each mutant is framejit with one rule made wrong at a random place: a guard that is dropped, an
-effect that is lost, operands or branches that are swapped. The fuzzer runs first, then the tests
-that are named below; what both let pass is for a reader to judge (a mutant may be equal to the
-original). Runs in copies of the tree; nothing here is changed.
+effect that is lost, operands or branches that are swapped. First the whole suite runs once, to
+see which tests get to which blocks of framejit (`reaching`; a folder from an earlier time will do).
+Then each mutant runs the tests that get to its place, quickest first, and what they let pass runs
+the fuzzer. What both let pass is for a reader to judge (a mutant may be equal to the original).
+Runs in copies of the tree; nothing here is changed.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import concurrent.futures
 import difflib
+import json
 import os
 import random
 import shutil
@@ -21,18 +25,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from reaching import PACKAGE, block_of
+
 ROOT = Path(__file__).parents[1]
 ROOMS = ("values", "interpreter", "codegen", "guards")
-#: First to last; a mutant is found by the first that fails.
-CHECKS = (
-    *[
-        ("fuzzer", f"python -W ignore tests/fuzz {first} {first + 50} --stop")
-        for first in (1_000_000, 100_000, 3_000_220, 4_000_000, 5_000_000)
-    ],
-    ("tests", "python -m pytest -x -q -p no:cacheprovider tests/guards tests/values tests/shapes"),
-    ("tests", "python -m pytest -x -q -p no:cacheprovider tests/language tests/graph"),
-)  # fmt: skip
-SECONDS = 900
+#: For mutants that the tests let pass.
+FUZZED = (1_000_000, 100_000, 3_000_220, 4_000_000, 5_000_000)
+#: Left out: what looks at the source, and what runs framejit in other processes only.
+SUITE = ["tests", "--ignore", "tests/rules", "--ignore", "tests/api", "-p", "no:cacheprovider"]
+#: Of the tests that get to a place so many seconds are run.
+SECONDS = 300
+LIMIT = 1200
 
 Edit = tuple[ast.AST, str]
 
@@ -87,8 +90,8 @@ KINDS = {
 }
 
 
-def mutant(rng: random.Random) -> tuple[str, Path, str]:
-    """A kind of mutation, the file, and its new text."""
+def mutant(rng: random.Random) -> tuple[str, Path, int, str]:
+    """A kind of mutation, the file, the line, and the file's new text."""
     files = sorted(p for room in ROOMS for p in (ROOT / "src/framejit" / room).rglob("*.py"))
     while True:
         kind = rng.choice(sorted(KINDS))
@@ -96,7 +99,8 @@ def mutant(rng: random.Random) -> tuple[str, Path, str]:
         text = path.read_text()
         edits = [e for e in KINDS[kind](ast.parse(text)) if _in_function(ast.parse(text), e[0])]
         if edits:
-            return kind, path, replaced(text, *rng.choice(edits))
+            node, new = rng.choice(edits)
+            return kind, path, node.lineno, replaced(text, node, new)  # type: ignore[attr-defined]
 
 
 def _in_function(tree: ast.Module, node: ast.AST) -> bool:
@@ -122,32 +126,84 @@ def replaced(text: str, node: ast.AST, new: str) -> str:
     return (data[:start] + new.encode() + data[end:]).decode()
 
 
-def found_by_checks(changed: Path | None, text: str) -> str:
+class Suite:
+    """What each test reaches, how long it takes, and whether it passes without a mutation."""
+
+    def __init__(self, folder: Path) -> None:
+        if not folder.exists():
+            run(ROOT, f"-m pytest -n auto -q -p reaching --reaching {folder}".split() + SUITE)
+        lines = [line for one in folder.glob("*.jsonl") for line in one.read_text().splitlines()]
+        self.tests = [one for one in map(json.loads, lines) if one[3]]
+        self.marked = {file for _, _, reached, _ in self.tests for file in reached}
+
+    def that_reach(self, file: Path, line: int) -> list[str]:
+        """The names of tests that get to a line, quickest first."""
+        name, block = str(file.relative_to(PACKAGE)), block_of(file, line)
+        reaching = [
+            (seconds, test) for test, seconds, reached, _ in self.tests
+            if block in reached.get(name, ()) or name not in self.marked
+        ]  # fmt: skip
+        chosen, total = [], 0.0
+        for seconds, test in sorted(reaching):
+            total += seconds
+            if total < SECONDS or not chosen:
+                chosen.append(test)
+        return chosen
+
+
+def run(folder: Path, arguments: list[str]) -> subprocess.CompletedProcess[bytes]:
+    """Python with a tree's framejit."""
+    path = os.pathsep.join([str(folder / "src"), str(folder / "tests")])
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True,
+        check=False, timeout=LIMIT if folder != ROOT else None,
+    )  # fmt: skip
+
+
+def found_by(suite: Suite, file: Path, line: int, text: str) -> str:
     """What finds a file's new text, in a copy of the tree; empty if nothing does."""
+    tests = suite.that_reach(file, line)
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns("build", "__pycache__", ".?*"))
-        if changed is not None:
-            (copy / changed).write_text(text)
-        return first_failure(copy)
-
-
-def first_failure(folder: Path) -> str:
-    """The first check that fails in this tree; empty if none does."""
-    environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
-    for name, command in CHECKS:
-        arguments = [sys.executable, *command.split()[1:]]
-        try:
-            done = subprocess.run(
-                arguments, cwd=folder, env=environment, timeout=SECONDS, capture_output=True,
-                check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return f"{name} (it never ends)"
-        if done.returncode:
-            last = done.stdout.decode(errors="replace").strip().splitlines()[-2:] or ["crash"]
-            return f"{name}: {last[0][:100]}"
+        (copy / file.relative_to(ROOT)).write_text(text)
+        chosen = Path(folder) / "chosen.json"
+        chosen.write_text(json.dumps(tests))
+        files = sorted({test.partition("::")[0] for test in tests})
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "reaching", "--chosen", str(chosen)]
+        checks = [["-m", "pytest", *options, *files]] if tests else []
+        checks += [["tests/fuzz", str(first), str(first + 50), "--stop"] for first in FUZZED]
+        for arguments in checks:
+            if failure := failure_of(copy, arguments):
+                return failure
     return ""
+
+
+def failure_of(folder: Path, arguments: list[str]) -> str:
+    """Why a check fails in a tree; empty if it does not."""
+    try:
+        done = run(folder, arguments)
+    except subprocess.TimeoutExpired:
+        return "it never ends"
+    if not done.returncode:
+        return ""
+    lines = done.stdout.decode(errors="replace").splitlines() or ["crash"]
+    told = [line for line in lines if line.startswith(("FAILED", "ERROR", "seed"))] or lines[-1:]
+    return told[0][:110]
+
+
+def tried(suite: Suite, seed: int, number: int) -> tuple[bool, str]:
+    """Make a mutant; was it found, and a text about it."""
+    kind, path, line, text = mutant(random.Random(f"{seed} {number}"))
+    name, reaching = path.relative_to(ROOT), len(suite.that_reach(path, line))
+    started = time.monotonic()
+    finder = found_by(suite, path, line, text)
+    seconds = time.monotonic() - started
+    diff = difflib.unified_diff(path.read_text().splitlines(), text.splitlines(), n=0, lineterm="")
+    shown = [one for one in list(diff)[2:] if one[:1] in "+-"]
+    told = f"{number} {kind} in {name}:{line}: {finder or 'NOT FOUND'}"
+    return bool(finder), "\n".join([f"{told} ({reaching} tests, {seconds:.0f} s)", *shown])
 
 
 def main() -> int:
@@ -155,24 +211,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--reached", type=Path, default=Path(tempfile.mkdtemp()) / "reached")
     options = parser.parse_args()
-    if finder := found_by_checks(None, ""):
-        sys.exit(f"the tree without a mutation fails, so nothing can be said: {finder}")
-    survived = 0
-    for number in range(options.count):
-        kind, path, text = mutant(random.Random(f"{options.seed} {number}"))
-        name = path.relative_to(ROOT)
-        diff = difflib.unified_diff(
-            path.read_text().splitlines(), text.splitlines(), str(name), "mutant", "", "", 1, ""
-        )
-        started = time.monotonic()
-        finder = found_by_checks(name, text)
-        survived += not finder
-        seconds = time.monotonic() - started
-        print(f"{number} {kind} in {name}: {finder or 'NOT FOUND'} ({seconds:.0f} s)", flush=True)
-        print("\n".join(line for line in list(diff)[2:] if line[:1] in "+-"))
-    print(f"{options.count - survived} of {options.count} mutants found")
-    return survived
+    suite, found = Suite(options.reached), 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        jobs = [pool.submit(tried, suite, options.seed, n) for n in range(options.count)]
+        for job in concurrent.futures.as_completed(jobs):
+            was_found, told = job.result()
+            found += was_found
+            print(told, flush=True)
+    print(f"{found} of {options.count} mutants found")
+    return options.count - found
 
 
 if __name__ == "__main__":
