@@ -1003,3 +1003,39 @@ def test_dict_of_another_object_later():
     assert compiled(vars(second), second, t).item() == 5
     assert compiled({}, second, t).item() == 5
     assert compiled(vars(first), A(), t).item() == 1
+
+
+MADE = types.ModuleType("made")
+
+
+def dicts_of_a_class_and_a_module(x):
+    shown, names = vars(A), vars(MADE)
+    taken = shown.copy(), dict(shown), names.copy(), {**names}, copy.copy(names)
+    lengths = [len(one) for one in taken] == [len(shown)] * 2 + [len(names)] * 3
+    return x + 1, lengths, bool(shown), not names, bool(taken[0]), list(taken[2]), taken[0]["k"]
+
+
+def test_dicts_of_classes_and_modules_are_copied_with_what_is_in_them():
+    check(dicts_of_a_class_and_a_module, torch.ones(2), graphs=1)
+
+
+def test_a_member_of_a_class_that_cannot_be_called():
+    def f(x):
+        class Made:
+            @property
+            def p(self):
+                return 1
+
+            @classmethod
+            def c(cls):
+                return 2
+
+        found = []
+        for name in ("p", "c"):
+            try:
+                vars(Made)[name](x)
+            except TypeError as error:
+                found.append(str(error))
+        return x + 1, found
+
+    check(f, torch.ones(2), graphs=1)

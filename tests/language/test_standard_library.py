@@ -537,3 +537,29 @@ def test_signatures_of_classes_whose_constructors_change():
     del Box.__init__
     Box.__new__ = lambda cls, *, c: object.__new__(cls)
     assert repr(compiled(x)) == repr(f(x))
+
+
+def test_signatures_of_classes_follow_bases_metaclasses_and_signatures():
+    class Meta(type):
+        pass
+
+    class Base(metaclass=Meta):
+        def __init__(self, a):
+            pass
+
+    class Box(Base):
+        pass
+
+    x = torch.ones(2)
+
+    def f(x):
+        return x + 1, list(inspect.signature(Box).parameters)
+
+    compiled = framejit.compile(f, backend="eager", fullgraph=True)
+    assert repr(compiled(x)) == repr(f(x))
+    Box.__init__ = lambda self, b, c: None
+    assert repr(compiled(x)) == repr(f(x))
+    Meta.__call__ = lambda cls, d: None
+    assert repr(compiled(x)) == repr(f(x))
+    Box.__signature__ = inspect.Signature()
+    assert repr(compiled(x)) == repr(f(x))

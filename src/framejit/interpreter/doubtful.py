@@ -27,8 +27,7 @@ def is_doubtful(error: Raised, frame: Frame) -> bool:
     """Has an operand of the current instruction special methods of the program?"""
     if not error.is_a(TypeError):
         return False
-    arguments = frame.instruction.arg or 0
-    count = arguments + 2 if frame.instruction.op == "CALL" else 4
+    count = frame.instruction.arg + 2 if frame.instruction.op == "CALL" else 4
     todo = [(value, 0) for value in frame.before[-count:]]
     seen: set[int] = set()
     for value, depth in todo:

@@ -31,8 +31,9 @@ def _described(space: Space, value: Value) -> Any:
             _described(space, space.getattr_now(value, "__wrapped__"))
         return value.function
     if isinstance(value, ClassValue):
-        for name in ("__init__", "__new__"):
+        for name in ("__init__", "__new__", "__signature__"):
             space.class_attribute(value.cls, name)
+        space.class_attribute(type(value.cls), "__call__")
         return value.cls
     raise GraphBreak("FJ0162", f"the signature of a {value.describe()}")
 

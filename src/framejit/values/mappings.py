@@ -431,9 +431,9 @@ class DictValue(ContainerValue):
 
     def fresh_copy(self, space: Space) -> DictValue:
         """A new dict of the same kind with the same entries."""
-        self.look_at_all(space)
-        copy = DictValue(self.pairs.copy(), None, None, self.cls)
-        if self.source is None and len(self.pairs) >= sum(s for *_, s in self.history) * 2 // 3:
+        pairs = self.items
+        copy = DictValue(pairs.copy(), None, None, self.cls)
+        if self.source is None and len(pairs) >= sum(s for *_, s in self.history) * 2 // 3:
             copy.history = self.history.copy()  # CPython copies gaps, too, unless there are many
         if self.cls is defaultdict:
             copy.default_factory = self.factory(space)
