@@ -81,7 +81,9 @@ def compile_callable(target: Any, settings: Settings) -> Any:
         return _bound(compile_callable(target.__func__, settings), target.__self__)
     if cls is functools.partial:
         inner = compile_callable(target.func, settings)
-        partial = functools.partial(inner, *target.args, **target.keywords)
+        partial = functools.partial(inner)
+        # The keywords themselves: what is changed in them holds for both.
+        partial.__setstate__((inner, target.args, target.keywords, {}))  # type: ignore[attr-defined]
         for name, method in _PACKAGE_METHODS.items():
             setattr(partial, name, functools.partial(method, partial))
         return partial

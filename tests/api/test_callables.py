@@ -230,6 +230,17 @@ def test_partial(backend):
     assert len(backend.graphs) == 1
 
 
+def test_keywords_of_a_partial_that_change(backend):
+    plain = functools.partial(affine, scale=5.0)
+    compiled = framejit.compile(plain, backend=backend)
+    assert torch.equal(compiled(X, shift=2), plain(X, shift=2))
+    plain.keywords["scale"] = 7.0
+    assert torch.equal(compiled(X, shift=2), X * 7 + 2)
+    del plain.keywords["scale"]
+    assert torch.equal(compiled(X, scale=3.0, shift=2), X * 3 + 2)
+    assert len(backend.graphs) == 2  # the scale is a symbol from the second on
+
+
 def test_c_function(backend):
     compiled = framejit.compile(torch.sin, backend=backend)
     assert compiled.__name__ == "sin"

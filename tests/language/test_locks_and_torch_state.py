@@ -277,3 +277,25 @@ def test_the_dict_of_a_thread() -> None:
     for change in (lambda: None, lambda: setattr(local, "n", 5), lambda: delattr(local, "n")):
         change()
         assert compiled(torch.ones(1))[1:] == read(torch.ones(1))[1:]
+
+
+@pytest.mark.parametrize(
+    ("setter", "wrong"),
+    [
+        (torch.set_default_dtype, (torch.int32,)),
+        (torch.set_autocast_dtype, ("cpu", 3)),
+        (torch.set_autocast_enabled, ("no such device", True)),
+    ],
+)
+def test_states_that_are_refused(setter, wrong) -> None:
+    """The program sees the setter's error, in one graph."""
+
+    def program(x):
+        y = x * 2
+        try:
+            setter(*wrong)
+        except (TypeError, RuntimeError) as error:
+            return y + 1, type(error), str(error)
+        return y
+
+    check(program, torch.ones(2), graphs=1, ops=2)

@@ -396,8 +396,8 @@ def _set_state(setter: Any) -> None:
         if selectors and len(real) == selectors:  # the old form without a device type
             raise GraphBreak("FJ0124", f"{setter.__name__}() without a device type")
         selector = tuple(real[:selectors])
-        space.effects.remember_state(setter, selector, getter(*selector))
-        setter(*real)
+        space.effects.remember_state(setter, selector, space.run_real(getter, *selector))
+        space.run_real(setter, *real)
         space.builder.call_effect(setter, tuple(real), {})
         space.changes += 1
         return ConstantValue(None)
