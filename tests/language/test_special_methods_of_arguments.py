@@ -15,12 +15,14 @@ import operator
 import random
 import re
 import warnings
+import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 
 import pytest
 import torch
 
 import framejit
+from checking import CountingBackend, check
 from framejit import config
 
 X = torch.ones(2)
@@ -172,3 +174,101 @@ def test_a_sample():
 @pytest.mark.parametrize("start", range(60))
 def test_all(start):
     assert not differing(CASES[start::60])
+
+
+class Seen:
+    """Notes what is asked of it."""
+
+    log: list = []
+    n = 1
+
+    def __getattribute__(self, name):
+        Seen.log.append(name)
+        return object.__getattribute__(self, name)
+
+    def __hash__(self):
+        Seen.log.append("hash")
+        return 1
+
+    def __eq__(self, other):
+        Seen.log.append("eq")
+        return self is other
+
+
+class SeenDescriptor(Seen):
+    def __get__(self, owner, cls=None):
+        Seen.log.append("get")
+        return 5
+
+
+class HasSeen:
+    plain, descriptor = Seen(), SeenDescriptor()
+
+
+class SeenMeta(type):
+    descriptor = SeenDescriptor()
+
+
+class WithMeta(metaclass=SeenMeta):
+    plain = Seen()
+
+
+def attributes(x, o):
+    return x * o.descriptor, HasSeen.descriptor, WithMeta.descriptor, o.plain, WithMeta.plain
+
+
+def own_dict(x, o):
+    return x * o.n
+
+
+def compare_what_is_seen(function, arguments, graphs) -> None:
+    """Calls of both kinds, with a recompile for each of the arguments."""
+    backend = CountingBackend()
+    compiled = framejit.compile(function, backend=backend)
+    logs = []
+    for call in (function, compiled):
+        results = []
+        for argument in arguments():
+            Seen.log.clear()
+            call(torch.ones(1), argument)
+            results.append(list(Seen.log))
+        logs.append(results)
+    assert logs[0] == logs[1]
+    assert len(backend.graphs) == graphs
+
+
+def test_attributes_of_classes_are_not_asked_for_their_class():
+    def arguments():
+        yield HasSeen()
+        other = HasSeen()
+        other.plain = 3
+        yield other
+
+    HasSeen.plain, WithMeta.plain = Seen(), Seen()
+    compare_what_is_seen(attributes, arguments, graphs=2)
+
+
+def test_failing_guards_do_not_ask_objects():
+    """To say which guard failed, values are read and shown."""
+
+    def arguments():
+        for value in (1, 2.5, torch.ones(2), True):
+            held = Held()
+            held.n = value
+            yield held
+
+    class Held(Seen):
+        pass
+
+    compare_what_is_seen(own_dict, arguments, graphs=4)
+
+
+@pytest.mark.parametrize("wanted", [Seen, (int, Seen), int | Seen, int, HasSeen])
+def test_proxies_are_instances_of_their_targets_class(wanted):
+    target = HasSeen()
+    proxy = weakref.proxy(target)
+
+    def program(x):
+        return x * 2, isinstance(proxy, wanted)
+
+    check(program, torch.ones(1), graphs=1, ops=1)

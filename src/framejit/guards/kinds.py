@@ -236,11 +236,12 @@ def shown_kind(kind: str, payload: Any) -> str:
     """The name under which a guard is printed; for identity it says what is identical."""
     if kind != "ID_MATCH":
         return kind
-    if isinstance(payload, types.ModuleType):
+    cls = type(payload)  # isinstance() would ask the user's `__class__`
+    if issubclass(cls, types.ModuleType):
         return "MODULE_MATCH"
-    if isinstance(payload, _FUNCTIONS):
+    if issubclass(cls, _FUNCTIONS):
         return "FUNCTION_MATCH"
-    if payload is None or type(payload) is bool or isinstance(payload, (torch.dtype, torch.layout)):
+    if payload is None or cls in (bool, torch.dtype, torch.layout):
         return "EQUALS_MATCH"
     return kind
 

@@ -378,7 +378,7 @@ def _item(parent: Any, key: Any) -> Any:
 
 
 def _index(parent: Any, key: int) -> Any:
-    if isinstance(parent, tuple):
+    if issubclass(type(parent), tuple):
         return tuple.__getitem__(parent, key)
     return list.__getitem__(parent, key)
 
@@ -392,9 +392,10 @@ def _type_attr(parent: type, name: str) -> Any:
 
 
 def _dict_of(parent: Any, _: Any) -> Any:
-    if isinstance(parent, type):
+    cls = type(parent)  # isinstance() would ask the user's `__class__`
+    if issubclass(cls, type):
         return type.__getattribute__(parent, "__dict__")
-    if isinstance(parent, types.ModuleType):
+    if issubclass(cls, types.ModuleType):
         return types.ModuleType.__getattribute__(parent, "__dict__")
     return object.__getattribute__(parent, "__dict__")
 

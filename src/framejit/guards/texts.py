@@ -124,7 +124,7 @@ def text_of(obj: Any) -> str:
 
 
 def _text(obj: Any, depth: int) -> str:
-    cls = type(obj)
+    cls = type(obj)  # isinstance() would ask the user's `__class__`
     if cls is int and obj.bit_length() > _DECIMAL_BITS:
         return hex(obj)
     if cls in _PLAIN or cls in _TORCH_PLAIN:
@@ -138,27 +138,27 @@ def _text(obj: Any, depth: int) -> str:
             items.sort()  # hash order differs from process to process
         more = ", ..." if len(obj) > 8 else "," if cls is tuple and len(obj) == 1 else ""
         return form.format(", ".join(items) + more)
-    if isinstance(obj, torch.Tensor):
+    if issubclass(cls, torch.Tensor):
         return str(TensorText.of(obj))
-    if isinstance(obj, type):
+    if issubclass(cls, type):
         return f"class {obj.__module__}.{obj.__qualname__}"
-    if isinstance(obj, types.ModuleType):
+    if issubclass(cls, types.ModuleType):
         return f"module {obj.__name__}"
-    if isinstance(obj, slice):
+    if issubclass(cls, slice):
         parts = (obj.start, obj.stop, obj.step)
         return f"slice({', '.join(_text(part, depth + 1) for part in parts)})"
-    if isinstance(obj, types.CodeType):
+    if issubclass(cls, types.CodeType):
         place = f"{obj.co_filename.rpartition('/')[2]}:{obj.co_firstlineno}"
         return f"the code of {obj.co_qualname}() at {place}"
-    if isinstance(obj, types.FunctionType):
+    if issubclass(cls, types.FunctionType):
         return f"function {obj.__module__}.{obj.__qualname__}"
-    if isinstance(obj, types.MethodType):
+    if issubclass(cls, types.MethodType):
         return f"method {getattr(obj.__func__, '__qualname__', '?')}"
-    if isinstance(obj, _C_FUNCTIONS):
+    if issubclass(cls, _C_FUNCTIONS):
         return f"function {_c_name(obj)}"
-    if isinstance(obj, enum.Enum):
+    if issubclass(cls, enum.Enum):
         return f"{cls.__qualname__}.{obj.name}"
-    if isinstance(obj, dict):
+    if issubclass(cls, dict):
         keys = dict.__len__(obj)
         return f"a {cls.__qualname__} with {keys} key{'' if keys == 1 else 's'}"
     article = "an" if cls.__qualname__[:1] in "AEIOUaeiou" else "a"

@@ -125,7 +125,7 @@ class ClassValue(Value):
             return member_value(space, cls.__members__[name])
         inherited = space.class_attribute(meta, name)
         if inherited is not None and (
-            isinstance(inherited.raw, property)
+            issubclass(type(inherited.raw), property)
             or (is_user_class(type(inherited.raw)) and hides_own_attribute(inherited.raw))
         ):
             return bind(space, inherited, self, meta, name)
@@ -156,7 +156,7 @@ class ClassValue(Value):
             return space.load(source, raw)
         if kind in (types.WrapperDescriptorType, types.MethodDescriptorType):
             return BuiltinValue(raw, source)
-        if isinstance(raw, (type, types.GetSetDescriptorType, types.MemberDescriptorType)):
+        if issubclass(kind, (type, types.GetSetDescriptorType, types.MemberDescriptorType)):
             return space.load(source, raw)
         getter = space.class_attribute(kind, "__get__")
         if getter is not None and type(getter.raw) is types.FunctionType:

@@ -46,7 +46,7 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
     if kind is types.FunctionType or kind is functools._lru_cache_wrapper:
         return MethodValue(space.load(source, raw), value)
     if kind is property or (
-        isinstance(raw, property) and kind.__get__ is property.__get__  # type: ignore[attr-defined]
+        issubclass(kind, property) and kind.__get__ is property.__get__  # type: ignore[attr-defined]
     ):
         if raw.fget is None:
             return property_lacks(space, raw, cls, property.__get__)
@@ -77,9 +77,9 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
             space.class_attribute(kind, "__get__")
             space.class_attribute(kind, "__set__")
         return space.load(source, raw)
-    if isinstance(raw, (types.BuiltinFunctionType, type)):
+    if issubclass(kind, (types.BuiltinFunctionType, type)):
         return space.load(source, raw)
-    if raw in LOOKASIDES if _hashable(raw) else False:
+    if not is_user_class(kind) and _hashable(raw) and raw in LOOKASIDES:
         return MethodValue(space.load(source, raw), value)
     # A user-defined descriptor: its __get__ is ordinary Python.
     descriptor = space.load(source, raw)
@@ -114,7 +114,7 @@ def _c_data(space: Space, value: Value, name: str, owner: type) -> Result:
             text = f"{type_name(value.python_type())!r} object has no attribute {name!r}"
             return space.raise_error(AttributeError, text)
         raise GraphBreak("FJ0151", f"attribute {name!r} of a {value.describe()}")
-    if isinstance(obj, torch.Tensor):
+    if issubclass(type(obj), torch.Tensor):
         raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
     try:
         content = getattr(obj, name)
