@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 from program_writer import Program
-from snapshots import Snapshot
+from snapshots import Snapshot, without_addresses
 from torch.utils.hooks import RemovableHandle
 
 import framejit
@@ -149,7 +149,7 @@ def outcome(
     taken = Snapshot(nodes)
     seen = {
         "raised": taken.take(error),
-        "printed": out.getvalue(),
+        "printed": without_addresses(out.getvalue()),
         "result": taken.take(result),
         "arguments": taken.take(args),
         "globals": [taken.take(pair) for pair in copy.state()],

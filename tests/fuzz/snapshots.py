@@ -27,6 +27,11 @@ _ITERATOR_LIMIT = 20
 _ADDRESS = re.compile(r"\d{13,}|0x[0-9a-f]{8,}")
 
 
+def without_addresses(text: str) -> str:
+    """A text without what two copies of a program do not share."""
+    return _ADDRESS.sub("<address>", text)
+
+
 def hashed_by_address(value: Any) -> bool:
     """Is the place of ``value`` in a set a matter of addresses, which two copies do not share?"""
     if isinstance(value, (tuple, frozenset)):
@@ -61,7 +66,7 @@ class Snapshot:
     def take(self, value: Any) -> Any:
         """``value`` as plain data."""
         if isinstance(value, _PLAIN) and type(value).__module__ in ("builtins", "torch"):
-            return type(value).__name__, _ADDRESS.sub("<address>", repr(value))
+            return type(value).__name__, without_addresses(repr(value))
         if isinstance(value, torch.Size):
             return "Size", tuple(value)
         if type(value) is tuple:
@@ -145,7 +150,12 @@ class Snapshot:
 
     def error(self, error: BaseException) -> tuple[Any, ...]:
         """An exception with its causes."""
-        text = str(error).splitlines()[:1] if isinstance(error, RuntimeError) else str(error)
+        try:
+            text: Any = without_addresses(str(error))
+        except Exception as failed:  # noqa: BLE001 - the program's own method: part of the snapshot
+            text = repr(failed)
+        if isinstance(error, RuntimeError):
+            text = text.splitlines()[:1]
         if isinstance(error, RuntimeError) and not self.nodes:
             text = ""  # it may name a node
         if isinstance(error, (RecursionError, NameError)):

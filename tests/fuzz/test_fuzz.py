@@ -106,3 +106,12 @@ def test_sets_of_classes_have_no_order() -> None:
     sets = [{type(f"C{i}", (), {}) for i in names} | {3} for names in (range(20), range(20)[::-1])]
     one, two = map(Snapshot().take, sets)
     assert one == two and one != Snapshot().take({*list(sets[0])[1:]})
+
+
+def test_addresses_and_errors_without_a_text() -> None:
+    """Printed addresses are not compared; an error's own ``__str__`` may fail."""
+    kind = "class Odd(Exception):\n    def __str__(self): return 3"
+    body = "print(object())\n    return Odd(), x + 1"
+    source = f"{program_of(3).source}\n{kind}\ndef main(x, n):\n    {body}\n"
+    report = run(Program(source, ["main:(R(1), 2)"]))
+    assert not report.failure and report.graphs

@@ -400,3 +400,70 @@ def test_existing_ordered_dicts_store_one_by_one():
         return x + 1, list(kept)
 
     check(program, torch.ones(2), Kept(a=1), graphs=1, ops=1)
+
+
+def _noted(base, *names):
+    """A subclass of ``base`` whose methods of these names note that they are called."""
+
+    def noting(name):
+        def method(self, *args):
+            ASKED.append(name)
+            return getattr(base, name)(self, *args)
+
+        return method
+
+    return type("Noting", (base,), {name: noting(name) for name in names})
+
+
+ASKED = []
+NotingDeque = _noted(collections.deque, "__iter__")
+NotingDict = _noted(dict, "__iter__", "keys")
+PlainDeque, PlainList, PlainSet = (
+    type("Plain", (base,), {}) for base in (collections.deque, list, set)
+)
+DEQUE, DICT = NotingDeque([1, 2]), NotingDict(b=2)
+
+
+class Backwards(list):
+    def __iter__(self):
+        return reversed([*range(len(self))])
+
+
+class Turned(set):
+    def __iter__(self):
+        return iter([7, 8])
+
+
+def _changed(target, name, argument):
+    getattr(target, name)(argument)
+    return target
+
+
+@pytest.mark.parametrize("ask, graphs", [
+    (lambda: DEQUE == DEQUE.__class__([1, 2]), 2),
+    (lambda: DEQUE == collections.deque([1, 2]), 2),
+    (lambda: collections.deque([1, 3]) > DEQUE, 2),
+    (lambda: list.__len__([*(collections.deque([1]) + DEQUE)]), 2),
+    (lambda: len(DEQUE.copy()), 2),
+    (lambda: len(DEQUE * 2), 2),
+    (lambda: list(_changed(collections.deque([1]), "extend", DEQUE)), 1),
+    (lambda: DICT | {}, 2),
+    (lambda: {} | DICT, 1),
+    (lambda: [*_changed(PlainList([1]), "extend", Backwards([4, 5]))], 1),
+    (lambda: sorted(_changed(PlainSet([9]), "update", Backwards([4, 5]))), 1),
+    (lambda: sorted(PlainSet([0]).union(Backwards([4, 5]))), 1),
+    (lambda: sorted(PlainSet([0]).intersection(Backwards([4, 5]))), 1),
+    (lambda: len(_changed({1}, "update", Turned([2]))), 1),
+    (lambda: len(_changed(PlainSet([1]), "update", Turned([2]))), 1),
+])  # fmt: skip
+def test_c_code_iterates_as_the_subclass_says(ask, graphs):
+    """Deques iterate over each other, lists and sets over other containers; sets take the content
+    of sets."""
+
+    def program(v):
+        ASKED.clear()
+        v = v + 1
+        answer = ask()
+        return v * 2, answer, list(ASKED)
+
+    check(program, X, graphs=graphs)

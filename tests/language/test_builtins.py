@@ -467,3 +467,38 @@ def test_keywords_of_a_partial_are_changed_after_a_break():
         for function in (program, framejit.compile(program, backend="eager"))
     ]
     assert found[0] == found[1]
+
+
+class _Sized:
+    def __init__(self, size, hint):
+        self.size, self.hint = size, hint
+
+    def __len__(self):
+        if self.size is None:
+            raise TypeError("no size")
+        return self.size
+
+    def __length_hint__(self):
+        if isinstance(self.hint, type):
+            raise self.hint("no hint")
+        return self.hint
+
+
+@pytest.mark.parametrize("make, default", [
+    (lambda: 3, 2.5), (lambda: 3, True), (lambda: None, None), (lambda: [1], "a"),
+    (lambda: type("C", (complex,), {})(1j), 4), (lambda: _Sized(None, 7), 4),
+    (lambda: _Sized(None, TypeError), 4), (lambda: _Sized(None, ValueError), 4),
+    (lambda: _Sized(None, NotImplemented), 4), (lambda: _Sized(None, -1), 4),
+    (lambda: _Sized(2, 7), 4),
+])  # fmt: skip
+def test_length_hints(make, default):
+    """A TypeError of either method means that it is not known; the default must be an index."""
+    value = make()
+
+    def program(v):
+        try:
+            return v + 1, operator.length_hint(value, default)
+        except (TypeError, ValueError) as error:
+            return v + 2, str(error)
+
+    check(program, torch.ones(2), graphs=1, fullgraph=True)

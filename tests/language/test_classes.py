@@ -1393,3 +1393,37 @@ def test_attributes_that_torch_asks_operands_for():
 
     check(lambda a, by: (a * by, torch.add(a, by)), x, Factor(2))
     assert asked and asked[: len(asked) // 2] == asked[len(asked) // 2 :]
+
+
+class _Claims(type):
+    def __instancecheck__(cls, value):
+        return [1] if value == 2 else []
+
+    def __subclasscheck__(cls, other):
+        return other.__name__
+
+
+class _Claimed(metaclass=_Claims):
+    pass
+
+
+def test_what_a_metaclass_says_of_instances_becomes_a_bool():
+    def program(v):
+        return v + 1, isinstance(2, _Claimed), isinstance(3, _Claimed), issubclass(int, _Claimed)
+
+    check(program, torch.ones(3), graphs=1, fullgraph=True)
+
+
+def test_a_tensor_that_a_metaclass_gives_is_asked_for_its_truth():
+    def program(v):
+        class Equal(type):
+            def __instancecheck__(cls, value):
+                return value == 2
+
+        try:
+            return v + 1, isinstance(v, Equal("Some", (), {}))
+        except RuntimeError as error:
+            return str(error)
+
+    check(program, torch.ones(3))
+    check(program, torch.ones(1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -413,3 +414,42 @@ def test_class_patterns_ask_the_metaclass():
 
     for value in (1, 2):
         one(f, x, value, ops=1)
+
+
+class Asked(Counter):
+    def __getitem__(self, key):
+        raise ValueError(key)
+
+    __contains__ = __getitem__
+
+
+class Letters:
+    first = also_first = "a"
+
+
+@pytest.mark.parametrize("subject", [Asked("ab"), Asked("a"), {"a": 1, "b": 2}, {"a": 1}, {}])
+def test_mapping_patterns_ask_get_alone(subject):
+    def program(v):
+        match subject:
+            case {"a": one, "b": two}:
+                return v + one + two
+            case {"a": one}:
+                return v + one
+            case {}:
+                return v * 5
+        return v
+
+    one(program, x, ops=2 if len(subject) == 2 else 1)
+
+
+def test_a_key_twice_in_a_mapping_pattern():
+    def program(v):
+        v = v + 1
+        try:
+            match {"a": 1}:
+                case {Letters.first: one, Letters.also_first: two}:
+                    return v, one, two
+        except ValueError as error:
+            return v, str(error)
+
+    one(program, x, ops=1)

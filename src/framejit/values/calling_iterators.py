@@ -10,12 +10,13 @@ Next: codegen.emit_calling_iterators.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from framejit.values.base import Raised, Value
 from framejit.values.iterators import IteratorValue
-from framejit.values.methods import Result, index_of
+from framejit.values.methods import Result, as_returned, index_of
 from framejit.values.operators import is_user_class
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Space
@@ -377,7 +378,7 @@ def elements(space: Space, iterable: Value) -> Iterator[Value]:
         return iter(known)
     iterator = space.iter(iterable)
     if isinstance(iterable, ByIndex) or is_user_class(iterable.python_type()):
-        _ask_size(space, iterable)
+        length_hint(space, iterable)
     return iter(lambda: space.next(iterator), None)
 
 
@@ -387,19 +388,27 @@ def listed(space: Space, iterable: Value) -> list[Value]:
     return known if known is not None else list(elements(space, space.iter(iterable)))
 
 
-def _ask_size(space: Space, iterable: Value) -> None:
-    cls = iterable.python_type()
+def length_hint(space: Space, value: Value) -> Value | None:
+    """What ``value`` says of its length, if anything."""
+    cls = value.python_type()
+    if space.class_attribute(cls, "__len__") is not None:
+        size = _unless_type_error(space, lambda: space.len(value))
+        if size is not None:
+            return size
+    hint = space.special_method(value, "__length_hint__")
+    if hint is None:
+        return None
+    answer = _unless_type_error(space, lambda: space.call_now(hint, []))
+    if answer is None or space.is_(answer, space.constant(NotImplemented)):
+        return None
+    name, function = "__length_hint__", operator.length_hint
+    return space.constant(as_returned(space, value, name, answer, function))
+
+
+def _unless_type_error(space: Space, ask: Callable[[], Value]) -> Value | None:
     try:
-        if space.class_attribute(cls, "__len__") is not None:
-            space.len(iterable)
-            return
+        return ask()
     except Raised as error:
         if not error.is_a(TypeError):
             raise
-    if space.class_attribute(cls, "__length_hint__") is not None:
-        hint = space.special_method(iterable, "__length_hint__")
-        try:
-            space.call_now(hint, [])  # type: ignore[arg-type]
-        except Raised as error:
-            if not error.is_a(TypeError):
-                raise
+        return None

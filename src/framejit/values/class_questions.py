@@ -110,7 +110,7 @@ _HOOKS = {"isinstance": "__instancecheck__", "issubclass": "__subclasscheck__"}
 def _ask_hook(space: Space, value: Value, classes: Value, function: str) -> Result:
     method = space.special_method(classes, _HOOKS[function])
     assert method is not None
-    return space.call(method, [value], {})
+    return space.constant(space.truth(space.call_now(method, [value])))
 
 
 def _ask_metaclass(

@@ -14,7 +14,7 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.base import Value, element_as_python, type_name
-from framejit.values.methods import Result, container_of, index_of, method
+from framejit.values.methods import Result, check_own_iteration, container_of, index_of, method
 from framejit.values.sequences import ListValue, SliceValue
 from framejit.values.space import Space, wraps
 
@@ -111,6 +111,7 @@ class DequeValue(ListValue):
             plain = container_of(other, DequeValue)
             if reflected or plain is None:
                 return None
+            check_own_iteration(space, other)
             return self._fresh(self.items + plain.items)
         if op == "*":
             repeated = self.repeat(space, other)
@@ -122,6 +123,11 @@ class DequeValue(ListValue):
                 return self
             return self._fresh(repeated)
         return None
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        if self._alike(other) is not None:
+            check_own_iteration(space, other)
+        return super().compare_op(space, op, other)
 
     def _fresh(self, items: list[Value]) -> DequeValue:
         return DequeValue(self._cut(items), self.maxlen)

@@ -426,7 +426,10 @@ class DictValue(ContainerValue):
         if reflected:
             result.cls = self.cls
             result.default_factory = self.default_factory
-        result.merge(space, right)
+        if known_pairs(space, other) is None and not reflected:
+            result.do_update(space, other, kwargs={})
+        else:
+            result.merge(space, right)
         return result
 
     def fresh_copy(self, space: Space) -> DictValue:

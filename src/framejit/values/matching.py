@@ -35,12 +35,22 @@ def match_mapping(space: Space, value: Value) -> bool:
 
 
 def match_keys(space: Space, subject: Value, keys: Value) -> list[Value] | None:
-    """The values under ``keys``, or None if one is missing."""
-    found = []
-    for key in space.items(keys):
-        if not space.contains(subject, key):
+    """The values under ``keys``, or None if one is missing: only ``get`` is asked."""
+    found: list[Value] = []
+    names = space.items(keys)
+    if not names:
+        return found
+    get = space.getattr_now(subject, "get")
+    seen, missing = (space.call_now(space.constant(cls), []) for cls in (set, object))
+    for key in names:
+        if space.contains(seen, key):
+            text = f"mapping pattern checks duplicate key ({key.realize().as_python()!r})"
+            space.raise_error(ValueError, text)
+        space.call_now(space.getattr_now(seen, "add"), [key])
+        value = space.call_now(get, [key, missing])
+        if space.is_(value, missing):
             return None
-        found.append(space.now(space.getitem(subject, key)))
+        found.append(value)
     return found
 
 

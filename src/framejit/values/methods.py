@@ -212,6 +212,13 @@ def container_of(value: Value, kind: type[Container]) -> Container | None:
     return inner if isinstance(inner, kind) else None
 
 
+def check_own_iteration(space: Space, value: Value) -> None:
+    """A graph break where C code would ask a method of the program's for the content."""
+    asked = [space.class_attribute(value.python_type(), name) for name in ("__iter__", "__len__")]
+    if any(found is not None and is_user_class(found.owner) for found in asked):
+        raise GraphBreak("FJ0160", f"C code iterates over a {value.describe()}")
+
+
 def returns_self(name: str) -> bool:
     """Does the method of this name return the object itself?"""
     return name in ("__enter__", "__iter__") or name in (n[2] for n in BINARY_METHODS.values())

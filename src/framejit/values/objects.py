@@ -37,6 +37,7 @@ from framejit.values.functions import MethodValue
 from framejit.values.keys import key_of_object
 from framejit.values.methods import (
     as_returned,
+    check_own_iteration,
     count_error,
     gives_own_class,
     iterator_by,
@@ -67,11 +68,13 @@ _PURE_METHODS: dict[type, frozenset[str]] = {
     re.Pattern: frozenset(["findall", "split", "sub", "subn", "match", "search", "fullmatch"]),
     re.Match: frozenset(["group", "groups", "groupdict", "start", "end", "span", "expand"]),
 }
-#: Methods of containers that take the content of an operand that is one, too.
-_TAKE_CONTENT = _COMPARE_METHODS.union(
-    ("__add__", "__or__", "__ior__", "__and__", "__sub__", "extend", "update", "union",
-     "intersection", "difference")
-)  # fmt: skip
+#: Methods that iterate over an object of a subclass in the way that it says.
+_ITERATE: dict[type, frozenset[str]] = {
+    deque: _COMPARE_METHODS | {"__repr__", "__add__", "__mul__", "__rmul__", "copy", "__copy__"},
+    set: frozenset(["__repr__"]),
+    frozenset: frozenset(["__repr__"]),
+    dict: frozenset(["__or__", "__ror__", "copy"]),
+}
 #: Containers whose texts begin with the name of the class, with some exceptions for their own.
 _NAMED_IN_TEXTS = (set, frozenset, deque, OrderedDict, defaultdict)
 
@@ -307,12 +310,9 @@ class ObjectValue(Value):
                 missing = space.special_method(self, "__missing__")
                 if missing is not None:
                     return space.call(missing, [key], {})
-        if name in ("__repr__", "__str__") and issubclass(self.cls, (set, frozenset, deque)):
-            asked = [space.class_attribute(self.cls, method) for method in ("__iter__", "__len__")]
-            if any(found is not None and is_user_class(found.owner) for found in asked):
-                raise GraphBreak("FJ0160", f"the text of a {self.describe()}, which iterates")
-        if name in _TAKE_CONTENT:
-            args = [getattr(arg.realize(), "container", None) or arg for arg in args]
+        asked = "__repr__" if name == "__str__" else name
+        if asked in _ITERATE.get(solid_base(self.cls), ()):
+            check_own_iteration(space, self)
         result = self.container.call_method(space, name, args, kwargs)
         if space.changes != changes and getattr(self.container, "mutated", False):
             self.note(space)

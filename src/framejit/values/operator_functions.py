@@ -14,7 +14,8 @@ from framejit.source import Source
 from framejit.values import polyfills
 from framejit.values.base import Value, is_user_class, type_name
 from framejit.values.builtin_functions import builtin, call_polyfill
-from framejit.values.methods import Result, as_returned, index_of
+from framejit.values.calling_iterators import length_hint
+from framejit.values.methods import Result, index_of
 from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Space, lookaside, wraps
@@ -95,16 +96,11 @@ def _abs(space: Space, value: Value) -> Result:
 def _length_hint(space: Space, value: Value, default: Value | None = None) -> Result:
     value = value.realize()
     cls = value.python_type()
-    if hasattr(cls, "__len__"):
-        return space.len(value)
+    otherwise = 0 if default is None else index_of(space, default)
     if hasattr(cls, "__length_hint__") and not is_user_class(cls):
         raise GraphBreak("FJ0137", f"operator.length_hint() of a {value.describe()}")
-    hint = space.special_method(value, "__length_hint__")
-    answer = None if hint is None else space.call_now(hint, [])
-    if answer is not None and not space.is_(answer, space.constant(NotImplemented)):
-        function = operator.length_hint
-        return space.constant(as_returned(space, value, "__length_hint__", answer, function))
-    return space.constant(0) if default is None else default
+    said = length_hint(space, value)
+    return space.constant(otherwise) if said is None else said
 
 
 @builtin(operator.is_, 2)

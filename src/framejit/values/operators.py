@@ -410,9 +410,5 @@ def _attempt_compare(space: Space, value: Value, name: str, op: str, other: Valu
                 return None
             return ConstantValue(not space.truth(space.now(equal)))
         return None  # object.__eq__: identity, decided by the caller
-    container = getattr(value, "container", None)
-    if container is not None and not is_user_class(found.owner):
-        plain = getattr(other, "container", None) or other
-        return container.compare_op(space, op, plain)
     bound = space.now(space.bind_class_attribute(found, value, cls, name))
     return not_implemented(space, space.call(bound, [other], {}))

@@ -513,7 +513,8 @@ class SetValue(ContainerValue):
     @method(0, -1)
     def do_update(self, space: Space, *others: Value) -> None:
         for other in others:
-            if other.realize().items_now(space) is None:
+            plain = container_of(other.realize(), SetValue)
+            if plain is None and other.realize().items_now(space) is None:
                 for item in space.each(other):
                     self.do_add(space, item)
             else:
