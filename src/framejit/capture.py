@@ -27,6 +27,7 @@ from framejit.bytecode.continuations import FramePoint
 from framejit.bytecode.decode import decode
 from framejit.bytecode.liveness import may_assign
 from framejit.codegen.emit import Emitter, computed
+from framejit.codegen.emit_generators import keeps_of_its_own
 from framejit.codegen.function import Draft, Generated, Recovery
 from framejit.codegen.runtime import located
 from framejit.collection import imports_end, no_collection
@@ -271,6 +272,9 @@ def _attempt(
             frame, innermost, slot_names = _frames(interpreter, target, slots, layers)
             outcome = interpreter.capture(frame, innermost)
             if isinstance(outcome, Broken):
+                find, raised_at = interpreter.roots.kept_frame, interpreter.raise_steps
+                if (divided := find(outcome.frames, keeps_of_its_own, raised_at)) is not None:
+                    raise Restart(*divided)
                 driver.check_break(outcome)
             out = Emitter(space, slot_names)
             draft = Draft(out, outcome, _Link(driver.make_break, driver.answer))

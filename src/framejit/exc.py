@@ -113,8 +113,10 @@ class GraphBreak(Exception):
     """
 
     raises = False
-    #: Somebody looks at the running frames: they go on as plain Python, with all their variables.
+    #: Somebody looks at the running frames: they go on as plain Python, with all their variables;
+    #: the outer ones, as many as ``unseen``, do not.
     seen = False
+    unseen = 0
     #: The graph that ends here is run in eager mode: AOTAutograd's would not do for what follows.
     as_it_is = False
 
@@ -138,6 +140,17 @@ class CaptureTooLong(GraphBreak):
 
     def __init__(self, reason: str) -> None:
         super().__init__("FJ0139", reason)
+
+
+class FrameKept(GraphBreak):
+    """An error that stays alive keeps the frame that has caught it."""
+
+    seen = True
+
+    def __init__(self, unseen: int) -> None:
+        reason = "an error keeps the variables of a frame that catches it and goes on"
+        super().__init__("FJ0146", reason)
+        self.unseen = unseen
 
 
 class FrameSeen(GraphBreak):

@@ -13,6 +13,8 @@ import torch
 import framejit
 from checking import CountingBackend, check
 from framejit import config
+from framejit.bytecode.decode import decode
+from framejit.interpreter import forced
 from framejit.report import events
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -596,6 +598,67 @@ def kept_where_it_was_caught(x, log):
     return x + 1
 
 
+def caught_before_a_break(log, errors):
+    items = closing(log)
+    next(items)
+    try:
+        raise ValueError(len(log))
+    except ValueError as error:
+        errors.append(error)
+    print(end="")
+
+
+def kept_by_a_frame_that_breaks(x, log):
+    errors = []
+    y = x * 2
+    caught_before_a_break(log, errors)
+    log.append("still")
+    errors.clear()
+    log.append("behind")
+    return y + 1
+
+
+def kept_in_a_handler_that_breaks(x, log):
+    def catch():
+        items = closing(log)
+        next(items)
+        try:
+            raise ValueError(len(log))
+        except ValueError as error:
+            print(end="")
+            errors.append(error)
+
+    errors = []
+    y = x * 2
+    catch()
+    log.append("still")
+    errors.clear()
+    log.append("behind")
+    return y + 1
+
+
+def kept_by_the_caller_of_a_kept_frame(x, log):
+    def catch():
+        try:
+            raise ValueError(len(log))
+        except ValueError as error:
+            errors.append(error)
+
+    def outer():
+        items = closing(log)
+        next(items)
+        catch()
+        print(end="")
+
+    errors = []
+    y = x * 2
+    outer()
+    log.append("still")
+    errors.clear()
+    log.append("behind")
+    return y + 1
+
+
 def kept_while_raised_again(x, log):
     try:
         try:
@@ -617,6 +680,33 @@ def kept_while_raised_again(x, log):
 ])  # fmt: skip
 def test_what_a_traceback_keeps_ends_with_it(program):
     check(program, torch.ones(2), [], graphs=1, ops=1)
+
+
+@pytest.mark.parametrize("program", [
+    kept_by_a_frame_that_breaks, kept_in_a_handler_that_breaks, kept_by_the_caller_of_a_kept_frame,
+])  # fmt: skip
+def test_a_frame_that_a_traceback_keeps_is_not_divided(program):
+    check(program, torch.ones(2), [], graphs=2, ops=2)
+
+
+def test_a_frame_that_breaks_where_it_raises_is_not_divided():
+    code = caught_beside.__code__
+    raises = next(one for one in decode(code).instructions if one.op == "RAISE_VARARGS")
+    with forced.forced_break(code, raises.index):
+        check(kept_where_it_was_caught, torch.ones(2), [], graphs=1, ops=1)
+
+
+def test_a_handler_that_breaks_divides_frames_whose_end_nobody_sees():
+    def program(x):
+        kept = []
+        try:
+            raise ValueError(1)
+        except ValueError as error:
+            kept.append(error)
+            print(end="")
+        return x * 2
+
+    check(program, X, graphs=1, ops=1)
 
 
 def refuse(x, what):

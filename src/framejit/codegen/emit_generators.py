@@ -62,6 +62,13 @@ def held_by(frame: Frame) -> list[Value]:
     return [value for value in slots if keeps_what_acts(value, errors=False)]
 
 
+def keeps_of_its_own(frame: Frame) -> bool:
+    """Is there such a thing after this instruction, other than what errors keep?"""
+    written = frame.instruction.arg if frame.instruction.op in ("STORE_FAST", "DELETE_FAST") else -1
+    slots = [value for i, value in enumerate(frame.slots) if value is not None and i != written]
+    return any(acts_at_its_end(one) for one in reached(slots, False) if isinstance(one, Value))
+
+
 @emits(GeneratorValue)
 def _generator(out: Emitter, value: GeneratorValue) -> ast.expr:
     if value.started and not value.finished:

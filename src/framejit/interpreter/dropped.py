@@ -14,9 +14,10 @@ import gc
 import inspect
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from framejit.exc import FrameKept
 from framejit.interpreter.frame import Frame
 from framejit.values.base import CallRequest, Value
 from framejit.values.ends import search_what_is_seen
@@ -106,6 +107,25 @@ class Roots:
             self.left[error] = error.left
         else:
             self.left.setdefault(error, []).append((0, frame))
+
+    def kept_frame(
+        self, frames: list[Frame], keeps: Callable[[Frame], bool], raised_at: dict[Value, int]
+    ) -> tuple[int, FrameKept] | None:
+        """A frame that an error keeps cannot be divided: the variables of its last part would end
+        without the error. ``keeps``: is there something in them whose end is seen? Returns where
+        to break instead."""
+        last = frames[-1]
+        if last.instruction.op == "RAISE_VARARGS" and last.instruction.arg:
+            catching = [frame.may_catch and keeps(frame) for frame in frames]
+            for frame in frames[catching.index(True) :] if any(catching) else ():
+                frame.seen = True
+        for error, left in self.left.items():
+            passed = {one for _, frame in left for one in frame.chain()}  # it keeps callers, too
+            kept = [frame for frame in frames if frame in passed and keeps(frame)]
+            if kept and self.holder(error, last, (last.before,)) is not None:
+                step = max(raised_at.get(error, 0), kept[0].first_step)  # raised before?
+                return step, FrameKept(frames.index(kept[0]))
+        return None
 
     def changed_parts(self) -> dict[Existing, None]:
         """The program has changed existing objects: what they held may be dropped."""
@@ -246,12 +266,14 @@ def _children(obj: Any) -> Iterator[_Hop]:
                 yield "slot", obj, name, item
 
 
-def reached(values: list[Value]) -> Iterator[Any]:
-    """The values and all that they hold."""
+def reached(values: list[Value], errors: bool = True) -> Iterator[Any]:
+    """The values and all that they hold, ``errors`` and what these hold included."""
     todo: list[Any] = list(values)
     seen = set(map(id, todo))
     while todo:
         obj = todo.pop()
+        if isinstance(obj, ExceptionValue) and not errors:
+            continue
         yield obj
         for hop in _children(obj):
             if _is_walked(hop[3]) and id(hop[3]) not in seen:

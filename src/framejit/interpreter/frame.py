@@ -79,6 +79,14 @@ class Frame:
         """The user's file and line."""
         return self.info.code.co_filename, self.instruction.line
 
+    @property
+    def may_catch(self) -> bool:
+        """Is it inside a ``try``?"""
+        handler, code = self.info.handlers[self.index], self.info.instructions
+        if handler is None or code[handler.target].op != "PUSH_EXC_INFO":
+            return False
+        return code[handler.target + 1].op != "WITH_EXCEPT_START"
+
     def operands(self) -> list[Value]:
         """What code of others gets that the instruction runs: tests and loops run none."""
         op, depths = self.instruction.op, self.info.depth

@@ -54,8 +54,9 @@ class Broken:
         self.raises = cause.raises
         self.as_it_is = cause.as_it_is
         handed = frames[-1].operands()
-        for frame in frames:
-            frame.seen, frame.raises, frame.handed = cause.seen, cause.raises, handed
+        for depth, frame in enumerate(frames):
+            frame.seen = cause.seen and depth >= cause.unseen
+            frame.raises, frame.handed = cause.raises, handed
 
 
 class Restart(Exception):
@@ -507,11 +508,8 @@ class Interpreter:
     def in_try(self) -> bool:
         """Is the user's own code inside a ``try``?"""
         for frame in self.frame.chain():
-            handler = frame.info.handlers[frame.index]
-            if handler is not None and not str(frame.globals.get("__name__")).startswith("torch."):
-                behind = frame.info.instructions[handler.target + 1]
-                if behind.op != "WITH_EXCEPT_START":
-                    return True
+            if frame.may_catch and not str(frame.globals.get("__name__")).startswith("torch."):
+                return True
         return False
 
     def _set_context(self, value: Value) -> None:

@@ -152,7 +152,7 @@ def search_what_is_seen(obj: Any, layers: Layers, inside: bool = False) -> bool 
             continue
         if issubclass(type(one), BaseException):
             trace = BaseException.__getattribute__(one, "__traceback__")
-            if trace is not None:
+            if trace is not None and _is_divided(trace.tb_frame.f_code):
                 handlers.add(_function_of(trace.tb_frame))
         if type(one) is types.FrameType and _is_not_left(one, handlers):
             continue
@@ -168,6 +168,11 @@ def search_what_is_seen(obj: Any, layers: Layers, inside: bool = False) -> bool 
 def _function_of(frame: types.FrameType) -> tuple[str, str, int]:
     code = frame.f_code
     return code.co_filename, code.co_name, code.co_firstlineno
+
+
+def _is_divided(code: types.CodeType) -> bool:
+    """Does a function that was divided at a graph break go on in another frame?"""
+    return any(name.startswith("fj:next") for name in code.co_freevars)
 
 
 def _is_not_left(frame: types.FrameType, handlers: set[Any]) -> bool:
