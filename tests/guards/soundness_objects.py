@@ -4,6 +4,7 @@ import abc
 import builtins
 import collections
 import copy
+import copyreg
 import dataclasses
 import enum
 import functools
@@ -644,6 +645,40 @@ def issubclass_after_bases_change(w):
         cls.__bases__ = (other,)
 
     return lambda x: x * (2 if issubclass(cls, base) else 3), (X,), change
+
+
+@row(NEEDED)
+def super_after_bases_change(w):
+    class Base:
+        def value(self):
+            return 2
+
+    class Derived(Base):
+        def value(self):
+            return super().value() + 1
+
+    class Between(Base):
+        def value(self):
+            return 7
+
+    o = Derived()
+
+    def change():
+        Derived.__bases__ = (Between,)
+
+    return lambda x: x * o.value(), (X,), change
+
+
+@row(NEEDED, after=4)  # it breaks
+def reducer_of_a_copied_class(w):
+    cls = fresh_class()
+    o, other = cls(), cls()
+    other.a = 3
+
+    def change():
+        copyreg.pickle(cls, lambda _: (lambda: other, ()))
+
+    return lambda x: x * copy.copy(o).a, (X,), change
 
 
 @row(NEEDED)

@@ -1367,6 +1367,30 @@ def test_methods_of_type_that_a_metaclass_overrides():
     assert backend.graphs and asked == [1, 2, int] * 2
 
 
+def test_instance_checks_answer_with_a_truth_value():
+    class Answering(type):
+        def __instancecheck__(cls, value):
+            return value
+
+        def __subclasscheck__(cls, other):
+            return other.__name__.lstrip("F")
+
+    class Asked(metaclass=Answering):
+        pass
+
+    def f(a, value, other):
+        judged = isinstance(value, Asked), isinstance(value, (Asked, str)), issubclass(other, Asked)
+        return a + 1, judged, isinstance(value, Asked) is True
+
+    class F:
+        pass
+
+    for value, other in ((None, F), ("", int), ([], F), ({1: 2}, str), (2.5, F)):
+        one(f, x, value, other, ops=1)
+    check(f, x, torch.ones(1), F, graphs=1)
+    check(f, x, torch.ones(2), F)
+
+
 def test_lengths_that_are_asked_for_before_the_elements():
     asked = []
 

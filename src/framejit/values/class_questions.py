@@ -42,9 +42,8 @@ def _check_class(space: Space, value: Value, classes: Value, cls: type, function
     wanted = real_class(classes)
     if wanted is not None:
         meta = type(wanted)
-        if is_user_class(cls) and cls is not wanted:  # its bases can be replaced
-            mro = space.class_source(cls).child("attr", "__mro__")
-            space.guard(mro, "ID_MATCH", cls.__mro__)
+        if cls is not wanted:
+            space.guard_order(cls)
         if cls is wanted and function == "isinstance":  # the metaclass is not asked
             return space.constant(True)
         found = None if meta is type else space.class_attribute(meta, _HOOKS[function])

@@ -21,7 +21,7 @@ from framejit.graph.builder import GraphBuilder
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
 from framejit.values.amounts import limited_items, run_limited
-from framejit.values.base import CallRequest, Raised, Value, is_heap_class, type_name
+from framejit.values.base import CallRequest, Raised, Value, is_heap_class, is_user_class, type_name
 from framejit.values.effects import Effects
 from framejit.values.inline_policy import is_library
 from framejit.values.keys import is_nan
@@ -452,22 +452,19 @@ class Space:
 
     def super_attribute(self, start: type, behind: type, name: str) -> ClassAttribute | None:
         """Raw lookup of ``name`` along the MRO of ``start``, after the class ``behind``."""
-        mro = start.__mro__
-        for owner in mro[mro.index(behind) + 1 :]:
-            found = self._own_attribute(owner, name)
-            if found is not None:
-                return found
-        return None
+        self.guard_order(start)
+        return self._first_own(start.__mro__[start.__mro__.index(behind) + 1 :], name)
+
+    def guard_order(self, cls: type) -> None:
+        """The bases of a class can be replaced."""
+        if is_user_class(cls) and cls not in self.local_classes:
+            self.guard(self.class_source(cls).child("attr", "__mro__"), "ID_MATCH", cls.__mro__)
 
     def _find_class_attribute(
         self, cls: type, name: str, mro: tuple[type, ...]
     ) -> ClassAttribute | None:
         if self.class_writes and any(name in self.class_writes.get(c, ()) for c in mro):
-            for owner in mro:  # the program has changed what a lookup finds
-                found = self._own_attribute(owner, name)
-                if found is not None:
-                    return found
-            return None
+            return self._first_own(mro, name)  # the program has changed what a lookup finds
         source = self.class_source(cls).child("type_attr", name)
         for owner in mro:
             namespace = type.__getattribute__(owner, "__dict__")
@@ -478,6 +475,10 @@ class Space:
         if is_heap_class(cls):
             self.guard(source, "ABSENT")
         return None
+
+    def _first_own(self, mro: tuple[type, ...], name: str) -> ClassAttribute | None:
+        found = (self._own_attribute(owner, name) for owner in mro)
+        return next((one for one in found if one is not None), None)
 
     def _own_attribute(self, owner: type, name: str) -> ClassAttribute | None:
         """The entry of the class's own ``__dict__``."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import collections
 import copy
+import copyreg
 import functools
 import heapq
 import math
@@ -295,7 +296,13 @@ def _copies_plainly(space: Space, value: Value, cls: type) -> bool:
     for name in ("__setstate__", "__slots__", "__getnewargs__", "__getnewargs_ex__"):
         if space.class_attribute(cls, name) is not None:
             return False
-    return True
+    registered = _reducer(cls)  # it can be another later
+    space.guard(space.class_source(cls).child("call", _reducer), "ID_MATCH", registered)
+    return registered is None
+
+
+def _reducer(cls: type) -> Any:
+    return copyreg.dispatch_table.get(cls)
 
 
 @builtin(copy.deepcopy, 1, 2, "x", "memo")
