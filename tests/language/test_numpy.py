@@ -546,3 +546,30 @@ def test_arrays_and_parts_share_memory():
     made = framejit.compile(lambda a: a * 2, backend="eager")(np.arange(3.0))
     made.resize(5, refcheck=False)
     assert made.tolist() == [0, 2, 4, 0, 0]
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_numpys_error_state():
+    def divided(a):
+        return a / 0
+
+    def inside(a):
+        with np.errstate(divide="raise"):
+            try:
+                return a / 0
+            except FloatingPointError as error:
+                return str(error)
+
+    def outcome(function):
+        try:
+            return str(function(np.ones(2)))
+        except FloatingPointError as error:
+            return str(error)
+
+    compiled = [framejit.compile(one, backend="eager") for one in (divided, inside)]
+    for state in ("ignore", "raise", "warn", "call"):
+        reported = []
+        with np.errstate(all=state, call=lambda *given: reported.append(given)):
+            found = [outcome(function) for function in (*compiled, divided, inside)]
+        assert found[:2] == found[2:]
+        assert len(reported) == (2 if state == "call" else 0)

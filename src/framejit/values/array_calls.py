@@ -26,7 +26,7 @@ from framejit.graph.fakes import isolated
 from framejit.values.base import Raised, Unmaterialisable, Value
 from framejit.values.calling_iterators import IndexIterator
 from framejit.values.classes import ClassValue
-from framejit.values.constants import ConstantValue
+from framejit.values.constants import ConstantValue, guard_state
 from framejit.values.functions import BoundBuiltin
 from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY
 from framejit.values.sequences import ListValue, SliceValue, TupleValue
@@ -258,6 +258,9 @@ def call_numpy(
     there = counterpart(function)
     if there is None:
         raise GraphBreak("FJ0132", f"numpy's {what} is not captured")
+    guard_state(space, "numpy's error state", _raises_errors, raises := _raises_errors())
+    if raises:
+        raise GraphBreak("FJ0132", "numpy reports errors of computations as exceptions or calls")
     try:
         with isolated():
             answers = [_rehearse(function, there, args, kwargs, seed, what) for seed in (0, 1)]
@@ -284,6 +287,10 @@ def call_numpy(
     if space.builder.symbols_if_any is not None:
         space.builder.symbols.poll()
     return _answer(space, recorder, arrays, *answers[0], made, what)
+
+
+def _raises_errors() -> bool:
+    return not {*numpy.geterr().values()} <= {"ignore", "warn"}
 
 
 def _check_world(space: Space) -> None:

@@ -345,8 +345,13 @@ def decimal_context() -> tuple[Any, ...]:
 
 def guard_decimal_context(space: Space) -> None:
     """The results of decimal arithmetic are used."""
-    asked = space.const_source(decimal_context, "decimal context").child("call", operator.call)
-    space.guard(asked, "EQUALS_MATCH", decimal_context())
+    guard_state(space, "decimal context", decimal_context, decimal_context())
+
+
+def guard_state(space: Space, name: str, function: Any, answer: Any) -> None:
+    """What a function of ours says about the state of the thread is as it is now."""
+    asked = space.const_source(function, name).child("call", operator.call)
+    space.guard(asked, "EQUALS_MATCH", answer)
 
 
 def answer_of(space: Space, answer: Any, operands: Iterable[Value]) -> Value:
