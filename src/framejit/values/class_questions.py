@@ -7,6 +7,7 @@ hooks of the program's are asked. Next room: interpreter.
 
 from __future__ import annotations
 
+import contextlib
 import types
 import typing
 import weakref
@@ -123,8 +124,9 @@ def _ask_metaclass(
             return space.constant(False)
         flag = "_is_param" if wanted is torch.nn.Parameter else "_is_buffer"
         return space.constant(isinstance(value, TensorValue) and has_flag(space, value, flag))
-    if type(wanted).__module__ == "typing" and wanted is not typing.Any:
-        return space.constant(_fits_protocol(space, value, cls, wanted, function))
+    hooked = type(wanted).__module__ == "typing" and hasattr(wanted, "_is_protocol")
+    if hooked and function == "isinstance":
+        return space.constant(_fits_protocol(space, value, cls, wanted))
     if type(raw) is not types.FunctionType:
         if issubclass(cls, torch.Tensor):  # torch.FloatTensor and the like look at the dtype
             fake = getattr(value, "fake", None)
@@ -138,22 +140,14 @@ def _ask_metaclass(
     return _ask_hook(space, value, classes, function)
 
 
-def _fits_protocol(space: Space, value: Value, cls: type, wanted: type, function: str) -> bool:
-    """Does the class, or the instance, have all that a runtime-checkable protocol names?"""
+def _fits_protocol(space: Space, value: Value, cls: type, wanted: Any) -> bool:
+    """Does the instance have all that a runtime-checkable protocol names?"""
     if wanted in cls.__mro__:
         return True
-    complaint = None
-    try:
+    answer = False
+    with contextlib.suppress(TypeError):  # it has members that are not methods
         answer = issubclass(cls, wanted)
-    except TypeError as error:  # it has members that are not methods: only instances can be asked
-        complaint = error
-        answer = False
-    if function == "issubclass":
-        if complaint is not None:
-            return space.raise_real(complaint)
-        if is_user_class(cls):
-            asked = space.class_source(wanted).child("call", _Subclass(cls))
-            space.guard(asked, "ID_MATCH", answer)
+    if not wanted._is_protocol:
         return answer
     for name in sorted(typing._get_protocol_attrs(wanted)):  # type: ignore[attr-defined]
         found = LOOKASIDES[hasattr](space, [value, space.constant(name)], {})

@@ -412,6 +412,9 @@ def initialise(
     if type(result) is CallRequest:
         result.result = made
         return result
+    if not (returned := result.realize()).is_none():  # type: ignore[union-attr]
+        kind = type_name(returned.python_type())
+        space.raise_error(TypeError, f"__init__() should return None, not {kind!r}")
     return made
 
 

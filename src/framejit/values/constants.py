@@ -396,7 +396,7 @@ def _enum_getattr(space: Space, value: ConstantValue, member: enum.Enum, name: s
             if type(getter) is types.FunctionType and getter.__module__ != "enum":
                 function = space.load(found.source.child("attr", "fget"), getter)
                 return space.call(function, [value], {})
-            return constant_value(space, getattr(member, name))
+            return constant_value(space, space.run_real(getattr, member, name))
     if name != "__class__" and (found is None or not hides_own_attribute(found.raw)):
         if name in member.__dict__:
             return _enum_part(space, member, name)

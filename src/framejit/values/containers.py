@@ -75,9 +75,7 @@ def new_container(
 
 
 def named_tuple(space: Space, cls: type, items: list[Value]) -> Value:
-    """An instance of a named tuple's or a struct sequence's class."""
-    if not hasattr(cls, "_fields"):
-        return TupleValue(items, None, cls)
+    """An instance of a named tuple's class."""
     made = ObjectValue(cls, step=space.step)
     made.container = TupleValue(items)
     return made

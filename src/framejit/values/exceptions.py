@@ -86,7 +86,7 @@ class ExceptionValue(ObjectValue):
             found = space.class_attribute(self.cls, name)
             kept = found is not None and type(found.raw) in _C_LEVEL and name != "__dict__"
             if kept and issubclass(self.base, found.owner) and found.owner is not object:  # type: ignore[union-attr]
-                value = self._part(space, getattr(self.model, name, None))
+                value = self._part(space, space.run_real(getattr, self.model, name))
                 self.attributes[name] = value
                 self.read = {*self.read, name}
                 return value
@@ -155,13 +155,18 @@ class ExceptionValue(ObjectValue):
         self.read = set()
 
     def store(self, space: Space, name: str, value: Value | None) -> None:
+        if self.model is not None and hasattr(type(self.model), name):
+            before, self.exact = self.exact, True
+            real = self._stand_in(space, value or ConstantValue(None))
+            known, self.exact = self.exact, self.exact and before
+            try:
+                self.model.__setattr__(name, real)
+            except (TypeError, AttributeError, ValueError, OverflowError) as error:
+                if known and value is not None:
+                    space.raise_real(error)
+                raise GraphBreak("FJ0145", f"{name} of a {self.cls.__name__}: {error}")
         super().store(space, name, value)
         self.read = self.read - {name}
-        if self.model is not None and hasattr(type(self.model), name):
-            try:
-                self.model.__setattr__(name, self._stand_in(space, value or ConstantValue(None)))
-            except (TypeError, AttributeError):  # not for a stand-in
-                self.exact = False
 
     def args(self, space: Space) -> list[Value]:
         """``exception.args``."""

@@ -20,6 +20,7 @@ from framejit.source import Source
 from framejit.values import inline_policy
 from framejit.values.base import CallRequest, Value, type_name
 from framejit.values.constants import ConstantValue, constant_value
+from framejit.values.methods import count_error
 from framejit.values.namespaces import namespace_of, own_attribute, store_own
 from framejit.values.space import (
     CODE_LOOKASIDES,
@@ -474,8 +475,13 @@ class MethodValue(Value):
 @lookaside(types.MethodType)
 def _make_method(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     if len(args) != 2 or kwargs:
-        space.raise_error(TypeError, f"method expected 2 arguments, got {len(args)}")
-    return MethodValue(args[0].realize(), args[1].realize())
+        count_error(space, lambda: types.MethodType, args, kwargs)
+    function, receiver = args[0].realize(), args[1].realize()
+    if space.class_attribute(function.python_type(), "__call__") is None:
+        space.raise_error(TypeError, "first argument must be callable")
+    if receiver.is_none():
+        space.raise_error(TypeError, "instance must not be None")
+    return MethodValue(function, receiver)
 
 
 @wraps(types.MethodType)

@@ -12,7 +12,7 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values import polyfills
-from framejit.values.base import Value, is_user_class, type_name
+from framejit.values.base import Value, type_name
 from framejit.values.builtin_functions import builtin, call_polyfill
 from framejit.values.calling_iterators import length_hint
 from framejit.values.methods import Result, index_of
@@ -94,12 +94,8 @@ def _abs(space: Space, value: Value) -> Result:
 
 @builtin(operator.length_hint, 1, 2)
 def _length_hint(space: Space, value: Value, default: Value | None = None) -> Result:
-    value = value.realize()
-    cls = value.python_type()
     otherwise = 0 if default is None else index_of(space, default)
-    if hasattr(cls, "__length_hint__") and not is_user_class(cls):
-        raise GraphBreak("FJ0137", f"operator.length_hint() of a {value.describe()}")
-    said = length_hint(space, value)
+    said = length_hint(space, value.realize())
     return space.constant(otherwise) if said is None else said
 
 
