@@ -23,7 +23,7 @@ from framejit.values.iterators import (
     ZipIterator,
 )
 from framejit.values.mappings import DictValue
-from framejit.values.methods import as_returned, index_of, is_tensor, stand_in
+from framejit.values.methods import as_returned, count_error, index_of, is_tensor, stand_in
 from framejit.values.sequences import ListValue, SequenceValue, SliceValue, TupleValue
 from framejit.values.set_operands import copy_as
 from framejit.values.space import LOOKASIDES, Result, Space, lookaside
@@ -106,9 +106,15 @@ def class_method(
 ) -> Result | None:
     """C-level class methods that need more than folding (``dict.fromkeys``); None: not known."""
     if name == "fromkeys" and issubclass(cls, dict):
-        default = args[1] if len(args) > 1 else kwargs.get("value", space.constant(None))
-        made = DictValue({}, None, None, cls if cls is not dict else dict)
-        for key in space.items(args[0]):
+        names = ("iterable", "value") if issubclass(cls, OrderedDict) else ()
+        if not 1 <= len(args) + len(kwargs) <= 2 or not kwargs.keys() <= {*names[len(args) :]}:
+            count_error(space, lambda: cls.fromkeys, args, kwargs)
+        if not args and "iterable" not in kwargs:
+            space.run_real(cls.fromkeys, **dict.fromkeys(kwargs))
+        given = [*args, *[kwargs[name] for name in names if name in kwargs], space.constant(None)]
+        iterable, default = given[:2]
+        made = DictValue({}, None, None, cls)
+        for key in space.items(iterable):
             made.store(space, made.key(space, key), key, default)
         return made
     return None

@@ -510,7 +510,7 @@ class BoundBuiltin(Value):
     def python_type(self) -> type:
         raw = self.raw
         if raw is None:
-            raw = type.__getattribute__(self.receiver.python_type(), self.name)
+            raw = getattr(self.receiver.python_type(), self.name, None)  # a class method: None
         slot = type(raw) is types.WrapperDescriptorType
         return types.MethodWrapperType if slot else types.BuiltinMethodType
 

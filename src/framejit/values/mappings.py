@@ -35,7 +35,7 @@ from framejit.values.keys import (
     value_of_key,
 )
 from framejit.values.mapping_views import DictViewValue
-from framejit.values.methods import ContainerValue, Result, container_of, method
+from framejit.values.methods import ContainerValue, Result, container_of, count_error, method
 from framejit.values.namespaces import own_attribute, store_own
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Space, wraps
@@ -466,6 +466,14 @@ class DictValue(ContainerValue):
         self.store(space, made, key, value)
         return value
 
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        if self.cls is not OrderedDict and (kwargs or (args and name == "popitem")):
+            if name in ("pop", "popitem"):  # only an OrderedDict's take these
+                count_error(space, lambda: self._sample_method(name), args, kwargs)
+        return super().call_method(space, name, args, kwargs)
+
     @method(1, 2, "default")
     def do_pop(self, space: Space, key: Value, default: Value | None = None) -> Value:
         plain = key.realize().is_constant or self.cls is OrderedDict
@@ -542,18 +550,10 @@ class DictValue(ContainerValue):
                 plural = "s" if not pair else ""
                 space.raise_error(ValueError, f"need more than {len(pair)} value{plural} to unpack")
             return pair
-        if not hasattr(element.python_type(), "__iter__"):
-            space.raise_error(
-                TypeError,
-                f"cannot convert dictionary update sequence element #{position} to a sequence",
-            )
-        pair = listed(space, element)
+        place = f"dictionary update sequence element #{position}"
+        pair = listed(space, element, f"cannot convert {place} to a sequence")
         if len(pair) != 2:
-            space.raise_error(
-                ValueError,
-                f"dictionary update sequence element #{position} has length {len(pair)}; "
-                "2 is required",
-            )
+            space.raise_error(ValueError, f"{place} has length {len(pair)}; 2 is required")
         return pair
 
     @method(0, -1, "**")

@@ -18,7 +18,7 @@ import torch
 
 from framejit import values as room
 from framejit.exc import GraphBreak
-from framejit.values.base import Value, is_user_class, type_name
+from framejit.values.base import Raised, Value, is_user_class, type_name
 from framejit.values.space import BINARY_METHODS, COMPARE_METHODS, Result, Space
 
 Container = TypeVar("Container", bound=Value)
@@ -84,6 +84,10 @@ class ContainerValue(Value):
         """An empty real object of this type, to get CPython's complaints from."""
         return self.python_type()()
 
+    def _sample_method(self, name: str) -> Callable[..., Any]:
+        """A method of the `sample`, called as instructions do, which messages tell."""
+        return functools.partial(getattr(self.python_type(), name), self.sample())
+
     def call_method(
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Result:
@@ -95,11 +99,11 @@ class ContainerValue(Value):
         if not low <= len(args) <= high or (
             kwargs and "**" not in keywords and not keywords.issuperset(kwargs)
         ):
-            count_error(space, lambda: getattr(self.sample(), name), args, kwargs)
+            count_error(space, lambda: self._sample_method(name), args, kwargs)
         if kwargs and "**" not in keywords:
             names = entry.run.__code__.co_varnames[2 : 2 + len(args)]
             if not kwargs.keys().isdisjoint(names):
-                count_error(space, lambda: getattr(self.sample(), name), args, kwargs)
+                count_error(space, lambda: self._sample_method(name), args, kwargs)
         if not kwargs:
             result = run(self, space, *args)
         elif "**" in keywords:
@@ -200,7 +204,11 @@ def count_error(
     space: Space, find: Callable[[], Any], args: list[Value], kwargs: dict[str, Value]
 ) -> None:
     """The arguments do not fit: raise what CPython says to as many of them."""
-    space.run_real(find(), *[None] * len(args), **dict.fromkeys(kwargs))
+    try:
+        space.run_real(find(), *[None] * len(args), **dict.fromkeys(kwargs))
+    except Raised as error:
+        if error.is_a(TypeError):  # others are about the arguments' values
+            raise
     raise GraphBreak("FJ0137", "arguments in a form that framejit does not know for this method")
 
 

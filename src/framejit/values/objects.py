@@ -537,7 +537,8 @@ def object_method(space: Space, name: str, args: list[Value], kwargs: dict[str, 
         if not isinstance(text, str):
             space.run_real(getattr(object(), name), text, *rest[1:])
         if not isinstance(value, ObjectValue):
-            if name == "__getattribute__":
+            searched = issubclass(value.python_type(), (type, types.ModuleType, super))
+            if name == "__getattribute__" and not searched:  # these look elsewhere, too
                 return space.getattr(value, text)
             raise GraphBreak("FJ0133", f"object.{name} on a {value.describe()}")
         if name == "__getattribute__":

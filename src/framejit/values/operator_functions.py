@@ -15,7 +15,7 @@ from framejit.values import polyfills
 from framejit.values.base import Value, type_name
 from framejit.values.builtin_functions import builtin, call_polyfill
 from framejit.values.calling_iterators import length_hint
-from framejit.values.methods import Result, index_of
+from framejit.values.methods import Result, count_error, index_of
 from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY
 from framejit.values.sequences import TupleValue
 from framejit.values.space import Space, lookaside, wraps
@@ -153,8 +153,7 @@ class GetterValue(Value):
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         if len(args) != 1 or kwargs:
-            name = self.kind.__name__
-            space.raise_error(TypeError, f"{name} expected 1 argument, got {len(args)}")
+            count_error(space, lambda: self.kind("name"), args, kwargs)
         target = args[0]
         if self.kind is operator.itemgetter:
             if len(self.args) == 1:

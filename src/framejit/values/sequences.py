@@ -18,7 +18,7 @@ import torch
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.amounts import check_count
-from framejit.values.base import Raised, Value, element_as_python, type_name
+from framejit.values.base import Value, element_as_python, type_name
 from framejit.values.keys import key_of
 from framejit.values.methods import (
     ContainerValue,
@@ -295,15 +295,9 @@ class ListValue(SequenceValue):
     def _iterable(self, space: Space, value: Value, bounds: slice) -> list[Value]:
         from framejit.values.calling_iterators import listed  # room-internal cycle
 
-        try:
-            return listed(space, value)
-        except Raised as signal:
-            if signal.is_a(TypeError) and not hasattr(value.python_type(), "__iter__"):
-                message = "can only assign an iterable"
-                if bounds.step not in (None, 1):
-                    message = "must assign iterable to extended slice"
-                space.raise_error(TypeError, message)
-            raise
+        plain = bounds.step in (None, 1)
+        what = "can only assign an iterable" if plain else "must assign iterable to extended slice"
+        return listed(space, value, what)
 
     def delitem(self, space: Space, key: Value) -> None:
         key = key.realize()

@@ -18,7 +18,7 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.values.amounts import check_size
-from framejit.values.base import Value, is_heap_class
+from framejit.values.base import Value, is_heap_class, type_name
 from framejit.values.carried import CarriedSum, with_known_class
 from framejit.values.constants import ConstantValue, guard_decimal_context
 from framejit.values.exceptions import text_is_of_args
@@ -170,7 +170,8 @@ def join(space: Space, separator: str, items: Value) -> Value:
 
     items = items.realize()
     if not isinstance(items, ConstantValue) and not items.is_symbolic:
-        parts = [with_known_class(space, item) for item in listed(space, items)]
+        complaint = "can only join an iterable"
+        parts = [with_known_class(space, item) for item in listed(space, items, complaint)]
         if all(map(_is_string, parts)):
             between = ConstantValue(separator)
             spaced = itertools.chain.from_iterable((between, part) for part in parts)
@@ -213,8 +214,7 @@ def format_value(space: Space, value: Value, conversion: str | None, spec: str) 
 def format_object(space: Space, value: Value, spec: str) -> Value:
     """``object.__format__(value, spec)``."""
     if spec:
-        cls = value.python_type()
-        kind = "torch.Size" if cls is torch.Size else cls.__name__
+        kind = type_name(value.python_type())
         complaint = f"unsupported format string passed to {kind}.__format__"
         return space.raise_error(TypeError, complaint)  # type: ignore[no-any-return]
     return text_of(space, value, "__str__")
