@@ -614,3 +614,24 @@ def returned_to_yield_from(x):
 def test_a_generator_gives_its_return_value_once():
     one(returned_once, x)
     one(returned_to_yield_from, x)
+
+
+def test_a_running_generator_that_resumes_itself_goes_on():
+    def outcome(call):
+        try:
+            return call()
+        except ValueError as error:
+            return str(error)
+
+    def function(x):
+        def walk():
+            yield outcome(lambda: next(made))
+            yield outcome(lambda: made.send(None))
+            yield outcome(lambda: made.throw(KeyError("k")))
+            yield outcome(made.close)
+            yield 5
+
+        made = walk()
+        return x + 1, list(made), list(made)
+
+    check(function, torch.ones(2), graphs=1, ops=1)

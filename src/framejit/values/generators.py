@@ -56,9 +56,12 @@ class GeneratorValue(Value):
             raise Raised(thrown)
         self.started = True
         space.changes += 1
+        running = self.frame is not None and self.frame.parent is not None
         try:
             value = space.resume_generator(self, sent, thrown)
         except Raised as error:
+            if running:  # by itself; it goes on
+                raise
             self.finished = True
             if error.is_a(StopIteration):
                 self._stopped(space, error.value)
