@@ -20,6 +20,7 @@ struct ThreadState {
   PyCodeObject* skip_code;   // borrowed: the next frame of this code is run as it is
   struct TailCallObject* handed;  // borrowed: nobody else is to hold its arguments once the frame of `handed_to` starts
   PyObject* handed_to;       // borrowed: a Python function, or NULL
+  const void* passed_on;     // the frame that was passed to the hook below ours last, of those that still run; or NULL
   int run_only;              // 1: misses do not capture; 2: they are asked all the same, so that they can raise
   bool dispatch_disabled;    // compiled functions behave as their originals
   bool auditing;             // this thread is inside a call that is audited, or compiles

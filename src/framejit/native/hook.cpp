@@ -121,16 +121,24 @@ static _PyFrameEvalFunction below = nullptr;    // whom our hook passes frames t
 static bool buried = false;                     // somebody installed a hook above ours, so ours stayed in the chain
 static PyCodeObject* empty_code = nullptr;      // `lambda: None`
 
+// Do frames still come to our hook, through those above it? They do not once these have been taken away.
+static bool is_in_chain() {
+  ThreadState& thread = thread_state;
+  SavedError error;
+  Ref globals = Ref::steal(PyDict_New());
+  Ref function = globals ? Ref::steal(PyFunction_New(reinterpret_cast<PyObject*>(empty_code), globals.get())) : Ref();
+  if (!function) return PyErr_Clear(), false;
+  SkipScope as_it_is(thread, function.get());
+  Ref result = Ref::steal(PyObject_CallNoArgs(function.get()));
+  if (!result) PyErr_Clear();
+  return thread.skip_code != empty_code;  // our hook takes it back
+}
+
 static void install() {
   PyInterpreterState* interpreter = PyInterpreterState_Get();
   _PyFrameEvalFunction top = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-  if (top == evaluate_frame) {
-    buried = false;
-    return;
-  }
-  // Installing twice would make a loop: the hook above passes frames to us.
-  if (buried && top != _PyEval_EvalFrameDefault) return;
-  buried = false;
+  bool there = top == evaluate_frame || (std::exchange(buried, false) && top != _PyEval_EvalFrameDefault && is_in_chain());
+  if (there) return;
   below = top;
   _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate_frame);
 }
@@ -152,8 +160,15 @@ Ref swap_context(ThreadState& thread, Ref context) {
 
 // ---- evaluation -------------------------------------------------------------------------------------------------
 
-static PyObject* pass_on(PyThreadState* thread, Frame* frame, int throwing) {
-  return evaluate_below(thread, frame, throwing, below ? below : _PyEval_EvalFrameDefault);
+static PyObject* pass_on(PyThreadState* python_thread, Frame* frame, int throwing) {
+  if (!below || below == _PyEval_EvalFrameDefault) {
+    return evaluate_below(python_thread, frame, throwing, _PyEval_EvalFrameDefault);
+  }
+  ThreadState& thread = thread_state;
+  const void* before = std::exchange(thread.passed_on, frame);
+  PyObject* result = evaluate_below(python_thread, frame, throwing, below);
+  thread.passed_on = before;
+  return result;
 }
 
 // What the context wants for this function's frames: a CompiledFunction, or NULL for "as it is". Asks the callback the
@@ -209,6 +224,10 @@ static PyObject* dispatch_audited(CompiledObject* compiled, PyFunctionObject* fu
 
 static PyObject* evaluate_frame(PyThreadState* python_thread, Frame* frame, int throwing) {
   ThreadState& thread = thread_state;
+  if (thread.passed_on == frame) {
+    // The hook below was installed again above ours and passes to ours what ours has passed to it.
+    return evaluate_below(python_thread, frame, throwing, _PyEval_EvalFrameDefault);
+  }
   if (thread.handed_to && thread.handed_to == reinterpret_cast<PyObject*>(frame_function(frame))) {
     release_arguments(thread);
   }
