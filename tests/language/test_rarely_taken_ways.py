@@ -487,6 +487,15 @@ def stored(x):
     return out, error.errno, str(text), text.start, made.name
 
 
+def stored_in_an_existing_one(x):
+    error = RuntimeError(0)
+    print(end="")
+    error.args, error.__cause__, error.__suppress_context__ = (1, 2), ValueError(3), False
+    out = [said(setattr, error, "__cause__", 3), said(setattr, error, "args", 3)]
+    error.args = [4]
+    return out, error.args, repr(error.__cause__)
+
+
 def stored_tensor(x):
     return said(setattr, BlockingIOError(1, "b"), "characters_written", x)
 
@@ -496,7 +505,7 @@ def stored_tensor(x):
     closed, cells, without_attributes, made_methods,
     asked_about, raised_by_attributes, returned_by_init, members,
     parameters, searched_classes,
-    typed_dicts, stored,
+    typed_dicts,
 ], ids=lambda program: program.__name__)  # fmt: skip
 def test_in_one_graph(program):
     check_inside(program)
@@ -504,7 +513,7 @@ def test_in_one_graph(program):
 
 @pytest.mark.parametrize("program", [
     arguments_of_object, compared_methods, hinted, hinted_otherwise, how_many, protocols, refused,
-    written_classes, missing_members, hooked, stored_tensor,
+    written_classes, missing_members, hooked, stored, stored_tensor, stored_in_an_existing_one,
 ], ids=lambda program: program.__name__)  # fmt: skip
 def test_around_a_break(program):
     check_inside(program, graphs=2)

@@ -156,17 +156,34 @@ class ExceptionValue(ObjectValue):
 
     def store(self, space: Space, name: str, value: Value | None) -> None:
         if self.model is not None and hasattr(type(self.model), name):
-            before, self.exact = self.exact, True
             real = self._stand_in(space, value or ConstantValue(None))
-            known, self.exact = self.exact, self.exact and before
             try:
                 self.model.__setattr__(name, real)
             except (TypeError, AttributeError, ValueError, OverflowError) as error:
-                if known and value is not None:
-                    space.raise_real(error)
                 raise GraphBreak("FJ0145", f"{name} of a {self.cls.__name__}: {error}")
+        elif self.model is None and not self._takes(name, value):
+            raise GraphBreak("FJ0145", f"{name} of an existing {self.cls.__name__}")
         super().store(space, name, value)
         self.read = self.read - {name}
+
+    def _takes(self, name: str, value: Value | None) -> bool:
+        """Does an existing one take this for an attribute? Setters in C refuse or convert much."""
+        setter = type(getattr(self.base, name, None))
+        if setter not in _C_LEVEL or name == "__traceback__":
+            return True
+        if value is None:
+            return False
+        if name == "args":
+            return value.python_type() is tuple
+        if name in ("__cause__", "__context__"):
+            return isinstance(value, ExceptionValue) or value.is_none()
+        if name == "__suppress_context__":
+            return value.python_type() is bool
+        try:
+            setattr(self.base.__new__(self.base), name, object())  # type: ignore[union-attr]
+        except (TypeError, AttributeError):
+            return False
+        return True
 
     def args(self, space: Space) -> list[Value]:
         """``exception.args``."""
