@@ -135,13 +135,15 @@ class Suite:
         lines = [line for one in folder.glob("*.jsonl") for line in one.read_text().splitlines()]
         self.tests = [one for one in map(json.loads, lines) if one[3]]
         self.marked = {file for _, _, reached, _ in self.tests for file in reached}
+        self.imported = [reached for name, _, reached, _ in self.tests if not name]
 
     def that_reach(self, file: Path, line: int) -> list[str]:
         """The names of tests that get to a line, quickest first."""
         name, block = str(file.relative_to(PACKAGE)), block_of(file, line)
+        always = name not in self.marked or any(block in one.get(name, ()) for one in self.imported)
         reaching = [
             (seconds, test) for test, seconds, reached, _ in self.tests
-            if block in reached.get(name, ()) or name not in self.marked
+            if test and (always or block in reached.get(name, ()))
         ]  # fmt: skip
         chosen, total = [], 0.0
         for seconds, test in sorted(reaching):

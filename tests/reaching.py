@@ -1,8 +1,8 @@
 """``pytest -p reaching --reaching FOLDER``: which tests reach which blocks of framejit?
 
 framejit's modules are loaded with a mark before each block of statements. A file per process says
-for each test how long it took and which blocks it reached. What framejit remembers between tests
-hides that a later test needs it too, so this is a lower bound.
+for each test how long it took and which blocks it reached, and with no name what the import did.
+What framejit remembers between tests hides that a later one needs it, so this is a lower bound.
 
 ``pytest -p reaching --chosen FILE`` runs the tests that a file names, in its order.
 """
@@ -153,7 +153,8 @@ class _Recorder:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
         failed = item.session.testsfailed
-        self.marker.take()
+        if (imported := self.marker.take()) and self.out.tell() == 0:
+            self.out.write(json.dumps(["", 0.0, imported, True]) + "\n")
         started = time.monotonic()
         result = yield
         seconds = round(time.monotonic() - started, 3)
