@@ -25,7 +25,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from reaching import PACKAGE, block_of
+from reaching import PACKAGE, block_of, names
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("values", "interpreter", "codegen", "guards")
@@ -134,16 +134,18 @@ class Suite:
             run(ROOT, f"-m pytest -n auto -q -p reaching --reaching {folder}".split() + SUITE)
         lines = [line for one in folder.glob("*.jsonl") for line in one.read_text().splitlines()]
         self.tests = [one for one in map(json.loads, lines) if one[3]]
-        self.marked = {file for _, _, reached, _ in self.tests for file in reached}
+        self.blocks = json.loads((folder / "blocks.json").read_text())
         self.imported = [reached for name, _, reached, _ in self.tests if not name]
 
     def that_reach(self, file: Path, line: int) -> list[str]:
         """The names of tests that get to a line, quickest first."""
-        name, block = str(file.relative_to(PACKAGE)), block_of(file, line)
-        always = name not in self.marked or any(block in one.get(name, ()) for one in self.imported)
+        name, block = str(file.relative_to(PACKAGE)), names(file)[block_of(file, line)]
+        known = self.blocks.get(name, [])
+        number = known.index(block) if block in known else -1
+        always = number < 0 or any(number in one.get(name, ()) for one in self.imported)
         reaching = [
             (seconds, test) for test, seconds, reached, _ in self.tests
-            if test and (always or block in reached.get(name, ()))
+            if test and (always or number in reached.get(name, ()))
         ]  # fmt: skip
         chosen, total = [], 0.0
         for seconds, test in sorted(reaching):

@@ -18,6 +18,7 @@ import os
 import sys
 import time
 import types
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,29 @@ def _is_text(statement: ast.stmt) -> bool:
 def starts(path: Path) -> list[int]:
     """The lines at which blocks of a module start; their places are the numbers of the marks."""
     return sorted({body[at].lineno for body, at in blocks(ast.parse(path.read_text()))})
+
+
+def names(path: Path) -> list[str]:
+    """The names of the blocks of a module, which say the same when other functions have changed."""
+    inside: dict[int, str] = {}
+    for function, name in _functions(ast.parse(path.read_text()), ""):
+        inside.update(dict.fromkeys(range(function.lineno, (function.end_lineno or 0) + 1), name))
+    counted: Counter[str] = Counter()
+    found = []
+    for line in starts(path):
+        counted[inside[line]] += 1
+        found.append(f"{inside[line]}:{counted[inside[line]]}")
+    return found
+
+
+def _functions(tree: ast.AST, prefix: str) -> Iterator[tuple[ast.stmt, str]]:
+    """Functions with their qualified names, outer ones first."""
+    for node in ast.iter_child_nodes(tree):
+        named = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        name = f"{prefix}.{node.name}" if named else prefix  # type: ignore[attr-defined]
+        if named and not isinstance(node, ast.ClassDef):
+            yield node, name  # type: ignore[misc]
+        yield from _functions(node, name)
 
 
 def block_of(path: Path, line: int) -> int:
@@ -146,6 +170,7 @@ def pytest_configure(config: Any) -> None:
 class _Recorder:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
         self.marker, self.out = Marker(), (folder / f"{os.getpid()}.jsonl").open("a")
         sys.meta_path.insert(0, self.marker)
         assert "framejit.values" not in sys.modules, "framejit was imported before this plugin"
@@ -155,6 +180,8 @@ class _Recorder:
         failed = item.session.testsfailed
         if (imported := self.marker.take()) and self.out.tell() == 0:
             self.out.write(json.dumps(["", 0.0, imported, True]) + "\n")
+            blocks = {name: names(PACKAGE / name) for name in self.marker.files}
+            (self.folder / "blocks.json").write_text(json.dumps(blocks))
         started = time.monotonic()
         result = yield
         seconds = round(time.monotonic() - started, 3)
