@@ -80,7 +80,7 @@ def class_methods_of_dicts(x):
 def arguments_that_do_not_fit(x):
     numbers = [3, 1, 2]
     return x + 1, numbers, outcomes(
-        lambda: set().add(1, 2),
+        lambda: {1}.union(other=[2]), lambda: set().add(1, 2),
         lambda: [1].append(), lambda: [1].pop(index=0), lambda: [1].index(value=1),
         lambda: numbers.sort(lambda v: v, reverse=True), lambda: numbers.sort(key=None, foo=1),
         lambda: deque().popleft(1), lambda: deque([1]).rotate(n=1), lambda: {}.keys(1),
@@ -305,3 +305,14 @@ def partials(x):
 )  # fmt: skip
 def test_what_builtin_classes_refuse(function):
     check(function, torch.ones(2), graphs=1, ops=1)
+
+
+def test_errors_name_the_class_that_a_method_is_of_after_a_break():
+    def run(x):
+        y = x + 1
+        try:
+            defaultdict(int).pop(1, default=print("in between"))
+        except TypeError as error:
+            return y * 2, str(error)
+
+    check(run, torch.ones(2), graphs=2)

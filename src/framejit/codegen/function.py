@@ -30,7 +30,9 @@ from framejit.interpreter.dropped import reached
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
 from framejit.values.base import NULL, Value, is_user_class
+from framejit.values.constants import ConstantValue
 from framejit.values.ends import HOLD_NOTHING, keeps_what_is_seen, noticed_parts
+from framejit.values.functions import BoundBuiltin
 from framejit.values.generators import GeneratorValue
 from framejit.values.inline_policy import is_library
 from framejit.values.local_classes import is_anonymous
@@ -256,20 +258,29 @@ def _exit_values(
 def _state(out: Emitter, frame: Frame, depth: int, outcome: Broken) -> list[ast.expr]:
     """The arguments of the frame's break function: every slot, then the stack without NULLs."""
     innermost = depth == len(outcome.frames) - 1
-    stack = frame.before if innermost else frame.stack
     live = live_slots_of(frame)
     return [
         ast.Constant(None) if value is None else out.value(value)
         for value in (
             *[value if i in live else None for i, value in enumerate(frame.slots)],
-            *[value for value in stack if value is not NULL],
+            *[value for value in _stack(frame, innermost) if value is not NULL],
         )
     ]
 
 
+def _stack(frame: Frame, innermost: bool) -> list[Value]:
+    """The stack of a frame of a break, with methods unbound as CPython looks them up for calls."""
+    stack = list(frame.before if innermost else frame.stack)
+    for i, value in enumerate(stack):
+        if i and type(value) is BoundBuiltin and stack[i - 1] is NULL:
+            if (method := value.unbound()) is not None:
+                stack[i - 1 : i + 1] = ConstantValue(method), value.receiver
+    return stack
+
+
 def call_point(frame: Frame, innermost: bool = False) -> FramePoint:
     """Where a frame of a break is: before the instruction, or waiting for its call."""
-    stack = frame.before if innermost else frame.stack
+    stack = _stack(frame, innermost)
     nulls = frozenset(i for i, value in enumerate(stack) if value is NULL)
     return FramePoint(frame.info.code, frame.index, live_slots_of(frame), nulls, len(stack))
 

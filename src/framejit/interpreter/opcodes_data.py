@@ -15,7 +15,7 @@ from framejit.interpreter.registry import Handler, opcode
 from framejit.values.base import NULL, CallRequest, Raised, Value, type_name
 from framejit.values.calling_iterators import elements
 from framejit.values.constants import ConstantValue, constant_value
-from framejit.values.functions import CellValue, FunctionValue
+from framejit.values.functions import BoundBuiltin, CellValue, FunctionValue
 from framejit.values.mappings import DictValue, known_pairs
 from framejit.values.sequences import ListValue, SliceValue, TupleValue, code_constant
 from framejit.values.sets import SetValue
@@ -211,6 +211,8 @@ def load_attr(vm: Any, frame: Frame, instruction: Instruction) -> None:
 @opcode("LOAD_METHOD")
 def load_method(vm: Any, frame: Frame, instruction: Instruction) -> None:
     method = vm.space.getattr_now(frame.stack.pop(), instruction.value)
+    if type(method) is BoundBuiltin and method.source is None:
+        method.is_operand = True
     frame.stack += [NULL, method]
 
 

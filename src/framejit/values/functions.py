@@ -495,9 +495,10 @@ def _wrap_method(space: Space, source: Source, obj: types.MethodType) -> Value:
 class BoundBuiltin(Value):
     """A C-level method bound to a symbolic value: ``[].append``, ``"a".join``, ``d.items``.
 
-    ``raw`` is the C descriptor when the receiver's class would find another (``super()``)."""
+    ``raw`` is the C descriptor when the receiver's class would find another (``super()``). CPython
+    binds nothing where a method is only looked up to be called: ``is_operand``."""
 
-    __slots__ = ("name", "raw", "receiver")
+    __slots__ = ("is_operand", "name", "raw", "receiver")
 
     def __init__(
         self, receiver: Value, name: str, raw: Any = None, source: Source | None = None
@@ -506,6 +507,14 @@ class BoundBuiltin(Value):
         self.name = name
         self.raw = raw
         self.source = source
+        self.is_operand = False
+
+    def unbound(self) -> Any:
+        """The method that CPython calls with the receiver if nothing is bound; None if it binds."""
+        mro = self.receiver.python_type().__mro__ if self.is_operand and self.raw is None else ()
+        owned = (type.__getattribute__(cls, "__dict__").get(self.name) for cls in mro)
+        found = next((one for one in owned if one is not None), None)
+        return found if type(found) is types.MethodDescriptorType else None
 
     def python_type(self) -> type:
         raw = self.raw
