@@ -920,6 +920,27 @@ def partial_keywords_in_place(w):
 
 
 @row(NEEDED)
+def partial_keyword_added(w):
+    g = functools.partial(lambda x, k=1, j=1: x * k + j, k=2)
+    return lambda x: g(x), (X,), lambda: g.keywords.update(j=3)
+
+
+@row(NEEDED)
+def partial_keyword_removed(w):
+    g = functools.partial(lambda x, k=1: x * k, k=2)
+    return lambda x: g(x), (X,), lambda: g.keywords.clear()
+
+
+@row(NEEDED)
+def partial_argument_added(w):
+    def added(x, *others):
+        return x + sum(others)
+
+    g = functools.partial(added, X)
+    return lambda x: g(x), (X,), lambda: g.__setstate__((added, (X, 1), {}, {}))
+
+
+@row(NEEDED)
 def bound_method_receiver(w):
     cls = fresh_class(m=lambda self, x: x * self.a)
     o, p = cls(), cls()
