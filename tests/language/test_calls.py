@@ -614,3 +614,20 @@ def test_what_cannot_be_unpacked_into_arguments():
     compiled = framejit.compile(f, backend="eager")
     for n in (1, 2, 7, 2.5, 3.5, 9.5, None):
         assert repr(compiled(torch.ones(1), n)) == repr(f(torch.ones(1), n))
+
+
+def test_fields_of_an_existing_function_are_assigned():
+    def g(x, a=1):
+        "first"
+        return x + a
+
+    def f(x):
+        g.__name__, g.__doc__ = "renamed", "second"
+        g.__qualname__, g.__defaults__ = "outer.renamed", (5,)
+        return x * 2
+
+    fields = ("__name__", "__doc__", "__qualname__", "__defaults__")
+    framejit.compile(f, backend="eager", fullgraph=True)(torch.ones(2))
+    expected = ["renamed", "second", "outer.renamed", (5,)]
+    assert [getattr(g, name) for name in fields] == expected
+    assert g(torch.ones(1)).item() == 6

@@ -70,7 +70,6 @@ def match_class(
         if args is None:
             if positional == 1 and cls.cls in _SELF_MATCHING:
                 found.append(subject)
-                positional = 0
             else:
                 raise GraphBreak(
                     "FJ0146", f"{cls.cls.__qualname__}() accepts no positional sub-patterns"
