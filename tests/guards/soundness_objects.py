@@ -941,6 +941,27 @@ def partial_argument_added(w):
 
 
 @row(NEEDED)
+def mapping_proxy_becomes_a_dict(w):
+    box = {"m": types.MappingProxyType({"k": 2})}
+    return lambda x: x * box["m"]["k"], (X,), lambda: box.update(m={"k": 3})
+
+
+@row(NEEDED)
+def custom_operator_replaced(w):
+    def made(name, factor):
+        def scaled(x: torch.Tensor) -> torch.Tensor:
+            return x * factor
+
+        operator = torch.library.custom_op(f"soundness_{id(w)}::{name}", scaled, mutates_args=())
+        operator.register_fake(torch.empty_like)
+        return operator
+
+    box = {"op": made("doubled", 2)}
+    other = made("tripled", 3)
+    return lambda x: box["op"](x), (X,), lambda: box.update(op=other)
+
+
+@row(NEEDED)
 def bound_method_receiver(w):
     cls = fresh_class(m=lambda self, x: x * self.a)
     o, p = cls(), cls()

@@ -617,17 +617,13 @@ def test_what_cannot_be_unpacked_into_arguments():
 
 
 def test_fields_of_an_existing_function_are_assigned():
-    def g(x, a=1):
+    def g():
         "first"
-        return x + a
 
     def f(x):
         g.__name__, g.__doc__ = "renamed", "second"
-        g.__qualname__, g.__defaults__ = "outer.renamed", (5,)
+        g.__qualname__ = "outer.renamed"
         return x * 2
 
-    fields = ("__name__", "__doc__", "__qualname__", "__defaults__")
     framejit.compile(f, backend="eager", fullgraph=True)(torch.ones(2))
-    expected = ["renamed", "second", "outer.renamed", (5,)]
-    assert [getattr(g, name) for name in fields] == expected
-    assert g(torch.ones(1)).item() == 6
+    assert (g.__name__, g.__doc__, g.__qualname__) == ("renamed", "second", "outer.renamed")

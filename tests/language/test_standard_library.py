@@ -563,3 +563,19 @@ def test_signatures_of_classes_follow_bases_metaclasses_and_signatures():
     assert repr(compiled(x)) == repr(f(x))
     Box.__signature__ = inspect.Signature()
     assert repr(compiled(x)) == repr(f(x))
+
+
+def test_context_variables_that_are_set_and_replaced():
+    one = contextvars.ContextVar("one", default=2)
+    box = [one]
+
+    def f(x):
+        before = box[0].get()
+        box[0].set(before + 1)
+        return x * before
+
+    compiled, x = framejit.compile(f, backend="eager", fullgraph=True), torch.ones(1)
+    assert [compiled(x).item(), one.get()] == [2, 3]
+    assert [compiled(x).item(), one.get()] == [3, 4]
+    box[0] = contextvars.ContextVar("other", default=7)
+    assert [compiled(x).item(), one.get(), box[0].get()] == [7, 4, 8]
