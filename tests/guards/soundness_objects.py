@@ -10,6 +10,7 @@ import enum
 import functools
 import types
 
+import numpy
 import torch
 from soundness import FREE, NEEDED, add, row
 
@@ -938,6 +939,37 @@ def partial_argument_added(w):
 
     g = functools.partial(added, X)
     return lambda x: g(x), (X,), lambda: g.__setstate__((added, (X, 1), {}, {}))
+
+
+@row(NEEDED)
+def deque_of_another_length_limit(w):
+    box = {"d": collections.deque([1, 2], maxlen=2)}
+    change = {"d": collections.deque([1, 2], maxlen=3)}
+    return lambda x: x * (box["d"].maxlen or 0), (X,), lambda: box.update(change)
+
+
+@row(NEEDED)
+def deque_becomes_a_list(w):
+    box = {"d": collections.deque([1, 2])}
+    return lambda x: x * (3 - isinstance(box["d"], list)), (X,), lambda: box.update(d=[1, 2])
+
+
+@row(NEEDED)
+def class_attribute_becomes_a_property(w):
+    cls = fresh_class(n=2)
+    o = cls()
+
+    def refused(self):
+        raise AttributeError
+
+    return lambda x: x * (2 + hasattr(o, "n")), (X,), lambda: setattr(cls, "n", property(refused))
+
+
+@row(NEEDED)
+def array_becomes_a_tensor(w):
+    box = {"a": numpy.ones(2, numpy.float32)}
+    change = {"a": torch.ones(2)}
+    return lambda x: x * (2 + isinstance(box["a"], torch.Tensor)), (X,), lambda: box.update(change)
 
 
 @row(NEEDED)
