@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import OrderedDict, defaultdict
 
 import pytest
 import torch
@@ -540,3 +541,26 @@ def test_an_error_that_the_program_catches_leaves_no_transform(make):
 
     check(program, X)
     assert torch._C._functorch.get_dynamic_layer_stack_depth() == 0
+
+
+class Existing:
+    mapped = defaultdict(int, a=torch.arange(3.0))
+
+
+def kinds_of_containers(x, y):
+    def weigh(given):
+        kinds = ("list", "tuple", "dict", "OrderedDict", "defaultdict")
+        first = given[0] if isinstance(given, (list, tuple)) else given["a"]
+        return first * kinds.index(type(given).__name__) + len(given)
+
+    def loss(given):
+        return (given["a"] * y).sum()
+
+    several = ([x, y], (x, y), {"a": x}, OrderedDict(a=x), defaultdict(list, a=x), Existing.mapped)
+    gradients = [grad(loss)(one) for one in several[2:]]
+    factories = [one.default_factory for one in gradients[2:]]
+    return [vmap(weigh)(one) for one in several], gradients, factories
+
+
+def test_functions_get_containers_of_the_kind_that_was_given():
+    check(kinds_of_containers, torch.arange(3.0), torch.ones(3), graphs=1)

@@ -442,6 +442,16 @@ class DictValue(ContainerValue):
             copy.default_factory = self.factory(space)
         return copy
 
+    def with_values(self, values: list[Value]) -> DictValue:
+        """A new dict of the same kind with the same keys."""
+        entries = zip(self.items.items(), values, strict=True)
+        pairs = {key: (old[0], new) for (key, old), new in entries}
+        made = DictValue(pairs, None, None, self.cls)
+        made.default_factory = self.default_factory
+        if self.cls is defaultdict and self.space is not None:
+            made.default_factory = self.factory(self.space)
+        return made
+
     def merge(self, space: Space, other: DictValue) -> None:
         """Store all entries of ``other``."""
         for key in other.keys_in_order(space):

@@ -6,6 +6,7 @@ nodes from outside that it needs, and the structure of the result. Next: higher_
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -55,7 +56,7 @@ def parts_of(value: Value) -> list[Value]:
     """What a tuple, list or dict consists of; GraphBreak for anything else."""
     if type(value) in (TupleValue, ListValue):
         return list(value.items)  # type: ignore[attr-defined]
-    if type(value) is DictValue:
+    if type(value) is DictValue and value.cls in (dict, OrderedDict, defaultdict):
         return [item for _, item in value.items.values()]
     raise GraphBreak(
         "FJ0122", f"a {value.describe()} is passed to, or answered by, a traced function"
@@ -77,9 +78,9 @@ def rebuild(like: Value, replace: Callable[[TensorValue], Value]) -> Value:
         return replace(like)
     if like.is_constant:
         return like
-    if type(like) is DictValue:
-        return DictValue({k: (key, rebuild(v, replace)) for k, (key, v) in like.items.items()})
     items = [rebuild(item, replace) for item in parts_of(like)]
+    if type(like) is DictValue:
+        return like.with_values(items)
     if isinstance(like, ListValue):
         return ListValue(items)
     return TupleValue(items, None, like.python_type())

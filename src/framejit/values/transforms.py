@@ -186,8 +186,7 @@ def _sliced(space: Space, value: Value, dims: Value, slices: list[Value]) -> Val
         return value
     parts = [_sliced(space, part, dim, slices) for part, dim in _pairs(space, value, dims)]
     if type(value) is DictValue:
-        pairs = zip(value.items.items(), parts, strict=True)
-        return DictValue({key: (old[0], part) for (key, old), part in pairs})
+        return value.with_values(parts)
     return ListValue(parts) if isinstance(value, ListValue) else TupleValue(parts)
 
 
