@@ -560,7 +560,8 @@ _DISABLED_DISPATCH = torch._C._disabled_torch_dispatch_impl
 def aspects_of(cls: type) -> tuple[Aspect, ...]:
     """What may change of the instances of a class; for classes and modules see `reach`."""
     if issubclass(cls, _PLAIN) and not hasattr(cls, "__next__"):
-        own = _of_python(cls) and not issubclass(cls, enum.Enum) and cls.__dictoffset__
+        own = _of_python(cls) and not issubclass(cls, enum.Enum) and not _is_tool(cls)
+        own = own and bool(cls.__dictoffset__)
         return (_Attributes(),) if own else ()
     if issubclass(cls, type):
         return ()
