@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import weakref
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -200,7 +201,18 @@ def many_names_at_once(x):
     return a, b, c, d, e, rest, f, g, h, i, j
 
 
+def errors_name_the_class_that_a_method_is_of(x):
+    found = []
+    for make in (lambda: {1}.union(other=[2]), lambda: defaultdict(int).pop(1, default=3)):
+        try:
+            make()
+        except TypeError as error:
+            found.append(str(error))
+    return x + 1, found
+
+
 PROGRAMS = [
+    (errors_name_the_class_that_a_method_is_of, X),
     (what_exceptions_know, X), (generators_handle_errors_of_their_own, X),
     (operators_that_decline_elsewhere, X), (what_a_frame_is_for, X),
     (objects_held_by_variables_alone, X),

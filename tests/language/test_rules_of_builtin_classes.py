@@ -305,14 +305,3 @@ def partials(x):
 )  # fmt: skip
 def test_what_builtin_classes_refuse(function):
     check(function, torch.ones(2), graphs=1, ops=1)
-
-
-def test_errors_name_the_class_that_a_method_is_of_after_a_break():
-    def run(x):
-        y = x + 1
-        try:
-            defaultdict(int).pop(1, default=print("in between"))
-        except TypeError as error:
-            return y * 2, str(error)
-
-    check(run, torch.ones(2), graphs=2)

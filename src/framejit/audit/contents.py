@@ -560,8 +560,8 @@ _DISABLED_DISPATCH = torch._C._disabled_torch_dispatch_impl
 def aspects_of(cls: type) -> tuple[Aspect, ...]:
     """What may change of the instances of a class; for classes and modules see `reach`."""
     if issubclass(cls, _PLAIN) and not hasattr(cls, "__next__"):
-        own = _of_python(cls) and not issubclass(cls, enum.Enum) and not _is_tool(cls)
-        own = own and bool(cls.__dictoffset__)
+        tool_or_member = _is_tool(cls) or issubclass(cls, enum.Enum)
+        own = _of_python(cls) and cls.__dictoffset__ and not tool_or_member
         return (_Attributes(),) if own else ()
     if issubclass(cls, type):
         return ()
