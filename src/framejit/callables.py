@@ -33,7 +33,7 @@ except ImportError:  # no tables for this Python release: everything runs eagerl
     Compiler: Any = object  # type: ignore[no-redef]
 else:
     from framejit.compiler import CompiledFrame, Compiler
-    from framejit.values.functions import is_known
+    from framejit.values.objects.functions import is_known
 
     _supported = True
 

@@ -49,13 +49,13 @@ from framejit.interpreter.loop import Broken, Interpreter, Restart, Returned
 from framejit.interpreter.side_run import compute, is_pure_hook, is_pure_round_trip
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
-from framejit.values.base import NULL, Unmaterialisable, Value
-from framejit.values.cached_functions import Call, first_calls
-from framejit.values.ends import layers_of_slots, search_what_is_seen
-from framejit.values.hooks import Hooks, Surrounding, unsettled
-from framejit.values.mappings import DictValue
-from framejit.values.space import Space
-from framejit.values.tensors import TensorValue
+from framejit.values.containers.mappings import DictValue
+from framejit.values.core.base import NULL, Unmaterialisable, Value
+from framejit.values.core.ends import layers_of_slots, search_what_is_seen
+from framejit.values.core.space import Space
+from framejit.values.stdlib.cached_functions import Call, first_calls
+from framejit.values.torch.hooks import Hooks, Surrounding, unsettled
+from framejit.values.torch.tensors import TensorValue
 
 _RESTART_LIMIT = 200
 

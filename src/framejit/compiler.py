@@ -50,16 +50,16 @@ from framejit.plain import has_blocks, plain_function
 from framejit.report import events, messages
 from framejit.shapes import profile
 from framejit.shapes.policy import Policy, Seen
-from framejit.values import inline_policy
-from framejit.values.cached_functions import make_calls
-from framejit.values.exceptions import UNSEEN
+from framejit.values.core import inline_policy
+from framejit.values.objects.exceptions import UNSEEN
+from framejit.values.stdlib.cached_functions import make_calls
 
 _NEW_OBJECT = Caller(None, {})
 #: After so many errors of the program what leads to them is captured as any other branch.
 REFUTED_LIMIT = 2
 #: Methods that run around every single operation, of modes and of tensor subclasses.
 _SEES_OPERATIONS = ("__torch_function__", "__torch_dispatch__")
-POLYFILLS = "framejit.values.polyfills"
+POLYFILLS = "framejit.values.core.polyfills"
 
 native.set_unseen_files(UNSEEN | {left_alone.__code__.co_filename})
 

@@ -21,12 +21,12 @@ from framejit.exc import ComptimeError, GraphBreak
 from framejit.guards.plan import Guard, guards_of
 from framejit.native import HookContext, set_context
 from framejit.report.printouts import bytecode_text, graph_table
-from framejit.values.base import NULL, Value
-from framejit.values.constants import ConstantValue
-from framejit.values.functions import CellValue, FunctionValue
-from framejit.values.space import CODE_LOOKASIDES, LOOKASIDES, Space
-from framejit.values.symbolic import SymbolicValue, check
-from framejit.values.tensors import TensorValue
+from framejit.values.core.base import NULL, Value
+from framejit.values.core.constants import ConstantValue
+from framejit.values.core.space import CODE_LOOKASIDES, LOOKASIDES, Space
+from framejit.values.core.symbolic import SymbolicValue, check
+from framejit.values.objects.functions import CellValue, FunctionValue
+from framejit.values.torch.tensors import TensorValue
 
 if TYPE_CHECKING:
     from framejit.interpreter.frame import Frame

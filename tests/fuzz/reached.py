@@ -1,7 +1,7 @@
 """Lets a tracer see captures: which lines of framejit does the fuzzer reach?
 
 Tracing rests while a miss is handled, because nobody wants to step through that; here it goes on.
-Lines of framejit that captures execute symbolically (`framejit.values.polyfills`) count as well.
+Lines of framejit that captures execute symbolically (`polyfills`) count as well.
 ``coverage run --source=src/framejit tests/fuzz FIRST LAST --coverage``, then ``coverage report``;
 `measure` does it for a mixture of all programs.
 """

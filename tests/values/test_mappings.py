@@ -9,7 +9,7 @@ from collections import OrderedDict, defaultdict
 import pytest
 from values_helpers import compare_call, compare_method, existing, new_space, plain, symbolic
 
-from framejit.values.base import Raised
+from framejit.values.core.base import Raised
 
 CALLS = [
     ("__getitem__", "a"), ("__getitem__", "z"), ("__getitem__", 1.0), ("__getitem__", True),
@@ -66,7 +66,7 @@ def test_defaultdict() -> None:
     "other", [{"a", 5}, ["c", "a"], {"c": 1, "x": 2}], ids=["set", "list", "dict"]
 )
 def test_key_views_are_sets(function: object, other: object) -> None:
-    from framejit.values.space import LOOKASIDES
+    from framejit.values.core.space import LOOKASIDES
 
     real = {"b": 1, "a": 2, "c": 3}
     space = new_space()

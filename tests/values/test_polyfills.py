@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from framejit.values import polyfills
+from framejit.values.core import polyfills
 
 
 def test_sorting_is_stable() -> None:

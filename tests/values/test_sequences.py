@@ -12,8 +12,8 @@ from values_helpers import compare_call, compare_method, existing, new_space, pl
 import framejit
 from checking import check
 from framejit.exc import GraphBreak
-from framejit.values.sequences import ListValue, TupleValue
-from framejit.values.space import LazyValue
+from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.core.space import LazyValue
 
 LIST_CALLS = [
     ("append", 4), ("append",), ("append", 1, 2), ("extend", (4, 5)), ("extend", "ab"),

@@ -6,17 +6,17 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import framejit.values.builtin_classes
-import framejit.values.itertools_functions
-import framejit.values.operator_functions
-import framejit.values.stdlib_functions  # noqa: F401
-from framejit.values.base import Raised, Value
-from framejit.values.deques import DequeValue
-from framejit.values.mapping_views import DictViewValue
-from framejit.values.mappings import DictValue
-from framejit.values.sequences import ListValue, SliceValue, TupleValue
-from framejit.values.sets import SetValue
-from framejit.values.space import LOOKASIDES, Space
+import framejit.values.stdlib.builtin_classes
+import framejit.values.stdlib.itertools_functions
+import framejit.values.stdlib.operator_functions
+import framejit.values.stdlib.stdlib_functions  # noqa: F401
+from framejit.values.containers.deques import DequeValue
+from framejit.values.containers.mapping_views import DictViewValue
+from framejit.values.containers.mappings import DictValue
+from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.containers.sets import SetValue
+from framejit.values.core.base import Raised, Value
+from framejit.values.core.space import LOOKASIDES, Space
 
 
 def new_space() -> Space:

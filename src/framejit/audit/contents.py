@@ -37,7 +37,7 @@ from framejit.audit.comparison import (
     slots_of,
 )
 from framejit.audit.tensors import TensorContent
-from framejit.values.inline_policy import is_library_of_python
+from framejit.values.core.inline_policy import is_library_of_python
 
 #: (what it is called, the object)
 Parts = Iterable[tuple[str, Any]]

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from framejit.audit.comparison import MISSING
-from framejit.values.inline_policy import is_library_of_python
+from framejit.values.core.inline_policy import is_library_of_python
 
 _STORES = {dis.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR",
                                         "DELETE_ATTR")}  # fmt: skip

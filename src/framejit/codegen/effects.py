@@ -23,19 +23,19 @@ from framejit.codegen.emit_objects import (
     write_class,
 )
 from framejit.exc import GraphBreak
-from framejit.values.cached_functions import CacheHit
-from framejit.values.classes import ClassValue
-from framejit.values.deques import DequeValue
-from framejit.values.exceptions import ExceptionValue
-from framejit.values.functions import CellValue, FunctionValue
-from framejit.values.mappings import DictValue, InstanceDictValue
-from framejit.values.objects import ObjectValue
-from framejit.values.process import ContextVarValue
-from framejit.values.sequences import ListValue
-from framejit.values.sets import SetValue
-from framejit.values.started_iterators import StartedIterator
-from framejit.values.tensors import TensorValue
-from framejit.values.torch_functions import STATE
+from framejit.values.containers.deques import DequeValue
+from framejit.values.containers.mappings import DictValue, InstanceDictValue
+from framejit.values.containers.sequences import ListValue
+from framejit.values.containers.sets import SetValue
+from framejit.values.containers.started_iterators import StartedIterator
+from framejit.values.objects.classes import ClassValue
+from framejit.values.objects.exceptions import ExceptionValue
+from framejit.values.objects.functions import CellValue, FunctionValue
+from framejit.values.objects.instances import ObjectValue
+from framejit.values.stdlib.cached_functions import CacheHit
+from framejit.values.stdlib.process import ContextVarValue
+from framejit.values.torch.tensors import TensorValue
+from framejit.values.torch.torch_functions import STATE
 
 
 def register(out: Emitter) -> None:

@@ -20,21 +20,21 @@ from framejit.codegen.runtime import HELPERS
 from framejit.graph.expressions import OPERATIONS, Tree
 from framejit.interpreter.frame import HandledValue
 from framejit.source import Source
-from framejit.values.base import NULL, Unmaterialisable, Value
-from framejit.values.carried import CarriedSum, NewNumber
-from framejit.values.classes import ClassValue, NewMethodValue
-from framejit.values.compiled_functions import CompiledFunctionValue
-from framejit.values.constants import ConstantValue, OpaqueValue, PythonModuleValue
-from framejit.values.functions import BuiltinValue
+from framejit.values.containers.started_iterators import StartedIterator
+from framejit.values.core.base import NULL, Unmaterialisable, Value
+from framejit.values.core.carried import CarriedSum, NewNumber
+from framejit.values.core.constants import ConstantValue, OpaqueValue, PythonModuleValue
+from framejit.values.core.space import LazyValue, Space
+from framejit.values.core.symbolic import SymbolicValue
 from framejit.values.identity import is_shared
-from framejit.values.process import ContextVarValue
-from framejit.values.read_numbers import ReadNumber
-from framejit.values.space import LazyValue, Space
-from framejit.values.started_iterators import StartedIterator
-from framejit.values.symbolic import SymbolicValue
-from framejit.values.tensors import TensorValue
-from framejit.values.text import TextValue
-from framejit.values.torch_library import WeakReferenceValue
+from framejit.values.objects.classes import ClassValue, NewMethodValue
+from framejit.values.objects.compiled_functions import CompiledFunctionValue
+from framejit.values.objects.functions import BuiltinValue
+from framejit.values.objects.text import TextValue
+from framejit.values.stdlib.process import ContextVarValue
+from framejit.values.torch.read_numbers import ReadNumber
+from framejit.values.torch.tensors import TensorValue
+from framejit.values.torch.torch_library import WeakReferenceValue
 
 _LITERALS = (type(None), bool, int, float, str, bytes, type(Ellipsis))
 #: Python limits the length of numbers in texts, and so of those in generated code.

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 
 from framejit.codegen.emit import EMITTERS, Emitter, builds, call
-from framejit.values.array_calls import ArrayValue
-from framejit.values.arrays import DTypeValue, NumpyFunctionValue, ScalarValue
-from framejit.values.constants import ConstantValue, OpaqueValue
-from framejit.values.functions import BuiltinValue
+from framejit.values.core.constants import ConstantValue, OpaqueValue
+from framejit.values.numpy.array_calls import ArrayValue
+from framejit.values.numpy.arrays import DTypeValue, NumpyFunctionValue, ScalarValue
+from framejit.values.objects.functions import BuiltinValue
 
 EMITTERS[ScalarValue] = EMITTERS[OpaqueValue]
 EMITTERS[DTypeValue] = EMITTERS[ConstantValue]

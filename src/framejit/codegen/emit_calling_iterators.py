@@ -12,8 +12,8 @@ from typing import Any
 
 from framejit.codegen.emit import Emitter, builds, call, emits
 from framejit.codegen.emit_iterators import given
-from framejit.values import calling_iterators as calling
-from framejit.values.base import Unmaterialisable, Value
+from framejit.values.containers import calling_iterators as calling
+from framejit.values.core.base import Unmaterialisable, Value
 
 _NOTHING = ast.Tuple([], ast.Load())
 

@@ -15,16 +15,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from framejit.codegen.emit import Emitter, builds, call, emits
-from framejit.values.base import Value
-from framejit.values.deques import DequeValue
-from framejit.values.keys import asked, settled, user_keys
-from framejit.values.live_dicts import ClassDictValue, GlobalsValue, ProxyValue
-from framejit.values.mapping_views import DictViewValue
-from framejit.values.mappings import DictValue, InstanceDictValue
-from framejit.values.namespaces import entries
-from framejit.values.objects import solid_base
-from framejit.values.sequences import ListValue, SliceValue, TupleValue
-from framejit.values.sets import SetValue
+from framejit.values.containers.deques import DequeValue
+from framejit.values.containers.live_dicts import ClassDictValue, GlobalsValue, ProxyValue
+from framejit.values.containers.mapping_views import DictViewValue
+from framejit.values.containers.mappings import DictValue, InstanceDictValue
+from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.containers.sets import SetValue
+from framejit.values.core.base import Value
+from framejit.values.core.keys import asked, settled, user_keys
+from framejit.values.core.namespaces import entries
+from framejit.values.objects.instances import solid_base
 
 
 def call_of_base(out: Emitter, value: Value, method: str) -> ast.expr:

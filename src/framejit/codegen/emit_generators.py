@@ -15,11 +15,11 @@ from framejit.bytecode.liveness import live_slots
 from framejit.codegen.emit import Emitter, call, emits
 from framejit.interpreter.dropped import reached
 from framejit.interpreter.frame import Frame
-from framejit.values.base import NULL, Unmaterialisable, Value
-from framejit.values.ends import end_is_seen, keeps_what_is_seen
-from framejit.values.exceptions import ExceptionValue
-from framejit.values.generators import GeneratorValue
-from framejit.values.space import LazyValue
+from framejit.values.core.base import NULL, Unmaterialisable, Value
+from framejit.values.core.ends import end_is_seen, keeps_what_is_seen
+from framejit.values.core.space import LazyValue
+from framejit.values.objects.exceptions import ExceptionValue
+from framejit.values.objects.generators import GeneratorValue
 
 
 def acts_at_its_end(value: Value) -> bool:

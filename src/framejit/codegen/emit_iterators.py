@@ -13,10 +13,10 @@ from typing import Any
 
 from framejit.codegen.emit import Emitter, builds, call, emits
 from framejit.codegen.emit_containers import call_of_base
-from framejit.values import iterators
-from framejit.values.base import Unmaterialisable, Value, is_user_class
-from framejit.values.operator_functions import GetterValue
-from framejit.values.sequences import ListValue
+from framejit.values.containers import iterators
+from framejit.values.containers.sequences import ListValue
+from framejit.values.core.base import Unmaterialisable, Value, is_user_class
+from framejit.values.stdlib.operator_functions import GetterValue
 
 
 def given(out: Emitter, iterator: Value) -> ast.expr:

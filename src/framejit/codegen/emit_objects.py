@@ -16,16 +16,16 @@ from typing import Any
 from framejit.codegen.emit import Emitter, builds, call, emits
 from framejit.codegen.emit_containers import fill_namespace, hashing, write_container
 from framejit.codegen.emit_generators import kept_in_traceback
-from framejit.values.base import Unmaterialisable, Value
-from framejit.values.cached_functions import CachedFunctionValue
-from framejit.values.classes import ClassValue, SuperValue
-from framejit.values.descriptors import is_data_descriptor
-from framejit.values.exceptions import ExceptionValue, Made, TracebackValue
-from framejit.values.functions import BoundBuiltin, CellValue, FunctionValue, MethodValue
-from framejit.values.local_classes import DescriptorValue
-from framejit.values.namespaces import entries
-from framejit.values.objects import SCALARS, ObjectMethodValue, ObjectValue, PropertyValue
-from framejit.values.stdlib_functions import PartialValue
+from framejit.values.core.base import Unmaterialisable, Value
+from framejit.values.core.namespaces import entries
+from framejit.values.objects.classes import ClassValue, SuperValue
+from framejit.values.objects.descriptors import is_data_descriptor
+from framejit.values.objects.exceptions import ExceptionValue, Made, TracebackValue
+from framejit.values.objects.functions import BoundBuiltin, CellValue, FunctionValue, MethodValue
+from framejit.values.objects.instances import SCALARS, ObjectMethodValue, ObjectValue, PropertyValue
+from framejit.values.objects.local_classes import DescriptorValue
+from framejit.values.stdlib.cached_functions import CachedFunctionValue
+from framejit.values.stdlib.stdlib_functions import PartialValue
 
 
 @emits(ClassValue)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 
 from framejit.codegen.emit import Emitter, call, emits
-from framejit.values.base import Unmaterialisable
-from framejit.values.process import ContextTokenValue, IdentityValue
+from framejit.values.core.base import Unmaterialisable
+from framejit.values.stdlib.process import ContextTokenValue, IdentityValue
 
 
 @emits(IdentityValue)

@@ -29,16 +29,16 @@ from framejit.codegen.emit_generators import held_by, keeps_what_acts
 from framejit.interpreter.dropped import reached
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
-from framejit.values.base import NULL, Value, is_user_class
-from framejit.values.constants import ConstantValue
-from framejit.values.ends import HOLD_NOTHING, keeps_what_is_seen, noticed_parts
-from framejit.values.functions import BoundBuiltin
-from framejit.values.generators import GeneratorValue
-from framejit.values.inline_policy import is_library
-from framejit.values.local_classes import is_anonymous
-from framejit.values.objects import ObjectValue
-from framejit.values.space import LazyValue
-from framejit.values.tensors import TensorValue
+from framejit.values.core.base import NULL, Value, is_user_class
+from framejit.values.core.constants import ConstantValue
+from framejit.values.core.ends import HOLD_NOTHING, keeps_what_is_seen, noticed_parts
+from framejit.values.core.inline_policy import is_library
+from framejit.values.core.space import LazyValue
+from framejit.values.objects.functions import BoundBuiltin
+from framejit.values.objects.generators import GeneratorValue
+from framejit.values.objects.instances import ObjectValue
+from framejit.values.objects.local_classes import is_anonymous
+from framejit.values.torch.tensors import TensorValue
 
 GRAPH = "fj:graph"
 _INPUTS = "fj:inputs"

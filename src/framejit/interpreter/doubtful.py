@@ -10,8 +10,8 @@ from __future__ import annotations
 import types
 
 from framejit.interpreter.frame import Frame
-from framejit.values.base import NULL, Raised, is_user_class, parts_held
-from framejit.values.space import LazyValue
+from framejit.values.core.base import NULL, Raised, is_user_class, parts_held
+from framejit.values.core.space import LazyValue
 
 #: No C code asks for these in place of a number, a text, a container, ...
 _PLAIN = frozenset(

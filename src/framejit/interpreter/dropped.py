@@ -19,18 +19,18 @@ from typing import Any
 
 from framejit.exc import FrameKept
 from framejit.interpreter.frame import Frame
-from framejit.values.base import CallRequest, Value
-from framejit.values.ends import search_what_is_seen
-from framejit.values.exceptions import UNSEEN, ExceptionValue
-from framejit.values.functions import CellValue
-from framejit.values.keys import ReferenceKey, key_of_real
-from framejit.values.mappings import DictValue, InstanceDictValue
-from framejit.values.namespaces import instance_namespace
-from framejit.values.objects import ObjectValue
-from framejit.values.sequences import ListValue
-from framejit.values.sets import SetValue
-from framejit.values.space import Space
-from framejit.values.torch_library import WeakReferenceValue
+from framejit.values.containers.mappings import DictValue, InstanceDictValue
+from framejit.values.containers.sequences import ListValue
+from framejit.values.containers.sets import SetValue
+from framejit.values.core.base import CallRequest, Value
+from framejit.values.core.ends import search_what_is_seen
+from framejit.values.core.keys import ReferenceKey, key_of_real
+from framejit.values.core.namespaces import instance_namespace
+from framejit.values.core.space import Space
+from framejit.values.objects.exceptions import UNSEEN, ExceptionValue
+from framejit.values.objects.functions import CellValue
+from framejit.values.objects.instances import ObjectValue
+from framejit.values.torch.torch_library import WeakReferenceValue
 
 #: One step from an object to something that it holds: (how, where, key, what is found there);
 #: a step that cannot be looked at again is a "root".
@@ -315,7 +315,9 @@ def _has_lost(parent: Value, key: Any, real: Any) -> bool:
 
 def _is_walked(obj: Any) -> bool:
     kind = type(obj)  # isinstance() would ask objects of the program
-    return kind in _WALKED or issubclass(kind, Value) or kind.__module__ == "framejit.values.keys"
+    if kind in _WALKED or issubclass(kind, Value):
+        return True
+    return kind.__module__ == "framejit.values.core.keys"
 
 
 def _names(kind: type) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from framejit.bytecode.model import CodeInfo, Instruction
-from framejit.values.base import Value
-from framejit.values.constants import ConstantValue
+from framejit.values.core.base import Value
+from framejit.values.core.constants import ConstantValue
 
 
 class Frame:

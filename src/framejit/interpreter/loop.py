@@ -23,10 +23,10 @@ from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.limits import Limits
 from framejit.interpreter.registry import HANDLERS, Handler
 from framejit.report import events
-from framejit.values.base import CallRequest, Raised, Value, type_name
-from framejit.values.exceptions import ExceptionValue, note_read
-from framejit.values.inline_policy import goes_on_alone
-from framejit.values.space import Result, Space
+from framejit.values.core.base import CallRequest, Raised, Value, type_name
+from framejit.values.core.inline_policy import goes_on_alone
+from framejit.values.core.space import Result, Space
+from framejit.values.objects.exceptions import ExceptionValue, note_read
 
 #: Instructions after which everything is held that was held before.
 _DROPS_NOTHING = frozenset(

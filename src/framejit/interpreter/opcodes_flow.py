@@ -18,15 +18,15 @@ from framejit.interpreter.frame import NONE, Frame, HandledValue
 from framejit.interpreter.loop import Yielded
 from framejit.interpreter.opcodes_data import deliver, mapping_pairs, never_iterable
 from framejit.interpreter.registry import opcode, unsupported
-from framejit.values.base import NULL, Raised, Value, type_name
-from framejit.values.calling_iterators import elements
-from framejit.values.classes import ClassValue, make_super
-from framejit.values.constants import ConstantValue, PythonModuleValue
-from framejit.values.exceptions import matches
-from framejit.values.functions import CellValue
-from framejit.values.generators import GeneratorValue
-from framejit.values.matching import match_class, match_keys, match_mapping, match_sequence
-from framejit.values.sequences import TupleValue
+from framejit.values.containers.calling_iterators import elements
+from framejit.values.containers.sequences import TupleValue
+from framejit.values.core.base import NULL, Raised, Value, type_name
+from framejit.values.core.constants import ConstantValue, PythonModuleValue
+from framejit.values.objects.classes import ClassValue, make_super
+from framejit.values.objects.exceptions import matches
+from framejit.values.objects.functions import CellValue
+from framejit.values.objects.generators import GeneratorValue
+from framejit.values.objects.matching import match_class, match_keys, match_mapping, match_sequence
 
 # -- jumps -----------------------------------------------------------------------------------------
 

@@ -18,10 +18,10 @@ from framejit.graph.builder import GraphBuilder
 from framejit.graph.fakes import isolated
 from framejit.interpreter.loop import Interpreter, Restart, Returned
 from framejit.source import Source
-from framejit.values import polyfills
-from framejit.values.base import Unmaterialisable, Value
-from framejit.values.space import Space
-from framejit.values.tensors import TensorValue
+from framejit.values.core import polyfills
+from framejit.values.core.base import Unmaterialisable, Value
+from framejit.values.core.space import Space
+from framejit.values.torch.tensors import TensorValue
 
 Hook = Callable[[Any], Any]
 

@@ -24,7 +24,7 @@ from framejit.package.data import Codes, Home, Json
 from framejit.package.entries import WaitingEntry
 from framejit.report import messages
 from framejit.shapes.profile import Profile
-from framejit.values.cached_functions import FILLING
+from framejit.values.stdlib.cached_functions import FILLING
 
 
 def frame_key(target: Target, home: Home) -> str:

@@ -1,72 +1,43 @@
 """The object space: one class per kind of value, and the operations on them (`space.Space`).
 
 In: Python objects and their sources. Out: values. Importing the package registers every kind of
-value; it knows nothing of bytecode. Next room: interpreter.
+value; it knows nothing of bytecode. Rooms in order: core, containers, objects, torch, numpy,
+stdlib. Next room: interpreter.
 """
 
-from __future__ import annotations
-
-from framejit.values import (
-    arrays,
-    autograd,
-    builtin_classes,
-    builtin_functions,
-    cached_functions,
-    class_questions,
-    classes,
-    compiled_functions,
-    constants,
-    containers,
-    exceptions,
-    higher_order,
-    hooks,
-    inspection,
-    itertools_functions,
-    live_dicts,
-    local_classes,
-    nn_modules,
-    objects,
-    operator_functions,
-    process,
-    started_iterators,
-    stdlib_functions,
-    symbolic,
-    tensors,
-    torch_functions,
-    torch_library,
-    transforms,
-)
+# ruff: noqa: F401
+# isort: off
+import framejit.values.numpy.arrays
+import framejit.values.torch.autograd
+import framejit.values.stdlib.builtin_classes
+import framejit.values.stdlib.builtin_functions
+import framejit.values.stdlib.cached_functions
+import framejit.values.stdlib.class_questions
+import framejit.values.objects.classes
+import framejit.values.objects.compiled_functions
+import framejit.values.core.constants
+import framejit.values.containers.subclasses
+import framejit.values.objects.exceptions
+import framejit.values.torch.higher_order
+import framejit.values.torch.hooks
+import framejit.values.stdlib.inspection
+import framejit.values.stdlib.itertools_functions
+import framejit.values.containers.live_dicts
+import framejit.values.objects.local_classes
+import framejit.values.torch.nn_modules
+import framejit.values.objects.instances
+import framejit.values.stdlib.operator_functions
+import framejit.values.stdlib.process
+import framejit.values.containers.started_iterators
+import framejit.values.stdlib.stdlib_functions
+import framejit.values.core.symbolic
+import framejit.values.torch.tensors
+import framejit.values.torch.torch_functions
+import framejit.values.torch.torch_library
+import framejit.values.torch.transforms
+import framejit.values.identity
+import framejit.values.operators
+from framejit.values.core import constants, symbolic
 
 constants.install_fallback_rules()
 symbolic.install()
-
-__all__ = [
-    "arrays",
-    "autograd",
-    "builtin_classes",
-    "builtin_functions",
-    "cached_functions",
-    "class_questions",
-    "classes",
-    "compiled_functions",
-    "constants",
-    "containers",
-    "exceptions",
-    "higher_order",
-    "hooks",
-    "inspection",
-    "itertools_functions",
-    "live_dicts",
-    "local_classes",
-    "nn_modules",
-    "objects",
-    "operator_functions",
-    "process",
-    "started_iterators",
-    "stdlib_functions",
-    "symbolic",
-    "tensors",
-    "torch_functions",
-    "torch_library",
-    "transforms",
-]

@@ -12,12 +12,12 @@ import enum
 from typing import Any
 
 from framejit.exc import GraphBreak
-from framejit.values.base import NULL, Value
-from framejit.values.constants import BY_IDENTITY, ConstantValue
-from framejit.values.sequences import TupleValue
-from framejit.values.space import Space
-from framejit.values.symbolic import plain
-from framejit.values.tensors import TensorValue
+from framejit.values.containers.sequences import TupleValue
+from framejit.values.core.base import NULL, Value
+from framejit.values.core.constants import BY_IDENTITY, ConstantValue
+from framejit.values.core.space import Space
+from framejit.values.core.symbolic import plain
+from framejit.values.torch.tensors import TensorValue
 
 #: CPython has one object for each of these ints.
 _SMALL = range(-5, 257)

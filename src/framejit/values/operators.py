@@ -18,21 +18,21 @@ import numpy
 import torch
 
 from framejit.exc import GraphBreak
-from framejit.values.base import CallRequest, Raised, Value, is_user_class, type_name
-from framejit.values.constants import ConstantValue, OpaqueValue, answer_of, constant_value
-from framejit.values.identity import identical
-from framejit.values.methods import ContainerValue, container_of, stand_in
-from framejit.values.read_numbers import compute_read
-from framejit.values.sequences import TupleValue
-from framejit.values.space import (
+from framejit.values.containers.sequences import TupleValue
+from framejit.values.core.base import CallRequest, Raised, Value, is_user_class, type_name
+from framejit.values.core.constants import ConstantValue, OpaqueValue, answer_of, constant_value
+from framejit.values.core.methods import ContainerValue, container_of, stand_in
+from framejit.values.core.space import (
     BINARY_METHODS,
     COMPARE_METHODS,
     UNARY_METHODS,
     Result,
     Space,
 )
-from framejit.values.symbolic import compute, plain
-from framejit.values.tensors import TensorValue, check_unasked, tensor_operator
+from framejit.values.core.symbolic import compute, plain
+from framejit.values.identity import identical
+from framejit.values.torch.read_numbers import compute_read
+from framejit.values.torch.tensors import TensorValue, check_unasked, tensor_operator
 
 #: The functions of `operator` by the text of the operator.
 BINARY: dict[str, Callable[[Any, Any], Any]] = {

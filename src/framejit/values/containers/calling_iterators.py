@@ -1,0 +1,421 @@
+"""Iterators that run the program's own code: most of itertools', and those over objects that have
+no ``__iter__`` but ``__getitem__``.
+
+In: functions, objects and iterators. Out: one element per ``next``, asked for in CPython's order,
+so that effects come when they do there. A break in what is called breaks the ``next``. Each knows
+how far it has come, so that codegen can make the real iterator there.
+Next: codegen.emit_calling_iterators.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from framejit.values.containers.iterators import IteratorValue
+from framejit.values.containers.sequences import TupleValue
+from framejit.values.core.base import Raised, Value
+from framejit.values.core.methods import Result, as_returned, index_of
+from framejit.values.core.space import Space
+from framejit.values.operators import is_user_class
+
+# -- itertools -------------------------------------------------------------------------------------
+
+
+class AccumulateIterator(IteratorValue):
+    """``itertools.accumulate``; ``total`` is None at the start, ``initial`` once it was given."""
+
+    __slots__ = ("function", "initial", "iterator", "total")
+
+    def __init__(self, iterator: Value, function: Value | None, initial: Value | None) -> None:
+        self.iterator = iterator
+        self.function = function
+        self.initial = initial
+        self.total: Value | None = None
+        self.source = None
+
+    def python_type(self) -> type:
+        return itertools.accumulate
+
+    def next(self, space: Space) -> Value | None:
+        if self.initial is not None:
+            self.total, self.initial = self.initial, None
+            return self.total
+        item = space.next(self.iterator)
+        if item is None:
+            return None
+        if self.total is None:
+            self.total = item
+        elif self.function is None:
+            self.total = space.now(space.binary("+", self.total, item))
+        else:
+            self.total = space.call_now(self.function, [self.total, item])
+        return self.total
+
+
+class CompressIterator(IteratorValue):
+    """``itertools.compress``."""
+
+    __slots__ = ("data", "selectors")
+
+    def __init__(self, data: Value, selectors: Value) -> None:
+        self.data = data
+        self.selectors = selectors
+        self.source = None
+
+    def python_type(self) -> type:
+        return itertools.compress
+
+    def next(self, space: Space) -> Value | None:
+        while (item := space.next(self.data)) is not None:
+            selector = space.next(self.selectors)
+            if selector is None:
+                return None
+            if space.truth(selector):
+                return item
+        return None
+
+
+class CycleIterator(IteratorValue):
+    """``itertools.cycle``; ``iterator`` is None after the first round."""
+
+    __slots__ = ("index", "iterator", "saved")
+
+    def __init__(self, iterator: Value) -> None:
+        self.iterator: Value | None = iterator
+        self.saved: list[Value] = []
+        self.index = 0
+        self.source = None
+
+    def python_type(self) -> type:
+        return itertools.cycle
+
+    def next(self, space: Space) -> Value | None:
+        if self.iterator is not None:
+            item = space.next(self.iterator)
+            if item is not None:
+                self.saved.append(item)
+                return item
+            self.iterator = None
+        if not self.saved:
+            return None
+        item = self.saved[self.index]
+        self.index = (self.index + 1) % len(self.saved)
+        return item
+
+
+class WhileIterator(IteratorValue):
+    """``itertools.takewhile`` and ``dropwhile``; ``decided`` when the predicate has failed."""
+
+    __slots__ = ("decided", "iterator", "kind", "predicate")
+
+    def __init__(self, kind: type, predicate: Value, iterator: Value) -> None:
+        self.kind = kind
+        self.predicate = predicate
+        self.iterator = iterator
+        self.decided = False
+        self.source = None
+
+    def python_type(self) -> type:
+        return self.kind
+
+    def next(self, space: Space) -> Value | None:
+        takes = self.kind is itertools.takewhile
+        if takes and self.decided:
+            return None
+        while (item := space.next(self.iterator)) is not None:
+            if self.decided:
+                return item
+            fits = space.truth(space.call_now(self.predicate, [item]))
+            self.decided = not fits
+            if fits is takes:
+                return item
+            if takes:
+                return None
+        return None
+
+
+class StarmapIterator(IteratorValue):
+    """``itertools.starmap``."""
+
+    __slots__ = ("function", "iterator")
+
+    def __init__(self, function: Value, iterator: Value) -> None:
+        self.function = function
+        self.iterator = iterator
+        self.source = None
+
+    def python_type(self) -> type:
+        return itertools.starmap
+
+    def next(self, space: Space) -> Value | None:
+        arguments = space.next(self.iterator)
+        if arguments is None:
+            return None
+        return space.call_now(self.function, space.items(arguments))
+
+
+class PairwiseIterator(IteratorValue):
+    """``itertools.pairwise``; ``last`` is the element of the pair before."""
+
+    __slots__ = ("iterator", "last")
+
+    def __init__(self, iterator: Value) -> None:
+        self.iterator: Value | None = iterator
+        self.last: Value | None = None
+        self.source = None
+
+    def python_type(self) -> type:
+        return itertools.pairwise
+
+    def next(self, space: Space) -> Value | None:
+        iterator, previous = self.iterator, self.last
+        self.iterator = self.last = None  # it has ended, unless there is a pair
+        if iterator is None:
+            return None
+        if previous is None:
+            previous = space.next(iterator)
+            if previous is None:
+                return None
+        item = space.next(iterator)
+        if item is not None:
+            self.iterator, self.last = iterator, item
+            return TupleValue([previous, item])
+        return None
+
+
+class ZipLongestIterator(IteratorValue):
+    """``itertools.zip_longest``; an iterator that has ended is None."""
+
+    __slots__ = ("fill", "iterators")
+
+    def __init__(self, iterators: list[Value], fill: Value) -> None:
+        self.iterators: list[Value | None] = list(iterators)
+        self.fill = fill
+        self.source = None
+
+    def python_type(self) -> type:
+        return itertools.zip_longest
+
+    def next(self, space: Space) -> Value | None:
+        out = []
+        if not any(self.iterators):
+            return None
+        for position, iterator in enumerate(self.iterators):
+            try:
+                item = None if iterator is None else space.next(iterator)
+            except Raised:
+                self.iterators = [None] * len(self.iterators)
+                raise
+            if item is None:
+                self.iterators[position] = None
+                if not any(self.iterators):
+                    return None
+            out.append(self.fill if item is None else item)
+        return TupleValue(out)
+
+
+class GroupbyIterator(IteratorValue):
+    """``itertools.groupby``: ``value`` is the element read ahead, if a group has not given it yet,
+    ``key`` its key, ``target`` the key of the current ``group``."""
+
+    __slots__ = ("function", "group", "iterator", "key", "target", "value")
+
+    def __init__(self, iterator: Value, function: Value | None) -> None:
+        self.iterator = iterator
+        self.function = function
+        self.key: Value | None = None
+        self.value: Value | None = None
+        self.target: Value | None = None
+        self.group: GroupIterator | None = None
+        self.source = None
+
+    def python_type(self) -> type:
+        return itertools.groupby
+
+    def advance(self, space: Space) -> bool:
+        """Read one more element; False when there is none."""
+        item = space.next(self.iterator)
+        if item is None:
+            return False
+        self.key = item if self.function is None else space.call_now(self.function, [item])
+        self.value = item
+        return True
+
+    def next(self, space: Space) -> Value | None:
+        self.group = None
+        while self.key is None or (
+            self.target is not None and space.equal(self.target, self.key)
+        ):
+            if not self.advance(space):
+                return None
+        self.target = self.key
+        self.group = GroupIterator(self, self.target)
+        return TupleValue([self.key, self.group])
+
+
+class GroupIterator(IteratorValue):
+    """The elements of one group; none once its parent has gone on."""
+
+    __slots__ = ("parent", "target")
+
+    def __init__(self, parent: GroupbyIterator, target: Value) -> None:
+        self.parent = parent
+        self.target = target
+        self.source = None
+
+    def python_type(self) -> type:
+        return itertools._grouper  # type: ignore[attr-defined,no-any-return]
+
+    def next(self, space: Space) -> Value | None:
+        parent = self.parent
+        if parent.group is not self or (parent.value is None and not parent.advance(space)):
+            return None
+        assert parent.key is not None
+        if not space.equal(self.target, parent.key):
+            return None
+        item, parent.value = parent.value, None
+        return item
+
+
+# -- by __getitem__ --------------------------------------------------------------------------------
+
+
+class ByIndex(IteratorValue):
+    """Asks ``target[index]`` for one index after the other; ``target`` is None at the end."""
+
+    __slots__ = ("index", "step", "target")
+
+    def __init__(self, space: Space, target: Value, index: int) -> None:
+        self.target: Value | None = target
+        self.index = index
+        self.step = space.step
+        self.source = None
+
+    def ask(self, space: Space) -> Value | None:
+        """The element at ``index``; None when there is none."""
+        assert self.target is not None
+        try:
+            return space.now(space.getitem(self.target, space.constant(self.index)))
+        except Raised as error:
+            if not error.is_a(IndexError, StopIteration):
+                raise
+        self.target = None
+        return None
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        if name != "__length_hint__":
+            return super().call_method(space, name, args, kwargs)
+        if self.target is None:
+            return space.constant(0)
+        if space.class_attribute(self.target.python_type(), "__len__") is None:
+            return space.constant(NotImplemented)
+        return space.constant(self.rest_of(index_of(space, space.len(self.target))))
+
+    def rest_of(self, size: int) -> int:
+        """How many elements are still to come, if there are ``size``."""
+        return max(0, size - self.index)
+
+
+class IndexIterator(ByIndex):
+    """``iter(object)`` of an object that has only ``__getitem__``."""
+
+    __slots__ = ()
+
+    def python_type(self) -> type:
+        return type(iter(_HasItems()))
+
+    def next(self, space: Space) -> Value | None:
+        item = None if self.target is None else self.ask(space)
+        if item is not None:
+            self.index += 1
+        return item
+
+
+class ReversedIndexIterator(ByIndex):
+    """``reversed(object)`` of an object that has only ``__len__`` and ``__getitem__``."""
+
+    __slots__ = ()
+
+    def python_type(self) -> type:
+        return reversed
+
+    def next(self, space: Space) -> Value | None:
+        target, index = self.target, self.index
+        if target is None or index < 0:
+            self.target = None
+            return None
+        try:
+            item = self.ask(space)
+        except Raised:
+            self.target = None
+            raise
+        self.index = index - 1
+        return item
+
+    def rest_of(self, size: int) -> int:
+        return self.index + 1 if size > self.index else 0
+
+
+class _HasItems:
+    def __getitem__(self, index: int) -> Any:
+        raise IndexError
+
+
+# -- how many there will be ------------------------------------------------------------------------
+
+
+def elements(space: Space, iterable: Value) -> Iterator[Value]:
+    """The elements, as ``list()`` asks for them: when it has the iterator, it asks how many there
+    will be, which may run the program's code."""
+    iterable = iterable.realize()
+    known = iterable.items_now(space)
+    if known is not None:
+        return iter(known)
+    iterator = space.iter(iterable)
+    if isinstance(iterable, ByIndex) or is_user_class(iterable.python_type()):
+        length_hint(space, iterable)
+    return iter(lambda: space.next(iterator), None)
+
+
+def listed(space: Space, iterable: Value, complaint: str | None = None) -> list[Value]:
+    """The elements, as C functions ask for them that need a sequence: its iterator for a list.
+    The complaint takes the place of any TypeError of ``__iter__``."""
+    try:
+        known = iterable.realize().items_now(space)
+        iterator = space.iter(iterable) if known is None else iterable
+    except Raised as error:
+        if complaint is None or not error.is_a(TypeError):
+            raise
+        space.raise_error(TypeError, complaint)
+    return known if known is not None else list(elements(space, iterator))
+
+
+def length_hint(space: Space, value: Value) -> Value | None:
+    """What ``value`` says of its length, if anything."""
+    cls = value.python_type()
+    if space.class_attribute(cls, "__len__") is not None:
+        size = _unless_type_error(space, lambda: space.len(value))
+        if size is not None:
+            return size
+    hint = space.special_method(value, "__length_hint__")
+    if hint is None:
+        return None
+    answer = _unless_type_error(space, lambda: space.call_now(hint, []))
+    if answer is None or space.is_(answer, space.constant(NotImplemented)):
+        return None
+    name, function = "__length_hint__", operator.length_hint
+    return space.constant(as_returned(space, value, name, answer, function))
+
+
+def _unless_type_error(space: Space, ask: Callable[[], Value]) -> Value | None:
+    try:
+        return ask()
+    except Raised as error:
+        if not error.is_a(TypeError):
+            raise
+        return None

@@ -1,0 +1,602 @@
+"""Lists, tuples (also torch.Size and struct sequences) and slices.
+
+In: existing sequences with their sources, or elements put together by the captured program. Out:
+their operations and methods. A sourced list is read lazily: an index guards the presence of that
+element, an append nothing at all; what needs the whole list guards its length.
+Next: iterators, codegen.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values.core.amounts import check_count
+from framejit.values.core.base import Value, element_as_python, type_name
+from framejit.values.core.keys import key_of
+from framejit.values.core.methods import (
+    ContainerValue,
+    Result,
+    container_of,
+    index_of,
+    method,
+)
+from framejit.values.core.space import WRAP_RULES, LazyValue, Space, wraps
+from framejit.values.core.symbolic import fix_length, wrap_length
+
+_PLAIN = (int, str, bool, float, complex, bytes, type(None))
+_BOUNDS = ("start", "stop", "step")
+_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+class SliceValue(ContainerValue):
+    """A slice; its bounds may be any values (tensors and objects are allowed in indexing)."""
+
+    __slots__ = ("obj", "start", "step", "stop")
+
+    def __init__(
+        self, start: Value, stop: Value, step: Value, *, source: Source | None = None,
+        obj: Any = None,
+    ) -> None:  # fmt: skip
+        self.start = start
+        self.stop = stop
+        self.step = step
+        self.source = source
+        self.obj = obj
+
+    @property
+    def is_constant(self) -> bool:  # type: ignore[override]
+        return all(part.realize().is_constant for part in self.parts())
+
+    def parts(self) -> list[Value]:
+        """Start, stop, step."""
+        return [self.start, self.stop, self.step]
+
+    def python_type(self) -> type:
+        return slice
+
+    def as_python(self) -> slice:
+        return slice(*[part.realize().as_python() for part in self.parts()])
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name in _BOUNDS:
+            part = getattr(self, name)
+            assert isinstance(part, Value)
+            return part
+        return space.generic_getattr(self, name)
+
+    def sample(self) -> Any:
+        return slice(None)
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        if not isinstance(other, SliceValue):
+            return None
+        return compare_items(space, op, self.parts(), other.parts())
+
+    @method(1)
+    def do_indices(self, space: Space, length: Value) -> Value:
+        bounds = to_slice(space, self)
+        return space.constant(space.run_real(bounds.indices, index_of(space, length)))
+
+
+def to_slice(space: Space, value: SliceValue) -> slice:
+    """A real slice whose bounds are ints or None."""
+    complaint = "slice indices must be integers or None or have an __index__ method"
+    bounds = [
+        None if part.is_none() else index_of(space, part, complaint) for part in value.parts()
+    ]
+    return slice(*bounds)
+
+
+class SequenceValue(ContainerValue):
+    """What lists and tuples share. ``items`` is a plain Python list of values."""
+
+    __slots__ = ()
+    items: list[Value]
+
+    def items_now(self, space: Space) -> list[Value] | None:
+        return self.items
+
+    def len(self, space: Space) -> Value:
+        return space.constant(len(self.items))
+
+    def iter(self, space: Space) -> Value:
+        from framejit.values.containers.iterators import SequenceIterator  # room-internal cycle
+
+        return SequenceIterator(self)
+
+    def contains(self, space: Space, item: Value) -> Value:
+        item = item.realize()
+        return space.constant(any(space.equal(element, item) for element in self.items))
+
+    def pick(self, space: Space, index: slice) -> Value:
+        """A new sequence of the same kind with the sliced elements."""
+        raise NotImplementedError
+
+    def getitem(self, space: Space, key: Value) -> Value:
+        key = key.realize()
+        if type(key) is SliceValue:
+            return self.pick(space, to_slice(space, key))
+        index = self._index(space, key)
+        try:
+            return self.items[index]
+        except IndexError:
+            return space.raise_error(
+                IndexError, f"{self.python_type().__name__.lower()} index out of range"
+            )
+
+    def _index(self, space: Space, key: Value) -> int:
+        if key.is_constant:
+            index = key.as_python()
+            if type(index) is int:
+                return index
+        kind = type_name(key.python_type())
+        return index_of(space, key, f"{self._name} indices must be integers or slices, not {kind}")
+
+    @property
+    def _name(self) -> str:
+        """What CPython's messages call it."""
+        return "tuple" if isinstance(self, TupleValue) else "list"
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        plain = self._alike(other)
+        if plain is None:
+            return None
+        lengths = len(self.items), len(plain.items)
+        if isinstance(self, ListValue) and op in ("==", "!=") and lengths[0] != lengths[1]:
+            return space.constant(op == "!=")  # tuples look at their elements first
+        return compare_items(space, op, self.items, plain.items)
+
+    def _alike(self, other: Value) -> SequenceValue | None:
+        """The content of another one whose builtin class is the same."""
+        plain = container_of(other, type(self))
+        return plain if type(plain) is type(self) else None
+
+    def concatenated(self, other: Value) -> list[Value] | None:
+        """The elements of ``self + other``; None when ``other`` may compute it itself."""
+        plain = self._alike(other)
+        return None if plain is None else self.items + plain.items
+
+    def repeat(self, space: Space, other: Value) -> list[Value] | None:
+        """The elements of ``self * other``; None when ``other`` is not a number of times."""
+        kind = other.python_type()
+        if hasattr(kind, "__index__") and not issubclass(kind, torch.Tensor):
+            times = index_of(space, other)
+            check_count(len(self.items) * times)
+            return self.items * times
+        return None
+
+    @method(1, 3)
+    def do_index(
+        self, space: Space, item: Value, start: Value | None = None, stop: Value | None = None
+    ) -> Value:
+        items, item = self.items, item.realize()
+        first = 0 if start is None else index_of(space, start)
+        last = len(items) if stop is None else index_of(space, stop)
+        for position in range(*slice(first, last).indices(len(items))):
+            if space.equal(items[position], item):
+                return space.constant(position)
+        if isinstance(self, TupleValue):
+            return space.raise_error(ValueError, "tuple.index(x): x not in tuple")
+        if item.is_constant:
+            kind = self.python_type().__name__
+            return space.raise_error(ValueError, f"{item.as_python()!r} is not in {kind}")
+        raise GraphBreak("FJ0136", "list.index() of an object that is not in the list")
+
+    @method(1)
+    def do_count(self, space: Space, item: Value) -> Value:
+        item = item.realize()
+        return space.constant(sum(space.equal(element, item) for element in self.items))
+
+
+class ListValue(SequenceValue):
+    """A list. For an existing one that was not looked at, ``tail`` holds what was appended.
+
+    ``loaded`` is False while the existing elements are unknown; then ``tail`` is all that changed.
+    """
+
+    __slots__ = ("_items", "obj", "space", "tail")
+
+    def __init__(
+        self, items: list[Value] | None, source: Source | None = None, obj: list[Any] | None = None
+    ) -> None:
+        self._items = items
+        self.source = source
+        self.obj = obj
+        self.mutated = False
+        self.tail: list[Value] = []
+        #: Set for an existing list: loading its elements adds guards.
+        self.space: Space | None = None
+
+    def python_type(self) -> type:
+        return list
+
+    def as_python(self) -> list[Any]:
+        return [element_as_python(item) for item in self.items]
+
+    @property
+    def loaded(self) -> bool:
+        """Whether all elements are known (in ``items``)."""
+        return self._items is not None
+
+    def load_items(self, space: Space) -> list[Value]:
+        """Look at the whole list: its length is guarded, its elements are not yet."""
+        source, obj = self.source, self.obj
+        assert source is not None and obj is not None
+        check_count(list.__len__(obj))
+        space.guard(source, "LEN_MATCH", list.__len__(obj))
+        fix_length(space, source, list)
+        values = [
+            space.load(source.child("index", i), item) for i, item in enumerate(list.__iter__(obj))
+        ]
+        self._items, self.tail = values + self.tail, []
+        return self._items
+
+    @property
+    def items(self) -> list[Value]:  # type: ignore[override]
+        """The elements, in a list that may be changed by whoever then calls `changed`."""
+        items = self._items
+        if items is None:
+            assert self.space is not None
+            items = self.load_items(self.space)
+        return items
+
+    def truth(self, space: Space) -> bool:
+        if self._items is not None:
+            return bool(self._items)
+        if self.tail:
+            return True
+        assert self.obj is not None
+        answer = list.__len__(self.obj) > 0
+        space.guard(self.source, "BOOL_MATCH", answer)
+        return answer
+
+    def len(self, space: Space) -> Value:
+        if self._items is None:
+            assert self.obj is not None and self.source is not None
+            before = wrap_length(space, self.source, list, self.obj)
+            return space.now(space.binary("+", before, space.constant(len(self.tail))))
+        return space.constant(len(self._items))
+
+    def getitem(self, space: Space, key: Value) -> Value:
+        key = key.realize()
+        if self._items is None and key.is_constant:
+            index = key.as_python()
+            assert self.obj is not None and self.source is not None
+            if type(index) is int and 0 <= index < list.__len__(self.obj):
+                child = self.source.child("index", index)
+                space.guard(child, "PRESENT")
+                return space.load(child, list.__getitem__(self.obj, index))
+        return super().getitem(space, key)
+
+    def pick(self, space: Space, index: slice) -> Value:
+        return ListValue(space.run_real(operator.getitem, self.items, index))
+
+    def setitem(self, space: Space, key: Value, value: Value) -> None:
+        key = key.realize()
+        if type(key) is SliceValue:
+            bounds = to_slice(space, key)
+            new = self._iterable(space, value, bounds)
+            space.run_real(operator.setitem, self.items, bounds, new)
+        else:
+            index = self._index(space, key)
+            try:
+                self.items[index] = value
+            except IndexError:
+                space.raise_error(IndexError, "list assignment index out of range")
+        self.changed(space)
+
+    def _iterable(self, space: Space, value: Value, bounds: slice) -> list[Value]:
+        from framejit.values.containers.calling_iterators import listed  # room-internal cycle
+
+        plain = bounds.step in (None, 1)
+        what = "can only assign an iterable" if plain else "must assign iterable to extended slice"
+        return listed(space, value, what)
+
+    def delitem(self, space: Space, key: Value) -> None:
+        key = key.realize()
+        if type(key) is SliceValue:
+            space.run_real(operator.delitem, self.items, to_slice(space, key))
+        else:
+            index = self._index(space, key)
+            try:
+                del self.items[index]
+            except IndexError:
+                space.raise_error(IndexError, "list assignment index out of range")
+        self.changed(space)
+
+    def binary_op(
+        self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
+    ) -> Result | None:
+        if op == "+":
+            if inplace:
+                self.do_extend(space, other)
+                return self
+            joined = None if reflected else self.concatenated(other)
+            return None if joined is None else ListValue(joined)
+        if op == "*":
+            repeated = self.repeat(space, other)
+            if repeated is None:
+                return None
+            if inplace:
+                self.items[:] = repeated
+                self.changed(space)
+                return self
+            return ListValue(repeated)
+        return None
+
+    # -- methods -----------------------------------------------------------------------------------
+
+    @method(1)
+    def do_append(self, space: Space, item: Value) -> None:
+        (self.tail if self._items is None else self._items).append(item)
+        self.changed(space)
+
+    @method(1)
+    def do_extend(self, space: Space, iterable: Value) -> None:
+        for item in self.added(space, iterable):
+            self.do_append(space, item)
+
+    def added(self, space: Space, iterable: Value) -> Iterable[Value]:
+        """The elements to add; of the list itself only those that are there now."""
+        from framejit.values.containers.calling_iterators import elements  # room-internal cycle
+
+        return list(self.items) if iterable.realize() is self else elements(space, iterable)
+
+    @method(2)
+    def do_insert(self, space: Space, index: Value, item: Value) -> None:
+        self.items.insert(index_of(space, index), item)
+        self.changed(space)
+
+    @method(0, 1)
+    def do_pop(self, space: Space, index: Value | None = None) -> Value:
+        items = self.items
+        if not items:
+            space.raise_error(IndexError, "pop from empty list")
+        position = -1 if index is None else index_of(space, index)
+        try:
+            item = items.pop(position)
+        except IndexError:
+            space.raise_error(IndexError, "pop index out of range")
+        self.changed(space)
+        return item
+
+    @method(1)
+    def do_remove(self, space: Space, item: Value) -> None:
+        items, item = self.items, item.realize()
+        for position, element in enumerate(items):
+            if space.equal(element, item):
+                del items[position]
+                self.changed(space)
+                return
+        space.raise_error(ValueError, "list.remove(x): x not in list")
+
+    @method()
+    def do_clear(self, space: Space) -> None:
+        self._items = []
+        self.changed(space)
+
+    @method()
+    def do_copy(self, space: Space) -> Value:
+        return ListValue(list(self.items))
+
+    @method()
+    def do_reverse(self, space: Space) -> None:
+        self.items.reverse()
+        self.changed(space)
+
+    @method(0, 0, "key", "reverse")
+    def do_sort(
+        self, space: Space, key: Value | None = None, reverse: Value | None = None
+    ) -> Result:
+        from framejit.values.stdlib.builtin_functions import sort_in_place  # room-internal cycle
+
+        return sort_in_place(space, self, key, reverse)
+
+    @method()
+    def do___reversed__(self, space: Space) -> Value:
+        from framejit.values.containers.iterators import ReversedIterator  # room-internal cycle
+
+        return ReversedIterator(self)
+
+    @method(0, 1)
+    def do___init__(self, space: Space, iterable: Value | None = None) -> None:
+        self.do_clear(space)
+        if iterable is not None:
+            self.do_extend(space, iterable)
+
+
+class TupleValue(SequenceValue):
+    """A tuple, a ``torch.Size`` or a struct sequence (``cls``).
+
+    It counts as constant when all elements are. To find that out, elements nobody has looked at
+    are looked at (and so guarded) only when every one of them is a plain number, string or None.
+    """
+
+    __slots__ = ("cls", "items", "obj")
+
+    def __init__(
+        self,
+        items: list[Value],
+        source: Source | None = None,
+        cls: type = tuple,
+        obj: Any = None,
+    ) -> None:
+        self.items = items
+        self.source = source
+        self.cls = cls
+        self.obj = obj
+
+    @property
+    def is_constant(self) -> bool:  # type: ignore[override]
+        for item in self.items:
+            if item.is_open:
+                return False
+            if type(item) is LazyValue and item.value is None:
+                if not _plain(item.obj):
+                    return False
+            elif not item.realize().is_constant:
+                return False
+        if self.cls is not tuple and self.cls is not torch.Size:
+            return False
+        return all(item.realize().is_constant for item in self.items)
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def sample(self) -> Any:
+        return self.cls() if self.cls is torch.Size else ()
+
+    def as_python(self) -> Any:
+        return self.cls([element_as_python(item) for item in self.items])
+
+    def hash_key(self, space: Space) -> Any:
+        """The key that this tuple is in a dict or set."""
+        return tuple(key_of(space, item) for item in self.items)
+
+    def truth(self, space: Space) -> bool:
+        return bool(self.items)
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if self.cls is not tuple and self.cls is not torch.Size:
+            fields = field_names(self.cls)
+            if name in fields:
+                return self.items[fields.index(name)]
+        return super().getattr(space, name)
+
+    def pick(self, space: Space, index: slice) -> Value:
+        picked = space.run_real(operator.getitem, self.items, index)
+        if self.cls is tuple and len(picked) == len(self.items) and index.step in (None, 1):
+            return self
+        return TupleValue(picked, None, torch.Size if self.cls is torch.Size else tuple)
+
+    def binary_op(
+        self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
+    ) -> Result | None:
+        kind = torch.Size if self.cls is torch.Size else tuple
+        if op == "+" and reflected:  # only torch.Size has __radd__
+            plain = container_of(other, TupleValue)
+            return None if plain is None else TupleValue(plain.items + self.items, None, kind)
+        made: list[Value] | None = None
+        if op == "+":
+            made = self.concatenated(other)
+        elif op == "*":
+            made = self.repeat(space, other)
+        if made is None:
+            return None
+        for operand in (self, other):  # CPython makes no copy of a tuple
+            if type(operand) is TupleValue and operand.cls is kind is tuple:
+                if len(made) == len(operand.items):
+                    return operand
+        return TupleValue(made, None, kind)
+
+    @method()
+    def do___getnewargs__(self, space: Space) -> Value:
+        return TupleValue([TupleValue(self.items)])
+
+    @method()
+    def do_numel(self, space: Space) -> Value:
+        total = space.constant(1)
+        for item in self.items:
+            total = space.now(space.binary("*", total, item))
+        return total
+
+    @method(0)
+    def do___hash__(self, space: Space) -> Value:
+        return space.constant(hash(self.as_python()))
+
+
+def constant_tuple(space: Space, obj: tuple[Any, ...], source: Source) -> TupleValue:
+    """A tuple of constants whose content needs no guard of its own."""
+    known = space.preloaded(source)
+    if known is None:
+        items = [
+            constant_tuple(space, item, source.child("index", i)) if type(item) is tuple
+            else space.constant(item)
+            for i, item in enumerate(obj)
+        ]  # fmt: skip
+        known = TupleValue(items, source, tuple, obj)
+        space.preload(source, known)
+    assert isinstance(known, TupleValue)
+    return known
+
+
+def code_constant(space: Space, obj: tuple[Any, ...]) -> Value:
+    """A tuple among the constants of code, which is one object in all calls."""
+    return constant_tuple(space, obj, space.const_source(obj, "const tuple"))
+
+
+def _plain(obj: Any) -> bool:
+    return type(obj) in _PLAIN or (type(obj) in (tuple, torch.Size) and all(map(_plain, obj)))
+
+
+def compare_items(space: Space, op: str, left: list[Value], right: list[Value]) -> Value:
+    """How CPython compares lists and tuples: the first elements that differ decide."""
+    if op in ("==", "!="):
+        same = all(map(space.equal, left, right)) and len(left) == len(right)
+        return space.constant(same is (op == "=="))
+    for one, two in zip(left, right, strict=False):
+        if not space.equal(one, two):
+            return space.now(space.compare(op, one, two))
+    return space.constant(_COMPARE[op](len(left), len(right)))
+
+
+@functools.cache
+def field_names(cls: type) -> tuple[str, ...]:
+    """The names of a struct sequence's fields, in order."""
+    return tuple(getattr(cls, "__match_args__", ()))
+
+
+def is_struct_sequence(cls: type) -> bool:
+    """Whether ``cls`` is a C-level named tuple, such as what ``torch.max(x, 0)`` returns."""
+    return tuple in cls.__bases__ and hasattr(cls, "n_sequence_fields")
+
+
+@wraps(slice)
+def _wrap_slice(space: Space, source: Source, obj: slice) -> Value:
+    """An existing slice: its bounds are guarded where they are used."""
+    space.guard(source, "TYPE_MATCH", slice)
+    parts = [space.load(source.child("attr", name), getattr(obj, name)) for name in _BOUNDS]
+    return space.remember(obj, SliceValue(*parts, source=source, obj=obj))
+
+
+@wraps(list)
+def wrap_list(space: Space, source: Source, obj: list[Any]) -> Value:
+    """An existing list: nothing but its class is guarded yet."""
+    space.guard(source, "TYPE_MATCH", list)
+    return space.remember(obj, existing_list(space, source, obj))
+
+
+def existing_list(space: Space, source: Source, obj: list[Any]) -> ListValue:
+    """The content of an existing list (or of an object of a subclass)."""
+    value = ListValue(None, source, obj)
+    value.space = space
+    return value
+
+
+@wraps(tuple, torch.Size)
+def wrap_tuple(space: Space, source: Source, obj: tuple[Any, ...]) -> Value:
+    """An existing tuple: class and length are guarded."""
+    space.guard(source, "TYPE_MATCH", type(obj))
+    return existing_tuple(space, source, obj, type(obj))
+
+
+def existing_tuple(
+    space: Space, source: Source, obj: tuple[Any, ...], cls: type = tuple
+) -> TupleValue:
+    """The content of an existing tuple (or of an object of a subclass)."""
+    check_count(tuple.__len__(obj))
+    space.guard(source, "LEN_MATCH", tuple.__len__(obj))
+    values = [
+        space.load(source.child("index", i), item) for i, item in enumerate(tuple.__iter__(obj))
+    ]
+    return TupleValue(values, source, cls, obj)
+
+
+WRAP_RULES.insert(0, (is_struct_sequence, wrap_tuple))

@@ -1,0 +1,82 @@
+"""The log of side effects: which existing objects the captured program changed, in which order.
+
+In: notes of values that changed. Out: an ordered log that `codegen.effects` replays after the
+graph, and what must hold before it is.
+The new state itself lives in the values (a list's items, an object's attributes); this module keeps
+the order, and the changes of globals and of torch's global state, which no value owns.
+Next room: codegen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+if TYPE_CHECKING:
+    from framejit.values.core.base import Value
+    from framejit.values.torch.hooks import Hooks
+
+
+class GlobalChange(NamedTuple):
+    """A global that was assigned, or deleted."""
+
+    namespace: dict[str, Any]
+    value: Value | None
+    deleted: bool
+
+
+class Effects:
+    """What must be replayed: ``changed`` values in order of their first change."""
+
+    def __init__(self) -> None:
+        self.changed: dict[Value, None] = {}
+        #: How many changes of objects and globals, and of torch's state, were noted.
+        self.writes = self.settings = 0
+        #: Cached functions that will run for calls which their caches do not hold.
+        self.first_calls: list[Any] = []
+        self.globals: dict[tuple[int, str], GlobalChange] = {}
+        #: (setter of torch's global state, what it selects) -> the value before the first call.
+        self.state: dict[tuple[Any, tuple[Any, ...]], Any] = {}
+        #: How much deeper autocast is nested than at the start.
+        self.nesting = 0
+        #: Hooks of autograd that the program has put in place, and those that are still open.
+        self.hooks: list[Hooks] = []
+        self.open_hooks: list[Hooks] = []
+        #: Truth values that depend on data and are taken for granted; checked after the graph.
+        self.expected: dict[Value, bool] = {}
+
+    @property
+    def count(self) -> int:
+        """How many changes were noted."""
+        return self.writes + self.settings
+
+    def note(self, value: Value) -> None:
+        """``value`` represents an object that exists outside and its state has changed."""
+        self.changed.setdefault(value)
+        self.writes += 1
+
+    def store_global(self, namespace: dict[str, Any], name: str, value: Value | None) -> None:
+        """Assign a global, or delete it (``value`` None)."""
+        self.writes += 1
+        self.globals[(id(namespace), name)] = GlobalChange(namespace, value, value is None)
+
+    def globals_value(self, namespace: dict[str, Any], name: str) -> GlobalChange | None:
+        """The change of this global in this capture, if there was one."""
+        return self.globals.get((id(namespace), name))
+
+    def remember_state(self, setter: Any, selector: tuple[Any, ...], value: Any) -> None:
+        """``value`` is what the setter is about to change; the first one counts."""
+        self.state.setdefault((setter, selector), value)
+        self.settings += 1
+
+    def restore_state(self) -> None:
+        """Put torch's global state back to what it was before the capture changed it."""
+        for (setter, selector), before in reversed(list(self.state.items())):
+            setter(*selector, before)
+        while self.nesting > 0:
+            torch.autocast_decrement_nesting()
+            self.nesting -= 1
+        while self.nesting < 0:
+            torch.autocast_increment_nesting()
+            self.nesting += 1

@@ -1,0 +1,286 @@
+"""What lists, tuples, dicts, sets and deques have in common: tables of C-level methods.
+
+In: a call of a method of a builtin type on a symbolic container. Out: the handler's result. The
+number of arguments is checked against the table; when it does not fit, the real method is called on
+an empty object with as many ``None``s, so that the complaint is CPython's own. Also here: the
+conversions that every container needs (an index, a container inside an object of a subclass).
+Next: sequences, mappings, sets.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import torch
+
+from framejit import values as room
+from framejit.exc import GraphBreak
+from framejit.values.core.base import Raised, Value, is_user_class, type_name
+from framejit.values.core.space import BINARY_METHODS, COMPARE_METHODS, Result, Space
+
+Container = TypeVar("Container", bound=Value)
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+#: special method -> (operator, reflected, in place)
+_BINARY = {
+    name: (op, position == 1, position == 2)
+    for op, names in BINARY_METHODS.items() for position, name in enumerate(names)
+}  # fmt: skip
+_COMPARE = {names[0]: op for op, names in COMPARE_METHODS.items()}
+
+
+class Method(NamedTuple):
+    """A C-level method: the handler, its range of positional arguments, its keywords."""
+
+    run: Callable[..., Any]
+    low: int
+    high: int
+    keywords: frozenset[str]
+
+
+def method(low: int = 0, high: int | None = None, *keywords: str) -> Callable[[Handler], Handler]:
+    """Mark ``do_NAME(self, space, *args)`` as the method ``NAME``; ``high`` -1 means any number.
+
+    A handler returns None for Python's None. Keyword arguments are passed under their own names;
+    with "**" among ``keywords`` any are accepted.
+    """
+
+    def mark(handler: Handler) -> Handler:
+        top = low if high is None else (1 << 30 if high < 0 else high)
+        handler.__dict__["method"] = Method(handler, low, top, frozenset(keywords))
+        return handler
+
+    return mark
+
+
+class ContainerValue(Value):
+    """A value of a builtin type with C-level methods, given as ``do_NAME`` handlers."""
+
+    __slots__ = ("mutated",)
+    #: For those that can be changed and exist already: is the real one to be changed?
+    mutated: bool
+    methods: ClassVar[dict[str, Method]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        table = dict(cls.methods)
+        for name, handler in vars(cls).items():
+            entry = getattr(handler, "method", None)
+            if isinstance(entry, Method):
+                table[name.removeprefix("do_")] = entry
+        cls.methods = table
+
+    def changed(self, space: Space) -> None:
+        """The content has been changed."""
+        space.changes += 1
+        if self.source is not None:
+            self.mutated = True
+            space.effects.note(self)
+
+    def sample(self) -> Any:
+        """An empty real object of this type, to get CPython's complaints from."""
+        return self.python_type()()
+
+    def _sample_method(self, name: str) -> Callable[..., Any]:
+        """A method of the `sample`, called as instructions do, which messages tell."""
+        return functools.partial(getattr(self.python_type(), name), self.sample())
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        """The C-level method ``name`` of this builtin type, called on this value."""
+        entry = self.methods.get(name)
+        if entry is None:
+            return self.call_special_method(space, name, args, kwargs)
+        run, low, high, keywords = entry
+        if not low <= len(args) <= high or (
+            kwargs and "**" not in keywords and not keywords.issuperset(kwargs)
+        ):
+            count_error(space, lambda: self._sample_method(name), args, kwargs)
+        if kwargs and "**" not in keywords:
+            names = entry.run.__code__.co_varnames[2 : 2 + len(args)]
+            if not kwargs.keys().isdisjoint(names):
+                count_error(space, lambda: self._sample_method(name), args, kwargs)
+        if not kwargs:
+            result = run(self, space, *args)
+        elif "**" in keywords:
+            result = run(self, space, *args, kwargs=kwargs)
+        else:
+            result = run(self, space, *args, **kwargs)
+        return space.constant(None) if result is None else result
+
+    def call_special_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        """``x.__add__(y)`` and the like, written out or reached through ``super()``."""
+        if name in _BINARY and len(args) == 1:
+            op, reflected, inplace = _BINARY[name]
+            other = args[0].realize()
+            result = self.binary_op(space, op, other, reflected, inplace)
+            return self._decline(space, name, other) if result is None else result
+        if name in _COMPARE and len(args) == 1:
+            answer = self.compare_op(space, _COMPARE[name], args[0].realize())
+            return space.constant(NotImplemented) if answer is None else answer
+        if name == "__len__" and not args:
+            return self.len(space)
+        if name == "__iter__" and not args:
+            return self.iter(space)
+        if name == "__contains__" and len(args) == 1:
+            return self.contains(space, args[0])
+        if name == "__getitem__" and len(args) == 1:
+            return self.getitem(space, args[0])
+        if name == "__setitem__" and len(args) == 2:
+            self.setitem(space, args[0], args[1])
+            return space.constant(None)
+        if name == "__delitem__" and len(args) == 1:
+            self.delitem(space, args[0])
+            return space.constant(None)
+        if name in ("__repr__", "__str__") and not args:
+            if self.python_type() in (list, tuple, dict):
+                return room.objects.text.text_of(space, self, "__repr__")
+            return space.constant(repr(self.as_python()))
+        if name == "__format__" and len(args) == 1:
+            return room.objects.text.format_value(space, self, None, args[0].realize().as_python())
+        raise GraphBreak(
+            "FJ0133", f"{self.python_type().__name__}.{name}() is not known to framejit"
+        )
+
+    def _decline(self, space: Space, name: str, other: Value) -> Value:
+        """What a method of an operator does with an operand of another kind: sequences raise."""
+        declines = getattr(self.sample(), name, None)
+        if declines is not None:
+            if hasattr(other.python_type(), "__index__") and not other.is_constant:
+                raise GraphBreak("FJ0133", f"{name}() of a sequence with a {other.describe()}")
+            space.run_real(declines, stand_in(other))
+        return space.constant(NotImplemented)
+
+    def binary_op(
+        self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
+    ) -> Result | None:
+        """``self op other`` (or ``other op self``); None is NotImplemented."""
+        return None
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        """``self op other``; None is NotImplemented."""
+        return None
+
+
+def stand_in(value: Value) -> Any:
+    """An object of a class of the same name and builtin base, to get CPython's complaints from."""
+    cls = value.python_type()
+    if not is_user_class(cls):
+        if value.is_constant:
+            return value.as_python()
+        if isinstance(value, ContainerValue):
+            return value.sample()
+    inner = getattr(value, "container", None)
+    content = () if inner is None else (stand_in(inner),)
+    return type(type_name(cls), tuple(map(type, content)), {})(*content)
+
+
+#: Of these there are values that are no constants, and yet numbers or texts.
+_SCALARS = (int, float, complex, str)
+
+
+def as_returned(
+    space: Space, owner: Value, name: str, answer: Value, function: Any, *args: Any
+) -> Any:
+    """What a C function makes of what the special method ``name`` of ``owner`` has returned."""
+    answer = answer.realize()
+    if answer.is_symbolic or (not answer.is_constant and answer.python_type() in _SCALARS):
+        real = answer.as_python()
+    elif name in ("__len__", "__trunc__") and hasattr(answer.python_type(), "__index__"):
+        real = index_of(space, answer)
+    else:
+        real = stand_in(answer)
+    probe = type(type_name(owner.python_type()), (), {name: lambda *_: real})()
+    return space.run_real(function, probe, *args)
+
+
+def count_error(
+    space: Space, find: Callable[[], Any], args: list[Value], kwargs: dict[str, Value]
+) -> None:
+    """The arguments do not fit: raise what CPython says to as many of them."""
+    try:
+        space.run_real(find(), *[None] * len(args), **dict.fromkeys(kwargs))
+    except Raised as error:
+        if error.is_a(TypeError):  # others are about the arguments' values
+            raise
+    raise GraphBreak("FJ0137", "arguments in a form that framejit does not know for this method")
+
+
+def container_of(value: Value, kind: type[Container]) -> Container | None:
+    """``value`` as a container of this kind: itself, or the one inside an object of a subclass."""
+    if isinstance(value, kind):
+        return value
+    inner = getattr(value, "container", None)
+    return inner if isinstance(inner, kind) else None
+
+
+def check_own_iteration(space: Space, value: Value) -> None:
+    """A graph break where C code would ask a method of the program's for the content."""
+    asked = [space.class_attribute(value.python_type(), name) for name in ("__iter__", "__len__")]
+    if any(found is not None and is_user_class(found.owner) for found in asked):
+        raise GraphBreak("FJ0160", f"C code iterates over a {value.describe()}")
+
+
+def returns_self(name: str) -> bool:
+    """Does the method of this name return the object itself?"""
+    return name in ("__enter__", "__iter__") or name in (n[2] for n in BINARY_METHODS.values())
+
+
+@functools.cache
+def gives_own_class(base: type, name: str) -> bool:
+    """Does the C-level method, called on an object of a subclass, make another object of the
+    subclass? Asked of CPython: those of deque, OrderedDict and defaultdict do, list's do not."""
+    probe = type("Probe", (base,), {})
+    for args in ((), (probe(),), (1,)):
+        try:
+            return type(getattr(probe(), name)(*args)) is probe
+        except Exception:  # TypeError, or an item that is not there
+            continue
+    return False
+
+
+def is_tensor(value: Value) -> bool:
+    """Whether ``value`` represents a tensor."""
+    return issubclass(value.python_type(), torch.Tensor)
+
+
+def iterator_by(space: Space, method: Value) -> Value:
+    """What ``__iter__`` of the program gives. (FOR_ITER trusts that it is an iterator.)"""
+    made: Value = space.call_now(method, []).realize()
+    kind = made.python_type()
+    user = is_user_class(kind)
+    if not (space.class_attribute(kind, "__next__") if user else hasattr(kind, "__next__")):
+        space.raise_error(TypeError, f"iter() returned non-iterator of type {type_name(kind)!r}")
+    return made
+
+
+def index_of(space: Space, value: Value, complaint: str = "") -> int:
+    """``operator.index(value)``; TypeError in the program with ``complaint``."""
+    value = value.realize()
+    if value.is_constant:
+        constant = value.as_python()
+        if hasattr(type(constant), "__index__"):
+            return operator.index(constant)
+    elif issubclass(value.python_type(), int):
+        return value.as_python()
+    elif is_tensor(value):
+        raise GraphBreak(
+            "FJ0102", "a tensor is used as an index, which depends on its data",
+            "index with a Python number, or use tensor indexing",
+        )
+    else:
+        special = space.special_method(value, "__index__")
+        if special is not None:
+            answer = space.call_now(special, [])
+            return int(as_returned(space, value, "__index__", answer, operator.index))
+    name = type_name(value.python_type())
+    space.raise_error(
+        TypeError, complaint or f"{name!r} object cannot be interpreted as an integer"
+    )
+    raise AssertionError

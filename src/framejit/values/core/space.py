@@ -1,0 +1,714 @@
+"""The object space: everything the interpreter may ask of values, and what one capture knows.
+
+In: Python objects with their sources (`load`, `wrap`) and operations on values. Out: values, graph
+nodes in ``builder``, facts on sources, effects to replay. The interpreter sees only the operations
+in `OPERATIONS`; a `Result` is a value, or a `CallRequest` when a Python frame must run first.
+Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from framejit import values as room
+from framejit.exc import GraphBreak
+from framejit.graph.builder import GraphBuilder
+from framejit.shapes.policy import Policy, Seen
+from framejit.source import Source
+from framejit.values.core.amounts import limited_items, run_limited
+from framejit.values.core.base import (
+    CallRequest,
+    Raised,
+    Value,
+    is_heap_class,
+    is_user_class,
+    type_name,
+)
+from framejit.values.core.effects import Effects
+from framejit.values.core.inline_policy import is_library
+from framejit.values.core.keys import is_nan
+
+Result = Value | CallRequest
+#: What handles a call in place of the callable: handler(space, args, kwargs).
+Handler = Callable[["Space", list[Value], dict[str, Value]], Result]
+
+#: The operations the interpreter asks for: name -> (operands, what it may return).
+OPERATIONS: dict[str, tuple[int, str]] = {
+    "getattr": (2, "Result; raises AttributeError"),
+    "setattr": (3, "None; raises AttributeError"),
+    "delattr": (2, "None; raises AttributeError"),
+    "binary": (3, "Result; raises TypeError and what the operation raises"),
+    "unary": (2, "Result; raises TypeError"),
+    "compare": (3, "Result; raises TypeError"),
+    "is_": (2, "bool"),
+    "contains": (2, "bool; raises TypeError"),
+    "truth": (1, "bool; a graph break for tensors"),
+    "expect": (2, "bool: may the truth value be taken to be this one?"),
+    "getitem": (2, "Result; raises IndexError, KeyError, TypeError"),
+    "setitem": (3, "None; raises IndexError, KeyError, TypeError"),
+    "delitem": (2, "None; raises IndexError, KeyError, TypeError"),
+    "len": (1, "Value; raises TypeError"),
+    "iter": (1, "Value; raises TypeError"),
+    "next": (1, "Value, or None when exhausted"),
+    "unpack": (2, "list of values; raises ValueError, TypeError"),
+    "call": (3, "Result; raises what the callee raises"),
+}
+
+#: The special methods of each operator: plain, reflected, in place.
+BINARY_METHODS = {
+    "+": ("__add__", "__radd__", "__iadd__"),
+    "-": ("__sub__", "__rsub__", "__isub__"),
+    "*": ("__mul__", "__rmul__", "__imul__"),
+    "/": ("__truediv__", "__rtruediv__", "__itruediv__"),
+    "//": ("__floordiv__", "__rfloordiv__", "__ifloordiv__"),
+    "%": ("__mod__", "__rmod__", "__imod__"),
+    "**": ("__pow__", "__rpow__", "__ipow__"),
+    "@": ("__matmul__", "__rmatmul__", "__imatmul__"),
+    "&": ("__and__", "__rand__", "__iand__"),
+    "|": ("__or__", "__ror__", "__ior__"),
+    "^": ("__xor__", "__rxor__", "__ixor__"),
+    "<<": ("__lshift__", "__rlshift__", "__ilshift__"),
+    ">>": ("__rshift__", "__rrshift__", "__irshift__"),
+}
+#: The method of each comparison, and the one of its mirror image.
+COMPARE_METHODS = {
+    "<": ("__lt__", "__gt__"),
+    ">": ("__gt__", "__lt__"),
+    "<=": ("__le__", "__ge__"),
+    ">=": ("__ge__", "__le__"),
+    "==": ("__eq__", "__eq__"),
+    "!=": ("__ne__", "__ne__"),
+}
+UNARY_METHODS = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}
+
+#: exact type -> maker(space, source, obj); filled by the modules of this room (`wraps`).
+WRAPPERS: dict[type, Callable[[Space, Source, Any], Value]] = {}
+#: (predicate of the class, maker) pairs tried in order for other types. The object itself is not
+#: asked: its own `__class__` may be the user's code.
+WRAP_RULES: list[tuple[Callable[[Any], bool], Callable[[Space, Source, Any], Value]]] = []
+#: Python callables that framejit handles itself: callable -> handler(space, args, kwargs).
+LOOKASIDES: dict[Any, Handler] = {}
+#: The same by (module, qualified name), for functions of modules that are not imported for this.
+NAMED_LOOKASIDES: dict[tuple[str, str], Handler] = {}
+#: The same by the id of the code, for functions that another one makes; they get the function, too.
+CODE_LOOKASIDES: dict[int, Handler] = {}
+
+
+def wraps(*kinds: type) -> Callable[[Any], Any]:
+    """Register the maker of the values that represent objects of exactly these types."""
+
+    def register(maker: Any) -> Any:
+        for kind in kinds:
+            WRAPPERS[kind] = maker
+        return maker
+
+    return register
+
+
+def lookaside(*functions: Any) -> Callable[[Any], Any]:
+    """Register a handler that runs instead of these functions when captured code calls them."""
+
+    def register(handler: Any) -> Any:
+        for function in functions:
+            LOOKASIDES[function] = handler
+        return handler
+
+    return register
+
+
+class ClassAttribute(NamedTuple):
+    """What a raw lookup along the MRO found: the object in the class's ``__dict__``."""
+
+    raw: Any
+    source: Source
+    owner: type
+
+
+class LazyValue(Value):
+    """A value that nobody has looked at yet: carried through, it costs no guard."""
+
+    __slots__ = ("obj", "space", "value")
+
+    def __init__(self, space: Space, source: Source, obj: Any) -> None:
+        self.space = space
+        self.source: Source = source
+        self.obj = obj
+        self.value: Value | None = None
+
+    def realize(self) -> Value:
+        if self.value is None:
+            self.value = self.space.wrap(self.source, self.obj)
+        return self.value
+
+    def python_type(self) -> type:
+        return self.realize().python_type()
+
+
+class Space:
+    """One capture's world. ``run_frame`` is set by the interpreter: it runs a `CallRequest`."""
+
+    def __init__(self, builder: GraphBuilder, policy: Policy | None = None) -> None:
+        self.builder = builder
+        #: The globals of the function that is being compiled.
+        self.home: dict[str, Any] | None = None
+        #: What may vary from call to call.
+        self.policy = policy or Policy(False, Seen())
+        self.effects = Effects()
+        #: Counts everything that happened; an instruction that broke without raising it left no
+        #: trace.
+        self.changes = 0
+        #: The number of the instruction being executed, for values that may be unmaterialisable.
+        self.step = 0
+        self.run_frame: Callable[[CallRequest], Value] = _no_interpreter
+        #: Runs a suspended generator frame: (generator, sent, thrown) -> yielded value or None.
+        self.resume_generator: Callable[[Any, Value, Value | None], Value | None] = _no_generator
+        #: The globals of the code being executed.
+        self.namespace: Callable[[], dict[str, Any]] = dict
+        #: The frame being executed.
+        self.frame: Callable[[], Any] = lambda: None
+        #: Does anything that the program can reach hold this value? Set by the interpreter.
+        self.holds: Callable[[Value], bool] = lambda value: True
+        #: The latest exception that was made up.
+        self.made_up: Value | None = None
+        #: The exception that the program is handling.
+        self.handled: Callable[[], Value | None] = lambda: None
+        #: What is being handled around the compiled code; later this would be an error of ours.
+        self.handled_around = sys.exception()
+        #: The existing tensors that became graph inputs, in order.
+        self.graph_inputs: list[Any] = []
+        #: The user's (file, line) being executed, for facts.
+        self.line: Callable[[], tuple[str, int] | None] = lambda: None
+        self.slot_roots: list[Source] = []
+        self.const_roots: dict[int, Source] = {}
+        #: What the program assigned to (or, None, deleted from) classes.
+        self.class_writes: dict[type, dict[str, Value | None]] = {}
+        #: Classes known by their structure: where they are.
+        self.local_classes: dict[type, Source] = {}
+        #: The existing objects that the program uses as keys; are they to be known by identity?
+        self.keys: dict[Value, None] = {}
+        self.pin_keys = False
+        #: Whose content containers inside objects of subclasses are.
+        self.holders: dict[Value, Value] = {}
+        #: Are there keys with the program's own ``__hash__``? Are they not to be compared any more
+        #: than they have been, and which ones has the current search found equal?
+        self.user_keys = False
+        self.settled = False
+        self.found_equal: list[tuple[Any, Any]] | None = None
+        #: May truth values that depend on data be taken for granted?
+        self.may_expect = False
+        #: Are labels for a profiler that records graph breaks?
+        self.shows_labels = False
+        #: What calling a function with these arguments computes, None if it does anything else. Set
+        #: by the capture; None while this is being found out.
+        self.compute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Value | None] | None = None
+        #: How many transforms of ``torch.func`` the program is in, and how many levels they make.
+        self.transforms = self.levels = 0
+        #: Has it been in one?
+        self.transformed = False
+        #: The values of ``__dict__`` of objects that the program makes.
+        self.new_namespaces: list[Any] = []
+        self._loaded: dict[Source, Value] = {}
+        self._known: dict[int, tuple[Any, Value]] = {}
+        self._class_attributes: dict[tuple[type, str], ClassAttribute | None] = {}
+        self._globals: dict[tuple[int, str], Value] = {}
+        #: The builtins found for names that are not globals.
+        self._builtins: dict[tuple[int, str], Value] = {}
+
+    def close(self) -> None:
+        """The capture is over: let go of the user's objects now, not at the next collection. Values
+        may be part of a cycle."""
+        for value in (*self._loaded.values(), *[value for _, value in self._known.values()]):
+            if getattr(value, "obj", None) is not None:
+                try:
+                    value.obj = None  # type: ignore[attr-defined]
+                except AttributeError:
+                    pass
+        for table in (
+            self._loaded, self._known, self._class_attributes, self._globals, self._builtins,
+            self.class_writes, self.local_classes, self.const_roots, self.holders,
+        ):  # fmt: skip
+            table.clear()  # type: ignore[attr-defined]
+        for namespace in self.new_namespaces:  # no cycles
+            namespace.owner = None
+        self.new_namespaces = []
+        self.graph_inputs, self.slot_roots, self.effects = [], [], Effects()
+        self.run_frame, self.resume_generator = _no_interpreter, _no_generator
+        self.namespace, self.handled, self.line = dict, lambda: None, lambda: None
+        self.holds = lambda value: True
+        self.handled_around = None
+        self.frame = lambda: None
+        self.builder.close()
+
+    # -- sources and wrapping --------------------------------------------------------------------
+
+    def slot_source(self, index: int, name: str) -> Source:
+        """The root source of one argument slot or closure cell of the captured frame."""
+        source = Source(None, "slot", index, f"L[{name!r}]")
+        self.slot_roots.append(source)
+        return source
+
+    def given(self) -> list[Value]:
+        """What the captured frame was given in its slots."""
+        return [self._loaded[root] for root in self.slot_roots if root in self._loaded]
+
+    def const_source(self, obj: Any, label: str) -> Source:
+        """The root source of an object that the entry itself holds (a class, a globals dict)."""
+        source = self.const_roots.get(id(obj))
+        if source is None:
+            source = self.const_roots[id(obj)] = Source(None, "const", obj, label)
+        return source
+
+    def globals_source(self, namespace: dict[str, Any]) -> Source:
+        """The root source of a module's globals; it says which module's, unless they are those of
+        the user's function that is being compiled."""
+        module = str(namespace.get("__name__"))
+        own = namespace is self.home and not is_library(module)
+        return self.const_source(namespace, "globals" if own else f"globals of {module}")
+
+    def is_globals(self, obj: Any) -> bool:
+        """Are these the globals of code that was looked at?"""
+        source = self.const_roots.get(id(obj))
+        return source is not None and source.label.startswith("globals")
+
+    def class_source(self, cls: type) -> Source:
+        """The source of a class that a type guard has already pinned down."""
+        local = self.local_classes.get(cls)
+        if local is not None:
+            return local
+        return self.const_source(cls, f"class {cls.__module__}.{cls.__qualname__}")
+
+    def class_value(self, cls: type) -> Value:
+        """The value of such a class."""
+        return self.load(self.class_source(cls), cls)
+
+    def guard(self, source: Source | None, kind: str, payload: Any = None) -> None:
+        """Note an assumption about ``source`` together with the user's line."""
+        if source is not None:
+            source.add_fact(kind, payload, self.line())
+
+    def load(self, source: Source, obj: Any) -> Value:
+        """The value at ``source``, not yet looked at."""
+        value = self._loaded.get(source)
+        if value is None:
+            value = self._loaded[source] = LazyValue(self, source, obj)
+            source.read = True
+        return value
+
+    def preload(self, source: Source, value: Value) -> None:
+        """What is at ``source`` is known to be ``value``."""
+        self._loaded[source] = value
+
+    def preloaded(self, source: Source) -> Value | None:
+        """What is known to be at ``source``, if anything."""
+        return self._loaded.get(source)
+
+    def is_pinned(self, cls: type) -> bool:
+        """Has the capture relied on the identity of this class?"""
+        return id(cls) in self.const_roots
+
+    def in_local_class(self, source: Source) -> bool:
+        """Is it reached through a class that is known by its structure?"""
+        if not self.local_classes:
+            return False
+        roots = set(self.local_classes.values())
+        step: Source | None = source
+        while step is not None and step not in roots:
+            step = step.base
+        return step is not None
+
+    def wrap(self, source: Source, obj: Any) -> Value:
+        """The value that represents ``obj``; its kind is guarded. One object, one value."""
+        known = self._known.get(id(obj))
+        if known is not None:
+            value = known[1]
+            if value.source is not None and value.source is not source:
+                self.guard(source, "SAME_OBJECT", value.source)
+            return value
+        maker = WRAPPERS.get(type(obj))
+        if maker is None:
+            for predicate, rule_maker in WRAP_RULES:
+                if predicate(type(obj)):
+                    maker = rule_maker
+                    break
+            else:  # the last rule accepts everything
+                raise AssertionError(f"no wrap rule for {type(obj)}")
+        return maker(self, source, obj)
+
+    def remember(self, obj: Any, value: Value) -> Value:
+        """From now on ``obj`` is ``value``, whatever path it is reached by."""
+        self._known[id(obj)] = (obj, value)
+        return value
+
+    def known_value(self, obj: Any) -> Value | None:
+        """The value already made for this very object, if any."""
+        known = self._known.get(id(obj))
+        return None if known is None else known[1]
+
+    def known_objects(self) -> Iterable[tuple[Any, Value]]:
+        """Every existing object that was looked at, with its value."""
+        return self._known.values()
+
+    def constant(self, obj: Any) -> Value:
+        """A value for a Python constant that needs no guard (made by the program or by us)."""
+        return room.core.constants.constant_value(self, obj)
+
+    def has_read(self, names: Iterable[tuple[int, str]]) -> bool:
+        """Has one of these globals (by the id of their dict) been read, and may be bound anew?"""
+        found = [self._globals[name].realize() for name in names if name in self._globals]
+        return any(value.is_constant or value.is_symbolic for value in found)
+
+    # -- globals -----------------------------------------------------------------------------------
+
+    def load_global(self, namespace: dict[str, Any], name: str) -> Value:
+        """A global of ``namespace``, else a builtin; raises NameError into the program."""
+        key = (id(namespace), name)
+        if not self.effects.globals:
+            value = self._globals.get(key) or self._builtins.get(key)
+            if value is not None:
+                return value
+        value = self.own_global(namespace, name)
+        if value is None:
+            scope = namespace.get("__builtins__", builtins)
+            scope = scope.__dict__ if isinstance(scope, types.ModuleType) else scope
+            source = self.globals_source(scope).child("item", name)
+            if name not in scope:
+                self.guard(source, "ABSENT")
+                self.raise_error(NameError, f"name {name!r} is not defined", name=name)
+            value = self._builtins[key] = self.load(source, scope[name])
+        return value
+
+    def own_global(self, namespace: dict[str, Any], name: str) -> Value | None:
+        """A global of ``namespace`` itself; absence is guarded."""
+        changed = self.effects.globals_value(namespace, name)
+        if changed is not None:
+            return changed.value
+        key = (id(namespace), name)
+        value = self._globals.get(key)
+        if value is None:
+            source = self.globals_source(namespace).child("item", name)
+            if name not in namespace:
+                self.guard(source, "ABSENT")
+                return None
+            value = self._globals[key] = self.load(source, namespace[name])
+        return value
+
+    def store_global(self, namespace: dict[str, Any], name: str, value: Value | None) -> None:
+        """Assign a global, or delete it (``value`` None)."""
+        known = self.known_value(namespace)
+        if known is not None and not getattr(known, "is_live", False):
+            raise GraphBreak("FJ0156", "a dict turns out to be the globals of a function")
+        self.effects.store_global(namespace, name, value)
+        self.changes += 1
+
+    # -- raising into the program ------------------------------------------------------------------
+
+    def raise_error(self, cls: type[BaseException], *args: Any, name: str | None = None) -> Any:
+        """Raise an exception in the captured program, made of values or of constants; ``name`` is
+        what a NameError is about."""
+        given = [arg if isinstance(arg, Value) else self.constant(arg) for arg in args]
+        error = room.objects.exceptions.new_exception(self, cls, given)
+        if name is not None:
+            error.attributes["name"] = self.constant(name)
+        self.made_up = error
+        raise Raised(error)
+
+    def raise_real(self, error: BaseException) -> Any:
+        """Raise a real exception (from folding constants) in the captured program."""
+        try:
+            args = [self.constant(a) for a in error.args]
+        except GraphBreak:
+            raise GraphBreak("FJ0145", f"{type(error).__name__}: {error}")
+        made = room.objects.exceptions.new_exception(self, type(error), args)
+        for name, content in vars(error).items():  # what a Python __init__ has kept
+            made.attributes[name] = self.constant(content)
+        if isinstance(error, (NameError, ImportError)):
+            made.attributes["name"] = self.constant(error.name)
+        raise Raised(made)
+
+    def run_real(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What a function without effects returns for real objects, run now; an exception that it
+        raises is raised in the captured program."""
+        try:
+            return run_limited(function, args, kwargs)
+        except GraphBreak:
+            raise
+        except Exception as error:
+            return self.raise_real(error)
+
+    def now(self, result: Result) -> Value:
+        """Run a pending frame at once (its value is needed in the middle of an operation)."""
+        if type(result) is CallRequest:
+            return self.run_frame(result)
+        return result  # type: ignore[return-value]
+
+    # -- classes -----------------------------------------------------------------------------------
+
+    def class_attribute(self, cls: type, name: str) -> ClassAttribute | None:
+        """Raw lookup of ``name`` along the MRO of ``cls``; found or not, it is guarded."""
+        key = (cls, name)
+        if key in self._class_attributes:
+            return self._class_attributes[key]
+        found = self._find_class_attribute(cls, name, type.__getattribute__(cls, "__mro__"))
+        self._class_attributes[key] = found
+        return found
+
+    def super_attribute(self, start: type, behind: type, name: str) -> ClassAttribute | None:
+        """Raw lookup of ``name`` along the MRO of ``start``, after the class ``behind``."""
+        self.guard_order(start)
+        return self._first_own(start.__mro__[start.__mro__.index(behind) + 1 :], name)
+
+    def guard_order(self, cls: type) -> None:
+        """The bases of a class can be replaced."""
+        if is_user_class(cls) and cls not in self.local_classes:
+            self.guard(self.class_source(cls).child("attr", "__mro__"), "ID_MATCH", cls.__mro__)
+
+    def _find_class_attribute(
+        self, cls: type, name: str, mro: tuple[type, ...]
+    ) -> ClassAttribute | None:
+        if self.class_writes and any(name in self.class_writes.get(c, ()) for c in mro):
+            return self._first_own(mro, name)  # the program has changed what a lookup finds
+        source = self.class_source(cls).child("type_attr", name)
+        for owner in mro:
+            namespace = type.__getattribute__(owner, "__dict__")
+            if name in namespace:
+                if is_heap_class(cls):
+                    self._guard_class_attribute(owner, source, namespace[name])
+                return ClassAttribute(namespace[name], source, owner)
+        if is_heap_class(cls):
+            self.guard(source, "ABSENT")
+        return None
+
+    def _first_own(self, mro: tuple[type, ...], name: str) -> ClassAttribute | None:
+        found = (self._own_attribute(owner, name) for owner in mro)
+        return next((one for one in found if one is not None), None)
+
+    def _own_attribute(self, owner: type, name: str) -> ClassAttribute | None:
+        """The entry of the class's own ``__dict__``."""
+        written = self.class_writes.get(owner)
+        if written is not None and name in written:
+            value = written[name]
+            if value is None:
+                return None
+            return room.objects.local_classes.written_attribute(self, owner, name, value)
+        namespace = type.__getattribute__(owner, "__dict__")
+        source = self.class_source(owner).child("dict").child("item", name)
+        if name not in namespace:
+            if is_heap_class(owner):
+                self.guard(source, "ABSENT")
+            return None
+        if is_heap_class(owner):
+            # The same object without the detour of the class's __dict__ (a new proxy per read).
+            source = self.class_source(owner).child("type_attr", name)
+            self._guard_class_attribute(owner, source, namespace[name])
+        return ClassAttribute(namespace[name], source, owner)
+
+    def _guard_class_attribute(self, owner: type, source: Source, raw: Any) -> None:
+        if owner in self.local_classes:  # another object each time; what is read of it is guarded
+            room.objects.instances.guard_class(self, source, type(raw))
+            codes = room.objects.local_classes.codes
+            self.guard(source.child("call", codes), "EQUALS_MATCH", codes(raw))
+        elif type(raw) in (int, float, str):  # no descriptor; its value matters when looked at
+            self.guard(source, "TYPE_MATCH", type(raw))
+        else:
+            self.guard(source, "ID_MATCH", raw)
+
+    def forget_class(self, cls: type) -> None:
+        """The template of a class has changed: look again."""
+        for known in [k for k in self._class_attributes if cls in k[0].__mro__]:
+            del self._class_attributes[known]
+        self.changes += 1
+
+    def write_class_attribute(self, cls: type, name: str, value: Value | None) -> None:
+        """The program assigns (or, None, deletes) an attribute of a class."""
+        written = self.class_writes.setdefault(cls, {})
+        if value is None and name not in type.__getattribute__(cls, "__dict__"):
+            written.pop(name, None)
+        else:
+            written[name] = value
+        for known in [k for k in self._class_attributes if k[1] == name and cls in k[0].__mro__]:
+            del self._class_attributes[known]
+        self.changes += 1
+
+    def generic_getattr(self, value: Value, name: str) -> Result:
+        """``object.__getattribute__`` for values whose kind has no instance attributes."""
+        cls = value.python_type()
+        found = self.class_attribute(cls, name)
+        if found is not None:
+            return self.bind_class_attribute(found, value, cls, name)
+        if name == "__class__":
+            return self.class_value(cls)
+        return self.raise_error(
+            AttributeError, f"{type_name(cls)!r} object has no attribute {name!r}"
+        )
+
+    def bind_class_attribute(
+        self, found: ClassAttribute, value: Value, cls: type, name: str
+    ) -> Result:
+        """Apply the descriptor protocol to what a class lookup found."""
+        return room.objects.descriptors.bind(self, found, value, cls, name)
+
+    def special_method(self, value: Value, name: str) -> Value | None:
+        """The special method ``name`` as Python looks it up (on the class, never the instance)."""
+        cls = value.python_type()
+        found = self.class_attribute(cls, name)
+        if found is None or found.raw is None:
+            return None
+        return self.now(self.bind_class_attribute(found, value, cls, name))
+
+    def overriding(self, value: Value, cls: type, name: str) -> Value | None:
+        """The special method that Python code has put in place of ``object``'s or ``type``'s,
+        bound; any callable may be there (``__setattr__ = dict.__setitem__``)."""
+        found = self.class_attribute(cls, name)
+        if found is None:
+            return None
+        if type(found.raw) is types.WrapperDescriptorType and found.raw.__name__ == name:
+            return None
+        return self.now(self.bind_class_attribute(found, value, cls, name))
+
+    def call_special(
+        self, value: Value, name: str, args: list[Value], complaint: str
+    ) -> Any:
+        """Call a special method; TypeError in the program when the class does not have it."""
+        method = self.special_method(value, name)
+        if method is None:
+            cls = value.python_type()
+            return self.raise_error(TypeError, f"{type_name(cls)!r} object {complaint}")
+        return self.call(method, args, {})
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def getattr(self, value: Value, name: str) -> Result:
+        value = value.realize()
+        try:
+            result = value.getattr(self, name)
+        except Raised as error:
+            room.objects.exceptions.note_read(self, error.value, value, name)
+            raise
+        if type(result) is CallRequest:
+            result.reads = value, name
+        return result
+
+    def getattr_now(self, value: Value, name: str) -> Value:
+        """`getattr` with a property's or ``__getattr__``'s frame run at once."""
+        return self.now(self.getattr(value, name))
+
+    def setattr(self, value: Value, name: str, new: Value) -> None:
+        value.realize().setattr(self, name, new)
+        self.changes += 1
+
+    def delattr(self, value: Value, name: str) -> None:
+        value.realize().delattr(self, name)
+        self.changes += 1
+
+    def call(self, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return function.realize().call(self, args, kwargs)
+
+    def call_now(
+        self, function: Value, args: list[Value], kwargs: dict[str, Value] | None = None
+    ) -> Value:
+        """Call, and run the callee's frame to its end."""
+        return self.now(function.realize().call(self, args, kwargs or {}))
+
+    def binary(self, op: str, left: Value, right: Value, inplace: bool = False) -> Result:
+        """``left op right`` (``op`` as in the source text, without the ``=`` of in-place forms)."""
+        if op in ("+", "-"):
+            carried = room.core.carried.carried_sum(self, op, left, right)
+            if carried is not None:
+                return carried
+        if op in ("+", "%"):
+            text = room.objects.text.text_operator(self, op, left, right)
+            if text is not None:
+                return text
+        return room.operators.binary(self, op, left.realize(), right.realize(), inplace)
+
+    def unary(self, op: str, value: Value) -> Result:
+        return room.operators.unary(self, op, value.realize())
+
+    def compare(self, op: str, left: Value, right: Value) -> Result:
+        return room.operators.compare(self, op, left.realize(), right.realize())
+
+    def is_(self, left: Value, right: Value) -> bool:
+        return room.identity.identical(self, left, right)
+
+    def equal(self, left: Value, right: Value) -> bool:
+        """``left is right or left == right``, as containers compare their elements."""
+        left, right = left.realize(), right.realize()
+        if left is right or self.truth(self.now(self.compare("==", left, right))):
+            return True
+        return is_nan(left) and is_nan(right) and self.is_(left, right)
+
+    def contains(self, container: Value, item: Value) -> bool:
+        return self.truth(container.realize().contains(self, item))
+
+    def search(self, iterable: Value, item: Value) -> bool:
+        """Is ``item`` among what iterating gives? Nothing after it is asked for."""
+        iterator = self.iter(iterable)
+        while (element := self.next(iterator)) is not None:
+            if self.equal(element, item):
+                return True
+        return False
+
+    def truth(self, value: Value) -> bool:
+        return value.realize().truth(self)
+
+    def expect(self, value: Value, truth: bool) -> bool:
+        return value.realize().expect(self, truth)
+
+    def getitem(self, value: Value, key: Value) -> Result:
+        return value.realize().getitem(self, key)
+
+    def setitem(self, value: Value, key: Value, new: Value) -> None:
+        value.realize().setitem(self, key, new)
+        self.changes += 1
+
+    def delitem(self, value: Value, key: Value) -> None:
+        value.realize().delitem(self, key)
+        self.changes += 1
+
+    def len(self, value: Value) -> Value:
+        return value.realize().len(self)
+
+    def iter(self, value: Value) -> Value:
+        return value.realize().iter(self)
+
+    def next(self, iterator: Value) -> Value | None:
+        value = iterator.realize().next(self)
+        self.changes += 1
+        return value
+
+    def each(self, value: Value) -> Iterator[Value]:
+        """The elements one by one: what is done with one is done before the next is asked for."""
+        value = value.realize()
+        known = value.items_now(self)
+        if known is not None:
+            return iter(known)  # a list may change meanwhile
+        iterator = self.iter(value)
+        return iter(lambda: self.next(iterator), None)
+
+    def items(self, value: Value) -> list[Value]:
+        """All elements of an iterable, in order."""
+        return limited_items(self.each(value))
+
+    def unpack(self, value: Value, count: int) -> list[Value]:
+        """The elements of ``value``, which must be exactly ``count``; one more is asked for."""
+        items = list(itertools.islice(self.each(value), count + 1))
+        if len(items) < count:
+            self.raise_error(
+                ValueError, f"not enough values to unpack (expected {count}, got {len(items)})"
+            )
+        if len(items) > count:
+            self.raise_error(ValueError, f"too many values to unpack (expected {count})")
+        return items
+
+
+def _no_generator(generator: Any, sent: Value, thrown: Value | None) -> Value | None:
+    raise GraphBreak("FJ0160", "a generator must run and no interpreter is attached")
+
+
+def _no_interpreter(request: CallRequest) -> Value:
+    raise GraphBreak("FJ0160", "a Python function must run and no interpreter is attached")

@@ -1,0 +1,64 @@
+"""Functions that were compiled already, met again inside captured code.
+
+In: `native.CompiledFunction` objects (what ``framejit.compile`` returns) with their sources. Out:
+calls of the functions they wrap, which become part of the current graph. A compiled function
+never changes its function, so its identity is all that is guarded. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+from framejit import native
+from framejit.source import Source
+from framejit.values.core.base import Value
+from framejit.values.core.constants import wrap_opaque
+from framejit.values.core.space import WRAP_RULES, Result, Space
+from framejit.values.objects.functions import MethodValue
+
+
+class CompiledFunctionValue(Value):
+    """A compiled function; everything but its identity is that of ``function``."""
+
+    __slots__ = ("function", "obj")
+
+    def __init__(self, obj: native.CompiledFunction, function: Value, source: Source) -> None:
+        self.obj = obj
+        self.function = function
+        self.source = source
+
+    def python_type(self) -> type:
+        return type(self.obj)
+
+    def describe(self) -> str:
+        return f"compiled {self.function.realize().describe()}"
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return space.call(self.function, args, kwargs)
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        """The methods that a function has: as a class attribute it is bound to instances."""
+        if name == "__call__":
+            return self.call(space, args, kwargs)
+        if name == "__get__" and args and not kwargs:
+            bound = args[0].realize()
+            return self if bound.is_none() else MethodValue(self, bound)
+        return space.generic_getattr(self, name)
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name == "__wrapped__":
+            return self.function
+        return space.getattr(self.function, name)
+
+
+def _wrap_compiled(space: Space, source: Source, obj: native.CompiledFunction) -> Value:
+    function = obj.function
+    if function is None:
+        return wrap_opaque(space, source, obj)
+    space.guard(source, "ID_MATCH", obj)
+    label = f"function {function.__module__}.{function.__qualname__}"
+    inner = space.load(space.const_source(function, label), function)
+    return space.remember(obj, CompiledFunctionValue(obj, inner, source))
+
+
+WRAP_RULES.insert(0, (lambda cls: issubclass(cls, native.CompiledFunction), _wrap_compiled))

@@ -1,0 +1,181 @@
+"""The descriptor protocol: what an attribute found on a class gives for an instance.
+
+In: the raw object from a class's ``__dict__`` and the value it was asked of. Out: a bound method, a
+property's frame, a slot's content, or the object itself. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+import torch
+
+from framejit import values as room
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values.core.base import Value, is_heap_class, is_user_class, type_name
+from framejit.values.core.space import LOOKASIDES, ClassAttribute, Result, Space, wraps
+from framejit.values.objects.functions import BoundBuiltin, BuiltinValue, MethodValue
+
+_C_METHODS = (
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
+)  # fmt: skip
+_C_DATA = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
+
+class _Nobody:
+    pass
+
+
+def property_lacks(space: Space, raw: property, cls: type, access: Any, *args: Any) -> Any:
+    """The error of a property without the function that ``access`` needs; only CPython knows the
+    property's own name."""
+    try:
+        access(raw, _Nobody(), *args)
+    except AttributeError as error:
+        text = str(error).replace(repr(_Nobody.__qualname__), repr(cls.__qualname__))
+        return space.raise_error(AttributeError, text)
+
+
+def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str) -> Result:
+    """``type(value).__dict__[name].__get__(value, type(value))``."""
+    raw, source = found.raw, found.source
+    kind = type(raw)
+    if kind is types.FunctionType or kind is functools._lru_cache_wrapper:
+        return MethodValue(space.load(source, raw), value)
+    if kind is property or (
+        issubclass(kind, property) and kind.__get__ is property.__get__  # type: ignore[attr-defined]
+    ):
+        if raw.fget is None:
+            return property_lacks(space, raw, cls, property.__get__)
+        return space.call(space.load(source.child("attr", "fget"), raw.fget), [value], {})
+    if kind is staticmethod:
+        return space.load(source.child("attr", "__func__"), raw.__func__)
+    if kind is classmethod:
+        return bind_to_class(space, found, space.class_value(cls), name)
+    if kind in _C_METHODS:
+        if raw.__name__ != name:  # under another name: `__getattr__ = dict.__getitem__`
+            return MethodValue(space.load(source, raw), value)
+        if found.owner is object:
+            return room.objects.instances.ObjectMethodValue(value, name)
+        if kind is types.ClassMethodDescriptorType:
+            return BoundBuiltin(space.class_value(cls), name)
+        return BoundBuiltin(value, name)
+    if kind in _C_DATA:
+        if name == "__dict__":
+            return room.objects.instances.instance_dict(space, value)
+        if name == "__class__":
+            return space.class_value(cls)
+        return _c_data(space, value, name, found.owner)
+    if kind is functools.cached_property:
+        return _cached_property(space, found, value, name)
+    getter = type(raw).__dict__.get("__get__") if hasattr(type(raw), "__get__") else None
+    if getter is None and not hasattr(type(raw), "__get__"):
+        if is_user_class(kind):  # it can become a descriptor later
+            space.class_attribute(kind, "__get__")
+            space.class_attribute(kind, "__set__")
+        return space.load(source, raw)
+    if issubclass(kind, (types.BuiltinFunctionType, type)):
+        return space.load(source, raw)
+    if not is_user_class(kind) and _hashable(raw) and raw in LOOKASIDES:
+        return MethodValue(space.load(source, raw), value)
+    # A user-defined descriptor: its __get__ is ordinary Python.
+    descriptor = space.load(source, raw)
+    method = space.special_method(descriptor.realize(), "__get__")
+    if method is None:
+        raise GraphBreak("FJ0151", f"the descriptor {name!r} of {cls.__qualname__}")
+    return space.call(method, [value, space.class_value(cls)], {})
+
+
+def bind_to_class(space: Space, found: ClassAttribute, cls: Value, name: str) -> Result:
+    """What a ``classmethod`` gives: what it wraps may be a descriptor itself."""
+    inner, source = found.raw.__func__, found.source.child("attr", "__func__")
+    if hasattr(type(inner), "__get__"):
+        wrapped = ClassAttribute(inner, source, found.owner)
+        return bind(space, wrapped, cls, cls.python_type(), name)
+    return MethodValue(space.load(source, inner), cls)
+
+
+def _hashable(obj: Any) -> bool:
+    return type(obj).__hash__ is not None
+
+
+def _c_data(space: Space, value: Value, name: str, owner: type) -> Result:
+    """A slot or a C-level attribute: read from the object itself, no user code runs."""
+    slots = getattr(value, "attributes", None)
+    stored = None if slots is None else slots.get(name)
+    if stored is not None:
+        return stored
+    obj = getattr(value, "obj", None)
+    if value.source is None or obj is None or (slots is not None and name in slots):
+        if slots is not None and is_heap_class(owner):  # C classes have more than is modelled
+            text = f"{type_name(value.python_type())!r} object has no attribute {name!r}"
+            return space.raise_error(AttributeError, text)
+        raise GraphBreak("FJ0151", f"attribute {name!r} of a {value.describe()}")
+    if issubclass(type(obj), torch.Tensor):
+        raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
+    try:
+        content = getattr(obj, name)
+    except AttributeError as error:
+        space.guard(value.source.child("attr", name), "ABSENT")
+        return space.raise_real(error)
+    return space.load(value.source.child("attr", name), content)
+
+
+def _cached_property(space: Space, found: ClassAttribute, value: Value, name: str) -> Result:
+    function = space.load(found.source.child("attr", "func"), found.raw.func)
+    result = space.call_now(function, [value])
+    space.setattr(value, name, result)
+    return result
+
+
+def is_data_descriptor(raw: Any) -> bool:
+    """Is the class attribute written, and not the instance's ``__dict__``?"""
+    kind = type(raw)
+    if kind is types.FunctionType or kind in _C_METHODS:
+        return False
+    if kind is property or kind in _C_DATA:
+        return True
+    return hasattr(kind, "__set__") or hasattr(kind, "__delete__")
+
+
+@wraps(
+    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType, types.MethodWrapperType,
+)  # fmt: skip
+def _wrap_builtin(space: Space, source: Source, obj: Any) -> Value:
+    receiver = getattr(obj, "__self__", None)
+    raw = None if receiver is None else _descriptor_of(obj, receiver)
+    if receiver is None or isinstance(receiver, types.ModuleType) or (
+        isinstance(receiver, type) and type(raw) is not types.ClassMethodDescriptorType
+    ) or getattr(type(receiver), "__module__", "").startswith("pybind11"):  # fmt: skip
+        space.guard(source, "ID_MATCH", obj)
+        return space.remember(obj, BuiltinValue(obj, source))
+    # A method of an existing object: [].append kept in a variable.
+    name = obj.__name__
+    space.guard(source, "TYPE_MATCH", type(obj))
+    space.guard(source.child("attr", "__name__"), "EQUALS_MATCH", name)
+    if type(obj) is types.MethodWrapperType:
+        space.guard(source.child("attr", "__objclass__"), "ID_MATCH", obj.__objclass__)
+    bound = space.load(source.child("attr", "__self__"), receiver)
+    if object.__dict__.get(name) is raw is not None:
+        return space.remember(obj, room.objects.instances.ObjectMethodValue(bound, name, source))
+    found = None if isinstance(receiver, type) else space.class_attribute(type(receiver), name)
+    if found is not None and found.raw is raw:
+        raw = None
+    return space.remember(obj, BoundBuiltin(bound, name, raw, source))
+
+
+def _descriptor_of(method: Any, receiver: Any) -> Any:
+    """What a bound method in C was made from; ``super()`` finds others than the receiver does."""
+    if type(method) is types.MethodWrapperType:
+        return method.__objclass__.__dict__[method.__name__]
+    cls = receiver if isinstance(receiver, type) else type(receiver)
+    for base in cls.__mro__:
+        raw: Any = base.__dict__.get(method.__name__)
+        if type(raw) in _C_METHODS:
+            if raw.__get__(None if cls is receiver else receiver, cls) == method:
+                return raw
+    return None

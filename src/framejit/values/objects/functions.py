@@ -1,0 +1,617 @@
+"""Functions, methods, closures' cells and C functions.
+
+In: function objects with their sources, or code and cells put together by the program. Out: a call
+becomes a `CallRequest` (the interpreter inlines the frame), a graph node (torch functions), a
+lookaside's result, or a graph break. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from typing import Any
+
+from torch._ops import OpOverload, OpOverloadPacket
+
+from framejit import directives
+from framejit import values as room
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values.core import inline_policy
+from framejit.values.core.base import CallRequest, Value, type_name
+from framejit.values.core.constants import ConstantValue, constant_value
+from framejit.values.core.methods import count_error
+from framejit.values.core.namespaces import namespace_of, own_attribute, store_own
+from framejit.values.core.space import (
+    CODE_LOOKASIDES,
+    LOOKASIDES,
+    NAMED_LOOKASIDES,
+    Result,
+    Space,
+    lookaside,
+    wraps,
+)
+
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_CODE_ATTRIBUTES = ("__name__", "__qualname__", "__module__", "__doc__")
+#: What C fields of functions hold; everything else is in their ``__dict__``.
+_FIELDS = frozenset(
+    name for name, raw in vars(types.FunctionType).items()
+    if type(raw) in (types.MemberDescriptorType, types.GetSetDescriptorType)
+)  # fmt: skip
+
+
+#: What a function made here gets from ``MAKE_FUNCTION``.
+_MADE_OF = {"__defaults__": "defaults", "__kwdefaults__": "kwdefaults", "__closure__": "cell_tuple"}
+#: What else can be assigned, and what it must be.
+_ASSIGNED: dict[str, type] = {
+    "__name__": str, "__qualname__": str, "__doc__": object, "__module__": object,
+    "__annotations__": dict,
+}  # fmt: skip
+
+
+class CellValue(Value):
+    """A closure cell; ``contents`` is None while it is empty."""
+
+    __slots__ = ("contents", "mutated", "obj")
+
+    def __init__(
+        self, contents: Value | None, source: Source | None = None, obj: Any = None
+    ) -> None:
+        self.contents = contents
+        self.source = source
+        self.obj = obj
+        self.mutated = False
+
+    def python_type(self) -> type:
+        return types.CellType
+
+    def store(self, space: Space, value: Value | None) -> None:
+        """Assign (or empty) the cell."""
+        self.contents = value
+        self.mutated = True
+        space.changes += 1
+        if self.source is not None:
+            space.effects.note(self)
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name == "cell_contents":
+            if self.contents is None:
+                return space.raise_error(ValueError, "Cell is empty")
+            return self.contents
+        return space.generic_getattr(self, name)
+
+
+@wraps(types.CellType)
+def wrap_cell(space: Space, source: Source, obj: Any) -> CellValue:
+    """The value of an existing cell; what it holds is guarded when it is looked at."""
+    try:
+        contents = obj.cell_contents
+    except ValueError:
+        space.guard(source.child("cell"), "ABSENT")
+        cell = CellValue(None, source, obj)
+    else:
+        cell = CellValue(space.load(source.child("cell"), contents), source, obj)
+    space.remember(obj, cell)
+    return cell
+
+
+def is_known(function: types.FunctionType) -> bool:
+    """Does a call of it mean an operation of ours, rather than its own code?"""
+    return function in LOOKASIDES or id(function.__code__) in CODE_LOOKASIDES
+
+
+class FunctionValue(Value):
+    """A Python function: an existing one (``function``) or one made by the captured program."""
+
+    __slots__ = (
+        "attributes", "cell_tuple", "closure", "code", "defaults", "function", "globals",
+        "kwdefaults", "mutated", "name", "namespace", "obj",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        code: types.CodeType,
+        namespace: dict[str, Any],
+        *,
+        name: str = "",
+        defaults: Value | None = None,
+        kwdefaults: Value | None = None,
+        cell_tuple: Value | None = None,
+        closure: list[CellValue] | None = None,
+        function: types.FunctionType | None = None,
+        source: Source | None = None,
+    ) -> None:
+        self.code = code
+        self.globals = namespace
+        self.name = name or code.co_qualname
+        self.defaults = defaults
+        self.kwdefaults = kwdefaults
+        #: The ``__closure__`` of one made here, and its cells.
+        self.cell_tuple = cell_tuple
+        self.closure = closure
+        self.function = self.obj = function
+        self.source = source
+        #: What the program assigned to its fields; the rest is in ``namespace``.
+        self.attributes: dict[str, Value] = {}
+        self.namespace: Any = None
+        self.mutated = False
+
+    def python_type(self) -> type:
+        return types.FunctionType
+
+    def describe(self) -> str:
+        return f"function {self.name}"
+
+    # -- calling -----------------------------------------------------------------------------------
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        function = self.function
+        if function is not None:
+            handler = LOOKASIDES.get(function)
+            if handler is not None:
+                return handler(space, args, kwargs)
+            mark = directives.mark_of(function)
+            if mark is not None:
+                hidden = function.__dict__.get("_torchdynamo_orig_callable")
+                if hidden is not None and inline_policy.is_uncovered(hidden):
+                    original = space.now(self.getattr(space, "_torchdynamo_orig_callable"))
+                    return space.call(original, args, kwargs)
+                return _call_marked(space, self, mark, args, kwargs)
+            if room.torch.torch_functions.is_graph_function(function):
+                return room.torch.torch_functions.call_in_graph(space, function, args, kwargs, self)
+        inner = CODE_LOOKASIDES.get(id(self.code))
+        if inner is not None:
+            return inner(space, [self, *args], kwargs)
+        reason = inline_policy.refuses(self.code, self.globals)
+        if reason is not None:
+            named = NAMED_LOOKASIDES.get((str(self.globals.get("__name__")), self.code.co_qualname))
+            if named is not None:
+                return named(space, args, kwargs)
+            cell = inline_policy.wrapped_cell(self.code)
+            wrapped = self.cells(space)[cell].contents if cell is not None else None
+            if wrapped is not None:
+                inner = getattr(wrapped.realize(), "function", None)
+                if reason == inline_policy.KEPT_OUT and not inline_policy.is_uncovered(inner):
+                    raise GraphBreak(
+                        "FJ0131", f"calling {self.name}(): torch keeps it out of graphs"
+                    )
+                return space.call(wrapped, args, kwargs)
+            raise GraphBreak("FJ0131", f"calling {self.name}(): {reason}")
+        return self.inline(space, args, kwargs)
+
+    def inline(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        """Bind the arguments and ask for a frame, whatever the policy says."""
+        slots = self.bind(space, args, kwargs)
+        if self.code.co_flags & _SUSPENDS:
+            if self.code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+                raise GraphBreak("FJ0138", f"calling the coroutine function {self.name}()")
+            return room.objects.generators.GeneratorValue(CallRequest(self, slots), space.step)
+        return CallRequest(self, slots)
+
+    def bind(
+        self, space: Space, args: list[Value], kwargs: dict[str, Value]
+    ) -> list[Value | None]:
+        """Arguments to slots, in localsplus order; the closure's cells follow."""
+        code = self.code
+        count, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        names = code.co_varnames
+        slots: list[Value | None] = [None] * (
+            code.co_nlocals + sum(c not in names for c in code.co_cellvars) + len(code.co_freevars)
+        )
+        if len(args) > count:
+            if not code.co_flags & inspect.CO_VARARGS:
+                return self.complain(space, args, kwargs)
+            slots[:count] = args[:count]
+        else:
+            slots[: len(args)] = args
+        position = total
+        if code.co_flags & inspect.CO_VARARGS:
+            slots[position] = room.containers.sequences.TupleValue(list(args[count:]))
+            position += 1
+        extra: dict[str, Value] = {}
+        for name, value in kwargs.items():
+            try:
+                index = names.index(name, code.co_posonlyargcount, total)
+            except ValueError:
+                extra[name] = value
+                continue
+            if slots[index] is not None:
+                return self.complain(space, args, kwargs)
+            slots[index] = value
+        if code.co_flags & inspect.CO_VARKEYWORDS:
+            pairs: dict[Any, tuple[Value, Value]]
+            pairs = {k: (ConstantValue(k), v) for k, v in extra.items()}
+            slots[position] = room.containers.mappings.DictValue(pairs)
+        elif extra:
+            return self.complain(space, args, kwargs)
+        if None in slots[:total] and not self._fill_defaults(space, slots, count, total):
+            return self.complain(space, args, kwargs)
+        closure = self.cells(space)
+        if closure:
+            slots[len(slots) - len(closure) :] = closure
+        return slots
+
+    def _fill_defaults(
+        self, space: Space, slots: list[Value | None], count: int, total: int
+    ) -> bool:
+        missing = [i for i in range(count) if slots[i] is None]
+        if missing:
+            values = self.default_values(space)
+            first = count - len(values)
+            for i in missing:
+                if i < first:
+                    return False
+                slots[i] = values[i - first]
+        for i in range(count, total):
+            if slots[i] is None:
+                name = self.code.co_varnames[i]
+                value = self.keyword_default(space, name)
+                if value is None:
+                    return False
+                slots[i] = value
+        return True
+
+    def complain(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Any:
+        """The arguments do not fit: raise what CPython says when as many are bound to a function
+        with the same parameters."""
+        code, flags = self.code, inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+        total = code.co_argcount + code.co_kwonlyargcount
+        count = total + (code.co_flags & flags).bit_count()
+        empty = _nothing.__code__
+        parameters = empty.replace(
+            co_argcount=code.co_argcount, co_posonlyargcount=code.co_posonlyargcount,
+            co_kwonlyargcount=code.co_kwonlyargcount, co_varnames=code.co_varnames[:count],
+            co_nlocals=count, co_flags=empty.co_flags | code.co_flags & flags,
+        )  # fmt: skip
+        defaults = (None,) * len(self.default_values(space))
+        function = types.FunctionType(parameters, {}, code.co_name, defaults)
+        function.__qualname__ = self.name
+        names = code.co_varnames[code.co_argcount : total]
+        function.__kwdefaults__ = {
+            name: None for name in names if self.keyword_default(space, name) is not None
+        }
+        space.run_real(function, *[None] * len(args), **dict.fromkeys(kwargs))
+        raise GraphBreak("FJ0137", f"the arguments of {self.name}() do not fit")
+
+    def default_values(self, space: Space) -> list[Value]:
+        """The values of ``__defaults__``; guarded in number, lazy in content."""
+        if self.defaults is None and self.function is not None:
+            defaults = self.function.__defaults__
+            assert self.source is not None
+            self.defaults = space.load(self.source.child("attr", "__defaults__"), defaults)
+        if self.defaults is None:
+            return []
+        value = self.defaults.realize()
+        if value.is_none():
+            return []
+        return space.items(value)
+
+    def keyword_default(self, space: Space, name: str) -> Value | None:
+        """The default of a keyword-only parameter, if it has one."""
+        if self.kwdefaults is None and self.function is not None:
+            assert self.source is not None
+            self.kwdefaults = space.load(
+                self.source.child("attr", "__kwdefaults__"), self.function.__kwdefaults__
+            )
+        if self.kwdefaults is None:
+            return None
+        value = self.kwdefaults.realize()
+        key = ConstantValue(name)
+        if value.is_none() or not space.contains(value, key):
+            return None
+        return space.now(space.getitem(value, key))
+
+    def cells(self, space: Space) -> list[CellValue]:
+        """The closure's cells."""
+        if self.closure is None:
+            self.closure = []
+            if self.function is not None and self.function.__closure__:
+                assert self.source is not None
+                closure = self.source.child("attr", "__closure__")
+                for i, cell in enumerate(self.function.__closure__):
+                    value = space.load(closure.child("index", i), cell).realize()
+                    assert isinstance(value, CellValue)
+                    self.closure.append(value)
+        return self.closure
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        """A C-level method of functions: binding by hand."""
+        if name != "__get__" or kwargs or not 1 <= len(args) <= 2:
+            raise GraphBreak("FJ0133", f"calling {name}() of a {self.describe()}")
+        receiver = args[0].realize()
+        if receiver.is_none():
+            return self
+        return MethodValue(self, receiver)
+
+    # -- attributes --------------------------------------------------------------------------------
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name in self.attributes:
+            return self.attributes[name]
+        if name == "__code__":
+            return ConstantValue(self.code)
+        if self.function is None:
+            if name in _CODE_ATTRIBUTES:
+                known = {
+                    "__name__": self.name.rpartition(".")[2], "__qualname__": self.name,
+                    "__module__": self.globals.get("__name__"),
+                    "__doc__": self.code.co_consts[0] if self.code.co_consts
+                    and isinstance(self.code.co_consts[0], str) else None,
+                }  # fmt: skip
+                return constant_value(space, known[name])
+            if name in _MADE_OF:
+                value = getattr(self, _MADE_OF[name])
+                return value if value is not None else ConstantValue(None)
+            if name == "__annotations__":
+                return self.attributes.setdefault(name, room.containers.mappings.DictValue({}))
+        elif name in (*_CODE_ATTRIBUTES, *_MADE_OF, "__globals__", "__annotations__"):
+            assert self.source is not None
+            return space.load(self.source.child("attr", name), getattr(self.function, name))
+        if name == "__dict__":
+            namespace = namespace_of(space, self)
+            assert namespace is not None
+            return namespace
+        own = own_attribute(space, self, name) if name not in _FIELDS else None
+        if own is not None:
+            return own
+        return space.generic_getattr(self, name)
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        if name not in _FIELDS:
+            store_own(space, self, name, value)
+            return
+        if not issubclass(value.realize().python_type(), _ASSIGNED.get(name, ())):
+            raise GraphBreak("FJ0152", f"assigning {name} of {self.describe()}")
+        if name == "__qualname__" and self.function is None:
+            self.name = str(value.realize().as_python())
+        self.attributes[name] = value
+        self.mutated = True
+        if self.source is not None:
+            space.effects.note(self)
+
+    def delattr(self, space: Space, name: str) -> None:
+        if name in _FIELDS:
+            raise GraphBreak("FJ0152", f"deleting {name} of {self.describe()}")
+        if own_attribute(space, self, name) is None:
+            text = f"'function' object has no attribute {name!r}"
+            space.raise_error(AttributeError, text)
+        store_own(space, self, name, None)
+
+
+def _nothing() -> None: ...
+
+
+def _call_marked(
+    space: Space, value: FunctionValue | BuiltinValue, mark: str, args: list[Value],
+    kwargs: dict[str, Value],
+) -> Result:  # fmt: skip
+    """A function that the user marked (``disable``, ``allow_in_graph``, ...)."""
+    function: Any = value.function
+    if mark == "allow_in_graph":
+        return room.torch.torch_functions.call_in_graph(space, function, args, kwargs, None)
+    if mark == "assume_constant_result":
+        real = [a.realize().as_python() for a in args]
+        result = function(*real, **{k: v.realize().as_python() for k, v in kwargs.items()})
+        return constant_value(space, result)
+    if mark == "graph_break":
+        given = [a.realize() for a in (*args, *kwargs.values())]
+        why = f": {given[0].as_python()}" if given and given[0].is_constant else ""
+        raise GraphBreak("FJ0135", f"framejit.graph_break() was called{why}")
+    shown = value.name if isinstance(value, FunctionValue) else value.describe()
+    raise GraphBreak("FJ0134", f"{shown} is marked with framejit.{mark}")
+
+
+@wraps(types.FunctionType)
+def _wrap_function(space: Space, source: Source, obj: types.FunctionType) -> Value:
+    if space.in_local_class(source):  # exec and eval make its code and its globals anew
+        from framejit.values.objects.local_classes import codes, own_globals  # room-internal cycle
+
+        space.guard(source.child("call", codes), "EQUALS_MATCH", codes(obj))
+        own = own_globals(obj)
+        if own is not None:
+            space.guard(source.child("call", own_globals), "EQUALS_MATCH", own)
+    else:
+        own = None
+        space.guard(source, "FUNCTION_MATCH", obj.__code__)
+    if own is None and source.accessor not in ("const", "type_attr"):  # pinned by identity
+        space.guard(source.child("attr", "__globals__"), "ID_MATCH", obj.__globals__)
+    return _existing(space, source, obj)
+
+
+def _existing(space: Space, source: Source, function: types.FunctionType) -> Value:
+    value = FunctionValue(
+        function.__code__, function.__globals__, name=function.__qualname__, function=function,
+        source=source,
+    )  # fmt: skip
+    return space.remember(function, value)
+
+
+def function_value(space: Space, function: types.FunctionType) -> Value:
+    """The value of a function of framejit itself (a polyfill): never changes, needs no guard."""
+    known = space.known_value(function)
+    if known is not None:
+        return known
+    source = space.const_source(function, f"framejit.{function.__name__}")
+    return _existing(space, source, function)
+
+
+class MethodValue(Value):
+    """A bound method."""
+
+    __slots__ = ("function", "receiver")
+
+    def __init__(self, function: Value, receiver: Value, source: Source | None = None) -> None:
+        self.function = function
+        self.receiver = receiver
+        self.source = source
+
+    def python_type(self) -> type:
+        return types.MethodType
+
+    def describe(self) -> str:
+        return f"method of {self.receiver.describe()}"
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return self.function.realize().call(space, [self.receiver, *args], kwargs)
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name in ("__func__", "__self__"):
+            return self.function if name == "__func__" else self.receiver
+        own = name != "__doc__" and space.class_attribute(types.MethodType, name)
+        if own or name == "__class__":
+            return space.generic_getattr(self, name)
+        return space.getattr(self.function, name)
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        if op not in ("==", "!=") or not isinstance(other, MethodValue):
+            return None
+        same = space.is_(self.receiver, other.receiver) and space.is_(self.function, other.function)
+        return ConstantValue(same is (op == "=="))
+
+
+@lookaside(types.MethodType)
+def _make_method(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if len(args) != 2 or kwargs:
+        count_error(space, lambda: types.MethodType, args, kwargs)
+    function, receiver = args[0].realize(), args[1].realize()
+    if space.class_attribute(function.python_type(), "__call__") is None:
+        space.raise_error(TypeError, "first argument must be callable")
+    if receiver.is_none():
+        space.raise_error(TypeError, "instance must not be None")
+    return MethodValue(function, receiver)
+
+
+@wraps(types.MethodType)
+def _wrap_method(space: Space, source: Source, obj: types.MethodType) -> Value:
+    space.guard(source, "TYPE_MATCH", types.MethodType)
+    function = space.load(source.child("attr", "__func__"), obj.__func__)
+    receiver = space.load(source.child("attr", "__self__"), obj.__self__)
+    return space.remember(obj, MethodValue(function, receiver, source))
+
+
+class BoundBuiltin(Value):
+    """A C-level method bound to a symbolic value: ``[].append``, ``"a".join``, ``d.items``.
+
+    ``raw`` is the C descriptor when the receiver's class would find another (``super()``). CPython
+    binds nothing where a method is only looked up to be called: ``is_operand``."""
+
+    __slots__ = ("is_operand", "name", "raw", "receiver")
+
+    def __init__(
+        self, receiver: Value, name: str, raw: Any = None, source: Source | None = None
+    ) -> None:
+        self.receiver = receiver
+        self.name = name
+        self.raw = raw
+        self.source = source
+        self.is_operand = False
+
+    def unbound(self) -> Any:
+        """The method that CPython calls with the receiver if nothing is bound; None if it binds."""
+        mro = self.receiver.python_type().__mro__ if self.is_operand and self.raw is None else ()
+        owned = (type.__getattribute__(cls, "__dict__").get(self.name) for cls in mro)
+        found = next((one for one in owned if one is not None), None)
+        return found if type(found) is types.MethodDescriptorType else None
+
+    def python_type(self) -> type:
+        raw = self.raw
+        if raw is None:
+            raw = getattr(self.receiver.python_type(), self.name, None)  # a class method: None
+        slot = type(raw) is types.WrapperDescriptorType
+        return types.MethodWrapperType if slot else types.BuiltinMethodType
+
+    def describe(self) -> str:
+        return f"method {self.receiver.python_type().__name__}.{self.name}"
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return call_builtin_method(space, self.receiver, self.name, args, kwargs)
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name == "__name__":
+            return ConstantValue(self.name)
+        if name == "__qualname__" and self.python_type() is types.BuiltinMethodType:
+            return ConstantValue(f"{self.receiver.python_type().__qualname__}.{self.name}")
+        if name == "__self__":
+            return self.receiver
+        return space.generic_getattr(self, name)
+
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        if not isinstance(other, BoundBuiltin) or op not in ("==", "!="):
+            return None
+        same = (other.name, other.raw) == (self.name, self.raw)
+        same = same and space.is_(self.receiver, other.receiver)
+        return ConstantValue(same == (op == "=="))
+
+
+def call_builtin_method(
+    space: Space, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value]
+) -> Result:
+    """Run the C-level method ``name`` on a value of a builtin kind (or on its container part)."""
+    receiver = receiver.realize()
+    called = (FunctionValue, MethodValue, BuiltinValue, BoundBuiltin)
+    if name == "__call__" and isinstance(receiver, called):
+        return space.call(receiver, args, kwargs)
+    method = getattr(receiver, "call_method", None)
+    if method is None:
+        raise GraphBreak("FJ0132", f"calling {name}() of a {receiver.describe()}")
+    return method(space, name, args, kwargs)
+
+
+class BuiltinValue(Value):
+    """A C function, or an unbound C method such as ``list.append``."""
+
+    __slots__ = ("function", "obj")
+
+    def __init__(self, function: Any, source: Source | None) -> None:
+        self.function = self.obj = function
+        self.source = source
+
+    def python_type(self) -> type:
+        return type(self.function)
+
+    def describe(self) -> str:
+        module = getattr(self.function, "__module__", None) or ""
+        name = getattr(self.function, "__qualname__", repr(self.function))
+        return f"C function {module + '.' if module not in ('', 'builtins') else ''}{name}"
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name in _CODE_ATTRIBUTES:
+            return constant_value(space, getattr(self.function, name, None))
+        if isinstance(self.function, (OpOverload, OpOverloadPacket)):
+            return constant_value(space, space.run_real(getattr, self.function, name))
+        return space.generic_getattr(self, name)
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        function = self.function
+        try:
+            handler = LOOKASIDES.get(function)
+        except TypeError:  # an unhashable callable
+            handler = None
+        if handler is not None:
+            return handler(space, args, kwargs)
+        mark = directives.mark_of(function)
+        if mark is not None:
+            return _call_marked(space, self, mark, args, kwargs)
+        if room.torch.torch_functions.is_graph_function(function):
+            return room.torch.torch_functions.call_in_graph(space, function, args, kwargs, None)
+        owner = getattr(function, "__objclass__", None)
+        if owner is not None:
+            if not args:
+                raise GraphBreak("FJ0132", f"calling {self.describe()} without a receiver")
+            name = function.__name__
+            if owner is object:
+                return room.objects.instances.object_method(space, name, args, kwargs)
+            kind = args[0].realize().python_type()
+            if not issubclass(kind, owner):
+                theirs, its = type_name(owner), type_name(kind)
+                text = f"for {theirs!r} objects doesn't apply to a {its!r} object"
+                if type(function) is types.WrapperDescriptorType:
+                    text = f"requires a {theirs!r} object but received a {its!r}"
+                return space.raise_error(TypeError, f"descriptor {name!r} {text}")
+            return call_builtin_method(space, args[0], name, args[1:], kwargs)
+        if inline_policy.is_pure_builtin(function):
+            return room.core.constants.fold(space, function, args, kwargs, self.describe())
+        raise GraphBreak("FJ0132", f"calling the {self.describe()}")

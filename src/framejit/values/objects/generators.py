@@ -1,0 +1,148 @@
+"""Generators made by the captured program: suspended symbolic frames.
+
+In: the request that would start the generator's frame. Out: an iterator value whose ``next`` runs
+that frame to its next ``yield`` (the interpreter supplies the running). A generator that has been
+started cannot be built for real; if one is needed, its creation is not captured.
+Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from framejit.exc import GraphBreak
+from framejit.values.core.base import CallRequest, Raised, Unmaterialisable, Value
+from framejit.values.core.constants import ConstantValue
+from framejit.values.core.space import Result, Space
+
+
+class GeneratorValue(Value):
+    """``frame`` is the interpreter's frame once started; ``finished`` when it has returned."""
+
+    __slots__ = ("dropped", "finished", "frame", "request", "returned", "started", "step")
+
+    def __init__(self, request: CallRequest, step: int) -> None:
+        self.request = request
+        self.step = step
+        self.frame: Any = None
+        self.started = False
+        self.finished = False
+        #: It was closed because nothing seemed to hold it any more.
+        self.dropped = False
+        self.returned: Value | None = None
+        self.source = None
+
+    def python_type(self) -> type:
+        return types.GeneratorType
+
+    def iter(self, space: Space) -> Value:
+        return self
+
+    def next(self, space: Space) -> Value | None:
+        return self.resume(space, ConstantValue(None), None)
+
+    def resume(self, space: Space, sent: Value, thrown: Value | None) -> Value | None:
+        """Run to the next yield: the yielded value, or None when the generator returned."""
+        if self.dropped:
+            raise Unmaterialisable(self.step, "when a generator is dropped is not known")
+        if self.finished:
+            self.returned = None  # only the request that ends it gets what it returned
+            if thrown is not None:
+                raise Raised(thrown)
+            return None
+        if not self.started and thrown is not None:
+            self.finished = True
+            raise Raised(thrown)
+        self.started = True
+        space.changes += 1
+        running = self.frame is not None and self.frame.parent is not None
+        try:
+            value = space.resume_generator(self, sent, thrown)
+        except Raised as error:
+            if running:  # by itself; it goes on
+                raise
+            self.finished = True
+            if error.is_a(StopIteration):
+                self._stopped(space, error.value)
+            raise
+        if value is None:
+            self.finished = True
+        return value
+
+    def _stopped(self, space: Space, stop: Value) -> None:
+        """StopIteration must not leave a generator."""
+        from framejit.values.objects.exceptions import new_exception
+
+        error = new_exception(
+            space, RuntimeError, [ConstantValue("generator raised StopIteration")]
+        )
+        error.attributes["__cause__"] = error.attributes["__context__"] = stop
+        error.attributes["__suppress_context__"] = ConstantValue(True)
+        raise Raised(error)
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        if name == "__iter__":
+            return self
+        if name == "close":
+            return self._close(space)
+        if name == "throw":
+            thrown: Value | None = _exception(space, args)
+        elif name in ("send", "__next__"):
+            thrown = None
+        else:
+            raise GraphBreak("FJ0158", f"generator.{name}()")
+        sent = args[0] if name == "send" else ConstantValue(None)
+        if not self.started and not self.finished and thrown is None:
+            if not sent.is_none():
+                space.raise_error(
+                    TypeError, "can't send non-None value to a just-started generator"
+                )
+        value = self.resume(space, sent, thrown)
+        if value is None:
+            returned = self.returned
+            is_none = returned is None or returned.is_none()
+            return space.raise_error(StopIteration, *([] if is_none else [returned]))
+        return value
+
+    def _close(self, space: Space) -> Value:
+        if not self.started or self.finished:
+            self.finished = True
+            return ConstantValue(None)
+        from framejit.values.objects.exceptions import new_exception
+
+        try:
+            value = self.resume(
+                space, ConstantValue(None), new_exception(space, GeneratorExit, [])
+            )
+        except Raised as error:
+            if error.is_a(GeneratorExit, StopIteration):
+                return ConstantValue(None)
+            raise
+        if value is not None:
+            space.raise_error(RuntimeError, "generator ignored GeneratorExit")
+        return ConstantValue(None)
+
+    def drop(self, space: Space) -> None:
+        """Close it because its last reference is gone."""
+        try:
+            self._close(space)
+        except Raised as error:
+            kind = error.value.python_type().__name__
+            raise GraphBreak("FJ0158", f"{kind} is raised in a generator that is dropped")
+        self.dropped = True
+
+
+def _exception(space: Space, args: list[Value]) -> Value:
+    """The exception of ``throw(exception)`` or ``throw(class, value, traceback)``."""
+    value = args[0].realize()
+    if issubclass(value.python_type(), type):
+        given = args[1].realize() if len(args) > 1 else ConstantValue(None)
+        if issubclass(given.python_type(), BaseException):
+            return given
+        return space.call_now(value, [] if given.is_none() else [given])
+    if not issubclass(value.python_type(), BaseException):
+        raise GraphBreak("FJ0158", "generator.throw() of something that is not an exception")
+    return value

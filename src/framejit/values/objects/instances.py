@@ -1,0 +1,622 @@
+"""Instances of user-defined classes: attributes, special methods, containers with extra behaviour.
+
+In: existing objects with their sources, or new ones made by the captured program. Out: attribute
+reads and writes by Python's own rules; writes go to an overlay that is replayed later. Instances of
+``list``/``dict``/``tuple``/``set`` subclasses carry their content as ``container``, which only the
+base class's own methods touch. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
+
+import torch
+
+from framejit import native
+from framejit import values as room
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values import operators
+from framejit.values.core.base import (
+    NULL,
+    CallRequest,
+    Raised,
+    Value,
+    hides_own_attribute,
+    is_heap_class,
+    is_user_class,
+    type_name,
+)
+from framejit.values.core.constants import ConstantValue
+from framejit.values.core.keys import key_of_object
+from framejit.values.core.methods import (
+    as_returned,
+    check_own_iteration,
+    count_error,
+    gives_own_class,
+    iterator_by,
+    returns_self,
+)
+from framejit.values.core.namespaces import namespace_of, own_attribute, store_own
+from framejit.values.core.space import (
+    BINARY_METHODS,
+    COMPARE_METHODS,
+    LOOKASIDES,
+    WRAP_RULES,
+    Result,
+    Space,
+)
+from framejit.values.objects.descriptors import is_data_descriptor, property_lacks
+from framejit.values.objects.functions import MethodValue
+
+_MISSING = object()
+#: Descriptors of what is kept outside of ``__dict__``.
+_C_LEVEL = (types.MemberDescriptorType, types.GetSetDescriptorType)
+_COMPARE_METHODS = frozenset(names[0] for names in COMPARE_METHODS.values())
+#: What returns NotImplemented for an operand of another kind.
+_OPERATOR_METHODS = _COMPARE_METHODS.union(
+    ("__divmod__", "__rdivmod__"), *[names[:2] for names in BINARY_METHODS.values()]
+)
+
+
+#: What only computes, from known arguments.
+_PURE_METHODS: dict[type, frozenset[str]] = {
+    re.Pattern: frozenset(["findall", "split", "sub", "subn", "match", "search", "fullmatch"]),
+    re.Match: frozenset(["group", "groups", "groupdict", "start", "end", "span", "expand"]),
+}
+#: Methods that iterate over an object of a subclass in the way that it says.
+_ITERATE: dict[type, frozenset[str]] = {
+    deque: _COMPARE_METHODS | {"__repr__", "__add__", "__mul__", "__rmul__", "copy", "__copy__"},
+    set: frozenset(["__repr__"]),
+    frozenset: frozenset(["__repr__"]),
+    dict: frozenset(["__or__", "__ror__", "copy"]),
+}
+#: Containers whose texts begin with the name of the class, with some exceptions for their own.
+_NAMED_IN_TEXTS = (set, frozenset, deque, OrderedDict, defaultdict)
+
+
+class ObjectValue(Value):
+    """An instance. ``attributes`` holds what the program assigned to slots and to other C-level
+    attributes (None: deleted); all others are in ``namespace``, the value of ``__dict__``."""
+
+    __slots__ = ("attributes", "cls", "container", "mutated", "namespace", "obj", "step")
+
+    def __init__(
+        self, cls: type, obj: Any = None, source: Source | None = None, step: int = 0
+    ) -> None:
+        self.cls = cls
+        self.obj = obj
+        self.source = source
+        self.attributes: dict[str, Value | None] = {}
+        self.container: Any = None
+        #: See `namespaces.namespace_of`; the program may assign another one.
+        self.namespace: Any = None
+        self.mutated = False
+        self.step = step
+
+    def python_type(self) -> type:
+        return self.cls
+
+    # -- attributes --------------------------------------------------------------------------------
+
+    def getattr(self, space: Space, name: str) -> Result:
+        custom = space.class_attribute(self.cls, "__getattribute__")
+        by_function = custom is not None and type(custom.raw) is types.FunctionType
+        if custom is not None and not (by_function or native.has_generic_getattr(custom.owner)):
+            raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
+        try:
+            if by_function and custom is not None and custom.raw not in LOOKASIDES:
+                method = MethodValue(space.load(custom.source, custom.raw), self)
+                result: Result | None = space.call(method, [ConstantValue(name)], {})
+            else:
+                result = self.find_attribute(space, name)
+        except Raised as signal:
+            instead = None
+            if signal.is_a(AttributeError):
+                instead = self.missing_attribute(space, name)
+            if instead is None:
+                raise
+            return instead
+        if result is None:
+            result = self.missing_attribute(space, name) or self._no_attribute(space, name)
+        elif type(result) is CallRequest:
+            result.missing = self, name
+        return result
+
+    def plain_getattr(self, space: Space, name: str) -> Result:
+        """``object.__getattribute__``."""
+        return self.find_attribute(space, name) or self._no_attribute(space, name)
+
+    def _no_attribute(self, space: Space, name: str) -> Any:
+        return space.raise_error(
+            AttributeError, f"{type_name(self.cls)!r} object has no attribute {name!r}"
+        )
+
+    def find_attribute(self, space: Space, name: str) -> Result | None:
+        """What the class and the instance have under ``name``."""
+        cls = self.cls
+        found = space.class_attribute(cls, name)
+        if found is not None and hides_own_attribute(found.raw):
+            return space.bind_class_attribute(found, self, cls, name)
+        own = self.instance_attribute(space, name)
+        if own is None and found is not None:
+            return space.bind_class_attribute(found, self, cls, name)
+        return own
+
+    def missing_attribute(self, space: Space, name: str) -> Result | None:
+        """What ``__getattr__`` returns; None if the class has none."""
+        hook = space.class_attribute(self.cls, "__getattr__")
+        if hook is None:
+            return None
+        if hook.raw is torch.nn.Module.__getattr__:
+            member = room.torch.nn_modules.module_member(space, self, name)
+            return member or self._no_attribute(space, name)
+        method = space.now(space.bind_class_attribute(hook, self, self.cls, "__getattr__"))
+        return space.call(method, [ConstantValue(name)], {})
+
+    def asks_getattr(self) -> bool:
+        """Is there a ``__getattr__``? (Not guarded: only a matter of where a break is.)"""
+        return inspect.getattr_static(self.cls, "__getattr__", None) is not None
+
+    def instance_attribute(self, space: Space, name: str) -> Value | None:
+        """The entry ``name`` of the instance's ``__dict__``; absence is guarded."""
+        return own_attribute(space, self, name)
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        custom = space.class_attribute(self.cls, "__setattr__")
+        if custom is not None and custom.raw is torch.nn.Module.__setattr__:
+            if room.torch.nn_modules.module_setattr(space, self, name, value):
+                return
+        method = space.overriding(self, self.cls, "__setattr__")
+        if method is None:
+            self.plain_setattr(space, name, value)
+        else:
+            space.call_now(method, [ConstantValue(name), value])
+
+    def plain_setattr(self, space: Space, name: str, value: Value) -> None:
+        """``object.__setattr__``."""
+        cls = self.cls
+        found = space.class_attribute(cls, name)
+        if found is not None and is_data_descriptor(found.raw):
+            raw = found.raw
+            if type(raw) is property:
+                if raw.fset is None:
+                    property_lacks(space, raw, cls, property.__set__, None)
+                setter = space.load(found.source.child("attr", "fset"), raw.fset)
+                space.call_now(setter, [self, value])
+                return
+            if type(raw) not in _C_LEVEL:
+                descriptor = space.load(found.source, raw).realize()
+                method = space.special_method(descriptor, "__set__")
+                if method is not None:
+                    space.call_now(method, [self, value])
+                    return
+                if not hasattr(type(raw), "__set__"):
+                    space.raise_error(AttributeError, "__set__")
+            if name == "__dict__":
+                self._replace_namespace(space, value.realize())
+                return
+            if name == "__class__":
+                raise GraphBreak("FJ0152", f"assigning {name} of a {self.describe()}")
+            if type(raw) in _C_LEVEL:
+                self.store(space, name, value)
+                return
+        elif cls.__dictoffset__ == 0:
+            about = "has no attribute" if found is None else "attribute"
+            end = "" if found is None else " is read-only"
+            space.raise_error(AttributeError, f"{type_name(cls)!r} object {about} {name!r}{end}")
+        store_own(space, self, name, value)
+
+    def _replace_namespace(self, space: Space, value: Value) -> None:
+        from framejit.values.containers.mappings import DictValue  # room-internal cycle
+
+        if not isinstance(value, DictValue) or value.cls is not dict:
+            kind = value.python_type()
+            if not issubclass(kind, dict):
+                text = f"__dict__ must be set to a dictionary, not a {type_name(kind)!r}"
+                space.raise_error(TypeError, text)
+            raise GraphBreak("FJ0152", f"assigning a {value.describe()} to __dict__")
+        namespace_of(space, self)
+        self.namespace = value
+        self.attributes["__dict__"] = value
+        self.note(space)
+
+    def store(self, space: Space, name: str, value: Value | None) -> None:
+        """Write (or empty) a slot or another C-level attribute."""
+        self.attributes[name] = value
+        self.note(space)
+
+    def note(self, space: Space) -> None:
+        """The object has changed."""
+        self.mutated = True
+        space.changes += 1
+        if self.source is not None:
+            space.effects.note(self)
+
+    def delattr(self, space: Space, name: str) -> None:
+        method = space.overriding(self, self.cls, "__delattr__")
+        if method is None:
+            self.plain_delattr(space, name)
+        else:
+            space.call_now(method, [ConstantValue(name)])
+
+    def plain_delattr(self, space: Space, name: str) -> None:
+        """``object.__delattr__``."""
+        found = space.class_attribute(self.cls, name)
+        if found is not None and type(found.raw) is property:
+            if found.raw.fdel is None:
+                property_lacks(space, found.raw, self.cls, property.__delete__)
+            deleter = space.load(found.source.child("attr", "fdel"), found.raw.fdel)
+            space.call_now(deleter, [self])
+            return
+        if found is not None and is_user_class(type(found.raw)):
+            descriptor = space.load(found.source, found.raw).realize()
+            method_value = space.special_method(descriptor, "__delete__")
+            if method_value is not None:
+                space.call_now(method_value, [self])
+                return
+            if is_data_descriptor(found.raw):
+                space.raise_error(AttributeError, "__delete__")
+        if found is not None and type(found.raw) in _C_LEVEL:
+            if type(found.raw) is types.GetSetDescriptorType:
+                raise GraphBreak("FJ0152", f"deleting {name} of a {self.describe()}")
+            try:
+                space.now(space.bind_class_attribute(found, self, self.cls, name)).realize()
+            except Raised:  # an empty slot
+                space.raise_error(AttributeError, name)
+            self.store(space, name, None)
+        elif self.instance_attribute(space, name) is None:
+            self._no_attribute(space, name)
+        else:
+            store_own(space, self, name, None)
+
+    # -- operations through special methods --------------------------------------------------------
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        method = space.special_method(self, "__call__")
+        if method is None:
+            return space.raise_error(TypeError, f"{type_name(self.cls)!r} object is not callable")
+        return space.call(method, args, kwargs)
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        """A C-level method of the builtin base class."""
+        if self.container is None:
+            source = self.source
+            known = source is not None and (self.cls is re.Pattern or source.accessor == "const")
+            if known and name in _PURE_METHODS.get(self.cls, ()):
+                from framejit.values.containers.folding import fold  # room-internal cycle
+
+                space.guard(source, "ID_MATCH", self.obj)
+                return fold(space, getattr(self.obj, name), args, kwargs)
+            raise GraphBreak("FJ0133", f"calling {self.cls.__qualname__}.{name}()")
+        if type(self.container) is ConstantValue:
+            return self._scalar_method(space, name, args, kwargs)
+        if name == "__init__":
+            return self._container_init(space, args, kwargs)
+        changes = space.changes
+        if (
+            name == "__getitem__"
+            and issubclass(self.cls, dict)
+            and space.class_attribute(self.cls, "__missing__")
+        ):
+            key = args[0]
+            if not space.truth(self.container.contains(space, key)):
+                missing = space.special_method(self, "__missing__")
+                if missing is not None:
+                    return space.call(missing, [key], {})
+        asked = "__repr__" if name == "__str__" else name
+        if asked in _ITERATE.get(solid_base(self.cls), ()):
+            check_own_iteration(space, self)
+        result = self.container.call_method(space, name, args, kwargs)
+        if space.changes != changes and getattr(self.container, "mutated", False):
+            self.note(space)
+        if result is self.container:
+            if returns_self(name):
+                return self
+            raise GraphBreak("FJ0133", f"calling {self.cls.__qualname__}.{name}()")
+        if isinstance(result, type(self.container)) and gives_own_class(solid_base(self.cls), name):
+            return self._made_like(space, result)
+        if name in ("__repr__", "__str__") and issubclass(self.cls, _NAMED_IN_TEXTS):
+            text = result.realize().as_python()  # type: ignore[union-attr]
+            content = f"({text})" if text.startswith("{") else text[text.index("(") :]
+            return ConstantValue(self.cls.__name__ + content)
+        return result
+
+    def _made_like(self, space: Space, content: Value) -> Value:
+        """A new object of this class, which a C-level method makes by calling the class."""
+        for name in ("__new__", "__init__", "__setitem__", "update", "extend"):
+            found = space.class_attribute(self.cls, name)
+            if found is not None and operators.is_user_class(found.owner):
+                reason = f"copying a {self.cls.__qualname__}, which calls {name}()"
+                raise GraphBreak("FJ0133", reason)
+        made = ObjectValue(self.cls, step=space.step)
+        made.container = content
+        return made
+
+    def _scalar_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        """A C-level method of the number or text inside."""
+        if name == "__init__":
+            return ConstantValue(None)
+        if name == "__iter__":
+            return space.iter(self.container)
+        if name == "__format__" and len(args) == 1 and args[0].realize().as_python() == "":
+            return room.objects.text.text_of(space, self, "__str__")
+        plain = [operators.scalar_of(a.realize()) or a for a in args]
+        other = plain[0].realize() if len(plain) == 1 else None
+        if other is not None and not other.is_constant and name in _OPERATOR_METHODS:
+            return ConstantValue(NotImplemented)
+        return self.container.call_method(space, name, plain, kwargs)  # type: ignore[no-any-return]
+
+    def as_python(self) -> Any:
+        if type(self.container) is ConstantValue:
+            return self.container.value
+        return super().as_python()
+
+    def hash_key(self, space: Space) -> Any:
+        """Its key in dicts and sets."""
+        if type(self.container) is ConstantValue:
+            own = [space.class_attribute(self.cls, name) for name in ("__hash__", "__eq__")]
+            if all(found is not None and not is_heap_class(found.owner) for found in own):
+                return self.container.value
+        return key_of_object(space, self)
+
+    def _container_init(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        container = self.container
+        base = container.python_type()
+        if base in (tuple, frozenset):
+            return ConstantValue(None)
+        if args or kwargs:
+            if issubclass(base, dict):
+                container.call_method(space, "update", args, kwargs)
+            elif base is list:
+                container.call_method(space, "extend", args, {})
+            else:
+                container.call_method(space, "update", args, {})
+            self.note(space)
+        return ConstantValue(None)
+
+    def getitem(self, space: Space, key: Value) -> Result:
+        if self.cls is type:
+            raise GraphBreak("FJ0133", "subscripting a class")
+        return super().getitem(space, key)
+
+    def contains(self, space: Space, item: Value) -> Value:
+        method = space.special_method(self, "__contains__")
+        container = type(getattr(item.realize(), "container", None))
+        if type(self.container) is ConstantValue and container not in (type(None), ConstantValue):
+            raise GraphBreak("FJ0155", f"`in` of a {self.describe()} and another container")
+        if method is not None:
+            return ConstantValue(space.truth(space.call_now(method, [item])))
+        if all(space.special_method(self, m) is None for m in ("__iter__", "__getitem__")):
+            text = f"argument of type {type_name(self.cls)!r} is not iterable"
+            space.raise_error(TypeError, text)
+        return ConstantValue(space.search(self, item))
+
+    def iter(self, space: Space) -> Value:
+        method = space.special_method(self, "__iter__")
+        if method is not None:
+            return iterator_by(space, method)
+        hidden = space.class_attribute(self.cls, "__iter__") is not None  # it is None
+        if hidden or space.special_method(self, "__getitem__") is None:
+            return space.raise_error(TypeError, f"{type_name(self.cls)!r} object is not iterable")
+        from framejit.values.containers.calling_iterators import (
+            IndexIterator,  # room-internal cycle
+        )
+
+        return IndexIterator(space, self, 0)
+
+    def items_now(self, space: Space) -> list[Value] | None:
+        if self.container is not None:
+            # Who wants all may ask for the length first.
+            asked = [space.class_attribute(self.cls, name) for name in ("__iter__", "__len__")]
+            if not any(found is None or is_user_class(found.owner) for found in asked):
+                return self.container.items_now(space)
+        return None
+
+    def next(self, space: Space) -> Value | None:
+        method = space.special_method(self, "__next__")
+        if method is None:
+            text = f"{type_name(self.cls)!r} object is not an iterator"
+            return space.raise_error(TypeError, text)
+        try:
+            return space.call_now(method, [])
+        except Raised as error:
+            if error.is_a(StopIteration):
+                return None
+            raise
+
+    def len(self, space: Space) -> Value:
+        method = space.special_method(self, "__len__")
+        if method is None:
+            return space.raise_error(
+                TypeError, f"object of type {type_name(self.cls)!r} has no len()"
+            )
+        found = space.class_attribute(self.cls, "__len__")
+        if self.container is not None and found and not is_user_class(found.owner):
+            return self.container.len(space)
+        length = space.call_now(method, [])
+        return ConstantValue(as_returned(space, self, "__len__", length, len))
+
+    def truth(self, space: Space) -> bool:
+        method = space.special_method(self, "__bool__")
+        if method is not None:
+            answer = space.call_now(method, [])
+            if answer.python_type() is not bool:
+                space.raise_error(
+                    TypeError,
+                    f"__bool__ should return bool, returned {type_name(answer.python_type())}",
+                )
+            return space.truth(answer)
+        if self.container is not None and not is_user_class(
+            space.class_attribute(self.cls, "__len__").owner  # type: ignore[union-attr]
+        ):
+            return bool(self.container.truth(space))
+        if space.class_attribute(self.cls, "__len__") is not None:
+            return space.truth(self.len(space))
+        return True
+
+
+class PropertyValue(ObjectValue):
+    """A new instance of a subclass of ``property``: to be asked for its class, not to be kept."""
+
+    __slots__ = ()
+
+    def find_attribute(self, space: Space, name: str) -> Result | None:
+        if name in ("fget", "fset", "fdel", "__doc__"):
+            raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
+        return super().find_attribute(space, name)
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        if name == "__init__":
+            return ConstantValue(None)
+        return super().call_method(space, name, args, kwargs)
+
+
+def instance_dict(space: Space, value: Value) -> Value:
+    """``obj.__dict__`` as a mapping value."""
+    namespace = namespace_of(space, value) if hasattr(value, "namespace") else None
+    if namespace is None:
+        raise GraphBreak("FJ0156", f"__dict__ of a {value.describe()}")
+    return namespace
+
+
+class ObjectMethodValue(Value):
+    """A method of ``object`` bound to a value: ``obj.__setattr__`` when nothing overrides it."""
+
+    __slots__ = ("name", "receiver")
+
+    def __init__(self, receiver: Value, name: str, source: Source | None = None) -> None:
+        self.receiver = receiver
+        self.name = name
+        self.source = source
+
+    @property
+    def raw(self) -> Any:
+        """The C descriptor itself."""
+        return object.__dict__[self.name]
+
+    def python_type(self) -> type:
+        return types.MethodWrapperType
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return object_method(space, self.name, [self.receiver, *args], kwargs)
+
+
+#: The number of arguments that methods of ``object`` take.
+_PARAMETERS = {
+    "__getattribute__": 1, "__setattr__": 2, "__delattr__": 1, "__eq__": 1, "__ne__": 1,
+    "__hash__": 0, "__str__": 0, "__format__": 1,
+}  # fmt: skip
+
+
+def object_method(space: Space, name: str, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """``object.<name>(*args)``."""
+    value = args[0].realize()
+    rest = args[1:]
+    if name in _PARAMETERS and (kwargs or len(rest) != _PARAMETERS[name]):
+        count_error(space, lambda: getattr(object(), name), rest, kwargs)
+    if name in ("__init__", "__new__"):
+        from framejit.values.objects.classes import ClassValue, new_instance, refuse_surplus
+
+        cls = value.cls if isinstance(value, ClassValue) else value.python_type()
+        if rest or kwargs:
+            refuse_surplus(space, cls if name == "__new__" else value.python_type(), name)
+        if name == "__init__":
+            return ConstantValue(None)
+        return new_instance(space, cls, rest, kwargs)
+    if name in ("__getattribute__", "__setattr__", "__delattr__"):
+        text = rest[0].realize().as_python()
+        if not isinstance(text, str):
+            space.run_real(getattr(object(), name), text, *rest[1:])
+        if not isinstance(value, ObjectValue):
+            searched = issubclass(value.python_type(), (type, types.ModuleType, super))
+            if name == "__getattribute__" and not searched:  # these look elsewhere, too
+                return space.getattr(value, text)
+            raise GraphBreak("FJ0133", f"object.{name} on a {value.describe()}")
+        if name == "__getattribute__":
+            return value.plain_getattr(space, text)
+        if name == "__setattr__":
+            value.plain_setattr(space, text, rest[1])
+        else:
+            value.plain_delattr(space, text)
+        return ConstantValue(None)
+    if name in ("__eq__", "__ne__"):
+        if space.is_(value, rest[0]):
+            return ConstantValue(name == "__eq__")
+        return ConstantValue(NotImplemented)
+    if name == "__hash__" and value.is_constant:
+        return ConstantValue(hash(value.as_python()))
+    if name == "__init_subclass__" and kwargs:
+        text = f"{value.cls.__name__}.{name}() takes no keyword arguments"  # type: ignore[attr-defined]
+        return space.raise_error(TypeError, text)
+    if name in ("__init_subclass__", "__subclasshook__"):
+        return ConstantValue(None if name == "__init_subclass__" else NotImplemented)
+    if name == "__str__":
+        return space.call(space.special_method(value, "__repr__") or NULL, [], {})
+    if name == "__format__":
+        from framejit.values.objects.text import format_object
+
+        text = rest[0].realize().as_python()
+        if not isinstance(text, str):
+            space.run_real(object().__format__, text)
+        return format_object(space, value, text)
+    raise GraphBreak("FJ0133", f"object.{name} of a {value.describe()}")
+
+
+# -- wrapping --------------------------------------------------------------------------------------
+
+
+def guard_class(space: Space, source: Source, cls: type) -> None:
+    """The object at ``source`` is an instance of ``cls``."""
+    from framejit.values.objects.local_classes import adopt, is_anonymous  # room-internal cycle
+
+    if not is_anonymous(cls) or not adopt(space, source.child("type"), cls):
+        space.guard(source, "TYPE_MATCH", cls)
+
+
+def _wrap_instance(space: Space, source: Source, obj: Any) -> Value:
+    cls = type(obj)
+    guard_class(space, source, cls)
+    value = ObjectValue(cls, obj, source)
+    space.remember(obj, value)
+    for base in (dict, list, tuple, set, frozenset, deque, *SCALARS):
+        if issubclass(cls, base):
+            from framejit.values.containers.subclasses import existing_container
+
+            value.container = existing_container(space, source, obj, base)
+            space.holders[value.container] = value
+            break
+    return value
+
+
+def _has_instances(cls: type) -> bool:
+    if not is_user_class(cls) or issubclass(cls, (torch.Tensor, type)):
+        return False
+    # Instances of C classes with state of their own (arrays, compiled objects) stay opaque.
+    return solid_base(cls) in _SOLID
+
+
+#: Immutable classes whose instances are numbers and texts.
+SCALARS = (int, float, complex, str)
+_SOLID = (object, dict, list, tuple, set, frozenset, OrderedDict, defaultdict, deque, *SCALARS)
+
+
+def solid_base(cls: type) -> type:
+    """The builtin class that determines the instance's memory layout."""
+    for base in cls.__mro__:
+        if not is_user_class(base):
+            return base
+    return object
+
+
+WRAP_RULES.append((_has_instances, _wrap_instance))

@@ -1,0 +1,480 @@
+"""The functions of ``builtins``: what runs instead when captured code calls them.
+
+In: a call with symbolic arguments. Out: a value, or the frame of a Python function that must run.
+Pure functions of constants are folded; what depends on addresses, on the process or on tensors'
+data is a graph break. Conversions and iteration are in builtin_classes. Next: interpreter.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from framejit.exc import FrameSeen, GraphBreak
+from framejit.values.containers.calling_iterators import elements
+from framejit.values.containers.folding import NotConstantError, fold, fold_if_constant, python_of
+from framejit.values.containers.iterators import CallableIterator
+from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.containers.sets import SetValue
+from framejit.values.core import polyfills
+from framejit.values.core.base import Raised, Value, type_name
+from framejit.values.core.inline_policy import is_library
+from framejit.values.core.methods import count_error, index_of, is_tensor
+from framejit.values.core.space import LOOKASIDES, NAMED_LOOKASIDES, Result, Space, lookaside
+from framejit.values.objects.functions import function_value
+from framejit.values.objects.generators import GeneratorValue
+from framejit.values.objects.instances import ObjectValue
+from framejit.values.objects.text import format_value
+from framejit.values.operators import division
+
+Handler = Callable[..., Any]
+_MANY = 1 << 30
+
+
+def builtin(function: Any, low: int, high: int | None = None, *keywords: str) -> Any:
+    """Register a handler ``(space, *args)`` that takes ``low`` to ``high`` arguments.
+
+    A call that does not fit raises CPython's complaint (the real function is called with as many
+    ``None``s). Keyword arguments are passed on under their own names.
+    """
+    top = low if high is None else (_MANY if high < 0 else high)
+
+    def register(handler: Handler) -> Handler:
+        def checked(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+            count = len(args)
+            if kwargs:
+                names = handler.__code__.co_varnames[1 : 1 + low]
+                count += sum(name in kwargs for name in names[count:])
+            if not low <= count <= top or (kwargs and not set(keywords).issuperset(kwargs)):
+                count_error(space, lambda: function, args, kwargs)
+            result = handler(space, *args, **kwargs) if kwargs else handler(space, *args)
+            return space.constant(None) if result is None else result
+
+        LOOKASIDES[function] = checked
+        return handler
+
+    return register
+
+
+def call_polyfill(
+    space: Space, function: Any, args: list[Value], kwargs: dict[str, Value] | None = None
+) -> Result:
+    """Call a Python function of `polyfills`: its frame is traced like the user's own code."""
+    return space.call(function_value(space, function), args, kwargs or {})
+
+
+def real_class(value: Value) -> type | None:
+    """The class that a class value represents, or None."""
+    cls = getattr(value.realize(), "obj", None)
+    return cls if issubclass(type(cls), type) else None
+
+
+def name_of(space: Space, value: Value, function: str) -> str:
+    """An attribute's name; TypeError in the program when it is not a string."""
+    value = value.realize()
+    if value.python_type() is not str:
+        kind = type_name(value.python_type())
+        if function in ("getattr", "hasattr", "setattr", "delattr"):
+            space.raise_error(TypeError, f"attribute name must be string, not {kind!r}")
+    return str(value.as_python())
+
+
+# -- classes and attributes ------------------------------------------------------------------------
+
+
+@builtin(len, 1)
+def _len(space: Space, value: Value) -> Value:
+    value = value.realize()
+    if value.is_constant and not hasattr(value.python_type(), "__len__"):
+        name = type_name(value.python_type())
+        space.raise_error(TypeError, f"object of type {name!r} has no len()")
+    return space.len(value)
+
+
+def class_of(space: Space, value: Value) -> Value:
+    """``type(value)``."""
+    cls = value.python_type()
+    return space.class_value(cls)
+
+
+@lookaside(type)
+def _type(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if len(args) == 1 and not kwargs:
+        return class_of(space, args[0].realize())
+    if len(args) == 3 and not kwargs:
+        from framejit.values.objects.local_classes import class_from_parts  # room-internal cycle
+
+        return class_from_parts(space, args)
+    raise GraphBreak("FJ0154", "making a class")
+
+
+@builtin(getattr, 2, 3)
+def _getattr(space: Space, value: Value, name: Value, default: Value | None = None) -> Result:
+    text = name_of(space, name, "getattr")
+    if default is None:
+        return space.getattr(value, text)
+    try:
+        return space.getattr_now(value, text)
+    except Raised as signal:
+        if signal.is_a(AttributeError):
+            return default
+        raise
+
+
+@builtin(hasattr, 2)
+def _hasattr(space: Space, value: Value, name: Value) -> Value:
+    try:
+        space.getattr_now(value, name_of(space, name, "hasattr"))
+    except Raised as signal:
+        if signal.is_a(AttributeError):
+            return space.constant(False)
+        raise
+    return space.constant(True)
+
+
+@builtin(setattr, 3)
+def _setattr(space: Space, value: Value, name: Value, new: Value) -> None:
+    space.setattr(value, name_of(space, name, "setattr"), new)
+
+
+@builtin(delattr, 2)
+def _delattr(space: Space, value: Value, name: Value) -> None:
+    space.delattr(value, name_of(space, name, "delattr"))
+
+
+@builtin(callable, 1)
+def _callable(space: Space, value: Value) -> Value:
+    cls = value.python_type()
+    return space.constant(space.class_attribute(cls, "__call__") is not None)
+
+
+@builtin(vars, 0, 1)
+def _vars(space: Space, value: Value | None = None) -> Result:
+    if value is None:
+        raise GraphBreak("FJ0142", "vars() without an argument")
+    try:
+        return space.getattr_now(value, "__dict__")
+    except Raised as error:
+        if not error.is_a(AttributeError):
+            raise
+    return space.raise_error(TypeError, "vars() argument must have __dict__ attribute")
+
+
+@builtin(globals, 0)
+def _globals(space: Space) -> Value:
+    from framejit.values.containers.live_dicts import globals_value  # room-internal cycle
+
+    return globals_value(space, space.namespace())
+
+
+@builtin(repr, 1)
+def _repr(space: Space, value: Value) -> Value:
+    return format_value(space, value, "r", "")
+
+
+@builtin(ascii, 1)
+def _ascii(space: Space, value: Value) -> Value:
+    return format_value(space, value, "a", "")
+
+
+@builtin(format, 1, 2)
+def _format(space: Space, value: Value, spec: Value | None = None) -> Value:
+    if spec is not None and not issubclass(spec.python_type(), str):
+        wrong = "None" if spec.is_none() else type_name(spec.python_type())
+        return space.raise_error(TypeError, f"format() argument 2 must be str, not {wrong}")
+    text = "" if spec is None else spec.realize().as_python()
+    return format_value(space, value, None, text)
+
+
+def _refusal(why: str) -> Handler:
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        raise GraphBreak("FJ0130", why)
+
+    return handler
+
+
+for _function, _why in {
+    print: "print() writes to the outside",
+    locals: "locals() gives the frame's variables",
+    dir: "dir()",
+    input: "input() reads from the outside",
+    open: "open() reads from the outside",
+    eval: "eval() runs code that is not known",
+    exec: "exec() runs code that is not known",
+    compile: "compile() makes code",
+}.items():
+    LOOKASIDES[_function] = _refusal(_why)
+
+
+def _shows_frames(name: str, what: str = "looks at the running frames") -> Handler:
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        library = is_library(str(space.namespace().get("__name__")))
+        raise (GraphBreak if library else FrameSeen)("FJ0130", f"{name}() {what}")
+
+    return handler
+
+
+for _function in (
+    sys._getframe, sys._current_frames, sys.settrace, sys.setprofile, inspect.currentframe,
+    inspect.stack,
+):  # fmt: skip
+    LOOKASIDES[_function] = _shows_frames(_function.__name__)
+LOOKASIDES[builtins.breakpoint] = _shows_frames("breakpoint", "stops in a debugger")
+NAMED_LOOKASIDES["pdb", "set_trace"] = _shows_frames("pdb.set_trace", "stops in a debugger")
+
+
+# -- iteration -------------------------------------------------------------------------------------
+
+
+@builtin(iter, 1, 2)
+def _iter(space: Space, value: Value, sentinel: Value | None = None) -> Value:
+    if sentinel is not None:
+        if space.class_attribute(value.python_type(), "__call__") is None:
+            space.raise_error(TypeError, "iter(v, w): v must be callable")
+        return CallableIterator(value, sentinel)
+    return space.iter(value)
+
+
+@builtin(next, 1, 2)
+def _next(space: Space, iterator: Value, default: Value | None = None) -> Value:
+    iterator = iterator.realize()
+    if not hasattr(iterator.python_type(), "__next__"):
+        name = type_name(iterator.python_type())
+        space.raise_error(TypeError, f"{name!r} object is not an iterator")
+    if default is None and isinstance(iterator, (GeneratorValue, ObjectValue)):
+        # Their StopIteration carries a value.
+        return space.now(space.call_special(iterator, "__next__", [], "is not an iterator"))
+    item = space.next(iterator)
+    if item is not None:
+        return item
+    return space.raise_error(StopIteration) if default is None else default
+
+
+@builtin(any, 1)
+def _any(space: Space, iterable: Value) -> Value:
+    iterator = space.iter(iterable)
+    while (item := space.next(iterator)) is not None:
+        if space.truth(item):
+            return space.constant(True)
+    return space.constant(False)
+
+
+@builtin(all, 1)
+def _all(space: Space, iterable: Value) -> Value:
+    iterator = space.iter(iterable)
+    while (item := space.next(iterator)) is not None:
+        if not space.truth(item):
+            return space.constant(False)
+    return space.constant(True)
+
+
+@builtin(sum, 1, 2, "start")
+def _sum(space: Space, iterable: Value, start: Value | None = None) -> Value:
+    total = space.constant(0) if start is None else start.realize()
+    kinds = (k for k in (str, bytes, bytearray) if issubclass(total.python_type(), k))
+    if (kind := next(kinds, None)) is not None:
+        space.iter(iterable)
+        advice = {str: "''.join(seq)", bytes: "b''.join(seq)"}.get(kind, "b''.join(seq)")
+        noun = "strings" if kind is str else kind.__name__
+        space.raise_error(TypeError, f"sum() can't sum {noun} [use {advice} instead]")
+    items = iterable.realize().items_now(space)
+    if items is not None and total.is_constant and all(map(_is_number, items)):
+        return space.constant(sum([i.realize().as_python() for i in items], total.as_python()))
+    for item in space.each(iterable) if items is None else items:
+        total = space.now(space.binary("+", total, item))
+    return total
+
+
+def _is_number(value: Value) -> bool:
+    value = value.realize()
+    return value.is_constant and isinstance(value.as_python(), (int, float, complex))
+
+
+@builtin(min, 1, -1, "key", "default")
+def _min(space: Space, *args: Value, **named: Value) -> Result:
+    return _extreme(space, min, args, **named)
+
+
+@builtin(max, 1, -1, "key", "default")
+def _max(space: Space, *args: Value, **named: Value) -> Result:
+    return _extreme(space, max, args, **named)
+
+
+def _extreme(
+    space: Space,
+    choose: Any,
+    args: tuple[Value, ...],
+    key: Value | None = None,
+    default: Value | None = None,
+) -> Result:
+    if len(args) > 1 and default is not None:
+        name = choose.__name__
+        space.raise_error(
+            TypeError, f"Cannot specify a default for {name}() with multiple positional arguments"
+        )
+    iterable = args[0].realize() if len(args) == 1 else TupleValue(list(args))
+    if key is not None and not key.is_none():
+        otherwise = TupleValue([] if default is None else [default])
+        least = space.constant(choose is min)
+        return call_polyfill(space, polyfills.extreme_by_key, [least, iterable, key, otherwise])
+    items = (
+        _any_order(space, iterable) if isinstance(iterable, SetValue) else iterable.items_now(space)
+    )
+    best, op = default, "<" if choose is min else ">"
+    try:
+        real = [python_of(item) for item in items or ()]
+        if real:
+            return items[choose(range(len(real)), key=real.__getitem__)]  # type: ignore[index]
+    except NotConstantError:
+        pass
+    except TypeError as error:
+        return space.raise_real(error)
+    for number, item in enumerate(space.each(iterable) if items is None else items):
+        if not (number and best) or space.truth(space.now(space.compare(op, item, best))):
+            best = item
+    if best is not None:
+        return best
+    return space.run_real(choose, ())
+
+
+def _any_order(space: Space, value: Value) -> list[Value]:
+    """All elements; of a set of plain constants in any order, as the result depends on none."""
+    value = value.realize()
+    if isinstance(value, SetValue):
+        items = [value.values[key] for key in value.keys(space)]
+        kinds = {item.python_type() for item in items}
+        if len(kinds) <= 1 and kinds <= {int, str}:
+            return items
+    return list(elements(space, value))
+
+
+@builtin(sorted, 1, 1, "key", "reverse")
+def _sorted(
+    space: Space, iterable: Value, key: Value | None = None, reverse: Value | None = None
+) -> Result:
+    plain = key is None or key.is_none()
+    items = _any_order(space, iterable) if plain else list(elements(space, iterable))
+    return sort_in_place(space, ListValue(items), key, reverse, new=True)
+
+
+def sort_in_place(
+    space: Space,
+    target: ListValue,
+    key: Value | None,
+    reverse: Value | None,
+    new: bool = False,
+) -> Result:
+    """``target.sort(key=key, reverse=reverse)``; gives the list itself when it is ``new``."""
+    backwards = space.constant(reverse is not None and index_of(space, reverse) != 0)
+    if key is None or key.is_none():
+        key = space.constant(None)
+        items, real = list(target.items), _real_keys(target.items)
+        if real is not None:
+            order = list(range(len(real)))
+            try:
+                space.run_real(order.sort, key=real.__getitem__, reverse=space.truth(backwards))
+            finally:
+                target.items[:] = [items[i] for i in order]
+                target.changed(space)
+            return target if new else space.constant(None)
+    function = polyfills.sort_new if new else polyfills.sort_list
+    return call_polyfill(space, function, [target, key, backwards])
+
+
+def _real_keys(keys: list[Value]) -> list[Any] | None:
+    """The keys as Python objects, if they are constants."""
+    try:
+        return [python_of(key) for key in keys]
+    except NotConstantError:
+        return None
+
+
+class _SortKey:
+    """A key that CPython's sort compares: the program's ``<`` runs."""
+
+    __slots__ = ("space", "value")
+
+    def __init__(self, space: Space, value: Value) -> None:
+        self.space, self.value = space, value
+
+    def __lt__(self, other: _SortKey) -> bool:
+        space = self.space
+        return space.truth(space.now(space.compare("<", self.value, other.value)))
+
+
+@lookaside(polyfills.sort_order)
+def _sort_order(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """What the sorting polyfill asks: on an error, too, the positions get CPython's order."""
+    positions, keys = args[0].realize(), args[1].realize()
+    assert isinstance(positions, ListValue) and isinstance(keys, ListValue)
+    order, reverse = list(range(len(keys.items))), space.truth(args[2])
+    real = _real_keys(keys.items)
+    try:
+        if real is not None:
+            space.run_real(order.sort, key=real.__getitem__, reverse=reverse)
+        else:
+            wanted = [_SortKey(space, key) for key in keys.items]
+            order.sort(key=wanted.__getitem__, reverse=reverse)
+    finally:
+        positions.items[:] = [space.constant(i) for i in order]
+        positions.changed(space)
+    return space.constant(None)
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+@builtin(abs, 1)
+def _abs(space: Space, value: Value) -> Result:
+    folded = fold_if_constant(space, abs, [value], {})
+    if folded is not None:
+        return folded
+    value = value.realize()
+    method = space.special_method(value, "__abs__")
+    if method is None:
+        name = type_name(value.python_type())
+        return space.raise_error(TypeError, f"bad operand type for abs(): {name!r}")
+    return space.call(method, [], {})
+
+
+@builtin(round, 1, 2, "ndigits", "number")
+def _round(space: Space, number: Value, ndigits: Value | None = None) -> Result:
+    args = [number] if ndigits is None else [number, ndigits]
+    folded = fold_if_constant(space, round, args, {})
+    if folded is not None:
+        return folded
+    number = number.realize()
+    method = space.special_method(number, "__round__")
+    if method is None:
+        name = type_name(number.python_type())
+        return space.raise_error(TypeError, f"type {name} doesn't define __round__ method")
+    return space.call(method, args[1:], {})
+
+
+@builtin(divmod, 2)
+def _divmod(space: Space, left: Value, right: Value) -> Result:
+    folded = fold_if_constant(space, divmod, [left, right], {})
+    if folded is not None:
+        return folded
+    if is_tensor(left) or is_tensor(right):
+        raise GraphBreak("FJ0111", "divmod() of a tensor")
+    return division(space, left.realize(), right.realize())
+
+
+@builtin(pow, 2, 3, "mod", "exp", "base")
+def _pow(space: Space, base: Value, exp: Value, mod: Value | None = None) -> Result:
+    if mod is None or mod.is_none():
+        return space.binary("**", base, exp)
+    return fold(space, pow, [base, exp, mod], {})
+
+
+def folds(function: Any) -> None:
+    """A pure function: it runs now, on constants."""
+    LOOKASIDES[function] = lambda space, args, kwargs: fold(space, function, args, kwargs)
+
+
+for _function in (ord, chr, bin, oct, hex):
+    folds(_function)

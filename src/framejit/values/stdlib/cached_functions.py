@@ -1,0 +1,393 @@
+"""Calls under ``functools.cache`` and ``lru_cache``: what the caches hold, and what they will.
+
+In: cached functions that exist or that the program makes, and calls of them. Out: the results, as
+guards on what the caches hold; the calls, made for real after the graph.
+Next: codegen.effects.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Iterator
+from itertools import repeat
+from typing import Any, ClassVar, NamedTuple
+
+from framejit import native
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.core.base import Raised, Value
+from framejit.values.core.constants import ConstantValue
+from framejit.values.core.effects import Effects
+from framejit.values.core.inline_policy import is_library
+from framejit.values.core.keys import key_of, pin, real_object
+from framejit.values.core.methods import Result
+from framejit.values.core.namespaces import own_attribute, store_own
+from framejit.values.core.space import CODE_LOOKASIDES, Space, lookaside, wraps
+from framejit.values.objects.functions import FunctionValue, function_value
+from framejit.values.stdlib.stdlib_functions import is_immutable
+from framejit.values.torch.tensors import TensorValue
+
+#: Entries of a package are being tried: what is not in a cache yet is put there.
+FILLING: list[bool] = []
+
+
+class _Cached(NamedTuple):
+    """Looks up what a cached function holds for a call, which changes nothing in the cache."""
+
+    args: tuple[Any, ...]
+    kwargs: tuple[tuple[str, Any], ...]
+    types: tuple[type, ...]
+    typed: bool
+
+    def __call__(self, function: Any) -> Any:
+        keywords = tuple([part for pair in self.kwargs for part in pair])
+        types = self.types if self.typed else ()
+        try:
+            return native.cached_result(function, self.args, keywords, types)
+        except LookupError:
+            if not FILLING:
+                raise
+            return self.ask(function)
+
+    def ask(self, function: Any) -> Any:
+        """Call the function, which runs if the result is not there."""
+        return function(*self.args, **dict(self.kwargs))
+
+    def __repr__(self) -> str:
+        """For messages: ``cached[3](global 'table')``."""
+        named = [f"{name}={value!r}" for name, value in self.kwargs]
+        return f"cached[{', '.join([*map(repr, self.args), *named])}]"
+
+
+_PLAIN = (int, float, bool, str, type(None))
+
+#: Calls that were made for an entry's guards: its first run leaves them out.
+_MADE_ALREADY: dict[int, _Cached] = {}
+
+
+Call = tuple[_Cached, Any]
+
+
+def first_calls(effects: Effects) -> list[Call]:
+    """What must be called before the guards hold: if a cache does not hold something yet, all that
+    is noted, in order."""
+    noted = [v for v in effects.changed if isinstance(v, CacheHit)] if effects.first_calls else []
+    return [
+        (value.args[0].as_python(), value.args[1].obj)  # type: ignore[attr-defined]
+        for value in noted if not isinstance(value.function, CachedFunctionValue)
+    ]  # fmt: skip
+
+
+def make_calls(calls: list[Call]) -> None:
+    """Make them; the entry will not make them again."""
+    _MADE_ALREADY.clear()
+    for asked, function in calls:
+        asked.ask(function)
+        _MADE_ALREADY[id(asked)] = asked
+
+
+def repeat_call(asked: _Cached, function: Any) -> None:
+    """Make a call of a cached function that was looked up: it is counted, and its result becomes
+    the newest one."""
+    if not _MADE_ALREADY or _MADE_ALREADY.pop(id(asked), None) is None:
+        asked.ask(function)
+
+
+class CacheHit(Value):
+    """A call of an existing cached function, to be made for real after the graph."""
+
+    __slots__ = ("args", "function", "kwargs")
+
+    def __init__(self, function: Value, args: list[Value], kwargs: dict[str, Value]) -> None:
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.source = None
+
+    def python_type(self) -> type:
+        return object
+
+
+class CachedFunctionValue(Value):
+    """A function under ``functools.lru_cache``; ``function`` is set on one made while capturing.
+
+    An existing one, called with constants and existing objects, is looked into now and, as a guard,
+    before each later call. What it does not hold is computed beside it, if that is all its function
+    does and there is room for it, and put there when the capture has come to its end; else the call
+    is a graph break, as with tensors and new objects, which the cache would keep. With numbers that
+    vary it is traced through if its results cannot be stale.
+    """
+
+    __slots__ = ("called", "first", "function", "known", "namespace", "obj", "options", "step")
+
+    #: The cached functions that were traced through since it was emptied.
+    traced: ClassVar[list[Any]] = []
+
+    def __init__(
+        self, obj: Any, source: Source | None, function: Value | None = None,
+        options: dict[str, Value] | None = None, step: int = -1,
+    ) -> None:  # fmt: skip
+        self.obj = obj
+        self.source = source
+        self.function = function
+        #: What the decorator was made with; None without one.
+        self.options = options
+        #: What it holds, oldest first; of an existing one, what was traced in this capture.
+        self.known: dict[Any, Value] = {}
+        #: Results of the calls that will be its first ones.
+        self.first: dict[_Cached, Any] = {}
+        #: Of one made while capturing: does it hold or count something?
+        self.called = False
+        self.namespace: Any = None
+        self.step = step
+
+    def python_type(self) -> type:
+        return functools._lru_cache_wrapper
+
+    def wrapped(self, space: Space) -> Value:
+        """The function below the cache."""
+        if self.function is not None:
+            return self.function
+        assert self.source is not None
+        return space.load(self.source.child("attr", "__wrapped__"), self.obj.__wrapped__)
+
+    def option(self, name: str, default: Any) -> Any:
+        """``maxsize`` or ``typed``."""
+        if self.function is None:
+            if not hasattr(self.obj, "cache_parameters"):  # the decorator is not done with it
+                raise self._break("is called before it is made")
+            return self.obj.cache_parameters()[name]
+        given = self.options.get(name) if self.options else None
+        return default if given is None else given.realize().as_python()
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        size = self.option("maxsize", 128)
+        if size is not None and size <= 0:
+            raise self._break("counts its calls")
+        if self.function is not None:
+            return self._call_new(space, args, kwargs, size)
+        values = [value.realize() for value in (*args, *kwargs.values())]
+        reals = [
+            value.as_python() if value.is_constant else real_object(value) for value in values
+        ]
+        if any(
+            (real is None and not value.is_constant) or isinstance(value, TensorValue)
+            for real, value in zip(reals, values, strict=True)
+        ):
+            if not all(value.is_constant or value.is_symbolic for value in values):
+                raise self._break("keeps an argument that is no constant")
+            if not _only_computes(self.obj):
+                raise self._break("may hold what it read earlier, for arguments that vary")
+            return self._trace(space, args, kwargs)
+        for value in values:
+            if not value.is_constant:
+                pin(space, value)
+        named = tuple(zip(kwargs, reals[len(args) :], strict=True))
+        typed = self.option("typed", False)
+        asked = _Cached(tuple(reals[: len(args)]), named, tuple(map(type, reals)), typed)
+        assert self.source is not None
+        try:
+            hash(asked)
+            try:
+                result = asked(self.obj)
+            except LookupError:
+                if space.compute is None:
+                    return self._trace(space, args, kwargs)
+                if asked not in self.first:
+                    self.first[asked] = self._first_call(space, asked)
+                result = self.first[asked]
+        except GraphBreak:
+            raise
+        except Exception as error:
+            raise self._break("raised") from error
+        repeat = space.constant(repeat_call)
+        self._note(space, repeat, [ConstantValue(asked), self], {})
+        return space.load(self.source.child("call", asked), result)
+
+    def _break(self, what: str) -> GraphBreak:
+        name = getattr(self.obj, "__qualname__", "a function")
+        return GraphBreak("FJ0167", f"{name}() under functools.lru_cache {what}")
+
+    def _first_call(self, space: Space, asked: _Cached) -> Any:
+        """What the function computes for a call that its cache knows nothing of."""
+        assert space.compute is not None and self.source is not None
+        effects, found = space.effects, None
+        arguments = asked.args, dict(asked.kwargs)
+        calls = sum(isinstance(value, CacheHit) for value in effects.changed)
+        if effects.count == calls and not space.builder.mutated_inputs:  # it sees what is there
+            self.traced.clear()
+            found = space.compute(self.obj.__wrapped__, *arguments)
+        missed = [*effects.first_calls, self.obj, *self.traced]
+        known = found is not None and not any(map(_overflows, missed, repeat(missed)))
+        if found is not None and known and found.is_constant:
+            result = found.as_python()
+        elif found is not None and known and not self.traced and _is_data(found):
+            result = self.obj.__wrapped__(*arguments[0], **arguments[1])
+        else:
+            if effects.first_calls.count(self.obj) == len(self.first):  # else one may make this
+                space.guard(self.source.child("call", asked), "ABSENT")
+            raise self._break("runs, and does more than compute")
+        effects.first_calls[:] = missed
+        return result
+
+    def _trace(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        values = [value.realize() for value in (*args, *kwargs.values())]
+        keys = [value if value.is_symbolic else key_of(space, value) for value in values]
+        key = (*keys, *kwargs, *[value.python_type() for value in values])
+        found = self.known.get(key)
+        if found is None:
+            self.traced.append(self.obj)
+            before = space.effects.count, space.builder.draws_random
+            found = self.known[key] = self._inside(space, args, kwargs)
+            if before != (space.effects.count, space.builder.draws_random):
+                raise self._break("runs, and does more than compute")
+            if not _stays(found):
+                raise self._break("answers an object that may change, for arguments that vary")
+        if all(value.is_constant or value.is_symbolic for value in values):
+            self._note(space, self, args, kwargs)
+        return found
+
+    def _inside(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """What the function computes. Calls of cached functions in it are not noted: the call that
+        is made for real after the graph makes them, too, if it is a miss."""
+        compute, space.compute = space.compute, None
+        try:
+            return space.call_now(self.wrapped(space), args, kwargs)
+        except Raised:
+            raise self._break("raised") from None
+        finally:
+            space.compute = compute
+
+    def _note(
+        self, space: Space, function: Value, args: list[Value], kwargs: dict[str, Value]
+    ) -> None:
+        if space.compute is not None:
+            space.changes += 1
+            space.effects.note(CacheHit(function, args, kwargs))
+
+    def _call_new(
+        self, space: Space, args: list[Value], kwargs: dict[str, Value], size: int | None
+    ) -> Value:
+        self.called = True
+        values = [value.realize() for value in (*args, *kwargs.values())]
+        kinds = tuple([value.python_type() for value in values])
+        alone = kinds in ((int,), (str,)) and not kwargs
+        shown = kinds if alone or self.option("typed", False) else ()
+        key = tuple([key_of(space, value) for value in values]), tuple(kwargs), shown
+        found = self.known.pop(key, None)
+        if found is None:
+            found = space.call_now(self.wrapped(space), args, kwargs)
+            inner = self.known.pop(key, None)  # a call of itself was faster
+            found = found if inner is None else inner
+            if size is not None and len(self.known) >= size:
+                del self.known[next(iter(self.known))]
+        self.known[key] = found
+        return found
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name in ("cache_clear", "cache_info", "cache_parameters"):
+            raise GraphBreak("FJ0167", f"{name}() of a functools.lru_cache")
+        own = own_attribute(space, self, name)
+        if own is not None:
+            return own
+        if self.function is None:
+            return space.generic_getattr(self, name)
+        if name == "__dict__":
+            raise GraphBreak("FJ0156", f"__dict__ of a new {self.describe()}")
+        return self.function if name == "__wrapped__" else space.getattr(self.function, name)
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        store_own(space, self, name, value)
+
+
+def _only_computes(function: Any, seen: tuple[Any, ...] = ()) -> bool:
+    """Does its code name nothing but library code, and functions of which the same is true? What it
+    computed earlier is then what it computes now."""
+    if type(function) is functools._lru_cache_wrapper:
+        function = function.__wrapped__
+    if type(function) is types.BuiltinFunctionType:
+        return function.__self__ is None or type(function.__self__) is types.ModuleType
+    if type(function) is types.ModuleType:
+        return is_library(function.__name__)
+    if type(function) is not types.FunctionType:
+        return isinstance(function, type) and is_library(function.__module__)
+    if function in seen:
+        return True
+    named = [
+        function.__globals__[name] for code in _codes(function.__code__) for name in code.co_names
+        if name in function.__globals__
+    ]  # fmt: skip
+    try:
+        named += [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError:  # empty
+        return False
+    given = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return all(type(one) in _PLAIN for one in given) and all(
+        _only_computes(one, (*seen, function)) for one in named
+    )
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _codes(const)
+
+
+def _overflows(function: Any, missed: list[Any]) -> bool:
+    """Has the cache of this function no room for so many calls that it does not hold yet?"""
+    info = function.cache_info()
+    return info.maxsize is not None and info.currsize + missed.count(function) > info.maxsize
+
+
+@lookaside(functools.lru_cache)
+def _lru_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """``lru_cache(function)``, or the decorator that ``lru_cache(maxsize, typed)`` gives."""
+    if len(args) == 1 and not kwargs and not args[0].realize().is_constant:
+        return CachedFunctionValue(None, None, args[0].realize(), None, space.step)
+    made = function_value(space, functools.lru_cache)  # type: ignore[arg-type]
+    assert isinstance(made, FunctionValue)
+    return made.inline(space, args, kwargs)
+
+
+def _make_cached(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """What a decorator made by ``lru_cache(maxsize, typed)`` does."""
+    made, *functions = args
+    assert isinstance(made, FunctionValue)
+    if len(functions) != 1 or kwargs:
+        return made.complain(space, functions, kwargs)
+    options = {}
+    for name, cell in zip(made.code.co_freevars, made.cells(space), strict=True):
+        assert cell.contents is not None
+        cell.contents.realize().as_python()
+        options[name] = cell.contents
+    return CachedFunctionValue(None, None, functions[0].realize(), options, space.step)
+
+
+CODE_LOOKASIDES[id(functools.lru_cache().__code__)] = _make_cached
+
+
+@wraps(functools._lru_cache_wrapper)
+def _wrap_cached(space: Space, source: Source, obj: Any) -> Value:
+    """An existing cached function, known by identity."""
+    space.guard(source, "ID_MATCH", obj)
+    return space.remember(obj, CachedFunctionValue(obj, source))
+
+
+def _is_data(value: Value) -> bool:
+    """Is it known by what it is like, not by its identity?"""
+    value = value.realize()
+    if type(value) in (TupleValue, ListValue):
+        return all(map(_is_data, value.items))  # type: ignore[attr-defined]
+    return value.is_constant or type(value) is TensorValue
+
+
+def _stays(value: Value) -> bool:
+    """Is it as good as another one that was computed in the same way? A tensor is not: the cache
+    holds one object, which the program may have changed."""
+    value = value.realize()
+    if type(value) is TupleValue:
+        return all(map(_stays, value.items))
+    return value.is_symbolic or is_immutable(value)

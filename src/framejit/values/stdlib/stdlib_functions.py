@@ -1,0 +1,383 @@
+"""functools, math and copy: what runs instead when captured code calls their C functions.
+
+In: calls with symbolic arguments, existing ``functools.partial`` objects. Out:
+values, or frames of `polyfills`. What is written in Python in those modules is traced through.
+Next: interpreter.
+"""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import copy
+import copyreg
+import functools
+import heapq
+import math
+import re
+import types
+from collections import defaultdict
+from typing import Any, NamedTuple, TypeGuard
+
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values.containers.deques import DequeValue
+from framejit.values.containers.folding import fold
+from framejit.values.containers.mappings import DictValue, new_dict
+from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.containers.set_operands import copy_as
+from framejit.values.containers.sets import SetValue
+from framejit.values.core import polyfills
+from framejit.values.core.base import Raised, Value
+from framejit.values.core.methods import Result
+from framejit.values.core.namespaces import namespace_of, own_attribute, store_own
+from framejit.values.core.space import (
+    CODE_LOOKASIDES,
+    LOOKASIDES,
+    Handler,
+    Space,
+    lookaside,
+    wraps,
+)
+from framejit.values.objects.classes import ClassValue
+from framejit.values.objects.exceptions import ExceptionValue
+from framejit.values.objects.functions import FunctionValue
+from framejit.values.objects.instances import ObjectValue, instance_dict
+from framejit.values.stdlib.builtin_functions import builtin, call_polyfill, folds
+
+# -- functools -------------------------------------------------------------------------------------
+
+
+class PartialValue(Value):
+    """``functools.partial(function, *args, **kwargs)``."""
+
+    __slots__ = ("args", "function", "given", "namespace", "obj", "parts", "space")
+
+    def __init__(
+        self,
+        function: Value,
+        args: list[Value],
+        kwargs: dict[str, Value],
+        source: Source | None = None,
+        obj: Any = None,
+    ) -> None:
+        self.function = function
+        self.args = args
+        self.given = kwargs
+        self.source = source
+        self.obj = obj
+        self.namespace: Any = None
+        #: Set for existing ones, whose parts may be reached in another way as well.
+        self.space: Space | None = None
+        #: ``args`` and ``keywords`` as the program has read them.
+        self.parts: dict[str, Any] = {}
+
+    def python_type(self) -> type:
+        return functools.partial
+
+    @property
+    def kwargs(self) -> dict[str, Value]:
+        """The keyword arguments, which the program may have changed."""
+        keywords = self.parts.get("keywords")
+        if keywords is None and self.space is not None:
+            keywords = self.space.known_value(self.obj.keywords)
+        if not isinstance(keywords, DictValue) or not (keywords.mutated or keywords.version):
+            return self.given
+        if not all(type(key) is str for key in keywords.items):
+            raise GraphBreak("FJ0151", "the keywords of a functools.partial are not all strings")
+        return {key: pair[1] for key, pair in keywords.items.items()}
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return space.call(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name == "func":
+            return self.function
+        if name in ("args", "keywords"):
+            if name not in self.parts:
+                self.parts[name] = self._part(space, name)
+            return self.parts[name]  # type: ignore[no-any-return]
+        if name == "__dict__":
+            return instance_dict(space, self)
+        return own_attribute(space, self, name) or space.generic_getattr(self, name)
+
+    def _part(self, space: Space, name: str) -> Value:
+        if self.source is not None:
+            part = getattr(self.obj, name)
+            return space.load(self.source.child("attr", name), part).realize()
+        if name == "args":
+            return TupleValue(list(self.args))
+        return new_dict(space, self.given)
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        if name in vars(functools.partial):
+            raise GraphBreak("FJ0152", f"assigning {name} of a functools.partial")
+        store_own(space, self, name, value)
+
+
+@wraps(functools.partial)
+def _wrap_partial(space: Space, source: Source, obj: functools.partial[Any]) -> Value:
+    """An existing partial: its shape is guarded, its parts when they are looked at."""
+    space.guard(source, "TYPE_MATCH", functools.partial)
+    arguments, keywords = source.child("attr", "args"), source.child("attr", "keywords")
+    space.guard(arguments, "LEN_MATCH", len(obj.args))
+    space.guard(keywords, "DICT_KEYS", tuple(obj.keywords))
+    value = PartialValue(
+        space.load(source.child("attr", "func"), obj.func),
+        [space.load(arguments.child("index", i), arg) for i, arg in enumerate(obj.args)],
+        {k: space.load(keywords.child("item", k), v) for k, v in obj.keywords.items()},
+        source,
+        obj,
+    )
+    value.space = space
+    return space.remember(obj, value)
+
+
+@lookaside(functools.partial)
+def _partial(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if not args:
+        space.raise_error(TypeError, "type 'partial' takes at least one argument")
+    function = args[0].realize()
+    if isinstance(function, PartialValue):  # nested ones are flattened by CPython
+        if not space.truth(instance_dict(space, function)):
+            merged = {**function.kwargs, **kwargs}
+            return PartialValue(function.function, [*function.args, *args[1:]], merged)
+    if space.class_attribute(function.python_type(), "__call__") is None:
+        space.raise_error(TypeError, "the first argument must be callable")
+    return PartialValue(function, args[1:], dict(kwargs))
+
+
+class _Dispatch(NamedTuple):
+    """Asks the ``dispatch`` of a single-dispatch function for the implementation for a class."""
+
+    cls: type
+
+    def __call__(self, dispatch: Any) -> Any:
+        return dispatch(self.cls)
+
+
+def _dispatch(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """``function.dispatch(cls)``: its cache and its registry are asked, and asked again later."""
+    dispatch, cls = args[0].realize(), args[1].realize()
+    if not isinstance(dispatch, FunctionValue) or not isinstance(cls, ClassValue):
+        raise GraphBreak("FJ0167", "functools.singledispatch with something that is not a class")
+    if cls.making is not None or dispatch.source is None:
+        raise GraphBreak("FJ0167", "functools.singledispatch on a class made while capturing")
+    found = dispatch.function(cls.cls)  # type: ignore[misc]
+    return space.load(dispatch.source.child("call", _Dispatch(cls.cls)), found)
+
+
+@lookaside(functools.singledispatch)
+def _singledispatch(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    raise GraphBreak("FJ0167", "functools.singledispatch makes a function or gets a new case")
+
+
+for _code in functools.singledispatch.__code__.co_consts:
+    if isinstance(_code, types.CodeType) and _code.co_name == "dispatch":
+        CODE_LOOKASIDES[id(_code)] = _dispatch
+    elif isinstance(_code, types.CodeType) and _code.co_name == "register":
+        CODE_LOOKASIDES[id(_code)] = _singledispatch
+
+
+@lookaside(functools.reduce)
+def _reduce(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if not 2 <= len(args) <= 3 or kwargs:
+        raise GraphBreak("FJ0137", "functools.reduce() with arguments that do not fit")
+    try:
+        iterator = space.iter(args[1])
+    except Raised as error:
+        if not error.is_a(TypeError):
+            raise
+        return space.raise_error(TypeError, "reduce() arg 2 must support iteration")
+    return call_polyfill(space, polyfills.reduce, [args[0], iterator, *args[2:]])
+
+
+@builtin(collections._count_elements, 2)  # type: ignore[attr-defined]
+def _count_elements(space: Space, mapping: Value, iterable: Value) -> Result:
+    return call_polyfill(space, polyfills.count_elements, [mapping, iterable])
+
+
+@builtin(functools.cmp_to_key, 1, 1, "mycmp")
+def _cmp_to_key(space: Space, mycmp: Value) -> Result:
+    return call_polyfill(space, polyfills.cmp_to_key, [mycmp])
+
+
+# -- heapq and bisect ------------------------------------------------------------------------------
+
+
+def _polyfilled(function: Any, replacement: Any, *more: bool) -> None:
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        extra = [space.constant(flag) for flag in more]
+        return call_polyfill(space, replacement, [*args, *extra], kwargs)
+
+    LOOKASIDES[function] = handler
+
+
+for _name in ("heapify", "heappush", "heappop", "heapreplace", "heappushpop"):
+    _polyfilled(getattr(heapq, _name), getattr(polyfills, _name))
+for _name in ("heapify", "heappop", "heapreplace"):
+    _polyfilled(getattr(heapq, f"_{_name}_max"), getattr(polyfills, _name), True)
+for _name in ("insort_left", "insort_right", "bisect_left", "bisect_right"):
+    _polyfilled(getattr(bisect, _name), getattr(polyfills, _name))
+
+
+# -- math ------------------------------------------------------------------------------------------
+
+
+for _function in vars(math).values():
+    if isinstance(_function, types.BuiltinFunctionType):
+        folds(_function)
+
+
+@builtin(math.prod, 1, 1, "start")
+def _prod(space: Space, iterable: Value, start: Value | None = None) -> Value:
+    total = space.constant(1) if start is None else start
+    for item in space.items(iterable):
+        total = space.now(space.binary("*", total, item))
+    return total
+
+
+@builtin(math.fsum, 1)
+def _fsum(space: Space, iterable: Value) -> Value:
+    return fold(space, math.fsum, [TupleValue(space.items(iterable))], {})
+
+
+# -- copy ------------------------------------------------------------------------------------------
+
+
+def is_immutable(value: Value) -> bool:
+    """Values that copy and deepcopy hand back as they are: constants, functions, classes."""
+    kind = value.python_type()
+    functions = types.FunctionType, types.BuiltinFunctionType, functools._lru_cache_wrapper
+    return value.is_constant or issubclass(kind, type) or kind in functions
+
+
+@builtin(copy.copy, 1, 1, "x")
+def _copy(space: Space, x: Value) -> Result:
+    value = x.realize()
+    if is_immutable(value) or isinstance(value, (TupleValue, SliceValue)):
+        return value
+    if isinstance(value, DequeValue):
+        return value.do_copy(space)
+    if isinstance(value, ListValue):
+        return ListValue(list(value.items))
+    if isinstance(value, DictValue):
+        if value.cls is types.MappingProxyType:
+            space.raise_error(TypeError, "cannot pickle 'mappingproxy' object")
+        return value.fresh_copy(space)
+    if isinstance(value, SetValue):
+        return copy_as(space, value, value.cls)
+    if _is_plain_partial(value):
+        return PartialValue(value.function, list(value.args), dict(value.kwargs))
+    cls = value.python_type()
+    found = space.class_attribute(cls, "__copy__")
+    if found is not None:
+        return space.call_special(value, "__copy__", [], "cannot be copied")
+    if not _copies_plainly(space, value, cls):
+        raise GraphBreak("FJ0165", f"copy.copy() of a {value.describe()}")
+    return call_polyfill(space, polyfills.copy_object, [value])
+
+
+def _is_plain_partial(value: Value) -> TypeGuard[PartialValue]:
+    """A partial without attributes of its own: a copy has the very ``__dict__`` of the original."""
+    if not isinstance(value, PartialValue):
+        return False
+    return value.namespace is None and value.source is None
+
+
+def _copies_plainly(space: Space, value: Value, cls: type) -> bool:
+    """An ordinary instance whose ``__dict__`` is all its state."""
+    if getattr(value, "attributes", None) is None or getattr(value, "container", None) is not None:
+        return False
+    for name in ("__reduce_ex__", "__reduce__", "__getstate__", "__new__"):
+        found = space.class_attribute(cls, name)
+        if found is None or found.owner is not object:
+            return False
+    for name in ("__setstate__", "__slots__", "__getnewargs__", "__getnewargs_ex__"):
+        if space.class_attribute(cls, name) is not None:
+            return False
+    registered = _reducer(cls)  # it can be another later
+    space.guard(space.class_source(cls).child("call", _reducer), "ID_MATCH", registered)
+    return registered is None
+
+
+def _reducer(cls: type) -> Any:
+    return copyreg.dispatch_table.get(cls)
+
+
+@builtin(copy.deepcopy, 1, 2, "x", "memo")
+def _deepcopy(space: Space, x: Value, memo: Value | None = None) -> Value:
+    if memo is not None and not memo.is_none():
+        raise GraphBreak("FJ0165", "copy.deepcopy() with a memo")
+    return _deep(space, x.realize(), {})
+
+
+def _deep(space: Space, value: Value, memo: dict[Value, Value]) -> Value:
+    """A deep copy; ``memo`` keeps shared parts shared."""
+    if is_immutable(value):
+        return value
+    known = memo.get(value)
+    if known is not None:
+        return known
+    if isinstance(value, TupleValue):
+        items = [_deep(space, item.realize(), memo) for item in value.items]
+        if all(new is old.realize() for new, old in zip(items, value.items, strict=True)):
+            return value
+        made: Value = TupleValue(items, None, value.cls)
+        return memo.setdefault(value, made)
+    if isinstance(value, ListValue):
+        copied = DequeValue([], value.maxlen) if isinstance(value, DequeValue) else ListValue([])
+        memo[value] = copied
+        copied.items.extend(_deep(space, item.realize(), memo) for item in value.items)
+        return copied
+    if isinstance(value, DictValue) and value.cls is not types.MappingProxyType:
+        return _deep_dict(space, value, memo)
+    if isinstance(value, SetValue):
+        plain = all(item.realize().is_constant for item in value.items)
+        if plain:
+            return memo.setdefault(value, copy_as(space, value, value.cls))
+    if _is_plain_partial(value):
+        return PartialValue(
+            _deep(space, value.function.realize(), memo),
+            [_deep(space, arg.realize(), memo) for arg in value.args],
+            {name: _deep(space, arg.realize(), memo) for name, arg in value.kwargs.items()},
+        )
+    cls = value.python_type()
+    if isinstance(value, ObjectValue) and not isinstance(value, ExceptionValue):
+        own = space.class_attribute(cls, "__deepcopy__")
+        if own is None and _copies_plainly(space, value, cls):
+            return _deep_object(space, value, memo)
+    raise GraphBreak("FJ0165", f"copy.deepcopy() of a {value.describe()}")
+
+
+def _deep_object(space: Space, value: ObjectValue, memo: dict[Value, Value]) -> Value:
+    made = memo[value] = ObjectValue(value.cls, step=space.step)
+    namespace = namespace_of(space, value)
+    if namespace is not None:
+        for name, content in namespace.items.values():
+            store_own(space, made, str(name.as_python()), _deep(space, content.realize(), memo))
+    return made
+
+
+def _deep_dict(space: Space, value: DictValue, memo: dict[Value, Value]) -> Value:
+    made = DictValue({}, None, None, value.cls)
+    if value.cls is defaultdict:
+        made.default_factory = value.factory(space)
+    memo[value] = made
+    for key in value.keys_in_order(space):
+        pair = value.lookup(space, key)
+        assert pair is not None
+        copied = _deep(space, pair[0].realize(), memo)
+        made.store(space, key, copied, _deep(space, pair[1].realize(), memo))
+    return made
+
+
+# -- re ------------------------------------------------------------------------------------------
+
+
+def _matching(function: Any) -> Handler:
+    return lambda space, args, kwargs: fold(space, function, args, kwargs)
+
+
+for _function in (re.findall, re.split, re.sub, re.subn, re.match, re.search, re.fullmatch):
+    LOOKASIDES[_function] = _matching(_function)

@@ -1,0 +1,261 @@
+"""Autograd in captured code: ``autograd.Function``, ``checkpoint``, and what Python must run.
+
+In: calls of these. Out: one node each (the functions are traced to see that they are pure and to
+guard what they read), or a graph break before what works on the autograd graph itself.
+Next room: graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.modules._functions
+import torch.utils.checkpoint
+import torch.utils.hooks
+from torch.optim.optimizer import _get_value, _stack_if_compiling
+
+from framejit.exc import DifferentiatedTwice, GraphBreak
+from framejit.graph.nested import Stretch, applied, checkpointed
+from framejit.values.containers.mappings import DictValue
+from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.core import polyfills
+from framejit.values.core.base import Unmaterialisable, Value, parts_held
+from framejit.values.core.constants import ConstantValue
+from framejit.values.core.space import NAMED_LOOKASIDES, Result, Space, lookaside
+from framejit.values.objects.classes import ClassValue
+from framejit.values.stdlib.builtin_functions import call_polyfill
+from framejit.values.torch.nesting import Nested, rebuild, trial
+from framejit.values.torch.read_numbers import read_number
+from framejit.values.torch.tensors import TensorValue, from_fx, graph_call, to_fx
+
+
+def _trial(
+    space: Space, function: Value, args: list[Value], what: str, context: Value | None,
+    kwargs: Any = None, random: bool = False,
+) -> tuple[Value, Stretch]:  # fmt: skip
+    """A `trial` of what autograd calls as often as it likes: it may not write to objects that the
+    program has made, either, but for the ``context`` of the call."""
+    made: dict[Value, list[int]] = {}
+    todo = [function, *args, *(kwargs or {}).values()]
+    while todo:
+        value = todo.pop()
+        if value.source is None and value is not context and value not in made:
+            made[value] = _parts(value)
+            todo += parts_held(value)
+    result, stretch = trial(space, function, args, what, kwargs, random, state=True)
+    if any(parts != _parts(value) for value, parts in made.items()):
+        raise GraphBreak("FJ0122", f"{what} changes something outside")
+    return result, stretch
+
+
+def _parts(value: Value) -> list[int]:
+    return [id(part) for part in parts_held(value)]
+
+
+# -- torch.autograd.Function ------------------------------------------------------------------
+
+
+@lookaside(torch.autograd.Function.apply.__func__)  # type: ignore[attr-defined]
+def _apply(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    owner = args[0].realize()
+    if not isinstance(owner, ClassValue) or kwargs:
+        raise GraphBreak("FJ0119", "an autograd.Function applied with keyword arguments")
+    cls, operands = owner.cls, [operand.realize() for operand in args[1:]]
+    for name in ("forward", "backward", "setup_context", "vjp", "apply"):
+        space.class_attribute(cls, name)
+    if getattr(cls, "vjp", None) is not torch.autograd.Function.vjp:
+        raise GraphBreak("FJ0119", f"{cls.__qualname__} has a vjp of its own")
+    what = f"{cls.__qualname__}.forward()"
+    context = space.call_now(space.class_value(polyfills.FunctionContext), list(operands))
+    nodes = [_operand(space, operand) for operand in operands]
+    forward = _PolyfillCall(polyfills.function_forward)
+    arguments = [owner, context, *operands]
+    result, stretch = _trial(space, forward, arguments, what, context)
+    several = isinstance(result.realize(), (TupleValue, ListValue))
+    answers = [answer.realize() for answer in (space.items(result) if several else [result])]
+    if not all(isinstance(answer, TensorValue) or answer.is_constant for answer in answers):
+        raise GraphBreak("FJ0119", f"{what} answers something else than tensors and constants")
+    outputs = [answer for answer in answers if isinstance(answer, TensorValue)]
+    given: set[torch.fx.Node] = set()
+    torch.fx.node.map_arg(nodes, given.add)
+    _no_free_tensors(space, stretch, operands, given, what)
+    if torch.is_grad_enabled() and any(o.metadata().requires_grad for o in (*outputs, *operands)
+                                       if isinstance(o, TensorValue)):  # fmt: skip
+        what = f"{cls.__qualname__}.backward()"
+        gradients = [
+            graph_call(space, torch.empty_like, [answer], {}) if isinstance(answer, TensorValue)
+            else ConstantValue(None) for answer in answers
+        ]  # fmt: skip
+        start = len(space.builder._nodes)
+        backward = _PolyfillCall(polyfills.function_backward)
+        _, inner = _trial(space, backward, [owner, context, *gradients], what, context)
+        kept = {o.proxy(space) for o in outputs} | given | set(stretch.nodes)
+        kept.update(space.builder._nodes[:start])
+        _no_free_tensors(space, inner, operands, kept, what)
+    node, example = space.builder.call_function(applied(cls), tuple(nodes), {})
+    space.changes += 1
+    return from_fx(space, node, example)
+
+
+def _operand(space: Space, value: Value) -> Any:
+    """An argument of ``apply`` in the graph. Autograd knows only tensors that are arguments."""
+    if type(value) is not DictValue:
+        return to_fx(space, value)
+    items = {key: item.realize() for key, (_, item) in value.items.items()}
+    if any(type(key) is not str or isinstance(item, TensorValue) for key, item in items.items()):
+        raise GraphBreak("FJ0119", "an autograd.Function applied to a dict of tensors")
+    return {key: _operand(space, item) for key, item in items.items()}
+
+
+def _no_free_tensors(
+    space: Space, stretch: Stretch, operands: list[Value], given: set[Any], what: str
+) -> None:
+    """GraphBreak for a stretch that needs more than ``given`` and the sizes of the operands."""
+    outside = {n for node in stretch.nodes for n in node.all_input_nodes} - given
+    outside.difference_update(stretch.nodes)
+    for operand in operands if outside else ():
+        if isinstance(operand, TensorValue):  # its sizes may vary
+            for size in space.items(space.getattr_now(operand, "shape")):
+                torch.fx.node.map_arg(to_fx(space, size), outside.discard)
+    if outside:
+        raise GraphBreak("FJ0119", f"{what} uses a tensor or number that is not an argument")
+
+
+class _PolyfillCall(Value):
+    """A function of `polyfills` as a value."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.source = None
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return call_polyfill(space, self.function, args)
+
+
+# -- torch.utils.checkpoint ---------------------------------------------------------------------
+
+_CHECKPOINT = torch.utils.checkpoint.checkpoint
+#: What a transform of a gradient calls: in the reentrant form once without, once with gradients.
+_autograd_grad = torch._functorch.eager_transforms._autograd_grad
+_PLAIN = {"context_fn", "determinism_check", "debug", "early_stop"}
+
+
+@lookaside(_CHECKPOINT)
+def _checkpoint(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    named = dict(kwargs)
+    function = args[0] if args else named.pop("function")
+    reentrant = named.pop("use_reentrant", ConstantValue(None)).realize().as_python()
+    preserve = space.truth(named.pop("preserve_rng_state", ConstantValue(True)))
+    if reentrant is None:
+        raise GraphBreak("FJ0120", "checkpoint() without use_reentrant, which warns")
+    context = named.get("context_fn")
+    if context is not None:
+        raise GraphBreak("FJ0120", "checkpoint() with context_fn")
+    named = {name: value for name, value in named.items() if name not in _PLAIN}
+    operands = [operand.realize() for operand in args[1:]]
+    if reentrant and (named or not _requires_grad(space, operands)):
+        raise GraphBreak(
+            "FJ0120", "reentrant checkpoint() without an argument that requires a gradient"
+        )
+    if not torch.is_grad_enabled():
+        return space.call(function, operands, named)
+    if torch._C._autograd._saved_tensors_hooks_get_disabled_error_message() is not None:
+        raise GraphBreak("FJ0120", "checkpoint() where saved-tensor hooks are not allowed")
+    what = "the function under checkpoint()"
+    result, stretch = _trial(space, function, operands, what, None, named, random=True)
+    if reentrant and not _plain_tensors(result.realize()):
+        raise GraphBreak(
+            "FJ0120", "reentrant checkpoint() of a function that answers no plain tensors"
+        )
+    if reentrant and any(node.target is _autograd_grad for node in stretch.nodes):
+        raise GraphBreak("FJ0120", "reentrant checkpoint() of a function with a gradient inside")
+    nested = Nested(space, result, stretch)
+    inputs = nested.lifted([])
+    inside = set(stretch.nodes)
+    outputs = dict.fromkeys(node for node in nested.outputs if node in inside)
+    if reentrant and len(outputs) < len(set(nested.outputs)):
+        raise GraphBreak("FJ0120", "reentrant checkpoint() of a function that returns its operand")
+    if not outputs:
+        return result
+    nested.outputs = list(outputs)
+    module = nested.node("checkpoint_body", inputs)
+    node, example = space.builder.call_function(
+        checkpointed, (module, preserve, bool(reentrant), *inputs), {}
+    )
+    space.changes += 1
+    made = dict(zip(outputs, space.items(from_fx(space, node, example)), strict=True))
+    return rebuild(result, lambda value: made.get(value.node, value))
+
+
+def _plain_tensors(result: Value) -> bool:
+    """Reentrant checkpointing gives gradients to these only, not to tensors deeper inside."""
+    answers = result.items if type(result) is TupleValue else [result]
+    return all(isinstance(answer.realize(), TensorValue) for answer in answers)
+
+
+def _requires_grad(space: Space, operands: list[Value]) -> bool:
+    """What reentrant checkpointing asks: tensors that are arguments themselves."""
+    return any(isinstance(o, TensorValue) and o.metadata().requires_grad for o in operands)
+
+
+# -- what works on the autograd graph ----------------------------------------------------------
+
+
+def _run_by_python(name: str) -> Any:
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        raise GraphBreak("FJ0117", f"{name}() works on the autograd graph")
+
+    return handler
+
+
+@lookaside(torch.autograd.grad)
+def _grad(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """Python does it. With respect to a tensor that the same graph has made and used there would be
+    no gradient: then the graph ends right after that tensor."""
+    named = dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args,
+                     strict=False), **kwargs)  # fmt: skip
+    inputs = named.get("inputs", ConstantValue(None)).realize()
+    for value in [inputs] if isinstance(inputs, TensorValue) else space.items(inputs):
+        tensor = value.realize()
+        if isinstance(tensor, TensorValue) and tensor.step and tensor.node.users:
+            why = "torch.autograd.grad() with respect to a tensor that was used before"
+            raise Unmaterialisable(tensor.step + 1, why)
+    twice = space.truth(named.get("create_graph", ConstantValue(False)))
+    kind = DifferentiatedTwice if twice else GraphBreak
+    raise kind("FJ0117", "grad() works on the autograd graph")
+
+
+for _function in (
+    torch.autograd.backward, torch.utils.hooks.BackwardHook.setup_input_hook,
+    torch.utils.hooks.BackwardHook.setup_output_hook,
+):  # fmt: skip
+    lookaside(_function)(_run_by_python(_function.__qualname__))
+
+
+@lookaside(_get_value)
+def _number_of_optimizer(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """An optimizer asks for a step count or learning rate as a number."""
+    value = args[0].realize()
+    if isinstance(value, TensorValue):
+        return read_number(space, value) or value.call_method(space, "item", [], {})
+    return value
+
+
+@lookaside(_stack_if_compiling)
+def _as_it_is(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """Optimizers make one tensor of numbers for compilers that have taken them for tensors."""
+    return args[0]
+
+
+def _torch_graph_break(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """Optimizers call it for the sake of ``torch.compile``; for others it means what it says."""
+    line = space.line()
+    if line is None or line[0] != _get_value.__code__.co_filename:
+        raise GraphBreak("FJ0135", "torch._dynamo.graph_break() was called")
+    return ConstantValue(None)
+
+
+NAMED_LOOKASIDES["torch._dynamo.decorators", "graph_break"] = _torch_graph_break

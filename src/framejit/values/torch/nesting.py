@@ -1,0 +1,132 @@
+"""Calls a function of the program on the side and makes a nested graph of what it recorded.
+
+In: function values and operands of higher-order operators. Out: a `Nested`: the graph module, the
+nodes from outside that it needs, and the structure of the result. Next: higher_order, autograd.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from framejit.exc import GraphBreak
+from framejit.graph.nested import Stretch
+from framejit.values.containers.mappings import DictValue
+from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.core.base import Raised, Value
+from framejit.values.core.effects import Effects
+from framejit.values.core.space import Space
+from framejit.values.torch.tensors import TensorValue, graph_call_method
+
+
+def trial(
+    space: Space, function: Value, args: list[Value], what: str, kwargs: Any = None,
+    random: bool = False, state: bool = False,
+) -> tuple[Value, Stretch]:  # fmt: skip
+    """Call ``function`` and say what it recorded; it may do nothing else."""
+    stretch = Stretch(space.builder)
+    effects = space.effects
+    before = _counts(effects)
+    try:
+        result = space.now(space.call(function, args, dict(kwargs or {})))
+    except Raised as error:
+        raise GraphBreak("FJ0122", f"{what} raises {error.value.python_type().__name__}")
+    if before != _counts(effects):
+        raise GraphBreak("FJ0122", f"{what} changes something outside")
+    stretch.close(what, random, state)
+    return result, stretch
+
+
+def _counts(effects: Effects) -> tuple[int, ...]:
+    return effects.writes, len(effects.changed), effects.nesting, len(effects.expected)
+
+
+def tensors_in(value: Value) -> list[TensorValue]:
+    """The tensors in tuples, lists and dicts, in order; constants may be among them."""
+    value = value.realize()
+    if isinstance(value, TensorValue):
+        return [value]
+    if value.is_constant:
+        return []
+    return [tensor for item in parts_of(value) for tensor in tensors_in(item)]
+
+
+def parts_of(value: Value) -> list[Value]:
+    """What a tuple, list or dict consists of; GraphBreak for anything else."""
+    if type(value) in (TupleValue, ListValue):
+        return list(value.items)  # type: ignore[attr-defined]
+    if type(value) is DictValue and value.cls in (dict, OrderedDict, defaultdict):
+        return [item for _, item in value.items.values()]
+    raise GraphBreak(
+        "FJ0122", f"a {value.describe()} is passed to, or answered by, a traced function"
+    )
+
+
+def leaves(value: Value) -> int:
+    """How many parts that are no containers ``value`` has."""
+    value = value.realize()
+    if isinstance(value, TensorValue) or value.is_constant:
+        return 1
+    return sum(map(leaves, parts_of(value)))
+
+
+def rebuild(like: Value, replace: Callable[[TensorValue], Value]) -> Value:
+    """``like`` with other tensors."""
+    like = like.realize()
+    if isinstance(like, TensorValue):
+        return replace(like)
+    if like.is_constant:
+        return like
+    items = [rebuild(item, replace) for item in parts_of(like)]
+    if type(like) is DictValue:
+        return like.with_values(items)
+    if isinstance(like, ListValue):
+        return ListValue(items)
+    return TupleValue(items, None, like.python_type())
+
+
+def refilled(like: Value, tensors: list[Value]) -> Value:
+    """``like`` with these tensors, in order."""
+    rest = list(tensors)
+    return rebuild(like, lambda _: rest.pop(0))
+
+
+def structure(value: Value) -> Any:
+    """Equal for values of the same structure and constants."""
+    value = value.realize()
+    if isinstance(value, TensorValue):
+        return "tensor"
+    if value.is_constant:
+        return "constant", value.as_python()
+    keys = list(value.items) if type(value) is DictValue else None
+    return value.python_type(), keys, [structure(item) for item in parts_of(value)]
+
+
+def stand_in(space: Space, tensor: TensorValue) -> TensorValue:
+    """A tensor of the same metadata and of its own memory; its node remains unused."""
+    made = graph_call_method(space, "clone", [tensor], {})
+    assert isinstance(made, TensorValue)
+    return made
+
+
+class Nested:
+    """A traced function: its result, its outputs as nodes, and what it uses from outside."""
+
+    def __init__(self, space: Space, result: Value, stretch: Stretch) -> None:
+        self.space = space
+        self.result = result
+        self.stretch = stretch
+        self.outputs = [value.proxy(space) for value in tensors_in(result)]
+        #: Whether the graph returns its one output itself instead of a tuple.
+        self.unpacked = False
+
+    def lifted(self, operands: list[Any]) -> list[Any]:
+        """The nodes from outside that it uses beside its operands."""
+        used = self.stretch.used_from_outside(self.outputs)
+        return [node for node in used if node not in operands]
+
+    def node(self, name: str, inputs: list[Any]) -> Any:
+        """A node for the graph module with these inputs."""
+        module = self.stretch.module(inputs, self.outputs, self.unpacked)
+        return self.space.builder.add_module(name, module)

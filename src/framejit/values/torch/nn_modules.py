@@ -1,0 +1,72 @@
+"""`torch.nn.Module` instances: where their members live, and which assignments are plain.
+
+In: a module's `ObjectValue` and an attribute name. Out: the member's value, read from the module's
+own
+``_parameters`` / ``_buffers`` / ``_modules``, guarded like any dictionary entry. Calls of modules
+need nothing here: ``Module.__call__`` and its hooks are ordinary Python that is traced through.
+Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from framejit.exc import GraphBreak
+from framejit.values.containers.mappings import DictValue, existing_dict
+from framejit.values.core.base import Value
+from framejit.values.core.carried import with_known_class
+from framejit.values.core.space import LazyValue, Space
+from framejit.values.objects.instances import ObjectValue
+from framejit.values.torch.tensors import TensorValue, has_flag
+
+_MEMBERS = ("_parameters", "_buffers", "_modules")
+
+
+def module_member(space: Space, module: ObjectValue, name: str) -> Value | None:
+    """What ``Module.__getattr__`` finds; None if it is overridden or finds nothing."""
+    hook = space.class_attribute(module.cls, "__getattr__")
+    if hook is None or hook.raw is not torch.nn.Module.__getattr__:
+        return None
+    for kind in _MEMBERS:
+        members = _members(space, module, kind)
+        pair = None if members is None else members.lookup(space, name)
+        if pair is not None:
+            return pair[1]
+    return None
+
+
+def _members(space: Space, module: ObjectValue, kind: str) -> DictValue | None:
+    """The module's own dict of members of this kind."""
+    value = module.instance_attribute(space, kind)
+    if value is None:
+        return None
+    if type(value) is LazyValue and value.value is None and type(value.obj) is dict:
+        known = space.known_value(value.obj)  # its class needs no guard: it is read as a dict
+        if known is None:
+            known = space.remember(value.obj, existing_dict(space, value.source, value.obj))
+            value.value = known
+    members = value.realize()
+    if not isinstance(members, DictValue):
+        raise GraphBreak("FJ0151", f"{kind} of a {module.describe()} is no dict")
+    return members
+
+
+def module_setattr(space: Space, module: ObjectValue, name: str, value: Value) -> bool:
+    """``Module.__setattr__`` for plain values and existing buffers; False: trace it."""
+    value = with_known_class(space, value)
+    if isinstance(value, ObjectValue) and issubclass(value.cls, torch.nn.Module):
+        return False
+    if isinstance(value, TensorValue) and (
+        issubclass(value.cls, torch.nn.Parameter) or has_flag(space, value, "_is_buffer")
+    ):
+        return False
+    for kind in _MEMBERS:
+        members = _members(space, module, kind)
+        if members is None or members.lookup(space, name) is None:
+            continue
+        if kind == "_buffers" and isinstance(value, TensorValue):
+            members.store(space, name, space.constant(name), value)
+            return True
+        return False
+    module.plain_setattr(space, name, value)
+    return True

@@ -1,0 +1,545 @@
+"""Tensors: every operation on one becomes a node of the graph.
+
+In: existing tensors with their sources, or results of graph nodes. Out: graph nodes through
+``space.builder``; metadata (shape, dtype, ...) comes as constants. What depends on the data
+is a graph break. An existing tensor becomes a graph input when an operation first needs it.
+Next room: graph.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import types
+from typing import Any
+
+import numpy
+import torch
+from torch.utils._device import _device_constructors
+
+from framejit import config
+from framejit.exc import GraphBreak
+from framejit.graph.global_state import default_devices, set_default_devices
+from framejit.graph.metadata import Example
+from framejit.source import Source
+from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.core.base import Raised, Value, is_user_class
+from framejit.values.core.constants import ConstantValue, constant_value
+from framejit.values.core.keys import key_of_object
+from framejit.values.core.space import BINARY_METHODS, Result, Space, wraps
+from framejit.values.core.symbolic import wrap_sizes
+from framejit.values.objects.functions import BoundBuiltin
+
+#: Methods and attributes whose result follows from the metadata alone.
+_METADATA_ATTRIBUTES = frozenset(
+    [
+        "dtype", "device", "layout", "ndim", "is_cuda", "is_cpu", "is_mps", "is_meta", "is_sparse",
+        "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested", "is_xpu", "is_vulkan", "is_mtia",
+        "is_maia", "is_ipu", "is_xla", "itemsize", "nbytes", "is_sparse_csc",
+    ]
+)
+_METADATA_METHODS = frozenset(
+    [
+        "size", "stride", "dim", "ndimension", "numel", "nelement", "is_floating_point",
+        "is_complex", "is_signed", "is_contiguous", "is_inference", "element_size",
+        "storage_offset", "get_device", "type_as_name", "is_same_size", "is_conj", "is_neg",
+        "has_names", "is_shared", "dim_order",
+    ]
+)
+#: Those of them that differ among tensors that `TENSOR_MATCH` takes for equal.
+_UNGUARDED_METHODS = frozenset(["storage_offset", "is_shared"])
+_VIEW_ATTRIBUTES = frozenset(["T", "mT", "H", "mH", "real", "imag", "data"])
+_DATA_DEPENDENT = frozenset(
+    [
+        "item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__",
+        "__nonzero__", "__contains__", "__array__", "equal", "allclose",
+    ]
+)
+_EAGER_ONLY = frozenset(
+    [
+        "backward", "register_hook", "retain_grad", "requires_grad_",
+        "register_post_accumulate_grad_hook", "share_memory_", "pin_memory", "untyped_storage",
+        "storage", "data_ptr", "set_", "__setstate__", "__reduce_ex__", "__deepcopy__",
+        "__dlpack__", "__repr__", "__str__", "__format__", "_make_subclass", "as_subclass",
+        "apply_", "map_", "map2_", "resize_", "resize_as_", "rename", "rename_", "__hash__",
+        "numpy", "_is_view", "record_stream", "module_load",
+    ]
+)
+
+
+#: Methods with a number ``value=``, which eager mode reads out of a tensor if it is given one.
+_SCALED = frozenset(["addcdiv", "addcdiv_", "addcmul", "addcmul_"])
+
+
+def has_flag(space: Space, value: TensorValue, name: str) -> bool:
+    """Is the attribute ``name`` of an existing tensor true? A new tensor has none."""
+    if value.obj is None:
+        return False
+    if name not in value.obj.__dict__ and hasattr(value.cls, name):  # the subclass has it
+        return bool(getattr(value.obj, name))
+    try:
+        return space.truth(space.now(value.getattr(space, name)))
+    except Raised:
+        return False
+
+
+class TensorValue(Value):
+    """A tensor. ``node`` is its graph node (None for an existing tensor not yet used);
+    ``example`` its metadata; ``obj`` the existing tensor."""
+
+    __slots__ = ("assigned_grad", "cls", "example", "node", "obj", "step")
+
+    def __init__(
+        self, node: Any, example: Any, cls: type = torch.Tensor, obj: Any = None,
+        source: Source | None = None,
+    ) -> None:  # fmt: skip
+        self.node = node
+        self.example = example
+        self.cls = cls
+        self.obj = obj
+        self.source = source
+        #: The step in which the graph made it, if it did.
+        self.step = 0
+        #: What the program assigned to ``grad`` of an existing tensor.
+        self.assigned_grad: Value | None = None
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def original(self, space: Space) -> TensorValue:
+        """The tensor that this one is: operations that have nothing to do return their operand."""
+        origin = None if self.obj is not None else space.builder.origin(self.node)
+        if origin is None or origin is self.node:
+            return self
+        if space.transforms:  # what is passed there is wrapped, perhaps anew
+            raise GraphBreak("FJ0159", "whether an operation in a transform returns its operand")
+        for value in space.graph_inputs:
+            if value.node is origin:
+                return value  # type: ignore[no-any-return]
+        return TensorValue(origin, self.example)
+
+    def as_key(self, space: Space) -> TensorValue:
+        """The same, where it is looked for among others."""
+        first = self.original(space)
+        if first is not self and first.obj is None:
+            raise GraphBreak("FJ0159", "what an operation returns is a key, and is its operand")
+        return first
+
+    def hash_key(self, space: Space) -> Any:
+        return key_of_object(space, self.as_key(space))
+
+    def describe(self) -> str:
+        return "tensor"
+
+    def proxy(self, space: Space) -> Any:
+        """The graph node; an existing tensor becomes an input now."""
+        if self.node is None:
+            assert self.source is not None
+            source = self.source
+            shown = source.base if source.accessor == "call" and source.base else source
+            self.node, self.example = space.builder.add_input(shown.name, self.obj, self.example)
+            self.source.captured = self.source.base is not None
+            space.graph_inputs.append(self)
+        return self.node
+
+    def metadata(self) -> Any:
+        """An object with shape, dtype, device, requires_grad: the real tensor or what is known."""
+        return self.obj if self.example is None else self.example.meta
+
+    def fake(self, space: Space) -> torch.Tensor:
+        """A fake tensor with exactly this metadata."""
+        return space.builder.fake(self.proxy(space))
+
+    # -- attributes --------------------------------------------------------------------------------
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name == "shape":
+            return _shape(space, self.metadata().shape)
+        if name == "requires_grad":
+            return ConstantValue(bool(self.metadata().requires_grad))
+        if name in _METADATA_ATTRIBUTES:
+            if name in ("dtype", "device"):
+                return ConstantValue(getattr(self.metadata(), name))
+            if name == "ndim":
+                return ConstantValue(len(self.metadata().shape))
+            return constant_value(space, getattr(self.fake(space), name))
+        if name in _VIEW_ATTRIBUTES:
+            return graph_call(space, getattr, [self, ConstantValue(name)], {})
+        if name == "is_leaf":
+            asked = None if self.obj is None else self._asked(space, _is_leaf)
+            if asked is not None and self.node is None:
+                return asked
+            return ConstantValue(bool(self.fake(space).is_leaf))
+        if name == "grad":
+            if self.assigned_grad is not None:
+                return self.assigned_grad
+            if self.obj is not None and self.source is not None:
+                return space.load(self.source.child("attr", "grad"), self.obj.grad)
+            if bool(self.fake(space).is_leaf):
+                return ConstantValue(None)
+        if name in ("grad_fn", "_version", "_base", "output_nr", "_backward_hooks", "retains_grad"):
+            raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
+        if name == "__class__":
+            return space.class_value(self.cls)
+        if self.obj is not None and self.source is not None and name in self.obj.__dict__:
+            source = self.source.child("dict").child("item", name)
+            return space.load(source, self.obj.__dict__[name])
+        attribute = getattr(torch.Tensor, name, None)
+        if attribute is None:
+            found = space.class_attribute(self.cls, name)
+            if found is not None:
+                return space.bind_class_attribute(found, self, self.cls, name)
+            if self.obj is not None and self.source is not None:
+                space.guard(self.source.child("dict").child("item", name), "ABSENT")
+            return space.raise_error(
+                AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
+            )
+        if callable(attribute):
+            found = space.class_attribute(self.cls, name)  # guarded: it can be patched
+            if found is not None and _is_patched(found.raw):
+                return space.bind_class_attribute(found, self, self.cls, name)
+            return BoundBuiltin(self, name)
+        raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
+
+    def _asked(self, space: Space, question: Any) -> Value:
+        """What ``question`` returns for the existing tensor; not part of what is always guarded."""
+        answer = question(self.obj)
+        if self.source is not None:
+            space.guard(self.source.child("call", question), "EQUALS_MATCH", answer)
+        return ConstantValue(answer)
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        value = value.realize()
+        if name != "grad" or self.source is None or self.cls is not type(self.obj):
+            raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a tensor")
+        if not value.is_none():
+            # Autograd adds to a gradient in place: only what is checked again may be assigned.
+            raise GraphBreak("FJ0112", "assigning a tensor to the gradient of another")
+        self.assigned_grad = value
+        space.effects.note(self)
+        space.changes += 1
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        if name in _METADATA_METHODS:
+            return self._metadata_method(space, name, args, kwargs)
+        if name == "item" and not args and not kwargs and config.capture_scalar_outputs:
+            _ = space.builder.symbols  # the number becomes one
+            return graph_call_method(space, name, [self], {})
+        if name in _DATA_DEPENDENT:
+            raise GraphBreak(
+                "FJ0102", f"Tensor.{name}() needs the tensor's data",
+                "Keep the value a tensor, or move this line out of the compiled function.",
+            )
+        if name == "numpy" and not args and not kwargs:
+            from framejit.values.numpy.arrays import array_of  # room-internal cycle
+
+            return array_of(space, self)
+        if name in ("__format__", "__repr__", "__str__"):
+            raise GraphBreak("FJ0160", f"Tensor.{name}()")
+        if name == "requires_grad_" and not space.transforms and _is_as_wanted(self, args, kwargs):
+            return self
+        if name in ("register_hook", "retain_grad") and self.obj is None:
+            from framejit.values.torch.hooks import watch_gradient  # room-internal cycle
+
+            return watch_gradient(space, self, name, args)
+        if name in _EAGER_ONLY:
+            raise GraphBreak("FJ0111", f"Tensor.{name}()")
+        if name == "__len__":
+            return self.len(space)
+        if name == "__iter__":
+            return self.iter(space)
+        if name == "__getitem__":
+            return self.getitem(space, args[0])
+        if name == "__setitem__":
+            self.setitem(space, args[0], args[1])
+            return ConstantValue(None)
+        if name == "type" and not args and not kwargs:
+            return _type_name(space, self)
+        factor = kwargs["value"].realize() if name in _SCALED and "value" in kwargs else None
+        if factor is not None and (factor.is_read or isinstance(factor, TensorValue)):
+            from framejit.values.torch.read_numbers import scaled  # room-internal cycle
+
+            return scaled(space, name, [self, *args], factor)
+        if name == "new_tensor" and len(args) == 1 and self.cls is torch.Tensor:
+            known = self.metadata()
+            own = {"dtype": ConstantValue(known.dtype), "device": ConstantValue(known.device)}
+            given = {k: v for k, v in kwargs.items() if not v.is_none()}
+            return space.call_now(space.constant(torch.tensor), args, {**own, **given})
+        if name in ("new_tensor", "new"):
+            raise GraphBreak("FJ0111", f"Tensor.{name}()")
+        result = graph_call_method(space, name, [self, *args], kwargs)
+        # In-place methods return the tensor itself.
+        return self if name.endswith("_") and not name.endswith("__") else result
+
+    def _metadata_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        if name == "size":
+            if not args and not kwargs:
+                return _shape(space, self.metadata().shape)
+            index = (args or list(kwargs.values()))[0].realize().as_python()
+            try:
+                return constant_value(space, self.metadata().shape[index])
+            except (IndexError, TypeError):
+                raise GraphBreak("FJ0111", "Tensor.size() with a dimension out of range")
+        if name in _UNGUARDED_METHODS and self.obj is not None and self.source is not None:
+            if not args and not kwargs:
+                return self._asked(space, getattr(torch.Tensor, name))
+        if name in ("dim", "ndimension"):
+            return ConstantValue(len(self.metadata().shape))
+        real = [a.realize().as_python() if not isinstance(a.realize(), TensorValue)
+                else a.realize().fake(space) for a in args]  # type: ignore[attr-defined]  # fmt: skip
+        named = {k: v.realize().as_python() for k, v in kwargs.items()}
+        try:
+            return constant_value(space, getattr(self.fake(space), name)(*real, **named))
+        except (RuntimeError, TypeError, IndexError) as error:
+            raise GraphBreak("FJ0111", f"Tensor.{name}(): {error}")
+
+    def getitem(self, space: Space, key: Value) -> Result:
+        scalar: Any = key.realize()
+        if hasattr(scalar, "number"):
+            check_scalar(scalar.now)
+            key = scalar.number()
+        if key.realize().is_symbolic and key.python_type() is int:  # indexing fixes the number
+            return graph_call(space, torch.select, [self, ConstantValue(0), key], {})
+        return graph_call(space, operator.getitem, [self, key], {})
+
+    def setitem(self, space: Space, key: Value, value: Value) -> None:
+        kind = value.realize().python_type()
+        if issubclass(kind, numpy.floating) and not issubclass(kind, float):
+            raise GraphBreak("FJ0132", f"assigning a {kind.__name__} of numpy, which torch refuses")
+        graph_call(space, operator.setitem, [self, key, value], {})
+
+    def len(self, space: Space) -> Value:
+        shape = self.metadata().shape
+        if len(shape) == 0:
+            return space.raise_error(TypeError, "len() of a 0-d tensor")
+        return constant_value(space, shape[0])
+
+    def items_now(self, space: Space) -> list[Value] | None:
+        if len(self.metadata().shape) == 0:
+            space.raise_error(TypeError, "iteration over a 0-d tensor")
+        parts = graph_call_method(space, "unbind", [self, ConstantValue(0)], {})
+        return space.items(parts)
+
+    def iter(self, space: Space) -> Value:
+        return space.iter(TupleValue(self.items_now(space) or []))
+
+    def contains(self, space: Space, item: Value) -> Value:
+        raise GraphBreak("FJ0102", "`in` on a tensor needs its data")
+
+    def expect(self, space: Space, truth: bool) -> bool:
+        if self.example is None or not space.may_expect:
+            return False
+        meta = self.example.meta
+        # On other devices an operation that the check guards (an index) may do lasting harm.
+        plain = meta.device.type == "cpu" and meta.is_plain and not meta.symbolic
+        if not plain or math.prod(meta.shape) != 1:
+            return False
+        space.effects.expected.setdefault(self, truth)
+        space.changes += 1
+        return True
+
+    def truth(self, space: Space) -> bool:
+        if self in space.effects.expected:
+            return space.effects.expected[self]
+        raise GraphBreak(
+            "FJ0101", "the truth value of a tensor depends on its data",
+            "Use torch.where or torch.cond, or accept the break.",
+        )
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not callable")
+
+
+def _is_as_wanted(
+    tensor: TensorValue, args: list[Value], kwargs: dict[str, Value]
+) -> bool:
+    """Would ``requires_grad_`` change nothing?"""
+    given = [*args, *kwargs.values()]
+    if len(given) > 1 or not kwargs.keys() <= {"requires_grad"}:
+        return False
+    wanted = given[0].realize() if given else ConstantValue(True)
+    return wanted.is_constant and wanted.as_python() is bool(tensor.metadata().requires_grad)
+
+
+def _shape(space: Space, shape: Any) -> Value:
+    return TupleValue([constant_value(space, size) for size in shape], None, torch.Size)
+
+
+def _is_leaf(tensor: torch.Tensor) -> bool:
+    return tensor.is_leaf
+
+
+def _is_patched(raw: Any) -> bool:
+    """A method that a user put on the tensor class: Python code from outside torch."""
+    if type(raw) is not types.FunctionType:
+        return False
+    module = raw.__module__ or ""
+    return module != "torch" and not module.startswith("torch.")
+
+
+def _type_name(space: Space, value: TensorValue) -> Value:
+    metadata = value.metadata()
+    if metadata.device.type != "cpu":
+        raise GraphBreak("FJ0111", "Tensor.type() of a tensor that is not on the CPU")
+    return ConstantValue(torch.empty(0, dtype=metadata.dtype).type())
+
+
+@wraps(torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+def wrap_tensor(space: Space, source: Source, obj: torch.Tensor) -> Value:
+    """An existing tensor; everything the graph may depend on is guarded."""
+    if obj.layout is not torch.strided or obj.is_quantized or obj.is_nested:
+        from framejit.values.core.constants import wrap_opaque
+
+        return wrap_opaque(space, source, obj)
+    example = wrap_sizes(space, source, obj)
+    if example is None:
+        space.guard(source, "TENSOR_MATCH", obj)
+    return space.remember(obj, TensorValue(None, example, type(obj), obj, source))
+
+
+# -- graph calls -----------------------------------------------------------------------------------
+
+
+def to_fx(space: Space, value: Value) -> Any:
+    """The fx argument for a value: a node, a constant, or a nest of them."""
+    value = value.realize()
+    if isinstance(value, TensorValue):
+        return value.proxy(space)
+    convert = getattr(value, "to_fx", None)
+    if convert is not None:
+        return convert(space)
+    if value.is_constant:
+        known = value.as_python()
+        if isinstance(known, numpy.generic):
+            check_scalar(known)
+            return known.item()
+        return known
+    if type(value) is ListValue:
+        return [to_fx(space, item) for item in value.items]
+    if isinstance(value, TupleValue):
+        return tuple(to_fx(space, item) for item in value.items)
+    if isinstance(value, SliceValue):
+        return slice(*(to_fx(space, part) for part in (value.start, value.stop, value.step)))
+    container = getattr(value, "container", None)
+    if container is not None and (
+        container.is_constant or type(container) in (ListValue, TupleValue)
+    ):
+        check_unasked(space, value.python_type())
+        return to_fx(space, container)
+    if issubclass(value.python_type(), torch.Tensor):
+        raise GraphBreak("FJ0113", f"a {value.describe()} is passed to a torch operation")
+    raise GraphBreak("FJ0121", f"a {value.describe()} is passed to a torch operation")
+
+
+def check_unasked(space: Space, cls: type) -> None:
+    """A graph break if torch, asking for ``__torch_function__``, calls a method of the class."""
+    for name in ("__getattr__", "__getattribute__"):
+        found = space.class_attribute(cls, name)
+        if found is not None and is_user_class(found.owner):
+            raise GraphBreak("FJ0121", f"torch asks a {cls.__name__} object by {name}()")
+
+
+def check_scalar(scalar: numpy.generic) -> None:
+    """A graph break if torch takes a scalar of numpy for something else than the number in it."""
+    if not isinstance(scalar, (numpy.integer, numpy.floating, complex)):
+        kind = type(scalar).__name__
+        raise GraphBreak("FJ0132", f"numpy's {kind} beside a tensor, which torch takes for a float")
+
+
+def from_fx(space: Space, node: Any, example: Any) -> Value:
+    """The value of a graph node's result."""
+    if isinstance(example, Example):
+        if example.meta.symbolic:
+            space.builder.symbols_in_sizes(node, example)
+        made = TensorValue(node, example)
+        made.step = space.step
+        return made
+    if isinstance(example, (tuple, list)) and type(example) is not torch.Size:
+        items: list[Value] = []
+        for i, part in enumerate(example):
+            if isinstance(part, (Example, tuple, list)):
+                items.append(from_fx(space, *space.builder.unpack(node, example, i)))
+            else:
+                items.append(constant_value(space, part))
+        if type(example) is list:
+            return ListValue(items)
+        if type(example) is not tuple and hasattr(example, "_fields"):
+            from framejit.values.containers.subclasses import named_tuple
+
+            return named_tuple(space, type(example), items)
+        return TupleValue(items, None, type(example))
+    if isinstance(example, (torch.SymInt, torch.SymFloat)):
+        space.builder.symbol_is(str(example.node.expr), node)  # a number that depends on data
+    elif isinstance(example, torch.SymBool):  # of a symbol that is 0 or 1
+        for symbol in example.node.expr.free_symbols:
+            number = space.builder.record(torch.sym_ite, (node, 1, 0), torch.sym_ite(example, 1, 0))
+            space.builder.symbol_is(str(symbol), number)
+    return constant_value(space, example)
+
+
+def _has_read(items: list[Value]) -> bool:
+    return any(item.is_read for item in items)
+
+
+def _operands(
+    space: Space, target: Any, args: list[Value], kwargs: dict[str, Value]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if any(arg.is_read or (type(arg) is ListValue and _has_read(arg.items)) for arg in args):
+        from framejit.values.torch.read_numbers import beside_tensors  # room-internal cycle
+
+        args = beside_tensors(space, target, args)
+    positional = tuple([to_fx(space, arg) for arg in args])
+    named = {name: to_fx(space, value) for name, value in kwargs.items()}
+    if named.get("requires_grad"):  # compilers lose that a tensor made in a graph does
+        raise GraphBreak("FJ0111", "a new tensor with requires_grad=True")
+    if config.capture_dynamic_output_shape_ops:
+        _ = space.builder.symbols  # sizes may become some
+    return positional, named
+
+
+def graph_call(
+    space: Space, target: Any, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    """Add a ``call_function`` node."""
+    fx_args, fx_kwargs = _operands(space, target, args, kwargs)
+    changed = (set_default_devices, ()) in space.effects.state
+    if (
+        (changed or torch._C._len_torch_function_stack())
+        and fx_kwargs.get("device") is None
+        and target in _device_constructors()
+    ):  # the graph runs in the block that it starts in
+        blocks = default_devices()
+        fx_kwargs["device"] = blocks[-1] if blocks else torch.device(torch._C._get_default_device())
+    node, example = space.builder.call_function(target, fx_args, fx_kwargs)
+    space.changes += 1
+    if "out" in kwargs:
+        out = kwargs["out"].realize()
+        if isinstance(out, TensorValue):
+            return out
+    return from_fx(space, node, example)
+
+
+def graph_call_method(
+    space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    """Add a ``call_method`` node; ``args[0]`` is the receiver."""
+    node, example = space.builder.call_method(name, *_operands(space, name, args, kwargs))
+    space.changes += 1
+    return from_fx(space, node, example)
+
+
+_INPLACE_OPERATORS = frozenset(getattr(operator, names[2]) for names in BINARY_METHODS.values())
+
+
+def tensor_operator(space: Space, function: Any, *operands: Value) -> Value:
+    """An operator with at least one tensor operand."""
+    if function is operator.imatmul:  # tensors have no in-place matmul
+        function = operator.matmul
+    result = graph_call(space, function, list(operands), {})
+    return operands[0] if function in _INPLACE_OPERATORS else result

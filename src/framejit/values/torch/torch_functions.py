@@ -1,0 +1,501 @@
+"""Functions of torch: which become graph nodes, and the few that framejit handles itself.
+
+In: calls of torch's functions on values. Out: graph nodes (D8: C functions, `torch.functional`,
+`torch.nn.functional`, operators), constants for questions about global state (which is guarded as a
+whole), and recorded changes of that state. Next room: graph.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import os
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.overrides
+from torch._ops import OpOverload, OpOverloadPacket
+
+from framejit import directives
+from framejit.exc import GraphBreak
+from framejit.graph.builder import in_order
+from framejit.graph.global_state import default_devices, set_default_devices
+from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.core.base import Value
+from framejit.values.core.constants import ConstantValue, constant_value
+from framejit.values.core.space import (
+    LOOKASIDES,
+    NAMED_LOOKASIDES,
+    WRAPPERS,
+    Result,
+    Space,
+    lookaside,
+)
+from framejit.values.core.symbolic import SymbolicValue, plain
+from framejit.values.objects.functions import BuiltinValue
+from framejit.values.torch.tensors import TensorValue, graph_call
+
+_GRAPH_MODULES = frozenset({"torch.functional", "torch.nn.functional", "torch._lowrank"})
+_C_MODULES = frozenset(
+    {"torch._C._nn", "torch._C._linalg", "torch._C._fft", "torch._C._special", "torch._C._sparse",
+     "torch._C._nested", "torch._C._VariableFunctions"}
+)  # fmt: skip
+_TENSOR_METHODS_MODULE = "torch._tensor"
+#: C functions found beside the operators that need the data, or that only make sense eagerly.
+_NOT_IN_GRAPH: set[Any] = {
+    torch.equal, torch.allclose, torch.from_numpy, torch.frombuffer, torch.tensor, torch.as_tensor,
+    torch.asarray, torch.is_nonzero,
+}  # fmt: skip
+
+#: Those that become nodes, by their id: only torch's own, so nothing of the user's is kept.
+_known: dict[int, Any] = {}
+
+
+def is_graph_function(function: Any) -> bool:
+    """Does a call of this callable become a graph node?"""
+    if id(function) in _known:
+        return True
+    found = _is_graph_function(function)
+    if found:
+        _known[id(function)] = function
+    return found
+
+
+def _is_graph_function(function: Any) -> bool:
+    if isinstance(function, (OpOverload, OpOverloadPacket)):
+        return True
+    if isinstance(function, types.BuiltinFunctionType):
+        owner = function.__self__
+        if function in _NOT_IN_GRAPH:
+            return False
+        if function.__qualname__.startswith("_VariableFunctions"):
+            return True
+        name = owner.__name__ if isinstance(owner, types.ModuleType) else ""
+        return name in _C_MODULES or (function.__module__ or "") in _C_MODULES
+    if isinstance(function, types.FunctionType):
+        if function.__module__ == _TENSOR_METHODS_MODULE:
+            return getattr(torch.Tensor, function.__name__, None) is function
+        return function.__module__ in _GRAPH_MODULES and not function.__name__.startswith("_verify")
+    return False
+
+
+def call_in_graph(
+    space: Space, function: Any, args: list[Value], kwargs: dict[str, Value], value: Any
+) -> Result:
+    """Make the node. A Python function with an argument no graph can hold is traced through."""
+    if isinstance(function, types.FunctionType) and function.__module__ == _TENSOR_METHODS_MODULE:
+        receiver = args[0].realize()
+        if isinstance(receiver, TensorValue):
+            return receiver.call_method(space, function.__name__, args[1:], kwargs)
+    try:
+        return graph_call(space, function, args, kwargs)
+    except GraphBreak as broken:
+        if value is not None and "is passed to a torch operation" in broken.reason:
+            return value.inline(space, args, kwargs)
+        raise
+
+
+def _wrap_operator(space: Space, source: Any, obj: Any) -> Value:
+    space.guard(source, "ID_MATCH", obj)
+    return space.remember(obj, BuiltinValue(obj, source))
+
+
+WRAPPERS[OpOverload] = _wrap_operator
+WRAPPERS[OpOverloadPacket] = _wrap_operator
+
+# -- questions about types and modes ---------------------------------------------------------------
+
+
+def _answer(result: Any) -> Callable[..., Value]:
+    return lambda space, args, kwargs: ConstantValue(result)
+
+
+for _function, _result in {
+    torch.jit.is_scripting: False,
+    torch.jit.is_tracing: False,
+    torch._C._get_tracing_state: None,
+    torch._C._log_api_usage_once: None,
+    torch.compiler.is_exporting: False,
+    torch._C._functorch.peek_interpreter_stack: None,
+    torch._C._are_functorch_transforms_active: False,
+}.items():
+    LOOKASIDES[_function] = _answer(_result)
+NAMED_LOOKASIDES["torch.onnx", "is_in_onnx_export"] = _answer(False)  # torch.onnx is slow to import
+
+
+@lookaside(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
+def _is_compiling(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """True, but not for torch's modules and functions: they would do otherwise than in eager mode,
+    which is captured as well. (Kernels for attention are another thing: compilers know them.)"""
+    line = space.line()
+    return ConstantValue(line is None or not line[0].startswith(_AS_IN_EAGER))
+
+
+_AS_IN_EAGER = tuple(
+    os.path.join(os.path.dirname(torch.__file__), *path)
+    for path in (("nn", "modules"), ("nn", "functional.py"), ("export",), ("_functorch", "apis.py"))
+)
+
+
+def _current(function: Any) -> None:
+    """A question about global state that the entry guards as a whole."""
+
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        real = [a.realize().as_python() for a in args]
+        named = {k: v.realize().as_python() for k, v in kwargs.items()}
+        answer = space.run_real(function, *real, **named)
+        changed = any(STATE[setter][0] is function for setter, _ in space.effects.state)
+        if function in _NOT_IN_STATE and not changed:
+            asked = space.const_source(function, function.__name__).child("call", operator.call)
+            space.guard(asked, "EQUALS_MATCH", answer)
+        return constant_value(space, answer)
+
+    LOOKASIDES[function] = handler
+
+
+#: Which kernels attention may use: setter -> getter.
+_ATTENTION = {
+    getattr(torch._C, f"_set_sdp_use_{name}"): getattr(torch._C, f"_get_{name}_sdp_enabled")
+    for name in ("cudnn", "flash", "mem_efficient", "math", "overrideable")
+}
+#: Queries without arguments that the native snapshot of the global state does not cover.
+_NOT_IN_STATE = frozenset(
+    [
+        torch.is_anomaly_enabled, torch._C._get_cudnn_enabled, torch.get_num_threads,
+        torch.backends.mha.get_fastpath_enabled, torch._C._get_mkldnn_enabled,
+        *_ATTENTION.values(),
+    ]
+)  # fmt: skip
+for _question in (
+    torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype,
+    torch.is_autocast_enabled, torch.get_autocast_dtype, torch.is_autocast_cache_enabled,
+    torch.get_autocast_cpu_dtype, torch.get_autocast_gpu_dtype, torch.is_autocast_cpu_enabled,
+    torch.are_deterministic_algorithms_enabled, torch.is_anomaly_enabled,
+    torch.amp.autocast_mode.is_autocast_available, torch._C._is_autocast_available,
+    torch._C._is_torch_function_enabled, torch._C._len_torch_function_stack,
+    torch._C._is_torch_function_mode_enabled,
+    torch.cuda.is_available, torch._C._get_privateuse1_backend_name,
+    torch._C._get_cudnn_enabled, torch.get_num_threads,
+    torch.backends.mha.get_fastpath_enabled, torch._C._get_mkldnn_enabled,
+    torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.broadcast_shapes,
+    torch._C._get_deterministic_algorithms, torch._C._get_deterministic_algorithms_warn_only,
+    torch.is_deterministic_algorithms_warn_only_enabled, torch.device,
+    torch._C._get_accelerator, torch.cuda.is_current_stream_capturing, *_ATTENTION.values(),
+):  # fmt: skip
+    _current(_question)
+
+
+def _overrides(value: Value) -> bool:
+    """What ``torch._C._has_torch_function`` finds out about one argument."""
+    cls = value.realize().python_type()
+    if cls is torch.Tensor or cls is torch.nn.Parameter:
+        return False
+    method = getattr(cls, "__torch_function__", None)
+    return method is not None and method is not torch._C._disabled_torch_function_impl
+
+
+@lookaside(torch.overrides.has_torch_function, torch._C._has_torch_function)
+def _has_torch_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    relevant = space.items(args[0] if args else kwargs["relevant_args"])
+    return ConstantValue(_overridable() and any(_overrides(value) for value in relevant))
+
+
+@lookaside(
+    torch.overrides.has_torch_function_unary, torch.overrides.has_torch_function_variadic,
+    torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic,
+)  # fmt: skip
+def _any_torch_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    values = [*args, *kwargs.values()]
+    return ConstantValue(_overridable() and any(_overrides(value) for value in values))
+
+
+def _overridable() -> bool:
+    return bool(torch._C._is_torch_function_enabled())
+
+
+@lookaside(torch.is_tensor)
+def _is_tensor(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    return LOOKASIDES[isinstance](space, [args[0], space.class_value(torch.Tensor)], {})
+
+
+def _metadata_function(function: Any, method: str) -> None:
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        receiver = args[0].realize() if args else kwargs.get("input", ConstantValue(None)).realize()
+        if not isinstance(receiver, TensorValue):
+            raise GraphBreak("FJ0111", f"torch.{method}() of a {receiver.describe()}")
+        return receiver.call_method(space, method, args[1:], {})
+
+    LOOKASIDES[function] = handler
+
+
+for _name in ("is_floating_point", "is_complex", "numel", "is_signed", "is_conj", "is_inference"):
+    _metadata_function(getattr(torch, _name), _name)
+
+
+@lookaside(torch.tensor, torch.as_tensor, torch.asarray)
+def _make_tensor(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    data = args[0].realize() if args else None
+    if isinstance(data, TensorValue) or data is None:
+        raise GraphBreak("FJ0121", "torch.tensor() of a tensor")
+    if hasattr(data, "number"):  # a scalar of numpy
+        args = [data.number(), *args[1:]]
+        data = args[0].realize()
+    if _constant_data(space, data):
+        return graph_call(space, torch.tensor, args, kwargs)
+    numbers, shape = _numbers(space, data)
+    wanted = {name: value for name, value in kwargs.items() if not value.is_none()}
+    plain_options = not args[1:] and wanted.keys() <= {"dtype", "device"}
+    if not 0 < len(numbers) <= _MOST_NUMBERS or not plain_options:
+        raise GraphBreak("FJ0121", "torch.tensor() of data that is not constant")
+    kinds = {number.python_type() for number in numbers}
+    dtype = torch.get_default_dtype() if float in kinds else torch.int64
+    wanted = {"dtype": ConstantValue(dtype if kinds != {bool} else torch.bool), **wanted}
+    scalar = TupleValue([])
+    made = [
+        _filled(space, scalar, number, wanted)
+        or graph_call(space, torch.scalar_tensor, [number], wanted)
+        for number in numbers
+    ]
+    if not shape:
+        return made[0]
+    row = graph_call(space, torch.stack, [ListValue(made)], {})
+    return graph_call(space, torch.reshape, [row, space.constant(shape)], {}) if shape[1:] else row
+
+
+def _filled(
+    space: Space, size: Value, number: Value, options: dict[str, Value]
+) -> Value | None:
+    """A tensor of a float that varies; None for other numbers. Compilers build in what a factory
+    function is given, and take the factor of a product as an input."""
+    if not isinstance(number, SymbolicValue) or number.python_type() is not float:
+        return None
+    if number.now() is None or not _dtype(options).is_floating_point:
+        return None
+    ones = graph_call(space, torch.ones, [size], options)
+    return graph_call(space, operator.mul, [ones, number], {})
+
+
+@lookaside(torch.full)
+def _full(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    named = {**dict(zip(("size", "fill_value"), args, strict=False)), **kwargs}
+    options = {k: v for k, v in named.items() if k in ("dtype", "device") and not v.is_none()}
+    if len(args) <= 2 and named.keys() - {"dtype", "device"} == {"size", "fill_value"}:
+        number = named["fill_value"].realize()
+        made = _filled(space, named["size"], number, options)
+        if made is not None:  # torch.full refuses what the dtype cannot hold
+            most = torch.finfo(_dtype(options)).max
+            bounds = (("<=", most), (">=", -most))
+            tests = (space.compare(op, number, ConstantValue(bound)) for op, bound in bounds)
+            if all(space.truth(space.now(test)) for test in tests):
+                return made
+    return graph_call(space, torch.full, args, kwargs)
+
+
+def _dtype(options: dict[str, Value]) -> torch.dtype:
+    known = options.get("dtype")
+    return torch.get_default_dtype() if known is None else known.realize().as_python()
+
+
+#: A tensor of more numbers than this, some of which vary, is made by Python.
+_MOST_NUMBERS = 64
+
+
+def _numbers(space: Space, value: Value) -> tuple[list[Value], tuple[int, ...]]:
+    """The numbers in nested lists and their shape; none if something else is in them."""
+    value = value.realize()
+    kind = value.python_type()
+    if kind in (bool, int, float):
+        return [plain(value) if kind is bool else value], ()
+    items = value.items_now(space) if kind in (list, tuple, torch.Size) else None
+    parts = [_numbers(space, item) for item in items or ()]
+    if not all(numbers and shape == parts[0][1] for numbers, shape in parts):
+        return [], ()
+    numbers = [number for part, _ in parts for number in part]
+    return numbers, (len(parts), *(parts[0][1] if parts else ()))
+
+
+def _constant_data(space: Space, value: Value) -> bool:
+    value = value.realize()
+    if value.is_constant:
+        return True
+    if isinstance(value, TensorValue):
+        return False
+    items = value.items_now(space) if value.python_type() in (list, tuple) else None
+    return items is not None and all(_constant_data(space, item) for item in items)
+
+
+def _custom_operator(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """What ``torch.library.custom_op`` makes: a call of the operator behind it."""
+    definition = args[0].realize()
+    real = getattr(definition, "obj", None)
+    if real is None or definition.source is None:
+        raise GraphBreak("FJ0121", "calling a custom operator that was defined while capturing")
+    space.guard(definition.source, "ID_MATCH", real)
+    return call_in_graph(space, real._opoverload, args[1:], kwargs, None)
+
+
+NAMED_LOOKASIDES["torch._library.custom_ops", "CustomOpDef.__call__"] = _custom_operator
+
+
+def _records(_: Any) -> bool:
+    return torch.autograd._profiler_enabled()
+
+
+def _check_label(space: Space) -> None:
+    """Labels are for a profiler: while one records, they are graph breaks, so that they cover what
+    they name. Otherwise nobody sees them."""
+    if space.shows_labels:
+        asked = space.const_source(torch.autograd, "torch.autograd").child("call", _records)
+        space.guard(asked, "ID_MATCH", _records(None))
+        if _records(None):
+            raise GraphBreak("FJ0130", "a label for the profiler that records")
+
+
+@lookaside(torch.autograd.profiler.record_function)
+def _record_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    _check_label(space)
+    return space.call(space.class_value(contextlib.nullcontext), [], {})
+
+
+@lookaside(torch.autograd.profiler.record_function.__enter__)
+def _enter_label(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    _check_label(space)
+    return args[0]
+
+
+@lookaside(torch.autograd.profiler.record_function.__exit__)
+def _exit_label(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if not space.getattr_now(args[0], "record").is_none():  # else nobody saw it begin
+        _check_label(space)
+    return ConstantValue(None)
+
+
+@lookaside(contextlib.ContextDecorator._recreate_cm)  # type: ignore[attr-defined]
+def _as_decorator(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """What a function is wrapped in that such an object decorates."""
+    return args[0]
+
+
+# -- changes of global state -----------------------------------------------------------------------
+
+#: setter -> (getter, number of leading arguments that select what is set).
+STATE: dict[Any, tuple[Callable[..., Any], int]] = {
+    torch._C._set_grad_enabled: (torch.is_grad_enabled, 0),
+    torch.set_autocast_enabled: (torch.is_autocast_enabled, 1),
+    torch.set_autocast_dtype: (torch.get_autocast_dtype, 1),
+    torch.set_autocast_cache_enabled: (torch.is_autocast_cache_enabled, 0),
+    torch._C._set_deterministic_algorithms: (torch.are_deterministic_algorithms_enabled, 0),
+    torch._C._set_default_dtype: (torch.get_default_dtype, 0),
+    **{setter: (getter, 0) for setter, getter in _ATTENTION.items()},
+    set_default_devices: (default_devices, 0),
+}
+
+
+def _set_state(setter: Any) -> None:
+    getter, selectors = STATE[setter]
+
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        real = [a.realize().as_python() for a in args]
+        if kwargs:
+            raise GraphBreak("FJ0124", f"{setter.__name__}() with keyword arguments")
+        if selectors and len(real) == selectors:  # the old form without a device type
+            raise GraphBreak("FJ0124", f"{setter.__name__}() without a device type")
+        selector = tuple(real[:selectors])
+        space.effects.remember_state(setter, selector, space.run_real(getter, *selector))
+        space.run_real(setter, *real)
+        space.builder.call_effect(setter, tuple(real), {})
+        space.changes += 1
+        return ConstantValue(None)
+
+    LOOKASIDES[setter] = handler
+
+
+for _setter in STATE:
+    if _setter is not set_default_devices:
+        _set_state(_setter)
+
+
+def device_block(space: Space, device: torch.device, method: str) -> Value:
+    """``with torch.device(...)``: calls in the graph say the device themselves (`graph_call`), so
+    only what comes after the graph has to know."""
+    before = default_devices()
+    space.effects.remember_state(set_default_devices, (), before)
+    set_default_devices((*before, device) if method == "__enter__" else before[:-1])
+    space.changes += 1
+    return ConstantValue(device if method == "__enter__" else None)
+
+
+@lookaside(torch.inference_mode.__enter__, torch.inference_mode.__exit__)
+def _inference_mode(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    raise GraphBreak("FJ0124", "inference mode is entered or left")
+
+
+for _function in (torch.inference_mode.__enter__, torch.inference_mode.__exit__):
+    directives.mark(_function, "skip")  # nothing in them is to be captured either
+
+
+@lookaside(torch.set_default_device)
+def _set_default_device(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    raise GraphBreak("FJ0124", "torch.set_default_device() changes what comes behind it")
+
+
+def _nest(function: Callable[[], int], step: int) -> None:
+    @lookaside(function)
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        space.effects.nesting += step
+        space.changes += 1
+        space.builder.call_effect(function, (), {})
+        return ConstantValue(function())
+
+
+_nest(torch.autocast_increment_nesting, 1)
+_nest(torch.autocast_decrement_nesting, -1)
+
+
+def _recurrent(function: Any) -> None:
+    @lookaside(function)
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        # Packed sequences come with their lengths, hence one argument later.
+        first = 4 if args[3].realize().python_type() is bool else 5
+        dropout, training = args[first + 1 : first + 3]
+        if space.truth(dropout) and space.truth(training):
+            raise GraphBreak("FJ0121", "dropout in a recurrent layer, which compilers leave out")
+        return graph_call(space, function, args, kwargs)
+
+
+for _function in (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu):
+    _recurrent(_function)
+
+
+def _in_order(function: Any, channels_last: bool) -> None:
+    """The kernel for the CPU returns elements in order (or as ``channels_last``); PyTorch's rule
+    for fake tensors keeps the strides of the operand."""
+
+    @lookaside(function)
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        made = graph_call(space, function, args, kwargs)
+        assert isinstance(made, TensorValue)
+        known = made.metadata()
+        dims = range(len(known.shape))
+        orders = [dims, [0, *dims[2:], 1]] if channels_last and len(dims) > 3 else [dims]
+        looks = [([known.shape[d] for d in o], [known.stride[d] for d in o]) for o in orders]
+        if known.device.type != "cpu" or any(in_order(*look) for look in looks):
+            return made
+        return made.call_method(space, "contiguous", [], {})
+
+
+for _function in (torch.nn.functional.batch_norm, torch.batch_norm):
+    _in_order(_function, True)
+for _function in (torch.nn.functional.logsigmoid, torch.nn.functional.rrelu, torch.rrelu):
+    _in_order(_function, False)
+
+
+@lookaside(torch.clear_autocast_cache)
+def _clear_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    space.builder.call_effect(torch.clear_autocast_cache, (), {})
+    space.changes += 1
+    return ConstantValue(None)
+
+

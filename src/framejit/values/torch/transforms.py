@@ -1,0 +1,604 @@
+"""``torch.func`` and ``torch.vmap``: the function runs once, between operations that enter and
+leave the transform, as it does in eager mode.
+
+In: calls of transforms with Python functions as arguments. Out: the graph gets what torch's own
+Python code calls: ``_vmap_increment_nesting``, ``_add_batch_dim``, the function's operations on one
+slice, ``_remove_batch_dim``, ... What comes out is imagined by running the transform on fake
+tensors. ``jvp`` and ``jacfwd`` are one node with a nested graph. Next: graph.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch._functorch.apis
+import torch._functorch.vmap
+import torch.func
+from torch._C import _functorch as native_transforms
+from torch._functorch import eager_transforms, predispatch
+
+from framejit.exc import GraphBreak
+from framejit.graph import nested
+from framejit.graph.nested import Stretch, transformed
+from framejit.values.containers.mappings import DictValue
+from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.core.base import Raised, Value
+from framejit.values.core.constants import ConstantValue
+from framejit.values.core.space import CODE_LOOKASIDES, LOOKASIDES, Result, Space, lookaside
+from framejit.values.objects.functions import FunctionValue, function_value
+from framejit.values.torch.nesting import (
+    Nested,
+    leaves,
+    parts_of,
+    rebuild,
+    refilled,
+    stand_in,
+    structure,
+    tensors_in,
+    trial,
+)
+from framejit.values.torch.tensors import TensorValue, from_fx, graph_call, to_fx
+
+#: What torch says when somebody packs saved tensors inside of a transform.
+_NO_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an "
+    "issue with your use case."
+)
+
+
+@contextlib.contextmanager
+def _level(space: Space, levels: int = 1) -> Iterator[int]:
+    """Inside of one more transform: its level. Transforms around the capture are none of ours.
+    An error of the program would leave it without the operations that do."""
+    space.transforms += 1
+    space.levels += levels
+    space.transformed = True
+    try:
+        yield space.levels
+    except Raised:
+        raise GraphBreak("FJ0123", "an error leaves a transform of torch.func") from None
+    finally:
+        space.transforms -= 1
+        space.levels -= levels
+
+
+def _inside(space: Space, function: Value, args: list[Value]) -> tuple[Value, Stretch]:
+    """Run ``function`` here; what it recorded stays where it is, and is a stretch as well."""
+    stretch, step = Stretch(space.builder), space.step
+    result = space.now(space.call(function, args, {}))
+    stretch.note(step)
+    return result, stretch
+
+
+def _imagine(
+    space: Space, target: Any, body: Stretch, inputs: list[Any], outputs: list[Any],
+    before: tuple[Any, ...], given: list[Any],
+) -> list[Any]:  # fmt: skip
+    """What ``target(*before, body, *given, *what the body uses from outside)`` would return."""
+    lifted = [node for node in body.used_from_outside(outputs) if node not in inputs]
+    module = space.builder.add_module("body", body.module([*inputs, *lifted], outputs))
+    levels = space.levels
+    if levels:
+        target, before = nested.inside, (levels, target.__name__, *before)
+    return list(space.builder.imagine(target, (*before, module, *given, *lifted)))
+
+
+# -- torch.vmap -------------------------------------------------------------------------------
+
+
+@lookaside(torch._functorch.vmap.vmap_impl)
+def _vmap(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    function, in_dims, out_dims, randomness, chunk_size, *operands = args
+    if kwargs or space.truth(chunk_size):
+        raise GraphBreak("FJ0123", "torch.vmap() with keyword arguments or chunks")
+    builder = space.builder
+    mapped: list[tuple[TensorValue, int]] = []
+    _collect(space, TupleValue(list(operands)), in_dims, mapped)
+    if not mapped:
+        raise GraphBreak("FJ0123", "torch.vmap() without a dimension to map over")
+    sizes = space.items(space.getattr_now(mapped[0][0], "shape"))
+    size, how = to_fx(space, sizes[mapped[0][1]]), randomness.realize().as_python()
+    with _level(space) as level:
+        builder.call_effect(predispatch.lazy_load_decompositions, (), {})
+        builder.call_effect(predispatch._vmap_increment_nesting, (size, how), {})
+        space.changes += 1
+        slices: list[TensorValue] = []
+        for value, dim in mapped:
+            node = value.proxy(space)
+            example = builder.imagine(nested.one_slice, (node, dim))
+            made = builder.record(predispatch._add_batch_dim, (node, dim, level), example)
+            slices.append(TensorValue(made, example))
+        rest: list[Value] = list(slices)
+        inner = _sliced(space, TupleValue(list(operands)), in_dims, rest)
+        result, body = _inside(space, function, space.items(inner))
+    outputs = tensors_in(result)
+    out: list[int] = []
+    _spread(space, result, out_dims, out)
+    if not outputs or leaves(result) != len(outputs):
+        raise GraphBreak("FJ0123", "a function under torch.vmap() answers no tensor")
+    nodes = [value.proxy(space) for value in outputs]
+    examples = _imagine(
+        space, nested.batched, body, [value.proxy(space) for value in slices], nodes,
+        (tuple(dim for _, dim in mapped), tuple(out), how),
+        [value.proxy(space) for value, _ in mapped],
+    )  # fmt: skip
+    answers = []
+    for node, dim, example in zip(nodes, out, examples, strict=True):
+        made = builder.record(predispatch._remove_batch_dim, (node, level, size, dim), example)
+        answers.append(from_fx(space, made, example))
+    builder.call_effect(predispatch._vmap_decrement_nesting, (), {})
+    space.changes += 1
+    return refilled(result, answers)
+
+
+def _dim_of(space: Space, value: TensorValue, dim: Value) -> int | None:
+    number = dim.realize().as_python()
+    if number is None:
+        return None
+    rank = len(value.metadata().shape)
+    if type(number) is not int or not -rank <= number < rank:
+        raise GraphBreak("FJ0123", "torch.vmap() along a dimension that a tensor does not have")
+    return number % rank
+
+
+def _pairs(space: Space, value: Value, dims: Value) -> list[tuple[Value, Value]]:
+    """The parts of a container, each with its dimensions."""
+    parts = parts_of(value)
+    dims = dims.realize()
+    kind = dims.python_type()
+    if kind is int or kind is type(None):
+        return [(part, dims) for part in parts]
+    if kind is dict and type(value) is DictValue and type(dims) is DictValue:
+        same = list(dims.items) == list(value.items)
+        dims_of_parts = parts_of(dims) if same else []
+    else:
+        dims_of_parts = space.items(dims) if kind in (tuple, list) else []
+    if len(dims_of_parts) != len(parts):
+        raise GraphBreak("FJ0123", "torch.vmap() with dimensions of another structure")
+    return list(zip(parts, dims_of_parts, strict=True))
+
+
+def _collect(
+    space: Space, value: Value, dims: Value, mapped: list[tuple[TensorValue, int]]
+) -> None:
+    """The tensors that are mapped over, in order, with their dimensions."""
+    value = value.realize()
+    if isinstance(value, TensorValue):
+        dim = _dim_of(space, value, dims)
+        if dim is not None:
+            mapped.append((value, dim))
+    elif not value.is_constant:
+        for part, dim_of_part in _pairs(space, value, dims):
+            _collect(space, part, dim_of_part, mapped)
+
+
+def _sliced(space: Space, value: Value, dims: Value, slices: list[Value]) -> Value:
+    """What the function gets: slices in place of the tensors that are mapped over."""
+    value = value.realize()
+    if isinstance(value, TensorValue):
+        return value if _dim_of(space, value, dims) is None else slices.pop(0)
+    if value.is_constant:
+        return value
+    parts = [_sliced(space, part, dim, slices) for part, dim in _pairs(space, value, dims)]
+    if type(value) is DictValue:
+        return value.with_values(parts)
+    return ListValue(parts) if isinstance(value, ListValue) else TupleValue(parts)
+
+
+def _spread(space: Space, result: Value, dims: Value, out: list[int]) -> None:
+    """The dimension at which each tensor of the result is put together."""
+    result = result.realize()
+    if isinstance(result, TensorValue):
+        number = dims.realize().as_python()
+        if type(number) is not int:
+            raise GraphBreak("FJ0123", "torch.vmap() with an out_dim of None")
+        out.append(number)
+    elif not result.is_constant:
+        for part, dim in _pairs(space, result, dims):
+            _spread(space, part, dim, out)
+
+
+# -- torch.func.grad, grad_and_value, jacrev ----------------------------------------------------
+
+
+def _set_grad_mode(space: Space, enabled: bool) -> None:
+    if torch.is_grad_enabled() is not enabled:
+        setter = torch._C._set_grad_enabled
+        space.now(LOOKASIDES[setter](space, [ConstantValue(enabled)], {}))
+
+
+class _Differentiated:
+    """A function that was run on tensors that are differentiated, between entering and leaving."""
+
+    def __init__(
+        self, space: Space, function: Value, operands: list[Value], named: dict[str, Value],
+        argnums: tuple[int, ...], what: str,
+    ) -> None:  # fmt: skip
+        builder = space.builder
+        self.space = space
+        if not argnums or not all(-len(operands) <= n < len(operands) for n in argnums):
+            raise GraphBreak("FJ0123", f"{what} with these argnums")
+        chosen = [operands[n] for n in argnums]
+        self.given = [tensor for operand in operands for tensor in tensors_in(operand)]
+        self.like = chosen
+        #: Who does not allow hooks already, in words.
+        self.refused = torch._C._autograd._saved_tensors_hooks_get_disabled_error_message()
+        with _level(space) as self.level:
+            builder.call_effect(torch._C._autograd._saved_tensors_hooks_disable, (_NO_HOOKS,), {})
+            builder.call_effect(native_transforms._grad_increment_nesting, (), {})
+            space.changes += 1
+            #: Transforms differentiate also where the program has switched that off.
+            self.grad_mode = torch.is_grad_enabled()
+            _set_grad_mode(space, True)
+            wrapped = [rebuild(operand, self._wrap) for operand in operands]
+            named = {key: rebuild(operand, self._wrap) for key, operand in named.items()}
+            self.variables = [t for n in argnums for t in tensors_in(wrapped[n])]
+            if len(set(self.variables)) != len(self.variables) or not self.variables:
+                raise GraphBreak("FJ0123", f"{what} of one argument twice, or of no tensor")
+            for variable in self.variables:
+                allow = native_transforms.set_inplace_requires_grad_allowed
+                builder.call_effect(allow, (True,), {})
+                require = eager_transforms._set_tensor_requires_grad
+                builder.call_effect(require, (variable.proxy(space),), {})
+                builder.call_effect(allow, (False,), {})
+            self.body, step = Stretch(builder), space.step
+            self.result = space.now(space.call(function, wrapped, named))
+            self.body.note(step)
+
+    def _wrap(self, tensor: TensorValue) -> Value:
+        builder, node = self.space.builder, tensor.proxy(self.space)
+        example = builder.imagine(torch.clone, (node,))
+        wrap = native_transforms._wrap_for_grad
+        return TensorValue(builder.record(wrap, (node, self.level), example), example)
+
+    def nodes(self, values: list[Any]) -> list[Any]:
+        return [value.proxy(self.space) for value in values]
+
+    def unwrap(self, node: Any, example: Any) -> Value:
+        unwrap = predispatch._unwrap_for_grad
+        return from_fx(self.space, self.space.builder.record(unwrap, (node, self.level), example),
+                       example)  # fmt: skip
+
+    def gradients(self, outputs: list[Any], examples: list[Any], **options: Any) -> list[Any]:
+        """The nodes of the derivatives of ``outputs``."""
+        builder = self.space.builder
+        args = (outputs, self.nodes(self.variables), *options.pop("vectors", ()))
+        node = builder.record(
+            eager_transforms._autograd_grad, args, tuple(examples),
+            create_graph=torch.is_grad_enabled(), **options,
+        )  # fmt: skip
+        return [builder.unpack(node, tuple(examples), i)[0] for i in range(len(examples))]
+
+    def leave(self) -> None:
+        builder = self.space.builder
+        _set_grad_mode(self.space, self.grad_mode)
+        builder.call_effect(native_transforms._grad_decrement_nesting, (), {})
+        if self.refused is None:
+            builder.call_effect(torch._C._autograd._saved_tensors_hooks_enable, (), {})
+        else:
+            disable = torch._C._autograd._saved_tensors_hooks_disable
+            builder.call_effect(disable, (self.refused,), {})
+        self.space.changes += 1
+
+    def in_structure(self, argnums: Any, tensors: list[Value]) -> Value:
+        """The derivatives as torch returns them: like the argument, or like the arguments."""
+        rest = list(tensors)
+        made = [rebuild(like, lambda _: rest.pop(0)) for like in self.like]
+        return made[0] if isinstance(argnums, int) else TupleValue(made)
+
+
+def _plain(value: Value) -> Any:
+    return value.realize().as_python()
+
+
+def _numbers(argnums: Any) -> tuple[int, ...]:
+    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+
+def _gradient(name: str) -> Any:
+    what = f"torch.func.{name}()"
+
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        function, numbers, has_aux, positional, keywords = args
+        argnums, aux = _plain(numbers), space.truth(has_aux)
+        operands = [operand.realize() for operand in space.items(positional)]
+        named = keywords.realize()
+        options = {}
+        if type(named) is DictValue:
+            options = {key.as_python(): value for key, value in named.items.values()}
+        run = _Differentiated(space, function, operands, options, _numbers(argnums), what)
+        answer = run.result.realize()
+        output, extra = _with_aux(answer, what) if aux else (answer, TupleValue([]))
+        beside = tensors_in(extra)
+        if not isinstance(output, TensorValue):
+            raise GraphBreak("FJ0123", f"the function under {what} answers no tensor")
+        nodes = run.nodes([output, *beside])
+        examples = _imagine(
+            space, nested.differentiated, run.body, run.nodes(run.variables), nodes,
+            (len(run.variables),), _originals(run),
+        )  # fmt: skip
+        count = len(run.variables)
+        grads = run.gradients(nodes[:1], examples[:count])
+        answers = [run.unwrap(g, e) for g, e in zip(grads, examples, strict=False)]
+        rest = [run.unwrap(n, e) for n, e in zip(nodes, examples[count:], strict=True)]
+        run.leave()
+        result = run.in_structure(argnums, answers)
+        value, others = rest[0], refilled(extra, rest[1:])
+        if name == "grad":
+            return TupleValue([result, others]) if aux else result
+        return TupleValue([result, TupleValue([value, others]) if aux else value])
+
+    return handler
+
+
+def _with_aux(answer: Value, what: str) -> tuple[Value, Value]:
+    if type(answer) is not TupleValue or len(answer.items) != 2:
+        raise GraphBreak("FJ0123", f"the function under {what} answers no pair")
+    if leaves(answer.items[1]) != len(tensors_in(answer.items[1])):
+        raise GraphBreak("FJ0123", f"the function under {what} returns more beside than tensors")
+    return answer.items[0].realize(), answer.items[1]
+
+
+def _originals(run: _Differentiated) -> list[Any]:
+    """The nodes of the tensors behind the variables."""
+    return [variable.proxy(run.space).args[0] for variable in run.variables]
+
+
+LOOKASIDES[eager_transforms.grad_impl] = _gradient("grad")
+LOOKASIDES[eager_transforms.grad_and_value_impl] = _gradient("grad_and_value")
+
+
+def _jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) -> Result:
+    """``torch.func.jacrev``: the function once, then every row pulled back under one vmap."""
+    builder, what = space.builder, "torch.func.jacrev()"
+    run = _Differentiated(space, function, operands, {}, _numbers(argnums), what)
+    output = run.result.realize()
+    if not isinstance(output, TensorValue) or any(
+        not isinstance(operand.realize(), TensorValue) for operand in run.like
+    ):
+        raise GraphBreak("FJ0123", f"{what} of several tensors")
+    node = output.proxy(space)
+    shape = tuple(output.metadata().shape)
+    shapes = [tuple(variable.metadata().shape) for variable in run.variables]
+    numbers = [n for each in (shape, *shapes) for n in each]
+    if not all(type(n) is int for n in numbers) or 0 in numbers:
+        raise GraphBreak("FJ0123", f"{what} of sizes that vary, or of nothing")
+    examples = _imagine(
+        space, nested.jacobians, run.body, run.nodes(run.variables), [node],
+        (len(run.variables),), _originals(run),
+    )  # fmt: skip
+    run.unwrap(node, builder.imagine(torch.clone, (node,)))
+    run.leave()
+    rows = math.prod(shape)
+    like = {"dtype": output.metadata().dtype, "device": output.metadata().device}
+    eye = graph_call(space, torch.eye, [ConstantValue(rows)],
+                     {key: ConstantValue(value) for key, value in like.items()})  # fmt: skip
+    sizes = space.constant((rows, *shape))
+    basis = to_fx(space, graph_call(space, torch.reshape, [eye, sizes], {}))
+    with _level(space) as level:
+        builder.call_effect(predispatch.lazy_load_decompositions, (), {})
+        builder.call_effect(predispatch._vmap_increment_nesting, (rows, "error"), {})
+        row = builder.record(predispatch._add_batch_dim, (basis, 0, level),
+                             builder.imagine(nested.one_slice, (basis, 0)))  # fmt: skip
+        pulled = [builder.imagine(torch.clone, (n,)) for n in run.nodes(run.variables)]
+        grads = run.gradients([node], pulled, vectors=([row],), retain_graph=True)
+    answers: list[Value] = []
+    for grad, example, size in zip(grads, examples, shapes, strict=True):
+        stacked = builder.imagine(nested.repeated, (grad, rows))
+        whole = builder.record(predispatch._remove_batch_dim, (grad, level, rows, 0), stacked)
+        answers.append(TensorValue(builder.record(torch.reshape, (whole, shape + size), example),
+                                   example))  # fmt: skip
+    builder.call_effect(predispatch._vmap_decrement_nesting, (), {})
+    space.changes += 1
+    return run.in_structure(argnums, answers)
+
+# -- torch.func.vjp -----------------------------------------------------------------------------
+
+
+#: A function as ``torch.func.vjp`` returns it.
+_PULL_BACK = torch.func.vjp(torch.sin, torch.ones(()))[1]
+
+
+class PullBackValue(Value):
+    """The function that ``torch.func.vjp`` returns: the derivatives of what was computed then."""
+
+    __slots__ = ("answer", "run", "step")
+
+    def __init__(self, run: _Differentiated, answer: Value, step: int) -> None:
+        self.run, self.answer, self.step = run, answer, step
+        self.source = None
+
+    def python_type(self) -> type:
+        return types.FunctionType
+
+    def describe(self) -> str:
+        return "function that torch.func.vjp() answers"
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            return ConstantValue(getattr(_PULL_BACK, name))
+        if name in ("__annotations__", "__dict__"):
+            known = getattr(_PULL_BACK, name).items()
+            return DictValue({k: (ConstantValue(k), ConstantValue(v)) for k, v in known})
+        return space.generic_getattr(self, name)
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        if len(args) != 1 or kwargs:
+            raise GraphBreak("FJ0123", "what torch.func.vjp() answers, called with options")
+        if structure(args[0]) != structure(self.answer):
+            raise GraphBreak("FJ0123", "what torch.func.vjp() answers, called with a structure "
+                                       "that is not the output's")  # fmt: skip
+        run, outputs = self.run, self.run.nodes(tensors_in(self.answer))
+        vectors = run.nodes(tensors_in(args[0]))
+        examples = _imagine_vjp(run, outputs, vectors)
+        grads = run.gradients(outputs, examples, vectors=(vectors,), retain_graph=True)
+        answers = [from_fx(space, g, e) for g, e in zip(grads, examples, strict=True)]
+        return run.in_structure((), answers)
+
+
+def _imagine_vjp(run: _Differentiated, outputs: list[Any], vectors: list[Any]) -> list[Any]:
+    """What pulling ``vectors`` back would return; without any, what the function returns."""
+    counts = {"operands": len(run.variables), "vectors": len(vectors)}
+    return _imagine(
+        run.space, transformed, run.body, run.nodes(run.variables), outputs, ("vjp", counts),
+        [*_originals(run), *vectors],
+    )  # fmt: skip
+
+
+@lookaside(torch.func.vjp)
+def _vjp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    what = "torch.func.vjp()"
+    if kwargs.keys() - {"has_aux"} or len(args) < 2:
+        raise GraphBreak("FJ0123", f"{what} with {', '.join(kwargs)}")
+    function, *operands = [value.realize() for value in args]
+    step = space.step
+    run = _Differentiated(space, function, operands, {}, tuple(range(len(operands))), what)
+    aux = "has_aux" in kwargs and space.truth(kwargs["has_aux"])
+    result = run.result.realize()
+    answer, extra = _with_aux(result, what) if aux else (result, TupleValue([]))
+    inside, beside = tensors_in(answer), tensors_in(extra)
+    kinds = [value.metadata().dtype for value in inside]
+    if not inside or leaves(answer) != len(inside) or not all(
+        kind.is_floating_point or kind.is_complex for kind in kinds
+    ):
+        raise GraphBreak("FJ0123", f"the function under {what} answers no tensor of numbers")
+    nodes = run.nodes([*inside, *beside])
+    examples = _imagine_vjp(run, nodes, [])
+    out = [run.unwrap(n, e) for n, e in zip(nodes, examples, strict=True)]
+    run.leave()
+    value, others = refilled(answer, out[: len(inside)]), refilled(extra, out[len(inside) :])
+    pull = PullBackValue(run, answer, step)
+    return TupleValue([value, pull, others] if aux else [value, pull])
+
+
+#: How many transforms of torch's a function runs in.
+_LEVELS = {"jvp": 1, "jacfwd": 2}
+
+# -- the others: one node each --------------------------------------------------------------------
+
+
+def transform(
+    space: Space, name: str, function: Value, operands: list[Value], options: dict[str, Any],
+    vectors: list[Value] | None = None,
+) -> Result:  # fmt: skip
+    """``torch.func.<name>(function, **options)(*operands)`` as one node.
+
+    ``vectors`` are what ``jvp`` pushes forward.
+    """
+    given = [operand.realize() for operand in operands]
+    if not given or not all(isinstance(operand, TensorValue) for operand in given):
+        raise GraphBreak("FJ0123", f"torch.func.{name}() of something else than tensors")
+    inputs = [stand_in(space, operand) for operand in given]  # type: ignore[arg-type]
+    what = f"the function under torch.func.{name}()"
+    with _level(space, _LEVELS[name]):  # transforms in the function nest inside this one
+        result, stretch = trial(space, function, list(inputs), what, state=True)
+    body = Nested(space, result, stretch)
+    if not body.outputs or leaves(result) != len(body.outputs):
+        raise GraphBreak("FJ0123", f"{what} answers something else than tensors")
+    simple = isinstance(result.realize(), TensorValue)
+    if not simple and name != "jvp":
+        raise GraphBreak("FJ0123", f"{what} answers several tensors")
+    own = [value.proxy(space) for value in inputs]
+    lifted = body.lifted(own)
+    body.unpacked = simple
+    module = body.node(f"{name}_body", [*own, *lifted])
+    extra = [tensor for value in vectors or [] for tensor in tensors_in(value)]
+    options = {**options, "operands": len(own), "vectors": len(extra)}
+    arguments = [value.proxy(space) for value in (*given, *extra)]  # type: ignore[attr-defined]
+    node, example = space.builder.call_function(
+        transformed, (name, options, module, *arguments, *lifted), {}
+    )
+    space.changes += 1
+    return from_fx(space, node, example)
+
+
+def _maker(function: Any) -> Any:
+    """torch's code around functions, run as it is: all it does is to make another."""
+
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        made = function_value(space, function)
+        assert isinstance(made, FunctionValue)
+        return made.inline(space, args, kwargs)
+
+    return handler
+
+
+def _options_of(space: Space, made: Any) -> dict[str, Value]:
+    """What a function that torch.func made keeps in its cells."""
+    cells = zip(made.code.co_freevars, made.cells(space), strict=True)
+    return {name: cell.contents for name, cell in cells}
+
+
+def _made_jacobian(name: str) -> Any:
+    """A call of what ``torch.func.jacrev`` or ``jacfwd`` has returned outside."""
+
+    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        made, *operands = args
+        options = _options_of(space, made)
+        function, argnums = options.pop("func"), options.pop("argnums")
+        given = {key: value.realize().as_python() for key, value in options.items()}
+        if kwargs or any(value not in (None, False, "error") for value in given.values()):
+            raise GraphBreak("FJ0123", f"torch.func.{name}() with options")
+        numbers = _plain(argnums)
+        if name == "jacrev":
+            return _jacrev(space, function, numbers, operands)
+        return transform(space, name, function, operands, {"argnums": numbers})
+
+    return handler
+
+
+def _made_functional(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    """A call of what ``torch.func.functionalize`` makes: how the function computes is the
+    backend's business. But it gets other tensor objects, and writes to operands when it ends."""
+    made, *operands = args
+    options = _options_of(space, made)
+    what = "torch.func.functionalize()"
+    if not space.truth(options["reapply_views"]):
+        raise GraphBreak("FJ0123", f"{what} that makes copies of views")
+    builder = space.builder
+    originals: dict[Value, TensorValue] = {}
+
+    def wrap(tensor: TensorValue) -> Value:
+        if tensor.python_type() is not torch.Tensor or tensor.metadata().requires_grad:
+            raise GraphBreak("FJ0123", f"{what} of a tensor that requires a gradient")
+        if tensor.proxy(space) in [known.node for known in originals.values()]:
+            raise GraphBreak("FJ0123", f"{what} of one tensor twice")
+        wrapped = TensorValue(tensor.node, tensor.example)
+        originals[wrapped] = tensor
+        return wrapped
+
+    operands = [rebuild(operand, wrap) for operand in operands]
+    kwargs = {name: rebuild(operand, wrap) for name, operand in kwargs.items()}
+    start = len(builder._nodes)
+    with _level(space, 0):
+        result = space.now(space.call(options["func"], operands, kwargs))
+    inside = builder._nodes[start:]
+    if any(nested.is_applied(node.target) for node in inside):
+        raise GraphBreak("FJ0123", f"an autograd.Function under {what}")
+    used = {operand for node in inside for operand in node.all_input_nodes}
+    if any(map(builder.is_written, used.difference(inside))):
+        raise GraphBreak("FJ0123", f"{what} of a function that writes to a tensor of outside")
+    return rebuild(result, lambda tensor: originals.get(tensor, tensor))
+
+
+for _made, _handler in (
+    (torch.func.jacrev, _made_jacobian("jacrev")),
+    (torch.func.jacfwd, _made_jacobian("jacfwd")),
+    (torch.func.functionalize, _made_functional),
+):
+    LOOKASIDES[_made] = _maker(_made)
+    CODE_LOOKASIDES[id(_made(lambda: None).__code__)] = _handler
+LOOKASIDES[torch.func.hessian] = _maker(torch.func.hessian)
+
+
+@lookaside(torch.func.jvp)
+def _jvp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    if len(args) != 3 or kwargs:
+        raise GraphBreak("FJ0123", "torch.func.jvp() with options")
+    function, primals, tangents = args
+    return transform(space, "jvp", function, space.items(primals), {}, space.items(tangents))
