@@ -40,7 +40,7 @@ from framejit.regions import (
 )
 from framejit.report import events, messages
 from framejit.settings import Backend, Settings, checked_flag
-from framejit.values.core.space import LOOKASIDES
+from framejit.values.core.registry import LOOKASIDES
 
 F = TypeVar("F", bound=Callable[..., Any])
 

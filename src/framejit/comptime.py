@@ -23,7 +23,8 @@ from framejit.native import HookContext, set_context
 from framejit.report.printouts import bytecode_text, graph_table
 from framejit.values.core.base import NULL, Value
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.space import CODE_LOOKASIDES, LOOKASIDES, Space
+from framejit.values.core.registry import CODE_LOOKASIDES, LOOKASIDES
+from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue, check
 from framejit.values.objects.functions import CellValue, FunctionValue
 from framejit.values.torch.tensors import TensorValue

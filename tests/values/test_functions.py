@@ -15,7 +15,7 @@ from values_helpers import compare_call, existing, new_space, plain, symbolic
 
 from framejit.exc import GraphBreak
 from framejit.values.core.base import Raised
-from framejit.values.core.space import LOOKASIDES
+from framejit.values.core.registry import LOOKASIDES
 
 CALLS = [
     (len, [1, 2]), (len, 5), (len, "abc"), (len,), (len, {}, 1), (isinstance, 1, int),

@@ -66,7 +66,7 @@ def test_defaultdict() -> None:
     "other", [{"a", 5}, ["c", "a"], {"c": 1, "x": 2}], ids=["set", "list", "dict"]
 )
 def test_key_views_are_sets(function: object, other: object) -> None:
-    from framejit.values.core.space import LOOKASIDES
+    from framejit.values.core.registry import LOOKASIDES
 
     real = {"b": 1, "a": 2, "c": 3}
     space = new_space()

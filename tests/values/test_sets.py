@@ -9,7 +9,7 @@ import pytest
 from values_helpers import compare_call, compare_method, existing, new_space, plain, symbolic
 
 from framejit.exc import GraphBreak
-from framejit.values.core.space import LOOKASIDES
+from framejit.values.core.registry import LOOKASIDES
 
 
 @pytest.mark.parametrize(

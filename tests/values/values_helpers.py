@@ -16,7 +16,8 @@ from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.containers.sets import SetValue
 from framejit.values.core.base import Raised, Value
-from framejit.values.core.space import LOOKASIDES, Space
+from framejit.values.core.registry import LOOKASIDES
+from framejit.values.core.space import Space
 
 
 def new_space() -> Space:

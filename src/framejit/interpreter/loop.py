@@ -25,7 +25,8 @@ from framejit.interpreter.registry import HANDLERS, Handler
 from framejit.report import events
 from framejit.values.core.base import CallRequest, Raised, Value, type_name
 from framejit.values.core.inline_policy import goes_on_alone
-from framejit.values.core.space import Result, Space
+from framejit.values.core.registry import Result
+from framejit.values.core.space import Space
 from framejit.values.objects.exceptions import ExceptionValue, note_read
 
 #: Instructions after which everything is held that was held before.

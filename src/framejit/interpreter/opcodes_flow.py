@@ -18,10 +18,10 @@ from framejit.interpreter.frame import NONE, Frame, HandledValue
 from framejit.interpreter.loop import Yielded
 from framejit.interpreter.opcodes_data import deliver, mapping_pairs, never_iterable
 from framejit.interpreter.registry import opcode, unsupported
-from framejit.values.containers.calling_iterators import elements
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import NULL, Raised, Value, type_name
 from framejit.values.core.constants import ConstantValue, PythonModuleValue
+from framejit.values.core.methods import elements
 from framejit.values.objects.classes import ClassValue, make_super
 from framejit.values.objects.exceptions import matches
 from framejit.values.objects.functions import CellValue

@@ -21,32 +21,22 @@ from framejit.exc import GraphBreak
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import CallRequest, Raised, Value, is_user_class, type_name
 from framejit.values.core.constants import ConstantValue, OpaqueValue, answer_of, constant_value
-from framejit.values.core.methods import ContainerValue, container_of, stand_in
-from framejit.values.core.space import (
+from framejit.values.core.methods import ContainerValue, container_of, scalar_of, stand_in
+from framejit.values.core.registry import (
+    BINARY,
     BINARY_METHODS,
+    COMPARE,
     COMPARE_METHODS,
+    INPLACE,
+    UNARY,
     UNARY_METHODS,
     Result,
-    Space,
 )
+from framejit.values.core.space import Space
 from framejit.values.core.symbolic import compute, plain
 from framejit.values.identity import identical
 from framejit.values.torch.read_numbers import compute_read
 from framejit.values.torch.tensors import TensorValue, check_unasked, tensor_operator
-
-#: The functions of `operator` by the text of the operator.
-BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    op: getattr(operator, names[0]) for op, names in BINARY_METHODS.items()
-}
-INPLACE: dict[str, Callable[[Any, Any], Any]] = {
-    op: getattr(operator, names[2]) for op, names in BINARY_METHODS.items()
-}
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    op: getattr(operator, names[0]) for op, names in COMPARE_METHODS.items()
-}
-UNARY: dict[str, Callable[[Any], Any]] = {
-    op: getattr(operator, name) for op, name in UNARY_METHODS.items()
-}
 
 
 def binary(space: Space, op: str, left: Value, right: Value, inplace: bool) -> Result:
@@ -302,12 +292,6 @@ def not_implemented(space: Space, result: Result) -> Result | None:
     if type(result.realize()) is ConstantValue and result.realize().as_python() is NotImplemented:
         return None
     return result
-
-
-def scalar_of(value: Value) -> Value | None:
-    """The number or text inside an instance of a subclass of ``int``, ``float``, ``str``, ..."""
-    inner = getattr(value, "container", None)
-    return inner if inner is not None and inner.is_constant else None
 
 
 def unary(space: Space, op: str, value: Value) -> Result:

@@ -10,16 +10,14 @@ Next: codegen.emit_calling_iterators.
 from __future__ import annotations
 
 import itertools
-import operator
-from collections.abc import Callable, Iterator
 from typing import Any
 
 from framejit.values.containers.iterators import IteratorValue
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import Raised, Value
-from framejit.values.core.methods import Result, as_returned, index_of
+from framejit.values.core.methods import index_of
+from framejit.values.core.registry import Result
 from framejit.values.core.space import Space
-from framejit.values.operators import is_user_class
 
 # -- itertools -------------------------------------------------------------------------------------
 
@@ -287,6 +285,7 @@ class ByIndex(IteratorValue):
     """Asks ``target[index]`` for one index after the other; ``target`` is None at the end."""
 
     __slots__ = ("index", "step", "target")
+    is_by_index = True
 
     def __init__(self, space: Space, target: Value, index: int) -> None:
         self.target: Value | None = target
@@ -367,55 +366,3 @@ class _HasItems:
 
 
 # -- how many there will be ------------------------------------------------------------------------
-
-
-def elements(space: Space, iterable: Value) -> Iterator[Value]:
-    """The elements, as ``list()`` asks for them: when it has the iterator, it asks how many there
-    will be, which may run the program's code."""
-    iterable = iterable.realize()
-    known = iterable.items_now(space)
-    if known is not None:
-        return iter(known)
-    iterator = space.iter(iterable)
-    if isinstance(iterable, ByIndex) or is_user_class(iterable.python_type()):
-        length_hint(space, iterable)
-    return iter(lambda: space.next(iterator), None)
-
-
-def listed(space: Space, iterable: Value, complaint: str | None = None) -> list[Value]:
-    """The elements, as C functions ask for them that need a sequence: its iterator for a list.
-    The complaint takes the place of any TypeError of ``__iter__``."""
-    try:
-        known = iterable.realize().items_now(space)
-        iterator = space.iter(iterable) if known is None else iterable
-    except Raised as error:
-        if complaint is None or not error.is_a(TypeError):
-            raise
-        space.raise_error(TypeError, complaint)
-    return known if known is not None else list(elements(space, iterator))
-
-
-def length_hint(space: Space, value: Value) -> Value | None:
-    """What ``value`` says of its length, if anything."""
-    cls = value.python_type()
-    if space.class_attribute(cls, "__len__") is not None:
-        size = _unless_type_error(space, lambda: space.len(value))
-        if size is not None:
-            return size
-    hint = space.special_method(value, "__length_hint__")
-    if hint is None:
-        return None
-    answer = _unless_type_error(space, lambda: space.call_now(hint, []))
-    if answer is None or space.is_(answer, space.constant(NotImplemented)):
-        return None
-    name, function = "__length_hint__", operator.length_hint
-    return space.constant(as_returned(space, value, name, answer, function))
-
-
-def _unless_type_error(space: Space, ask: Callable[[], Value]) -> Value | None:
-    try:
-        return ask()
-    except Raised as error:
-        if not error.is_a(TypeError):
-            raise
-        return None

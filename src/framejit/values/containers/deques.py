@@ -15,8 +15,9 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.sequences import ListValue, SliceValue
 from framejit.values.core.base import Value, element_as_python, type_name
-from framejit.values.core.methods import Result, check_own_iteration, container_of, index_of, method
-from framejit.values.core.space import Space, wraps
+from framejit.values.core.methods import check_own_iteration, container_of, index_of, method
+from framejit.values.core.registry import Result, wraps
+from framejit.values.core.space import Space
 
 
 def _elements(obj: Any) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from framejit.exc import GraphBreak
 from framejit.values.containers.sequences import ListValue, SequenceValue, TupleValue
 from framejit.values.core.base import Value, is_user_class, type_name
-from framejit.values.core.methods import Result
+from framejit.values.core.registry import Result
 
 if TYPE_CHECKING:
     from framejit.values.containers.deques import DequeValue

@@ -15,9 +15,9 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.mappings import DictValue, Pair, wrap_dict
 from framejit.values.core.base import Value
-from framejit.values.core.methods import Result
-from framejit.values.core.space import Space, wraps
-from framejit.values.stdlib.builtin_functions import builtin
+from framejit.values.core.methods import builtin
+from framejit.values.core.registry import Result, wraps
+from framejit.values.core.space import Space
 
 
 class LiveDictValue(DictValue):

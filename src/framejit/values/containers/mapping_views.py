@@ -14,7 +14,8 @@ from framejit.values.containers.iterators import DictIterator
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import Value
 from framejit.values.core.keys import asked, key_of, separate
-from framejit.values.core.methods import ContainerValue, Result, container_of, method
+from framejit.values.core.methods import ContainerValue, container_of, method
+from framejit.values.core.registry import Result
 
 if TYPE_CHECKING:
     from framejit.values.containers.mappings import DictValue

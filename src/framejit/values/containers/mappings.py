@@ -14,7 +14,6 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.containers.calling_iterators import listed
 from framejit.values.containers.iterators import DictIterator
 from framejit.values.containers.mapping_views import DictViewValue
 from framejit.values.containers.sequences import TupleValue
@@ -36,9 +35,10 @@ from framejit.values.core.keys import (
     user_keys,
     value_of_key,
 )
-from framejit.values.core.methods import ContainerValue, Result, container_of, count_error, method
+from framejit.values.core.methods import ContainerValue, container_of, count_error, listed, method
 from framejit.values.core.namespaces import own_attribute, store_own
-from framejit.values.core.space import Space, wraps
+from framejit.values.core.registry import Result, wraps
+from framejit.values.core.space import Space
 from framejit.values.core.symbolic import fix_length, wrap_length
 
 Pair = tuple[Value, Value]

@@ -20,14 +20,9 @@ from framejit.source import Source
 from framejit.values.core.amounts import check_count
 from framejit.values.core.base import Value, element_as_python, type_name
 from framejit.values.core.keys import key_of
-from framejit.values.core.methods import (
-    ContainerValue,
-    Result,
-    container_of,
-    index_of,
-    method,
-)
-from framejit.values.core.space import WRAP_RULES, LazyValue, Space, wraps
+from framejit.values.core.methods import ContainerValue, container_of, index_of, method
+from framejit.values.core.registry import WRAP_RULES, Result, wraps
+from framejit.values.core.space import LazyValue, Space
 from framejit.values.core.symbolic import fix_length, wrap_length
 
 _PLAIN = (int, str, bool, float, complex, bytes, type(None))
@@ -293,7 +288,7 @@ class ListValue(SequenceValue):
         self.changed(space)
 
     def _iterable(self, space: Space, value: Value, bounds: slice) -> list[Value]:
-        from framejit.values.containers.calling_iterators import listed  # room-internal cycle
+        from framejit.values.core.methods import listed
 
         plain = bounds.step in (None, 1)
         what = "can only assign an iterable" if plain else "must assign iterable to extended slice"
@@ -345,7 +340,7 @@ class ListValue(SequenceValue):
 
     def added(self, space: Space, iterable: Value) -> Iterable[Value]:
         """The elements to add; of the list itself only those that are there now."""
-        from framejit.values.containers.calling_iterators import elements  # room-internal cycle
+        from framejit.values.core.methods import elements
 
         return list(self.items) if iterable.realize() is self else elements(space, iterable)
 

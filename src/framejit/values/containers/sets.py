@@ -32,8 +32,9 @@ from framejit.values.core.keys import (
     settled,
     value_of_key,
 )
-from framejit.values.core.methods import ContainerValue, Result, container_of, method
-from framejit.values.core.space import Space, wraps
+from framejit.values.core.methods import ContainerValue, container_of, method
+from framejit.values.core.registry import Result, wraps
+from framejit.values.core.space import Space
 from framejit.values.core.symbolic import fix_length, wrap_length
 
 if TYPE_CHECKING:

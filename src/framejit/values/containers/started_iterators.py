@@ -19,7 +19,8 @@ from framejit.source import Source
 from framejit.values.containers.calling_iterators import CompressIterator, StarmapIterator
 from framejit.values.containers.iterators import FilterIterator, IteratorValue, MapIterator
 from framejit.values.core.base import Value
-from framejit.values.core.space import Space, wraps
+from framejit.values.core.registry import wraps
+from framejit.values.core.space import Space
 
 #: Iterators with a copy at the same place; those over something that may change, and the others.
 _EMPTY: dict[str, int] = {}

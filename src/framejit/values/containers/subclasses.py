@@ -11,7 +11,6 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.containers.calling_iterators import elements
 from framejit.values.containers.deques import existing_deque
 from framejit.values.containers.mappings import DictValue, existing_dict
 from framejit.values.containers.sequences import (
@@ -24,8 +23,9 @@ from framejit.values.containers.set_operands import copy_as
 from framejit.values.containers.sets import SetValue, existing_set
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.methods import Result, container_of
-from framejit.values.core.space import Space, wraps
+from framejit.values.core.methods import container_of, elements
+from framejit.values.core.registry import Result, wraps
+from framejit.values.core.space import Space
 from framejit.values.objects.instances import ObjectValue
 
 _Sample = namedtuple("_Sample", "field")

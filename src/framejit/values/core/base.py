@@ -39,6 +39,9 @@ class Value:
     #: True for numbers that are read out of tensors (`ReadNumber`).
     is_read = False
 
+    #: True for iterators that ask ``target[index]`` (`ByIndex`).
+    is_by_index = False
+
     #: True while nobody has asked for the content, though the class is known.
     is_open = False
 
@@ -238,3 +241,17 @@ def parts_held(value: Value) -> Iterator[Any]:
                     yield one
                 elif type(one) is tuple:  # an item of a dict
                     yield from (item for item in one if isinstance(item, Value))
+
+
+def real_class(value: Value) -> type | None:
+    """The class that a class value represents, or None."""
+    cls = getattr(value.realize(), "obj", None)
+    return cls if issubclass(type(cls), type) else None
+
+
+def is_nan(value: Value) -> bool:
+    """Is it a number that is not equal to itself, so that containers find it by its identity?"""
+    if not value.is_constant or value.python_type() not in (float, complex):
+        return False
+    number = value.as_python()
+    return bool(number != number)

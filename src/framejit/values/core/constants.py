@@ -26,14 +26,8 @@ from framejit.values.core.amounts import check_count, check_size
 from framejit.values.core.base import Value, hides_own_attribute, is_user_class, type_name
 from framejit.values.core.methods import stand_in
 from framejit.values.core.namespaces import own_attribute, store_own
-from framejit.values.core.space import (
-    BINARY_METHODS,
-    COMPARE_METHODS,
-    WRAP_RULES,
-    Result,
-    Space,
-    wraps,
-)
+from framejit.values.core.registry import BINARY_METHODS, COMPARE_METHODS, WRAP_RULES, Result, wraps
+from framejit.values.core.space import Space
 
 #: Types whose instances are immutable through and through: folding any method of theirs is safe.
 PURE_TYPES: set[type] = {

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from framejit import native
-from framejit.values.operators import is_user_class
+from framejit.values.core.base import is_user_class
 
 #: More objects than this are not looked through: one of them may be noticed.
 _LOOKED_AT = 200

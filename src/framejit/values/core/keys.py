@@ -20,7 +20,7 @@ import torch
 from framejit import native
 from framejit import values as room
 from framejit.exc import GraphBreak
-from framejit.values.core.base import Value, type_name
+from framejit.values.core.base import Value, is_nan, type_name
 
 if TYPE_CHECKING:
     from framejit.source import Source
@@ -254,14 +254,6 @@ def is_plain(obj: Any) -> bool:
     if kind is tuple or kind is frozenset or kind is torch.Size:
         return all(map(is_plain, obj))
     return _is_enum_of_plain(kind)
-
-
-def is_nan(value: Value) -> bool:
-    """Is it a number that is not equal to itself, so that containers find it by its identity?"""
-    if not value.is_constant or value.python_type() not in (float, complex):
-        return False
-    number = value.as_python()
-    return bool(number != number)
 
 
 def key_of(space: Space, value: Value) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
@@ -19,10 +19,11 @@ import torch
 from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.values.core.base import Raised, Value, is_user_class, type_name
-from framejit.values.core.space import BINARY_METHODS, COMPARE_METHODS, Result, Space
+from framejit.values.core.registry import BINARY_METHODS, COMPARE_METHODS, LOOKASIDES, Result
+from framejit.values.core.space import Space
 
 Container = TypeVar("Container", bound=Value)
-Handler = TypeVar("Handler", bound=Callable[..., Any])
+Marked = TypeVar("Marked", bound=Callable[..., Any])
 
 #: special method -> (operator, reflected, in place)
 _BINARY = {
@@ -41,14 +42,14 @@ class Method(NamedTuple):
     keywords: frozenset[str]
 
 
-def method(low: int = 0, high: int | None = None, *keywords: str) -> Callable[[Handler], Handler]:
+def method(low: int = 0, high: int | None = None, *keywords: str) -> Callable[[Marked], Marked]:
     """Mark ``do_NAME(self, space, *args)`` as the method ``NAME``; ``high`` -1 means any number.
 
     A handler returns None for Python's None. Keyword arguments are passed under their own names;
     with "**" among ``keywords`` any are accepted.
     """
 
-    def mark(handler: Handler) -> Handler:
+    def mark(handler: Marked) -> Marked:
         top = low if high is None else (1 << 30 if high < 0 else high)
         handler.__dict__["method"] = Method(handler, low, top, frozenset(keywords))
         return handler
@@ -284,3 +285,86 @@ def index_of(space: Space, value: Value, complaint: str = "") -> int:
         TypeError, complaint or f"{name!r} object cannot be interpreted as an integer"
     )
     raise AssertionError
+
+
+def builtin(function: Any, low: int, high: int | None = None, *keywords: str) -> Any:
+    """Register a handler ``(space, *args)`` that takes ``low`` to ``high`` arguments.
+
+    A call that does not fit raises CPython's complaint (the real function is called with as many
+    ``None``s). Keyword arguments are passed on under their own names.
+    """
+    top = low if high is None else (1 << 30 if high < 0 else high)
+
+    def register(handler: Marked) -> Marked:
+        def checked(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+            count = len(args)
+            if kwargs:
+                names = handler.__code__.co_varnames[1 : 1 + low]
+                count += sum(name in kwargs for name in names[count:])
+            if not low <= count <= top or (kwargs and not set(keywords).issuperset(kwargs)):
+                count_error(space, lambda: function, args, kwargs)
+            result = handler(space, *args, **kwargs) if kwargs else handler(space, *args)
+            return space.constant(None) if result is None else result
+
+        LOOKASIDES[function] = checked
+        return handler
+
+    return register
+
+
+def scalar_of(value: Value) -> Value | None:
+    """The number or text inside an instance of a subclass of ``int``, ``float``, ``str``, ..."""
+    inner = getattr(value, "container", None)
+    return inner if inner is not None and inner.is_constant else None
+
+
+def elements(space: Space, iterable: Value) -> Iterator[Value]:
+    """The elements, as ``list()`` asks for them: when it has the iterator, it asks how many there
+    will be, which may run the program's code."""
+    iterable = iterable.realize()
+    known = iterable.items_now(space)
+    if known is not None:
+        return iter(known)
+    iterator = space.iter(iterable)
+    if iterable.is_by_index or is_user_class(iterable.python_type()):
+        length_hint(space, iterable)
+    return iter(lambda: space.next(iterator), None)
+
+
+def listed(space: Space, iterable: Value, complaint: str | None = None) -> list[Value]:
+    """The elements, as C functions ask for them that need a sequence: its iterator for a list.
+    The complaint takes the place of any TypeError of ``__iter__``."""
+    try:
+        known = iterable.realize().items_now(space)
+        iterator = space.iter(iterable) if known is None else iterable
+    except Raised as error:
+        if complaint is None or not error.is_a(TypeError):
+            raise
+        space.raise_error(TypeError, complaint)
+    return known if known is not None else list(elements(space, iterator))
+
+
+def length_hint(space: Space, value: Value) -> Value | None:
+    """What ``value`` says of its length, if anything."""
+    cls = value.python_type()
+    if space.class_attribute(cls, "__len__") is not None:
+        size = _unless_type_error(space, lambda: space.len(value))
+        if size is not None:
+            return size
+    hint = space.special_method(value, "__length_hint__")
+    if hint is None:
+        return None
+    answer = _unless_type_error(space, lambda: space.call_now(hint, []))
+    if answer is None or space.is_(answer, space.constant(NotImplemented)):
+        return None
+    name, function = "__length_hint__", operator.length_hint
+    return space.constant(as_returned(space, value, name, answer, function))
+
+
+def _unless_type_error(space: Space, ask: Callable[[], Value]) -> Value | None:
+    try:
+        return ask()
+    except Raised as error:
+        if not error.is_a(TypeError):
+            raise
+        return None

@@ -26,16 +26,13 @@ from framejit.values.core.base import (
     Raised,
     Value,
     is_heap_class,
+    is_nan,
     is_user_class,
     type_name,
 )
 from framejit.values.core.effects import Effects
 from framejit.values.core.inline_policy import is_library
-from framejit.values.core.keys import is_nan
-
-Result = Value | CallRequest
-#: What handles a call in place of the callable: handler(space, args, kwargs).
-Handler = Callable[["Space", list[Value], dict[str, Value]], Result]
+from framejit.values.core.registry import WRAP_RULES, WRAPPERS, Result
 
 #: The operations the interpreter asks for: name -> (operands, what it may return).
 OPERATIONS: dict[str, tuple[int, str]] = {
@@ -58,67 +55,6 @@ OPERATIONS: dict[str, tuple[int, str]] = {
     "unpack": (2, "list of values; raises ValueError, TypeError"),
     "call": (3, "Result; raises what the callee raises"),
 }
-
-#: The special methods of each operator: plain, reflected, in place.
-BINARY_METHODS = {
-    "+": ("__add__", "__radd__", "__iadd__"),
-    "-": ("__sub__", "__rsub__", "__isub__"),
-    "*": ("__mul__", "__rmul__", "__imul__"),
-    "/": ("__truediv__", "__rtruediv__", "__itruediv__"),
-    "//": ("__floordiv__", "__rfloordiv__", "__ifloordiv__"),
-    "%": ("__mod__", "__rmod__", "__imod__"),
-    "**": ("__pow__", "__rpow__", "__ipow__"),
-    "@": ("__matmul__", "__rmatmul__", "__imatmul__"),
-    "&": ("__and__", "__rand__", "__iand__"),
-    "|": ("__or__", "__ror__", "__ior__"),
-    "^": ("__xor__", "__rxor__", "__ixor__"),
-    "<<": ("__lshift__", "__rlshift__", "__ilshift__"),
-    ">>": ("__rshift__", "__rrshift__", "__irshift__"),
-}
-#: The method of each comparison, and the one of its mirror image.
-COMPARE_METHODS = {
-    "<": ("__lt__", "__gt__"),
-    ">": ("__gt__", "__lt__"),
-    "<=": ("__le__", "__ge__"),
-    ">=": ("__ge__", "__le__"),
-    "==": ("__eq__", "__eq__"),
-    "!=": ("__ne__", "__ne__"),
-}
-UNARY_METHODS = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}
-
-#: exact type -> maker(space, source, obj); filled by the modules of this room (`wraps`).
-WRAPPERS: dict[type, Callable[[Space, Source, Any], Value]] = {}
-#: (predicate of the class, maker) pairs tried in order for other types. The object itself is not
-#: asked: its own `__class__` may be the user's code.
-WRAP_RULES: list[tuple[Callable[[Any], bool], Callable[[Space, Source, Any], Value]]] = []
-#: Python callables that framejit handles itself: callable -> handler(space, args, kwargs).
-LOOKASIDES: dict[Any, Handler] = {}
-#: The same by (module, qualified name), for functions of modules that are not imported for this.
-NAMED_LOOKASIDES: dict[tuple[str, str], Handler] = {}
-#: The same by the id of the code, for functions that another one makes; they get the function, too.
-CODE_LOOKASIDES: dict[int, Handler] = {}
-
-
-def wraps(*kinds: type) -> Callable[[Any], Any]:
-    """Register the maker of the values that represent objects of exactly these types."""
-
-    def register(maker: Any) -> Any:
-        for kind in kinds:
-            WRAPPERS[kind] = maker
-        return maker
-
-    return register
-
-
-def lookaside(*functions: Any) -> Callable[[Any], Any]:
-    """Register a handler that runs instead of these functions when captured code calls them."""
-
-    def register(handler: Any) -> Any:
-        for function in functions:
-            LOOKASIDES[function] = handler
-        return handler
-
-    return register
 
 
 class ClassAttribute(NamedTuple):

@@ -21,7 +21,8 @@ from framejit.graph.metadata import Example
 from framejit.source import Source
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue, constant_value
-from framejit.values.core.space import LOOKASIDES, Handler, Result, Space
+from framejit.values.core.registry import LOOKASIDES, Handler, Result
+from framejit.values.core.space import Space
 
 SYMBOLIC_TYPES = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _PYTHON = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
@@ -214,6 +215,7 @@ def wrap_sizes(space: Space, source: Source, obj: torch.Tensor) -> Example | Non
 
 
 # -- operators -------------------------------------------------------------------------------------
+
 
 def _square_root(number: Any) -> Any:
     if not number >= 0:

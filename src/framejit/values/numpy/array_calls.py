@@ -27,17 +27,20 @@ from framejit.values.containers.calling_iterators import IndexIterator
 from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.core.base import Raised, Unmaterialisable, Value
 from framejit.values.core.constants import ConstantValue, guard_state
-from framejit.values.core.space import (
+from framejit.values.core.registry import (
+    BINARY,
     BINARY_METHODS,
+    COMPARE,
     COMPARE_METHODS,
+    INPLACE,
+    UNARY,
     UNARY_METHODS,
     Result,
-    Space,
 )
+from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SYMBOLIC_TYPES, SymbolicValue
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import BoundBuiltin
-from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY
 from framejit.values.torch.tensors import (
     _VIEW_ATTRIBUTES,
     TensorValue,

@@ -22,7 +22,8 @@ from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Value
 from framejit.values.core.carried import LITERALS
 from framejit.values.core.constants import PURE_TYPES, ConstantValue, fold, wrap_opaque
-from framejit.values.core.space import LOOKASIDES, Handler, Result, Space, lookaside, wraps
+from framejit.values.core.registry import LOOKASIDES, Handler, Result, lookaside, wraps
+from framejit.values.core.space import Space
 from framejit.values.numpy.array_calls import ArrayValue, call_numpy, clone
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import BoundBuiltin, BuiltinValue

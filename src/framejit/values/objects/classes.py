@@ -34,15 +34,8 @@ from framejit.values.core.constants import (
 )
 from framejit.values.core.ends import has_own_end
 from framejit.values.core.methods import iterator_by
-from framejit.values.core.space import (
-    LOOKASIDES,
-    WRAP_RULES,
-    ClassAttribute,
-    Result,
-    Space,
-    lookaside,
-    wraps,
-)
+from framejit.values.core.registry import LOOKASIDES, WRAP_RULES, Result, lookaside, wraps
+from framejit.values.core.space import ClassAttribute, Space
 from framejit.values.objects.descriptors import bind, bind_to_class, is_data_descriptor
 from framejit.values.objects.functions import BoundBuiltin, BuiltinValue, MethodValue
 from framejit.values.objects.instances import (

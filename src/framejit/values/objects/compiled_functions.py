@@ -11,7 +11,8 @@ from framejit import native
 from framejit.source import Source
 from framejit.values.core.base import Value
 from framejit.values.core.constants import wrap_opaque
-from framejit.values.core.space import WRAP_RULES, Result, Space
+from framejit.values.core.registry import WRAP_RULES, Result
+from framejit.values.core.space import Space
 from framejit.values.objects.functions import MethodValue
 
 

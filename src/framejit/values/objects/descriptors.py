@@ -16,7 +16,8 @@ from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.core.base import Value, is_heap_class, is_user_class, type_name
-from framejit.values.core.space import LOOKASIDES, ClassAttribute, Result, Space, wraps
+from framejit.values.core.registry import LOOKASIDES, Result, wraps
+from framejit.values.core.space import ClassAttribute, Space
 from framejit.values.objects.functions import BoundBuiltin, BuiltinValue, MethodValue
 
 _C_METHODS = (

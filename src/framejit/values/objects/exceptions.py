@@ -19,7 +19,8 @@ from framejit.source import Source
 from framejit.values.core import polyfills
 from framejit.values.core.base import Value, is_heap_class
 from framejit.values.core.constants import ConstantValue, constant_value
-from framejit.values.core.space import WRAP_RULES, LazyValue, Result, Space
+from framejit.values.core.registry import WRAP_RULES, Result
+from framejit.values.core.space import LazyValue, Space
 from framejit.values.objects.instances import ObjectValue, guard_class
 
 if TYPE_CHECKING:

@@ -22,15 +22,15 @@ from framejit.values.core.base import CallRequest, Value, type_name
 from framejit.values.core.constants import ConstantValue, constant_value
 from framejit.values.core.methods import count_error
 from framejit.values.core.namespaces import namespace_of, own_attribute, store_own
-from framejit.values.core.space import (
+from framejit.values.core.registry import (
     CODE_LOOKASIDES,
     LOOKASIDES,
     NAMED_LOOKASIDES,
     Result,
-    Space,
     lookaside,
     wraps,
 )
+from framejit.values.core.space import Space
 
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _CODE_ATTRIBUTES = ("__name__", "__qualname__", "__module__", "__doc__")
@@ -615,3 +615,10 @@ class BuiltinValue(Value):
         if inline_policy.is_pure_builtin(function):
             return room.core.constants.fold(space, function, args, kwargs, self.describe())
         raise GraphBreak("FJ0132", f"calling the {self.describe()}")
+
+
+def call_polyfill(
+    space: Space, function: Any, args: list[Value], kwargs: dict[str, Value] | None = None
+) -> Result:
+    """Call a Python function of `polyfills`: its frame is traced like the user's own code."""
+    return space.call(function_value(space, function), args, kwargs or {})

@@ -14,7 +14,8 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.values.core.base import CallRequest, Raised, Unmaterialisable, Value
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.space import Result, Space
+from framejit.values.core.registry import Result
+from framejit.values.core.space import Space
 
 
 class GeneratorValue(Value):

@@ -20,7 +20,6 @@ from framejit import native
 from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values import operators
 from framejit.values.core.base import (
     NULL,
     CallRequest,
@@ -40,16 +39,17 @@ from framejit.values.core.methods import (
     gives_own_class,
     iterator_by,
     returns_self,
+    scalar_of,
 )
 from framejit.values.core.namespaces import namespace_of, own_attribute, store_own
-from framejit.values.core.space import (
+from framejit.values.core.registry import (
     BINARY_METHODS,
     COMPARE_METHODS,
     LOOKASIDES,
     WRAP_RULES,
     Result,
-    Space,
 )
+from framejit.values.core.space import Space
 from framejit.values.objects.descriptors import is_data_descriptor, property_lacks
 from framejit.values.objects.functions import MethodValue
 
@@ -332,7 +332,7 @@ class ObjectValue(Value):
         """A new object of this class, which a C-level method makes by calling the class."""
         for name in ("__new__", "__init__", "__setitem__", "update", "extend"):
             found = space.class_attribute(self.cls, name)
-            if found is not None and operators.is_user_class(found.owner):
+            if found is not None and is_user_class(found.owner):
                 reason = f"copying a {self.cls.__qualname__}, which calls {name}()"
                 raise GraphBreak("FJ0133", reason)
         made = ObjectValue(self.cls, step=space.step)
@@ -349,7 +349,7 @@ class ObjectValue(Value):
             return space.iter(self.container)
         if name == "__format__" and len(args) == 1 and args[0].realize().as_python() == "":
             return room.objects.text.text_of(space, self, "__str__")
-        plain = [operators.scalar_of(a.realize()) or a for a in args]
+        plain = [scalar_of(a.realize()) or a for a in args]
         other = plain[0].realize() if len(plain) == 1 else None
         if other is not None and not other.is_constant and name in _OPERATOR_METHODS:
             return ConstantValue(NotImplemented)

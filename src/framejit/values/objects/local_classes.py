@@ -32,7 +32,8 @@ from framejit.values.core.base import CallRequest, Value, is_user_class
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.methods import container_of
 from framejit.values.core.namespaces import entries
-from framejit.values.core.space import ClassAttribute, Result, Space, lookaside
+from framejit.values.core.registry import Result, lookaside
+from framejit.values.core.space import ClassAttribute, Space
 from framejit.values.objects.classes import IS_ABSTRACT, ClassValue
 from framejit.values.objects.functions import CellValue, FunctionValue
 from framejit.values.objects.instances import ObjectValue

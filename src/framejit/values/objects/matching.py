@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from framejit.exc import GraphBreak
 from framejit.values.core.base import Raised, Value
-from framejit.values.core.space import LOOKASIDES, Space
+from framejit.values.core.registry import LOOKASIDES
+from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
 
 _NOT_SEQUENCES = (str, bytes, bytearray)

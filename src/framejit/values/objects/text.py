@@ -165,8 +165,8 @@ def _is_string(value: Value) -> bool:
 
 def join(space: Space, separator: str, items: Value) -> Value:
     """``separator.join(items)``."""
-    from framejit.values.containers.calling_iterators import listed  # room-internal cycle
     from framejit.values.containers.folding import fold  # room-internal cycle
+    from framejit.values.core.methods import listed
 
     items = items.realize()
     if not isinstance(items, ConstantValue) and not items.is_symbolic:

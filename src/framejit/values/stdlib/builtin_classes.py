@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict, deque
 
 from framejit.exc import GraphBreak
-from framejit.values.containers.calling_iterators import ReversedIndexIterator, elements
+from framejit.values.containers.calling_iterators import ReversedIndexIterator
 from framejit.values.containers.deques import DequeValue
-from framejit.values.containers.folding import fold, fold_if_constant
+from framejit.values.containers.folding import fold, fold_if_constant, folds
 from framejit.values.containers.iterators import (
     DequeIterator,
     EnumerateIterator,
@@ -24,10 +24,18 @@ from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, SequenceValue, SliceValue, TupleValue
 from framejit.values.containers.set_operands import copy_as
 from framejit.values.core.base import Value, is_user_class, type_name
-from framejit.values.core.methods import as_returned, count_error, index_of, is_tensor, stand_in
-from framejit.values.core.space import LOOKASIDES, Result, Space, lookaside
+from framejit.values.core.methods import (
+    as_returned,
+    builtin,
+    count_error,
+    elements,
+    index_of,
+    is_tensor,
+    stand_in,
+)
+from framejit.values.core.registry import LOOKASIDES, Result, lookaside
+from framejit.values.core.space import Space
 from framejit.values.objects.text import format_value
-from framejit.values.stdlib.builtin_functions import builtin, folds
 
 # -- containers ------------------------------------------------------------------------------------
 

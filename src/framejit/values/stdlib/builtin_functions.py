@@ -10,66 +10,30 @@ from __future__ import annotations
 import builtins
 import inspect
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from framejit.exc import FrameSeen, GraphBreak
-from framejit.values.containers.calling_iterators import elements
-from framejit.values.containers.folding import NotConstantError, fold, fold_if_constant, python_of
+from framejit.values.containers.folding import (
+    NotConstantError,
+    fold,
+    fold_if_constant,
+    folds,
+    python_of,
+)
 from framejit.values.containers.iterators import CallableIterator
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.sets import SetValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Raised, Value, type_name
 from framejit.values.core.inline_policy import is_library
-from framejit.values.core.methods import count_error, index_of, is_tensor
-from framejit.values.core.space import LOOKASIDES, NAMED_LOOKASIDES, Result, Space, lookaside
-from framejit.values.objects.functions import function_value
+from framejit.values.core.methods import builtin, elements, index_of, is_tensor
+from framejit.values.core.registry import LOOKASIDES, NAMED_LOOKASIDES, Handler, Result, lookaside
+from framejit.values.core.space import Space
+from framejit.values.objects.functions import call_polyfill
 from framejit.values.objects.generators import GeneratorValue
 from framejit.values.objects.instances import ObjectValue
 from framejit.values.objects.text import format_value
 from framejit.values.operators import division
-
-Handler = Callable[..., Any]
-_MANY = 1 << 30
-
-
-def builtin(function: Any, low: int, high: int | None = None, *keywords: str) -> Any:
-    """Register a handler ``(space, *args)`` that takes ``low`` to ``high`` arguments.
-
-    A call that does not fit raises CPython's complaint (the real function is called with as many
-    ``None``s). Keyword arguments are passed on under their own names.
-    """
-    top = low if high is None else (_MANY if high < 0 else high)
-
-    def register(handler: Handler) -> Handler:
-        def checked(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-            count = len(args)
-            if kwargs:
-                names = handler.__code__.co_varnames[1 : 1 + low]
-                count += sum(name in kwargs for name in names[count:])
-            if not low <= count <= top or (kwargs and not set(keywords).issuperset(kwargs)):
-                count_error(space, lambda: function, args, kwargs)
-            result = handler(space, *args, **kwargs) if kwargs else handler(space, *args)
-            return space.constant(None) if result is None else result
-
-        LOOKASIDES[function] = checked
-        return handler
-
-    return register
-
-
-def call_polyfill(
-    space: Space, function: Any, args: list[Value], kwargs: dict[str, Value] | None = None
-) -> Result:
-    """Call a Python function of `polyfills`: its frame is traced like the user's own code."""
-    return space.call(function_value(space, function), args, kwargs or {})
-
-
-def real_class(value: Value) -> type | None:
-    """The class that a class value represents, or None."""
-    cls = getattr(value.realize(), "obj", None)
-    return cls if issubclass(type(cls), type) else None
 
 
 def name_of(space: Space, value: Value, function: str) -> str:
@@ -469,11 +433,6 @@ def _pow(space: Space, base: Value, exp: Value, mod: Value | None = None) -> Res
     if mod is None or mod.is_none():
         return space.binary("**", base, exp)
     return fold(space, pow, [base, exp, mod], {})
-
-
-def folds(function: Any) -> None:
-    """A pure function: it runs now, on constants."""
-    LOOKASIDES[function] = lambda space, args, kwargs: fold(space, function, args, kwargs)
 
 
 for _function in (ord, chr, bin, oct, hex):

@@ -22,9 +22,9 @@ from framejit.values.core.constants import ConstantValue
 from framejit.values.core.effects import Effects
 from framejit.values.core.inline_policy import is_library
 from framejit.values.core.keys import key_of, pin, real_object
-from framejit.values.core.methods import Result
 from framejit.values.core.namespaces import own_attribute, store_own
-from framejit.values.core.space import CODE_LOOKASIDES, Space, lookaside, wraps
+from framejit.values.core.registry import CODE_LOOKASIDES, Result, lookaside, wraps
+from framejit.values.core.space import Space
 from framejit.values.objects.functions import FunctionValue, function_value
 from framejit.values.stdlib.stdlib_functions import is_immutable
 from framejit.values.torch.tensors import TensorValue

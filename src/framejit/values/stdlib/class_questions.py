@@ -18,9 +18,10 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.values.containers.sequences import TupleValue
-from framejit.values.core.base import Value, is_user_class
-from framejit.values.core.space import LOOKASIDES, Result, Space
-from framejit.values.stdlib.builtin_functions import builtin, real_class
+from framejit.values.core.base import Value, is_user_class, real_class
+from framejit.values.core.methods import builtin
+from framejit.values.core.registry import LOOKASIDES, Result
+from framejit.values.core.space import Space
 from framejit.values.torch.tensors import TensorValue, has_flag
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.space import Handler, Result, Space, lookaside
+from framejit.values.core.registry import Handler, Result, lookaside
+from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import FunctionValue, MethodValue
 from framejit.values.objects.instances import ObjectValue

@@ -18,7 +18,6 @@ from framejit.values.containers.calling_iterators import (
     StarmapIterator,
     WhileIterator,
     ZipLongestIterator,
-    elements,
 )
 from framejit.values.containers.iterators import (
     ChainIterator,
@@ -31,9 +30,9 @@ from framejit.values.containers.iterators import (
 )
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import Raised, Value, is_user_class
-from framejit.values.core.methods import Result, index_of
-from framejit.values.core.space import Space, lookaside
-from framejit.values.stdlib.builtin_functions import builtin
+from framejit.values.core.methods import builtin, elements, index_of
+from framejit.values.core.registry import Result, lookaside
+from framejit.values.core.space import Space
 
 
 @builtin(itertools.chain, 0, -1)

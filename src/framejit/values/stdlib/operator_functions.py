@@ -11,14 +11,13 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.containers.calling_iterators import length_hint
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Value, type_name
-from framejit.values.core.methods import Result, count_error, index_of
-from framejit.values.core.space import Space, lookaside, wraps
-from framejit.values.operators import BINARY, COMPARE, INPLACE, UNARY
-from framejit.values.stdlib.builtin_functions import builtin, call_polyfill
+from framejit.values.core.methods import builtin, count_error, index_of, length_hint
+from framejit.values.core.registry import BINARY, COMPARE, INPLACE, UNARY, Result, lookaside, wraps
+from framejit.values.core.space import Space
+from framejit.values.objects.functions import call_polyfill
 
 
 def _register_binary(op: str, function: Any, inplace: bool) -> None:

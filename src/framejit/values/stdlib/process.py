@@ -19,11 +19,11 @@ from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import Value, type_name
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.keys import IdentityKey, hash_known_here, real_object, tell_apart
-from framejit.values.core.methods import as_returned
-from framejit.values.core.space import Result, Space, wraps
+from framejit.values.core.methods import as_returned, builtin
+from framejit.values.core.registry import Result, wraps
+from framejit.values.core.space import Space
 from framejit.values.identity import identical
 from framejit.values.objects.exceptions import handled_by_caller
-from framejit.values.stdlib.builtin_functions import builtin
 from framejit.values.torch.tensors import TensorValue
 
 

@@ -22,28 +22,28 @@ from typing import Any, NamedTuple, TypeGuard
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.deques import DequeValue
-from framejit.values.containers.folding import fold
+from framejit.values.containers.folding import fold, folds
 from framejit.values.containers.mappings import DictValue, new_dict
 from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.containers.set_operands import copy_as
 from framejit.values.containers.sets import SetValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Raised, Value
-from framejit.values.core.methods import Result
+from framejit.values.core.methods import builtin
 from framejit.values.core.namespaces import namespace_of, own_attribute, store_own
-from framejit.values.core.space import (
+from framejit.values.core.registry import (
     CODE_LOOKASIDES,
     LOOKASIDES,
     Handler,
-    Space,
+    Result,
     lookaside,
     wraps,
 )
+from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.exceptions import ExceptionValue
-from framejit.values.objects.functions import FunctionValue
+from framejit.values.objects.functions import FunctionValue, call_polyfill
 from framejit.values.objects.instances import ObjectValue, instance_dict
-from framejit.values.stdlib.builtin_functions import builtin, call_polyfill, folds
 
 # -- functools -------------------------------------------------------------------------------------
 

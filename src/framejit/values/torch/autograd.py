@@ -22,9 +22,10 @@ from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Unmaterialisable, Value, parts_held
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.space import NAMED_LOOKASIDES, Result, Space, lookaside
+from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside
+from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
-from framejit.values.stdlib.builtin_functions import call_polyfill
+from framejit.values.objects.functions import call_polyfill
 from framejit.values.torch.nesting import Nested, rebuild, trial
 from framejit.values.torch.read_numbers import read_number
 from framejit.values.torch.tensors import TensorValue, from_fx, graph_call, to_fx

@@ -18,7 +18,8 @@ from framejit.graph import nested
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.space import Result, Space, lookaside
+from framejit.values.core.registry import Result, lookaside
+from framejit.values.core.space import Space
 from framejit.values.torch.nesting import (
     Nested,
     leaves,

@@ -33,7 +33,8 @@ from framejit.values.core.constants import ConstantValue
 from framejit.values.core.inline_policy import is_library
 from framejit.values.core.keys import real_object
 from framejit.values.core.namespaces import entries, instance_namespace
-from framejit.values.core.space import Result, Space, lookaside
+from framejit.values.core.registry import Result, lookaside
+from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import BoundBuiltin, CellValue, FunctionValue, MethodValue
 from framejit.values.stdlib.stdlib_functions import PartialValue

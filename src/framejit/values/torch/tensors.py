@@ -26,7 +26,8 @@ from framejit.values.containers.sequences import ListValue, SliceValue, TupleVal
 from framejit.values.core.base import Raised, Value, is_user_class
 from framejit.values.core.constants import ConstantValue, constant_value
 from framejit.values.core.keys import key_of_object
-from framejit.values.core.space import BINARY_METHODS, Result, Space, wraps
+from framejit.values.core.registry import BINARY_METHODS, Result, wraps
+from framejit.values.core.space import Space
 from framejit.values.core.symbolic import wrap_sizes
 from framejit.values.objects.functions import BoundBuiltin
 

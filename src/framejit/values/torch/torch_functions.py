@@ -25,14 +25,8 @@ from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue, constant_value
-from framejit.values.core.space import (
-    LOOKASIDES,
-    NAMED_LOOKASIDES,
-    WRAPPERS,
-    Result,
-    Space,
-    lookaside,
-)
+from framejit.values.core.registry import LOOKASIDES, NAMED_LOOKASIDES, WRAPPERS, Result, lookaside
+from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue, plain
 from framejit.values.objects.functions import BuiltinValue
 from framejit.values.torch.tensors import TensorValue, graph_call

@@ -22,10 +22,11 @@ from framejit.values.core.base import Value
 from framejit.values.core.carried import NewNumber, carried_sum
 from framejit.values.core.constants import ConstantValue, constant_value
 from framejit.values.core.keys import ReferenceKey, key_of
-from framejit.values.core.space import Result, Space, lookaside, wraps
+from framejit.values.core.registry import Result, lookaside, wraps
+from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue, check
 from framejit.values.objects.classes import ClassValue
-from framejit.values.stdlib.builtin_functions import call_polyfill
+from framejit.values.objects.functions import call_polyfill
 from framejit.values.torch.tensors import TensorValue
 
 # -- handles of hooks --------------------------------------------------------------------------

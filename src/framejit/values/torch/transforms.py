@@ -29,7 +29,8 @@ from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Raised, Value
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.space import CODE_LOOKASIDES, LOOKASIDES, Result, Space, lookaside
+from framejit.values.core.registry import CODE_LOOKASIDES, LOOKASIDES, Result, lookaside
+from framejit.values.core.space import Space
 from framejit.values.objects.functions import FunctionValue, function_value
 from framejit.values.torch.nesting import (
     Nested,

@@ -1,0 +1,95 @@
+"""The registries: which values represent which objects, what runs instead of which callables.
+
+In: the makers and handlers of all rooms, registered when their modules are imported. Out: the
+tables that the space and function values look into; the names of operators. Next: methods.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from framejit.source import Source
+from framejit.values.core.base import CallRequest, Value
+
+if TYPE_CHECKING:
+    from framejit.values.core.space import Space
+
+Result = Value | CallRequest
+#: What handles a call in place of the callable: handler(space, args, kwargs).
+Handler = Callable[["Space", list[Value], dict[str, Value]], Result]
+
+#: The special methods of each operator: plain, reflected, in place.
+BINARY_METHODS = {
+    "+": ("__add__", "__radd__", "__iadd__"),
+    "-": ("__sub__", "__rsub__", "__isub__"),
+    "*": ("__mul__", "__rmul__", "__imul__"),
+    "/": ("__truediv__", "__rtruediv__", "__itruediv__"),
+    "//": ("__floordiv__", "__rfloordiv__", "__ifloordiv__"),
+    "%": ("__mod__", "__rmod__", "__imod__"),
+    "**": ("__pow__", "__rpow__", "__ipow__"),
+    "@": ("__matmul__", "__rmatmul__", "__imatmul__"),
+    "&": ("__and__", "__rand__", "__iand__"),
+    "|": ("__or__", "__ror__", "__ior__"),
+    "^": ("__xor__", "__rxor__", "__ixor__"),
+    "<<": ("__lshift__", "__rlshift__", "__ilshift__"),
+    ">>": ("__rshift__", "__rrshift__", "__irshift__"),
+}
+#: The method of each comparison, and the one of its mirror image.
+COMPARE_METHODS = {
+    "<": ("__lt__", "__gt__"),
+    ">": ("__gt__", "__lt__"),
+    "<=": ("__le__", "__ge__"),
+    ">=": ("__ge__", "__le__"),
+    "==": ("__eq__", "__eq__"),
+    "!=": ("__ne__", "__ne__"),
+}
+UNARY_METHODS = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}
+#: The functions of `operator` by the text of the operator.
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    op: getattr(operator, names[0]) for op, names in BINARY_METHODS.items()
+}
+INPLACE: dict[str, Callable[[Any, Any], Any]] = {
+    op: getattr(operator, names[2]) for op, names in BINARY_METHODS.items()
+}
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    op: getattr(operator, names[0]) for op, names in COMPARE_METHODS.items()
+}
+UNARY: dict[str, Callable[[Any], Any]] = {
+    op: getattr(operator, name) for op, name in UNARY_METHODS.items()
+}
+
+#: exact type -> maker(space, source, obj); filled by the modules of this room (`wraps`).
+WRAPPERS: dict[type, Callable[[Space, Source, Any], Value]] = {}
+#: (predicate of the class, maker) pairs tried in order for other types. The object itself is not
+#: asked: its own `__class__` may be the user's code.
+WRAP_RULES: list[tuple[Callable[[Any], bool], Callable[[Space, Source, Any], Value]]] = []
+#: Python callables that framejit handles itself: callable -> handler(space, args, kwargs).
+LOOKASIDES: dict[Any, Handler] = {}
+#: The same by (module, qualified name), for functions of modules that are not imported for this.
+NAMED_LOOKASIDES: dict[tuple[str, str], Handler] = {}
+#: The same by the id of the code, for functions that another one makes; they get the function, too.
+CODE_LOOKASIDES: dict[int, Handler] = {}
+
+
+def wraps(*kinds: type) -> Callable[[Any], Any]:
+    """Register the maker of the values that represent objects of exactly these types."""
+
+    def register(maker: Any) -> Any:
+        for kind in kinds:
+            WRAPPERS[kind] = maker
+        return maker
+
+    return register
+
+
+def lookaside(*functions: Any) -> Callable[[Any], Any]:
+    """Register a handler that runs instead of these functions when captured code calls them."""
+
+    def register(handler: Any) -> Any:
+        for function in functions:
+            LOOKASIDES[function] = handler
+        return handler
+
+    return register
