@@ -53,6 +53,7 @@ from framejit.values.containers.mappings import DictValue
 from framejit.values.core.base import NULL, Unmaterialisable, Value
 from framejit.values.core.ends import layers_of_slots, search_what_is_seen
 from framejit.values.core.space import Space
+from framejit.values.object_space import ObjectSpace
 from framejit.values.stdlib.cached_functions import Call, first_calls
 from framejit.values.torch.hooks import Hooks, Surrounding, unsettled
 from framejit.values.torch.tensors import TensorValue
@@ -226,7 +227,7 @@ def _capture(
     may_expect = driver.may_expect
     layers = () if target.point is None else layers_of_slots(slots) or ()
     while True:
-        space = Space(GraphBuilder(), policy)
+        space = ObjectSpace(GraphBuilder(), policy)
         space.may_expect, space.shows_labels = may_expect, driver.shows_labels
         try:
             return _attempt(target, slots, driver, break_at, space, layers)

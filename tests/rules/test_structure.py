@@ -39,6 +39,12 @@ ORDER = [
     {"__init__", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
+#: The same for the rooms of values/; modules beside them know them all.
+ROOMS_OF_VALUES = ["core", "containers", "objects", "torch", "numpy", "stdlib"]
+#: Modules that import each other in a circle, and why.
+CIRCLES = {
+    ("audit", "audit.call", "audit.script"): "a script that shows a mismatch runs an audit itself",
+}
 MODULE_LIMIT = 800
 
 
@@ -47,8 +53,9 @@ def room_of(path):
     return part.removesuffix(".py")
 
 
-def imported_modules(tree, path):
-    """(line, dotted name) of everything imported, TYPE_CHECKING blocks left out."""
+def imported_modules(tree, path, names=False):
+    """(line, dotted name) of everything imported, TYPE_CHECKING blocks left out; with ``names``,
+    the names that are imported from modules are appended."""
     here = ["framejit", *path.relative_to(PACKAGE).parts[:-1]]
     ignored = set()
     for node in ast.walk(tree):
@@ -69,6 +76,8 @@ def imported_modules(tree, path):
                 for alias in node.names:
                     name = alias.name if alias.name in RANK else "__init__"
                     yield node.lineno, f"framejit.{name}"
+            elif names:
+                yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
             else:
                 yield node.lineno, module
 
@@ -92,6 +101,62 @@ def test_imports_point_backwards(path):
         if RANK[target] >= RANK[room]:
             wrong.append(f"{relative(path)}:{line} imports framejit.{target}")
     assert not wrong, wrong
+
+
+def dotted(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of_modules():
+    """Module -> the modules of framejit that it imports, in functions as well."""
+    modules = {dotted(path): path for path in SOURCES}
+    found = {}
+    for name, path in modules.items():
+        found[name] = targets = set()
+        for _, imported in imported_modules(ast.parse(path.read_text()), path, names=True):
+            top, _, known = imported.partition(".")
+            known = known if known in modules else known.rpartition(".")[0]
+            if top == "framejit" and known in modules:
+                targets.add(known)
+        targets.discard(name)
+    return found
+
+
+def test_rooms_of_values_import_one_way():
+    def rank(module):
+        room = module.split(".")[1]
+        return ROOMS_OF_VALUES.index(room) if room in ROOMS_OF_VALUES else len(ROOMS_OF_VALUES)
+
+    wrong = [
+        f"{name} imports {target}"
+        for name, targets in imports_of_modules().items()
+        for target in targets
+        if name.startswith("values.") and target.startswith("values")
+        if target == "values" or rank(target) > rank(name)
+    ]
+    assert not wrong, wrong
+    assert {path.parent.name for path in PACKAGE.glob("values/*/*.py")} == set(ROOMS_OF_VALUES)
+
+
+def test_modules_import_each_other_in_no_circle():
+    imports = imports_of_modules()
+
+    def reachable(start):
+        seen, waiting = set(), [start]
+        while waiting:
+            for target in imports[waiting.pop()] - seen:
+                seen.add(target)
+                waiting.append(target)
+        return seen
+
+    reached = {name: reachable(name) for name in imports}
+    circles = {
+        tuple(sorted(other for other in reached[name] if name in reached[other]))
+        for name in imports
+        if name in reached[name]
+    }
+    assert circles == set(CIRCLES)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=relative)

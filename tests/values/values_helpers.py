@@ -18,11 +18,12 @@ from framejit.values.containers.sets import SetValue
 from framejit.values.core.base import Raised, Value
 from framejit.values.core.registry import LOOKASIDES
 from framejit.values.core.space import Space
+from framejit.values.object_space import ObjectSpace
 
 
 def new_space() -> Space:
     """A space without a graph: for programs without tensors."""
-    return Space(None)
+    return ObjectSpace(None)
 
 
 def symbolic(space: Space, obj: Any) -> Value:

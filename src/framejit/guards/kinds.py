@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import enum
 import types
-import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 
 from framejit import native
-from framejit.guards.texts import TensorText, shown_name, text_of
+from framejit.guards.texts import GONE, TensorText, Weak, shown_name, text_of
 
 #: What the value layer may write into `Fact.kind`.
 FACT_KINDS = frozenset(
@@ -47,30 +46,6 @@ class Kind(NamedTuple):
     found: Callable[[Any], str]
     #: payload -> a payload for printing that keeps no object of the user alive.
     remember: Callable[[Any], Any]
-
-
-class Gone:
-    """In place of an object that has died since the guard was made."""
-
-    def __repr__(self) -> str:
-        return "an object that no longer exists"
-
-
-GONE = Gone()
-
-
-class Weak(NamedTuple):
-    """A payload held weakly."""
-
-    reference: weakref.ref[Any]
-
-
-def recall(payload: Any) -> Any:
-    """The payload, given what `Kind.remember` kept."""
-    if type(payload) is Weak:
-        target = payload.reference()
-        return GONE if target is None else target
-    return payload
 
 
 def _same(payload: Any) -> Any:

@@ -18,13 +18,12 @@ from framejit.guards.kinds import (
     KINDS,
     RELATIONS,
     differences,
-    recall,
     shown_kind,
     weakly,
 )
 from framejit.guards.shapes import Program, ShapePlan
 from framejit.guards.texts import State as TorchState
-from framejit.guards.texts import shown_name, shown_place, state_difference, state_text
+from framejit.guards.texts import recall, shown_name, shown_place, state_difference, state_text
 from framejit.native import GlobalState
 from framejit.source import Fact, Source
 

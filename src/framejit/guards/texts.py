@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import re
 import types
+import weakref
 from typing import Any, NamedTuple
 
 import torch
@@ -184,8 +185,6 @@ def shown_name(source: Source) -> str:
     compiled function's own globals, ``global torch.nn.functional.linear`` for those of another
     module (``global builtins.abs``), ``intermediate value 0`` for what has no name of its own when
     a continuation begins."""
-    from framejit.guards.kinds import recall  # room-internal cycle
-
     name = _ROOT.sub(_root_name, source.name)
     step: Source | None = source
     while step is not None:
@@ -281,3 +280,27 @@ def _mode(mode: Any) -> str:
     if type(mode) is torch.utils._device.DeviceContext:
         return f"device {mode.device} as the default"
     return f"under {type(mode).__name__}"
+
+
+class Gone:
+    """In place of an object that has died since the guard was made."""
+
+    def __repr__(self) -> str:
+        return "an object that no longer exists"
+
+
+GONE = Gone()
+
+
+class Weak(NamedTuple):
+    """A payload held weakly."""
+
+    reference: weakref.ref[Any]
+
+
+def recall(payload: Any) -> Any:
+    """The payload, given what `Kind.remember` kept."""
+    if type(payload) is Weak:
+        target = payload.reference()
+        return GONE if target is None else target
+    return payload

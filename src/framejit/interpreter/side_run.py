@@ -21,6 +21,7 @@ from framejit.source import Source
 from framejit.values.core import polyfills
 from framejit.values.core.base import Unmaterialisable, Value
 from framejit.values.core.space import Space
+from framejit.values.object_space import ObjectSpace
 from framejit.values.torch.tensors import TensorValue
 
 Hook = Callable[[Any], Any]
@@ -44,7 +45,7 @@ def is_pure_hook(hook: Hook, like: torch.Tensor) -> tuple[bool, list[Source]]:
 def compute(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value | None:
     """What ``function(*args, **kwargs)`` returns; None if it does anything other than compute."""
     with isolated():
-        space = Space(GraphBuilder())
+        space = ObjectSpace(GraphBuilder())
         values = [space.load(space.const_source(obj, "an argument"), obj)
                   for obj in (function, args, kwargs)]  # fmt: skip
         return _outcome(space, polyfills.call_with, values)
@@ -54,7 +55,7 @@ def _computes(
     function: Any, hooks: tuple[Hook, ...], like: torch.Tensor
 ) -> tuple[bool, list[Source]]:
     builder = GraphBuilder()
-    space = Space(builder)
+    space = ObjectSpace(builder)
     sizes, strides = map(_numbers, (like.shape, like.stride()))
     node, example = builder.add_input("saved", like, builder.imagined_example(sizes, strides, like))
     values = [space.load(space.const_source(hook, "a hook"), hook) for hook in hooks]

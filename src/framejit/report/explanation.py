@@ -8,11 +8,10 @@ Next room: api.
 from __future__ import annotations
 
 import collections
-import inspect
 import linecache
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -295,6 +294,8 @@ class Explanation:
 
     def marks(self, filename: str) -> dict[int, str]:
         """What became of the lines of a file: "break", "captured" or "skipped"."""
+        from framejit.report.page import function_length
+
         marks = dict.fromkeys(self.lines.get(filename, ()), "captured")
         for skip in self.skips:
             if skip.filename == filename and "__resume_at" not in skip.frame:
@@ -364,19 +365,6 @@ def _bytes(example: Any) -> int:
     if isinstance(example, torch.Tensor) and all(isinstance(s, int) for s in example.shape):
         return example.numel() * example.element_size()
     return 0
-
-
-def function_length(filename: str, line: int) -> int:
-    """How many lines the function that starts at ``line`` has."""
-    return len(inspect.getblock(linecache.getlines(filename)[line - 1 :]) or ())
-
-
-def by_kind(guards: Iterable[Any]) -> dict[str, list[Any]]:
-    """Guards by their kind, the most frequent first."""
-    groups: dict[str, list[Any]] = collections.defaultdict(list)
-    for guard in guards:
-        groups[guard.kind].append(guard)
-    return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
 def _place(filename: str, line: int) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import collections
 import html
+import inspect
 import linecache
 import os
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from framejit.report.drawing import svg
@@ -198,8 +200,6 @@ def is_installed(filename: str) -> bool:
 
 def _shown_lines(explanation: Explanation, filename: str, marks: dict[int, str]) -> list[int]:
     """The functions that were captured, and some lines around everything that is marked."""
-    from framejit.report.explanation import function_length
-
     last = len(linecache.getlines(filename))
     shown: set[int] = set()
     for name, first, _ in explanation.functions:
@@ -242,8 +242,6 @@ def _graph(number: int, entry: Entry, anchors: dict[tuple[str, int], str]) -> st
 
 
 def _guards(explanation: Explanation) -> str:
-    from framejit.report.explanation import by_kind
-
     out = []
     for kind, guards in by_kind(explanation.guards).items():
         lines = "\n".join(dict.fromkeys(map(str, guards)))
@@ -311,3 +309,16 @@ def _time_line(explanation: Explanation) -> str:
         '<h2>Time line</h2><p class="legend"><span class="trace">trace</span>'
         f'<span class="backend">backend</span></p><table style="width:100%">{"".join(rows)}</table>'
     )
+
+
+def by_kind(guards: Iterable[Any]) -> dict[str, list[Any]]:
+    """Guards by their kind, the most frequent first."""
+    groups: dict[str, list[Any]] = collections.defaultdict(list)
+    for guard in guards:
+        groups[guard.kind].append(guard)
+    return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
+
+
+def function_length(filename: str, line: int) -> int:
+    """How many lines the function that starts at ``line`` has."""
+    return len(inspect.getblock(linecache.getlines(filename)[line - 1 :]) or ())

@@ -1,8 +1,8 @@
 """The object space: one class per kind of value, and the operations on them (`space.Space`).
 
 In: Python objects and their sources. Out: values. Importing the package registers every kind of
-value; it knows nothing of bytecode. Rooms in order: core, containers, objects, torch, numpy,
-stdlib. Next room: interpreter.
+value; it knows nothing of bytecode. Its rooms import one way: core, containers, objects, torch,
+numpy, stdlib; the modules here know them all. Next room: interpreter.
 """
 
 # ruff: noqa: F401
@@ -35,9 +35,9 @@ import framejit.values.torch.tensors
 import framejit.values.torch.torch_functions
 import framejit.values.torch.torch_library
 import framejit.values.torch.transforms
-import framejit.values.identity
-import framejit.values.operators
-from framejit.values.core import constants, symbolic
+import framejit.values.object_space
+from framejit.values.core import constants
+from framejit.values.stdlib import number_functions
 
 constants.install_fallback_rules()
-symbolic.install()
+number_functions.install()

@@ -296,6 +296,7 @@ def not_implemented(space: Space, result: Result) -> Result | None:
 
 def unary(space: Space, op: str, value: Value) -> Result:
     """``-x``, ``+x``, ``~x``."""
+    value = value.realize()
     if value.is_constant:
         answer = space.run_real(UNARY[op], value.as_python())
         return answer_of(space, answer, (value,))
@@ -322,6 +323,7 @@ def unary(space: Space, op: str, value: Value) -> Result:
 def compare(space: Space, op: str, left: Value, right: Value) -> Result:
     """Rich comparison."""
     own_name, mirrored_name = COMPARE_METHODS[op]
+    left, right = left.realize(), right.realize()
     if _fold_at_once(left, right):
         return _folded(space, COMPARE[op], left, right)
     left_type, right_type = left.python_type(), right.python_type()

@@ -363,6 +363,3 @@ class ReversedIndexIterator(ByIndex):
 class _HasItems:
     def __getitem__(self, index: int) -> Any:
         raise IndexError
-
-
-# -- how many there will be ------------------------------------------------------------------------

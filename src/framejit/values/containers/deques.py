@@ -13,6 +13,7 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
+from framejit.values.containers.iterators import DequeIterator
 from framejit.values.containers.sequences import ListValue, SliceValue
 from framejit.values.core.base import Value, element_as_python, type_name
 from framejit.values.core.methods import check_own_iteration, container_of, index_of, method
@@ -98,8 +99,6 @@ class DequeValue(ListValue):
         return index
 
     def iter(self, space: Space) -> Value:
-        from framejit.values.containers.iterators import DequeIterator  # room-internal cycle
-
         return DequeIterator(self, space.step)
 
     def binary_op(

@@ -13,9 +13,10 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.containers.mappings import DictValue, Pair, wrap_dict
+from framejit.values.containers.mappings import DictValue, InstanceDictValue, Pair, wrap_dict
 from framejit.values.core.base import Value
 from framejit.values.core.methods import builtin
+from framejit.values.core.namespaces import real_namespace
 from framejit.values.core.registry import Result, wraps
 from framejit.values.core.space import Space
 
@@ -230,3 +231,35 @@ def globals_value(space: Space, namespace: dict[str, Any]) -> Value:
         root = space.globals_source(namespace)
         known = space.remember(namespace, GlobalsValue(space, root, namespace))
     return known
+
+
+def namespace_of(space: Space, value: Any) -> DictValue | None:
+    """The value of ``value.__dict__``; None if the object has none. ``value`` keeps it in a slot
+    ``namespace``, and its ``obj`` is the real object, if there is one."""
+    namespace: DictValue | None = value.namespace
+    if namespace is not None:
+        return namespace
+    obj, source = value.obj, value.source
+    if obj is None or source is None:
+        if value.python_type().__dictoffset__ == 0:
+            return None
+        namespace = InstanceDictValue(value)
+        space.new_namespaces.append(namespace)
+    else:
+        real = real_namespace(obj)
+        if type(real) is not dict:
+            if isinstance(real, dict):
+                raise GraphBreak("FJ0156", f"the __dict__ of a {value.describe()} is no plain dict")
+            return None
+        child = source.child("dict")
+        known = space.known_value(real)
+        if isinstance(known, DictValue):
+            if known.source is not child:
+                space.guard(child, "SAME_OBJECT", known.source)
+            namespace = known
+        else:
+            namespace = InstanceDictValue(None, child, real)
+            namespace.space = space
+            space.remember(real, namespace)
+    value.namespace = namespace
+    return namespace

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from framejit.exc import GraphBreak
 from framejit.values.containers.iterators import DictIterator
+from framejit.values.containers.live_dicts import ProxyValue
 from framejit.values.containers.sequences import TupleValue
+from framejit.values.containers.set_operands import copy_as, set_of
+from framejit.values.containers.sets import SetValue
 from framejit.values.core.base import Value
 from framejit.values.core.keys import asked, key_of, separate
 from framejit.values.core.methods import ContainerValue, container_of, method
@@ -65,15 +68,11 @@ class DictViewValue(ContainerValue):
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "mapping":
-            from framejit.values.containers.live_dicts import ProxyValue  # room-internal cycle
-
             return ProxyValue(space, self.mapping)
         return super().getattr(space, name)
 
     def as_set(self, space: Space) -> SetValue:
         """``set(view)``."""
-        from framejit.values.containers.set_operands import set_of  # room-internal cycle
-
         self._break_if_asked(space)
         return set_of(space, self.items_now(space) or [])
 
@@ -90,8 +89,6 @@ class DictViewValue(ContainerValue):
     ) -> Result | None:
         if self.what == "values" or op not in ("&", "|", "-", "^"):
             return None
-        from framejit.values.containers.set_operands import copy_as  # room-internal cycle
-
         self._break_if_asked(space)
         if op == "&":
             return self._intersection(space, other)
@@ -102,9 +99,6 @@ class DictViewValue(ContainerValue):
 
     def _intersection(self, space: Space, other: Value) -> Value:
         """As ``_PyDictView_Intersect``: which side is walked decides the order of the result."""
-        from framejit.values.containers.set_operands import set_of  # room-internal cycle
-        from framejit.values.containers.sets import SetValue  # room-internal cycle
-
         mine, plain = self.as_set(space).keys(space), container_of(other, SetValue)
         walked, looked_up = (space.items(other), mine) if plain is None else ([], mine)
         if plain is not None:
@@ -123,8 +117,6 @@ class DictViewValue(ContainerValue):
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         if self.what == "values":
             return None
-        from framejit.values.containers.sets import SetValue  # room-internal cycle
-
         plain: Value | None = container_of(other, SetValue)
         if isinstance(other, DictViewValue) and other.what != "values":
             plain = other.as_set(space)

@@ -15,7 +15,6 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.iterators import DictIterator
-from framejit.values.containers.mapping_views import DictViewValue
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.amounts import check_count
 from framejit.values.core.base import Value, element_as_python
@@ -37,7 +36,7 @@ from framejit.values.core.keys import (
 )
 from framejit.values.core.methods import ContainerValue, container_of, count_error, listed, method
 from framejit.values.core.namespaces import own_attribute, store_own
-from framejit.values.core.registry import Result, wraps
+from framejit.values.core.registry import Result, makes, wraps
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import fix_length, wrap_length
 
@@ -589,15 +588,15 @@ class DictValue(ContainerValue):
 
     @method()
     def do_keys(self, space: Space) -> Value:
-        return DictViewValue(self, "keys")
+        return space.new_view(self, "keys")
 
     @method()
     def do_values(self, space: Space) -> Value:
-        return DictViewValue(self, "values")
+        return space.new_view(self, "values")
 
     @method()
     def do_items(self, space: Space) -> Value:
-        return DictViewValue(self, "items")
+        return space.new_view(self, "items")
 
     @method()
     def do___reversed__(self, space: Space) -> Value:
@@ -678,3 +677,8 @@ def existing_dict(space: Space, source: Source, obj: Any, cls: type = dict) -> D
 def new_dict(space: Space, entries: dict[str, Value]) -> DictValue:
     """A dict with string keys, as made for ``**kwargs``."""
     return DictValue({name: (space.constant(name), value) for name, value in entries.items()})
+
+
+@makes(dict)
+def _constant_dict(space: Space, obj: dict[Any, Any]) -> Value:
+    return DictValue({k: (space.constant(k), space.constant(v)) for k, v in obj.items()})

@@ -20,8 +20,15 @@ from framejit.source import Source
 from framejit.values.core.amounts import check_count
 from framejit.values.core.base import Value, element_as_python, type_name
 from framejit.values.core.keys import key_of
-from framejit.values.core.methods import ContainerValue, container_of, index_of, method
-from framejit.values.core.registry import WRAP_RULES, Result, wraps
+from framejit.values.core.methods import (
+    ContainerValue,
+    container_of,
+    elements,
+    index_of,
+    listed,
+    method,
+)
+from framejit.values.core.registry import WRAP_RULES, Result, makes, wraps
 from framejit.values.core.space import LazyValue, Space
 from framejit.values.core.symbolic import fix_length, wrap_length
 
@@ -102,9 +109,7 @@ class SequenceValue(ContainerValue):
         return space.constant(len(self.items))
 
     def iter(self, space: Space) -> Value:
-        from framejit.values.containers.iterators import SequenceIterator  # room-internal cycle
-
-        return SequenceIterator(self)
+        return space.iter_sequence(self)
 
     def contains(self, space: Space, item: Value) -> Value:
         item = item.realize()
@@ -288,8 +293,6 @@ class ListValue(SequenceValue):
         self.changed(space)
 
     def _iterable(self, space: Space, value: Value, bounds: slice) -> list[Value]:
-        from framejit.values.core.methods import listed
-
         plain = bounds.step in (None, 1)
         what = "can only assign an iterable" if plain else "must assign iterable to extended slice"
         return listed(space, value, what)
@@ -340,8 +343,6 @@ class ListValue(SequenceValue):
 
     def added(self, space: Space, iterable: Value) -> Iterable[Value]:
         """The elements to add; of the list itself only those that are there now."""
-        from framejit.values.core.methods import elements
-
         return list(self.items) if iterable.realize() is self else elements(space, iterable)
 
     @method(2)
@@ -390,15 +391,11 @@ class ListValue(SequenceValue):
     def do_sort(
         self, space: Space, key: Value | None = None, reverse: Value | None = None
     ) -> Result:
-        from framejit.values.stdlib.builtin_functions import sort_in_place  # room-internal cycle
-
-        return sort_in_place(space, self, key, reverse)
+        return space.sort_in_place(self, key, reverse)
 
     @method()
     def do___reversed__(self, space: Space) -> Value:
-        from framejit.values.containers.iterators import ReversedIterator  # room-internal cycle
-
-        return ReversedIterator(self)
+        return space.reversed_sequence(self)
 
     @method(0, 1)
     def do___init__(self, space: Space, iterable: Value | None = None) -> None:
@@ -595,3 +592,18 @@ def existing_tuple(
 
 
 WRAP_RULES.insert(0, (is_struct_sequence, wrap_tuple))
+
+
+@makes(slice)
+def _constant_slice(space: Space, obj: slice) -> Value:
+    return SliceValue(*(space.constant(part) for part in (obj.start, obj.stop, obj.step)))
+
+
+@makes(tuple, torch.Size)
+def _constant_tuple(space: Space, obj: tuple[Any, ...]) -> Value:
+    return TupleValue([space.constant(item) for item in obj], None, type(obj))
+
+
+@makes(list)
+def _constant_list(space: Space, obj: list[Any]) -> Value:
+    return ListValue([space.constant(item) for item in obj])

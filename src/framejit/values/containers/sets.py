@@ -289,9 +289,7 @@ class SetValue(ContainerValue):
         return find(space, self.keys(space), key)
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
-        from framejit.values.containers.set_operands import as_set  # room-internal cycle
-
-        plain = as_set(space, other)
+        plain = space.as_set(other)
         if plain is None:
             return None
         left, right = self.keys(space), plain.keys(space)
@@ -307,9 +305,7 @@ class SetValue(ContainerValue):
     ) -> Result | None:
         if op not in _OPERATIONS or hasattr(other, "as_set"):  # views of dicts compute it
             return None
-        from framejit.values.containers.set_operands import as_set  # room-internal cycle
-
-        plain = as_set(space, other)
+        plain = space.as_set(other)
         if plain is None:
             return None
         if inplace and self.cls is set:
@@ -424,9 +420,7 @@ class SetValue(ContainerValue):
 
     def _operand(self, space: Space, other: Value) -> Operand:
         """Any iterable as the argument of an operation."""
-        from framejit.values.containers.set_operands import operand_of  # room-internal cycle
-
-        operand = operand_of(space, other)
+        operand = space.operand_of(other)
         separate(self.keys(space), operand.keys)
         return operand
 

@@ -19,6 +19,7 @@ from framejit.source import Source
 from framejit.values.containers.calling_iterators import CompressIterator, StarmapIterator
 from framejit.values.containers.iterators import FilterIterator, IteratorValue, MapIterator
 from framejit.values.core.base import Value
+from framejit.values.core.constants import wrap_opaque
 from framejit.values.core.registry import wraps
 from framejit.values.core.space import Space
 
@@ -210,8 +211,6 @@ class StartedIterator(IteratorValue):
 
 @wraps(*_OVER_MUTABLE, *_OVER_FIXED, *_COMPOSED)
 def _wrap_iterator(space: Space, source: Source, obj: Any) -> Value:
-    from framejit.values.core.constants import wrap_opaque  # room-internal cycle
-
     try:
         made = StartedIterator(space, source, obj)
     except (TypeError, RuntimeError):  # it has no copy, or its dict has changed its size

@@ -23,10 +23,9 @@ from framejit.values.containers.set_operands import copy_as
 from framejit.values.containers.sets import SetValue, existing_set
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.methods import container_of, elements
+from framejit.values.core.methods import container_of, count_error, elements
 from framejit.values.core.registry import Result, wraps
 from framejit.values.core.space import Space
-from framejit.values.objects.instances import ObjectValue
 
 _Sample = namedtuple("_Sample", "field")
 
@@ -74,13 +73,6 @@ def new_container(
     return SetValue()
 
 
-def named_tuple(space: Space, cls: type, items: list[Value]) -> Value:
-    """An instance of a named tuple's class."""
-    made = ObjectValue(cls, step=space.step)
-    made.container = TupleValue(items)
-    return made
-
-
 class FieldValue(Value):
     """The descriptor of a named tuple's field."""
 
@@ -112,3 +104,22 @@ def _wrap_field(space: Space, source: Source, obj: Any) -> Value:
 
 def _dict_kind(cls: type) -> type:
     return next((kind for kind in (OrderedDict, defaultdict) if issubclass(cls, kind)), dict)
+
+
+def class_method(
+    space: Space, cls: type, name: str, args: list[Value], kwargs: dict[str, Value]
+) -> Result | None:
+    """C-level class methods that need more than folding (``dict.fromkeys``); None: not known."""
+    if name == "fromkeys" and issubclass(cls, dict):
+        names = ("iterable", "value") if issubclass(cls, OrderedDict) else ()
+        if not 1 <= len(args) + len(kwargs) <= 2 or not kwargs.keys() <= {*names[len(args) :]}:
+            count_error(space, lambda: cls.fromkeys, args, kwargs)
+        if not args and "iterable" not in kwargs:
+            space.run_real(cls.fromkeys, **dict.fromkeys(kwargs))
+        given = [*args, *[kwargs[name] for name in names if name in kwargs], space.constant(None)]
+        iterable, default = given[:2]
+        made = DictValue({}, None, None, cls)
+        for key in space.items(iterable):
+            made.store(space, made.key(space, key), key, default)
+        return made
+    return None

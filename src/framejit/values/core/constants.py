@@ -26,7 +26,15 @@ from framejit.values.core.amounts import check_count, check_size
 from framejit.values.core.base import Value, hides_own_attribute, is_user_class, type_name
 from framejit.values.core.methods import stand_in
 from framejit.values.core.namespaces import own_attribute, store_own
-from framejit.values.core.registry import BINARY_METHODS, COMPARE_METHODS, WRAP_RULES, Result, wraps
+from framejit.values.core.registry import (
+    BINARY_METHODS,
+    COMPARE_METHODS,
+    MAKERS,
+    METHODS,
+    WRAP_RULES,
+    Result,
+    wraps,
+)
 from framejit.values.core.space import Space
 
 #: Types whose instances are immutable through and through: folding any method of theirs is safe.
@@ -39,8 +47,6 @@ PURE_TYPES: set[type] = {
 #: Those of which a guard tells equal ones apart that are not the same (``Decimal("1.0")`` and
 #: ``Decimal("1.00")`` are equal, and so are numpy's zeros of either sign).
 _EXACT = PURE_TYPES - {decimal.Decimal}
-#: PyTorch's numbers that vary.
-SYMBOLIC = frozenset({torch.SymInt, torch.SymFloat, torch.SymBool})
 #: Equal ones are one object.
 BY_IDENTITY: frozenset[type] = frozenset(
     {
@@ -89,17 +95,9 @@ class ConstantValue(Value):
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Result:
         """A C-level method of an immutable type: folded when the arguments are constants."""
-        if name in ("join", "format") and type(self.value) is str:
-            from framejit.values.objects.text import format_template, join  # room-internal cycle
-
-            if name == "format":
-                return format_template(space, self.value, args, kwargs)
-            if len(args) == 1 and not kwargs:
-                return join(space, self.value, args[0])
-        if type(self.value) is torch.device and name in ("__enter__", "__exit__"):
-            from framejit.values.torch.torch_functions import device_block  # room-internal cycle
-
-            return device_block(space, self.value, name)
+        handler = METHODS.get((type(self.value), name))
+        if handler is not None:
+            return handler(space, self.value, args, kwargs)
         return fold(space, getattr(self.value, name), args, kwargs, f"str.{name}", self)
 
     def getitem(self, space: Space, key: Value) -> Result:
@@ -111,9 +109,7 @@ class ConstantValue(Value):
         if item.is_constant and (own not in (str, bytes) or type(item.as_python()) is cls):
             return ConstantValue(space.run_real(operator.contains, self.value, item.as_python()))
         if own is frozenset:  # it is found by its hash
-            from framejit.values.containers.set_operands import as_set  # room-internal cycle
-
-            plain = as_set(space, self)
+            plain = space.as_set(self)
             assert plain is not None
             return plain.contains(space, item)
         if own in (str, bytes) or self.items_now(space) is None:
@@ -131,9 +127,7 @@ class ConstantValue(Value):
         return ConstantValue(space.run_real(len, self.value))
 
     def iter(self, space: Space) -> Value:
-        from framejit.values.containers.iterators import iter_constant  # room-internal cycle
-
-        return iter_constant(space, self)
+        return space.iter_constant(self)
 
     def items_now(self, space: Space) -> list[Value] | None:
         if type(self.value) in (str, bytes, range, frozenset, tuple):
@@ -245,9 +239,7 @@ class PythonModuleValue(Value):
         module = self.module
         namespace = module.__dict__
         if name == "__dict__":
-            from framejit.values.containers.live_dicts import globals_value  # room-internal cycle
-
-            return globals_value(space, namespace)
+            return space.globals_value(namespace)
         changed = space.effects.globals_value(namespace, name)
         if changed is not None and changed.value is not None:
             return changed.value
@@ -295,34 +287,13 @@ class PythonModuleValue(Value):
 def constant_value(space: Space, obj: Any) -> Value:
     """A value for an object that is known at capture time and needs no guard of its own."""
     kind = type(obj)
-    if kind in PURE_TYPES or kind is slice or computes_as_python(kind):
-        if kind is slice:
-            from framejit.values.containers.sequences import SliceValue  # room-internal cycle
-
-            return SliceValue(*(constant_value(space, p) for p in (obj.start, obj.stop, obj.step)))
+    if kind in PURE_TYPES or kind is frozenset or computes_as_python(kind):
         if kind is decimal.Decimal:
             guard_decimal_context(space)
         return ConstantValue(obj)
-    if kind is tuple or kind is torch.Size:
-        from framejit.values.containers.sequences import TupleValue  # room-internal cycle
-
-        return TupleValue([constant_value(space, item) for item in obj], None, kind)
-    if kind is list:
-        from framejit.values.containers.sequences import ListValue  # room-internal cycle
-
-        return ListValue([constant_value(space, item) for item in obj])
-    if kind is dict:
-        from framejit.values.containers.mappings import DictValue  # room-internal cycle
-
-        return DictValue(
-            {k: (constant_value(space, k), constant_value(space, v)) for k, v in obj.items()}
-        )
-    if kind is frozenset:
-        return ConstantValue(obj)
-    if kind in SYMBOLIC:
-        from framejit.values.core.symbolic import symbolic_value  # room-internal cycle
-
-        return symbolic_value(space, obj)
+    maker = MAKERS.get(kind)
+    if maker is not None:
+        return maker(space, obj)
     known = space.known_value(obj)
     if known is not None:
         return known
@@ -448,15 +419,8 @@ def _wrap_singleton(space: Space, source: Source, obj: Any) -> Value:
     return ConstantValue(obj, source)
 
 
-@wraps(int, float)
-def _wrap_number(space: Space, source: Source, obj: int | float) -> Value:
-    from framejit.values.core.symbolic import wrap_number  # room-internal cycle
-
-    return wrap_number(space, source, obj) or _wrap_literal(space, source, obj)
-
-
 @wraps(complex, str, bytes, range, torch.device, torch.finfo, torch.iinfo)
-def _wrap_literal(space: Space, source: Source, obj: Any) -> Value:
+def wrap_literal(space: Space, source: Source, obj: Any) -> Value:
     check_size(obj)
     space.guard(source, "EQUALS_MATCH", obj)
     return ConstantValue(obj, source)
@@ -484,10 +448,8 @@ def _wrap_frozenset(space: Space, source: Source, obj: Any) -> Value:
         if len(obj) > 1:  # equal ones may list their elements in another order
             space.guard(source.child("call", tuple), "EQUALS_MATCH", tuple(obj))
     elif any(is_user_class(type(item)) for item in obj):
-        from framejit.values.containers.sets import existing_set  # room-internal cycle
-
         space.guard(source, "TYPE_MATCH", frozenset)
-        return space.remember(obj, existing_set(space, source, obj, frozenset))
+        return space.remember(obj, space.existing_set(source, obj, frozenset))
     else:
         space.guard(source, "ID_MATCH", obj)
     return ConstantValue(obj, source)

@@ -134,8 +134,6 @@ def is_pure_builtin(function: Any) -> bool:
     )  # fmt: skip
 
 
-
-
 def is_library_of_python(name: str) -> bool:
     """A module of the standard library, or what is the module of a named tuple's ``__new__``."""
     top = name.partition(".")[0]

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from framejit import native
-from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.values.core.base import Value, is_nan, type_name
+from framejit.values.core.constants import ConstantValue
 
 if TYPE_CHECKING:
     from framejit.source import Source
@@ -393,10 +393,10 @@ def value_of_key(space: Space, obj: Any, place: Source | None = None) -> Value:
     """The value for a constant that is a key of an existing dict or set whose keys are guarded; it
     is found at ``place``, if that is known."""
     if type(obj) is tuple and place is not None:
-        return room.containers.sequences.constant_tuple(space, obj, place)
+        return space.constant_tuple(obj, place)
     if place is not None and type(obj) in _EQUAL_ONES:
         if space.preloaded(place) is None:
-            space.preload(place, room.core.constants.ConstantValue(obj, place))
+            space.preload(place, ConstantValue(obj, place))
         return space.preloaded(place)  # type: ignore[return-value]
     if not isinstance(obj, enum.Enum):
         return space.constant(obj)

@@ -3,7 +3,8 @@
 In: a call of a method of a builtin type on a symbolic container. Out: the handler's result. The
 number of arguments is checked against the table; when it does not fit, the real method is called on
 an empty object with as many ``None``s, so that the complaint is CPython's own. Also here: the
-conversions that every container needs (an index, a container inside an object of a subclass).
+conversions that every container needs (an index, a length, the elements, a container inside an
+object of a subclass) and the same check of arguments for functions (`builtin`).
 Next: sequences, mappings, sets.
 """
 
@@ -16,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 
-from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.values.core.base import Raised, Value, is_user_class, type_name
 from framejit.values.core.registry import BINARY_METHODS, COMPARE_METHODS, LOOKASIDES, Result
@@ -141,10 +141,10 @@ class ContainerValue(Value):
             return space.constant(None)
         if name in ("__repr__", "__str__") and not args:
             if self.python_type() in (list, tuple, dict):
-                return room.objects.text.text_of(space, self, "__repr__")
+                return space.text_of(self, "__repr__")
             return space.constant(repr(self.as_python()))
         if name == "__format__" and len(args) == 1:
-            return room.objects.text.format_value(space, self, None, args[0].realize().as_python())
+            return space.format_value(self, None, args[0].realize().as_python())
         raise GraphBreak(
             "FJ0133", f"{self.python_type().__name__}.{name}() is not known to framejit"
         )

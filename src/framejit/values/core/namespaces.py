@@ -7,9 +7,12 @@ beside it, or two objects that share one dict, see each other's changes. Next: o
 
 from __future__ import annotations
 
+import functools
+import inspect
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
-from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.values.core.base import Value
 
@@ -20,54 +23,23 @@ if TYPE_CHECKING:
 
 def instance_namespace(obj: Any) -> dict[str, Any] | None:
     """The instance's ``__dict__`` without running user code."""
-    namespace = _namespace(obj)
+    namespace = real_namespace(obj)
     return namespace if type(namespace) is dict else None
 
 
-def _namespace(obj: Any) -> Any:
+def real_namespace(obj: Any) -> Any:
+    """The instance's ``__dict__``, of any class, without running user code."""
     try:
         return object.__getattribute__(obj, "__dict__")
     except AttributeError:
         return None
 
 
-def namespace_of(space: Space, value: Any) -> DictValue | None:
-    """The value of ``value.__dict__``; None if the object has none. ``value`` keeps it in a slot
-    ``namespace``, and its ``obj`` is the real object, if there is one."""
-    namespace: DictValue | None = value.namespace
-    if namespace is not None:
-        return namespace
-    obj, source = value.obj, value.source
-    if obj is None or source is None:
-        if value.python_type().__dictoffset__ == 0:
-            return None
-        namespace = room.containers.mappings.InstanceDictValue(value)
-        space.new_namespaces.append(namespace)
-    else:
-        real = _namespace(obj)
-        if type(real) is not dict:
-            if isinstance(real, dict):
-                raise GraphBreak("FJ0156", f"the __dict__ of a {value.describe()} is no plain dict")
-            return None
-        child = source.child("dict")
-        known = space.known_value(real)
-        if isinstance(known, room.containers.mappings.DictValue):
-            if known.source is not child:
-                space.guard(child, "SAME_OBJECT", known.source)
-            namespace = known
-        else:
-            namespace = room.containers.mappings.InstanceDictValue(None, child, real)
-            namespace.space = space
-            space.remember(real, namespace)
-    value.namespace = namespace
-    return namespace
-
-
 def own_attribute(space: Space, value: Any, name: str) -> Value | None:
     """What the object's own ``__dict__`` has under ``name``; absence is guarded."""
     namespace: DictValue | None = value.namespace
     if namespace is None:
-        namespace = namespace_of(space, value)
+        namespace = space.namespace_of(value)
         if namespace is None:
             return None
     pair = namespace.lookup(space, name)
@@ -76,7 +48,7 @@ def own_attribute(space: Space, value: Any, name: str) -> Value | None:
 
 def store_own(space: Space, value: Value, name: str, content: Value | None) -> None:
     """Write an attribute to the object's own ``__dict__``, or delete one that is there."""
-    namespace = namespace_of(space, value)
+    namespace = space.namespace_of(value)
     if namespace is None:
         raise GraphBreak("FJ0152", f"assigning attribute {name!r} of a {value.describe()}")
     if content is None:
@@ -88,3 +60,38 @@ def store_own(space: Space, value: Value, name: str, content: Value | None) -> N
 def entries(value: Any) -> dict[Any, tuple[Value, Value]]:
     """What the ``__dict__`` of an object made by the program holds."""
     return {} if value.namespace is None else value.namespace.items
+
+
+def instance_dict(space: Space, value: Value) -> Value:
+    """``obj.__dict__`` as a mapping value."""
+    namespace = space.namespace_of(value) if hasattr(value, "namespace") else None
+    if namespace is None:
+        raise GraphBreak("FJ0156", f"__dict__ of a {value.describe()}")
+    return namespace
+
+
+_FIELD = type(inspect.Attribute.name)  # the descriptor of a named tuple's field
+
+
+def codes(raw: Any) -> Any:
+    """What a class attribute is, as far as it can be compared without looking into objects."""
+    if isinstance(raw, types.FunctionType):
+        return raw.__code__
+    if isinstance(raw, (staticmethod, classmethod)):
+        return codes(raw.__func__)
+    if isinstance(raw, property):
+        return codes(raw.fget), codes(raw.fset), codes(raw.fdel)
+    if isinstance(raw, functools.cached_property):
+        return codes(raw.func)
+    if type(raw) is _FIELD:
+        return raw.__reduce__()[1]
+    return raw is None
+
+
+def own_globals(function: types.FunctionType) -> dict[str, Any] | None:
+    """A copy of a small namespace that was made for this function; None for a module's."""
+    namespace = function.__globals__
+    module = sys.modules.get(namespace.get("__name__", ""))
+    if len(namespace) > 16 or namespace is getattr(module, "__dict__", None):
+        return None
+    return dict(namespace)

@@ -73,23 +73,26 @@ NAMED_LOOKASIDES: dict[tuple[str, str], Handler] = {}
 CODE_LOOKASIDES: dict[int, Handler] = {}
 
 
-def wraps(*kinds: type) -> Callable[[Any], Any]:
-    """Register the maker of the values that represent objects of exactly these types."""
-
-    def register(maker: Any) -> Any:
-        for kind in kinds:
-            WRAPPERS[kind] = maker
-        return maker
-
-    return register
+#: (class, name) -> handler(space, object, args, kwargs) of a method of constants.
+METHODS: dict[tuple[type, str], Callable[..., Result]] = {}
+#: exact type -> maker(space, object) of the value of an object that is known while capturing.
+MAKERS: dict[type, Callable[[Space, Any], Value]] = {}
 
 
-def lookaside(*functions: Any) -> Callable[[Any], Any]:
-    """Register a handler that runs instead of these functions when captured code calls them."""
+def _registers(table: dict[Any, Any]) -> Callable[..., Callable[[Any], Any]]:
+    def keys(*keys: Any) -> Callable[[Any], Any]:
+        def register(maker: Any) -> Any:
+            table.update(dict.fromkeys(keys, maker))
+            return maker
 
-    def register(handler: Any) -> Any:
-        for function in functions:
-            LOOKASIDES[function] = handler
-        return handler
+        return register
 
-    return register
+    return keys
+
+
+#: Register the maker of the values that represent existing objects of exactly these types ...
+wraps = _registers(WRAPPERS)
+#: ... those that are known while capturing, and need no guard of their own.
+makes = _registers(MAKERS)
+#: Register a handler that runs instead of these functions when captured code calls them.
+lookaside = _registers(LOOKASIDES)

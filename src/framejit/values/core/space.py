@@ -13,9 +13,8 @@ import itertools
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
 from framejit.shapes.policy import Policy, Seen
@@ -32,7 +31,13 @@ from framejit.values.core.base import (
 )
 from framejit.values.core.effects import Effects
 from framejit.values.core.inline_policy import is_library
+from framejit.values.core.namespaces import codes
 from framejit.values.core.registry import WRAP_RULES, WRAPPERS, Result
+
+if TYPE_CHECKING:
+    from framejit.values.containers.mappings import DictValue
+    from framejit.values.containers.set_operands import Operand
+    from framejit.values.containers.sets import SetValue
 
 #: The operations the interpreter asks for: name -> (operands, what it may return).
 OPERATIONS: dict[str, tuple[int, str]] = {
@@ -87,6 +92,46 @@ class LazyValue(Value):
 
 class Space:
     """One capture's world. ``run_frame`` is set by the interpreter: it runs a `CallRequest`."""
+
+    # What later rooms do; `object_space.ObjectSpace` says who.
+    #: A value for a Python constant that needs no guard (made by the program or by us).
+    constant: Callable[..., Value]
+    #: Apply the descriptor protocol to what a class lookup found.
+    bind_class_attribute: Callable[..., Result]
+    binary: Callable[..., Result]
+    unary: Callable[..., Result]
+    compare: Callable[..., Result]
+    division: Callable[..., Result]
+    is_: Callable[..., bool]
+    new_exception: Callable[..., Any]
+    make_exception: Callable[..., Result]
+    note_read: Callable[..., None]
+    written_attribute: Callable[..., ClassAttribute]
+    guard_class: Callable[..., None]
+    adopt: Callable[..., bool]
+    object_method: Callable[..., Result]
+    text_of: Callable[..., Value]
+    format_value: Callable[..., Value]
+    exception_text: Callable[..., Value]
+    namespace_of: Callable[..., DictValue | None]
+    globals_value: Callable[..., Value]
+    constant_tuple: Callable[..., Value]
+    iter_constant: Callable[..., Value]
+    iter_sequence: Callable[..., Value]
+    reversed_sequence: Callable[..., Value]
+    new_view: Callable[..., Value]
+    as_set: Callable[..., SetValue | None]
+    operand_of: Callable[..., Operand]
+    existing_set: Callable[..., Value]
+    sort_in_place: Callable[..., Result]
+    is_graph_function: Callable[..., bool]
+    call_in_graph: Callable[..., Result]
+    module_member: Callable[..., Value | None]
+    module_setattr: Callable[..., bool]
+    array_of: Callable[..., Value]
+    watch_gradient: Callable[..., Value]
+    scaled: Callable[..., Result]
+    beside_tensors: Callable[..., list[Value]]
 
     def __init__(self, builder: GraphBuilder, policy: Policy | None = None) -> None:
         self.builder = builder
@@ -289,10 +334,6 @@ class Space:
         """Every existing object that was looked at, with its value."""
         return self._known.values()
 
-    def constant(self, obj: Any) -> Value:
-        """A value for a Python constant that needs no guard (made by the program or by us)."""
-        return room.core.constants.constant_value(self, obj)
-
     def has_read(self, names: Iterable[tuple[int, str]]) -> bool:
         """Has one of these globals (by the id of their dict) been read, and may be bound anew?"""
         found = [self._globals[name].realize() for name in names if name in self._globals]
@@ -347,7 +388,7 @@ class Space:
         """Raise an exception in the captured program, made of values or of constants; ``name`` is
         what a NameError is about."""
         given = [arg if isinstance(arg, Value) else self.constant(arg) for arg in args]
-        error = room.objects.exceptions.new_exception(self, cls, given)
+        error = self.new_exception(cls, given)
         if name is not None:
             error.attributes["name"] = self.constant(name)
         self.made_up = error
@@ -359,7 +400,7 @@ class Space:
             args = [self.constant(a) for a in error.args]
         except GraphBreak:
             raise GraphBreak("FJ0145", f"{type(error).__name__}: {error}")
-        made = room.objects.exceptions.new_exception(self, type(error), args)
+        made = self.new_exception(type(error), args)
         for name, content in vars(error).items():  # what a Python __init__ has kept
             made.attributes[name] = self.constant(content)
         if isinstance(error, (NameError, ImportError)):
@@ -430,7 +471,7 @@ class Space:
             value = written[name]
             if value is None:
                 return None
-            return room.objects.local_classes.written_attribute(self, owner, name, value)
+            return self.written_attribute(owner, name, value)
         namespace = type.__getattribute__(owner, "__dict__")
         source = self.class_source(owner).child("dict").child("item", name)
         if name not in namespace:
@@ -445,8 +486,7 @@ class Space:
 
     def _guard_class_attribute(self, owner: type, source: Source, raw: Any) -> None:
         if owner in self.local_classes:  # another object each time; what is read of it is guarded
-            room.objects.instances.guard_class(self, source, type(raw))
-            codes = room.objects.local_classes.codes
+            self.guard_class(source, type(raw))
             self.guard(source.child("call", codes), "EQUALS_MATCH", codes(raw))
         elif type(raw) in (int, float, str):  # no descriptor; its value matters when looked at
             self.guard(source, "TYPE_MATCH", type(raw))
@@ -481,12 +521,6 @@ class Space:
         return self.raise_error(
             AttributeError, f"{type_name(cls)!r} object has no attribute {name!r}"
         )
-
-    def bind_class_attribute(
-        self, found: ClassAttribute, value: Value, cls: type, name: str
-    ) -> Result:
-        """Apply the descriptor protocol to what a class lookup found."""
-        return room.objects.descriptors.bind(self, found, value, cls, name)
 
     def special_method(self, value: Value, name: str) -> Value | None:
         """The special method ``name`` as Python looks it up (on the class, never the instance)."""
@@ -523,7 +557,7 @@ class Space:
         try:
             result = value.getattr(self, name)
         except Raised as error:
-            room.objects.exceptions.note_read(self, error.value, value, name)
+            self.note_read(error.value, value, name)
             raise
         if type(result) is CallRequest:
             result.reads = value, name
@@ -549,27 +583,6 @@ class Space:
     ) -> Value:
         """Call, and run the callee's frame to its end."""
         return self.now(function.realize().call(self, args, kwargs or {}))
-
-    def binary(self, op: str, left: Value, right: Value, inplace: bool = False) -> Result:
-        """``left op right`` (``op`` as in the source text, without the ``=`` of in-place forms)."""
-        if op in ("+", "-"):
-            carried = room.core.carried.carried_sum(self, op, left, right)
-            if carried is not None:
-                return carried
-        if op in ("+", "%"):
-            text = room.objects.text.text_operator(self, op, left, right)
-            if text is not None:
-                return text
-        return room.operators.binary(self, op, left.realize(), right.realize(), inplace)
-
-    def unary(self, op: str, value: Value) -> Result:
-        return room.operators.unary(self, op, value.realize())
-
-    def compare(self, op: str, left: Value, right: Value) -> Result:
-        return room.operators.compare(self, op, left.realize(), right.realize())
-
-    def is_(self, left: Value, right: Value) -> bool:
-        return room.identity.identical(self, left, right)
 
     def equal(self, left: Value, right: Value) -> bool:
         """``left is right or left == right``, as containers compare their elements."""

@@ -17,6 +17,8 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
+from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.containers.subclasses import class_method, new_container
 from framejit.values.core.base import (
     CallRequest,
     Value,
@@ -36,15 +38,14 @@ from framejit.values.core.ends import has_own_end
 from framejit.values.core.methods import iterator_by
 from framejit.values.core.registry import LOOKASIDES, WRAP_RULES, Result, lookaside, wraps
 from framejit.values.core.space import ClassAttribute, Space
-from framejit.values.objects.descriptors import bind, bind_to_class, is_data_descriptor
-from framejit.values.objects.functions import BoundBuiltin, BuiltinValue, MethodValue
-from framejit.values.objects.instances import (
-    SCALARS,
+from framejit.values.objects.descriptors import (
     ObjectMethodValue,
-    ObjectValue,
-    PropertyValue,
-    solid_base,
+    bind,
+    bind_to_class,
+    is_data_descriptor,
 )
+from framejit.values.objects.functions import BoundBuiltin, BuiltinValue, MethodValue
+from framejit.values.objects.instances import SCALARS, ObjectValue, PropertyValue, solid_base
 
 IS_ABSTRACT = 0x100000  # Py_TPFLAGS_IS_ABSTRACT
 _CONTAINERS = (dict, list, tuple, set, frozenset, *SCALARS)
@@ -232,8 +233,6 @@ class ClassValue(Value):
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Result:
         if name == "mro":
-            from framejit.values.containers.sequences import ListValue  # room-internal cycle
-
             return ListValue(space.items(space.getattr_now(self, "__mro__")))
         if name == "__call__":
             return instantiate(space, self, args, kwargs)
@@ -256,8 +255,6 @@ class ClassValue(Value):
         handler = LOOKASIDES.get(function)
         if handler is not None:
             return handler(space, args, kwargs)
-        from framejit.values.stdlib.builtin_classes import class_method  # room-internal cycle
-
         special = class_method(space, self.cls, name, args, kwargs)
         if special is not None:
             return special
@@ -300,8 +297,6 @@ class ClassValue(Value):
     def iter(self, space: Space) -> Value:
         members = self.items_now(space)
         if members is not None:
-            from framejit.values.containers.sequences import TupleValue  # room-internal cycle
-
             return space.iter(TupleValue(members))
         method = space.special_method(self, "__iter__")
         if method is not None:
@@ -342,9 +337,7 @@ _TRANSPARENT_METACLASS_CALLS: set[Any] = set()
 @wraps(type)
 def _wrap_class(space: Space, source: Source, obj: type) -> Value:
     if source.accessor != "const":
-        from framejit.values.objects.local_classes import adopt  # room-internal cycle
-
-        if adopt(space, source, obj):
+        if space.adopt(source, obj):
             return space.remember(obj, ClassValue(obj, source))
         space.guard(source, "ID_MATCH", obj)
     if is_user_class(type(obj)):  # its metaclass can be replaced
@@ -361,9 +354,7 @@ def instantiate(
     """``type.__call__``: ``__new__``, then ``__init__``."""
     cls = value.cls
     if issubclass(cls, BaseException):
-        from framejit.values.objects.exceptions import make_exception  # room-internal cycle
-
-        return make_exception(space, cls, args, kwargs)
+        return space.make_exception(cls, args, kwargs)
     if cls in PURE_TYPES:
         return fold(space, cls, args, kwargs, cls.__name__)
     if cls is object and not args and not kwargs:
@@ -434,8 +425,6 @@ def new_instance(space: Space, cls: type, args: list[Value], kwargs: dict[str, V
     made = ObjectValue(cls, step=space.step)
     for base in _CONTAINERS:
         if issubclass(cls, base):
-            from framejit.values.containers.subclasses import new_container
-
             made.container = new_container(space, base, cls, args, kwargs)
             space.holders[made.container] = made
             return made

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.core.base import Value, is_heap_class, is_user_class, type_name
+from framejit.values.core.namespaces import instance_dict
 from framejit.values.core.registry import LOOKASIDES, Result, wraps
 from framejit.values.core.space import ClassAttribute, Space
 from framejit.values.objects.functions import BoundBuiltin, BuiltinValue, MethodValue
@@ -60,13 +60,13 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
         if raw.__name__ != name:  # under another name: `__getattr__ = dict.__getitem__`
             return MethodValue(space.load(source, raw), value)
         if found.owner is object:
-            return room.objects.instances.ObjectMethodValue(value, name)
+            return ObjectMethodValue(value, name)
         if kind is types.ClassMethodDescriptorType:
             return BoundBuiltin(space.class_value(cls), name)
         return BoundBuiltin(value, name)
     if kind in _C_DATA:
         if name == "__dict__":
-            return room.objects.instances.instance_dict(space, value)
+            return instance_dict(space, value)
         if name == "__class__":
             return space.class_value(cls)
         return _c_data(space, value, name, found.owner)
@@ -162,7 +162,7 @@ def _wrap_builtin(space: Space, source: Source, obj: Any) -> Value:
         space.guard(source.child("attr", "__objclass__"), "ID_MATCH", obj.__objclass__)
     bound = space.load(source.child("attr", "__self__"), receiver)
     if object.__dict__.get(name) is raw is not None:
-        return space.remember(obj, room.objects.instances.ObjectMethodValue(bound, name, source))
+        return space.remember(obj, ObjectMethodValue(bound, name, source))
     found = None if isinstance(receiver, type) else space.class_attribute(type(receiver), name)
     if found is not None and found.raw is raw:
         raw = None
@@ -180,3 +180,25 @@ def _descriptor_of(method: Any, receiver: Any) -> Any:
             if raw.__get__(None if cls is receiver else receiver, cls) == method:
                 return raw
     return None
+
+
+class ObjectMethodValue(Value):
+    """A method of ``object`` bound to a value: ``obj.__setattr__`` when nothing overrides it."""
+
+    __slots__ = ("name", "receiver")
+
+    def __init__(self, receiver: Value, name: str, source: Source | None = None) -> None:
+        self.receiver = receiver
+        self.name = name
+        self.source = source
+
+    @property
+    def raw(self) -> Any:
+        """The C descriptor itself."""
+        return object.__dict__[self.name]
+
+    def python_type(self) -> type:
+        return types.MethodWrapperType
+
+    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        return space.object_method(self.name, [self.receiver, *args], kwargs)

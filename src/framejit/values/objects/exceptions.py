@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
+from framejit.values.containers.sequences import TupleValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Value, is_heap_class
+from framejit.values.core.carried import with_known_class
 from framejit.values.core.constants import ConstantValue, constant_value
 from framejit.values.core.registry import WRAP_RULES, Result
 from framejit.values.core.space import LazyValue, Space
-from framejit.values.objects.instances import ObjectValue, guard_class
+from framejit.values.objects.classes import ClassValue, initialise
+from framejit.values.objects.instances import ObjectValue
 
 if TYPE_CHECKING:
     from framejit.bytecode.model import Place
@@ -99,15 +102,11 @@ class ExceptionValue(ObjectValue):
         if known is not None:
             return known[1]
         if type(real) is tuple:
-            from framejit.values.containers.sequences import TupleValue  # room-internal cycle
-
             return TupleValue([self._part(space, item) for item in real])
         return constant_value(space, real)
 
     def _stand_in(self, space: Space, value: Value) -> Any:
         """What the model gets in place of a value."""
-        from framejit.values.core.carried import with_known_class  # room-internal cycle
-
         carried = self.base is KeyError or text_is_of_args(self.base)  # type: ignore[arg-type]
         value = with_known_class(space, value) if carried else value.realize()
         real: Any
@@ -197,8 +196,6 @@ class ExceptionValue(ObjectValue):
             if self.model is not None:
                 self.initialise(space, args, kwargs)
             elif not kwargs and not _has_state(self.base):  # type: ignore[arg-type]
-                from framejit.values.containers.sequences import TupleValue  # room-internal cycle
-
                 self.store(space, "args", TupleValue(list(args)))
             else:
                 raise GraphBreak("FJ0145", f"__init__() of an existing {self.cls.__name__}")
@@ -208,9 +205,7 @@ class ExceptionValue(ObjectValue):
             self._set_traceback(space, args[0])
             return self
         if name == "__str__":
-            from framejit.values.objects.text import exception_text  # room-internal cycle
-
-            return exception_text(space, self)
+            return space.exception_text(self)
         if name == "add_note":
             raise GraphBreak("FJ0146", "BaseException.add_note()")
         raise GraphBreak("FJ0146", f"calling {self.cls.__qualname__}.{name}()")
@@ -352,8 +347,6 @@ def make_exception(
     space: Space, cls: type[BaseException], args: list[Value], kwargs: dict[str, Value]
 ) -> Result:
     """``cls(*args)``; a Python ``__init__`` is inlined."""
-    from framejit.values.objects.classes import initialise  # room-internal cycle
-
     found = space.class_attribute(cls, "__new__")
     assert found is not None
     if type(found.raw) in (staticmethod, types.FunctionType):
@@ -369,14 +362,12 @@ def make_exception(
 
 
 def _wrap_exception(space: Space, source: Source, obj: BaseException) -> Value:
-    guard_class(space, source, type(obj))
+    space.guard_class(source, type(obj))
     return space.remember(obj, ExceptionValue(type(obj), obj, source))
 
 
 def matches(space: Space, value: Value, classes: Value) -> bool:
     """``except classes:`` for the exception ``value``."""
-    from framejit.values.objects.classes import ClassValue  # room-internal cycle
-
     classes = classes.realize()
     if isinstance(classes, ClassValue):
         if not issubclass(classes.cls, BaseException):

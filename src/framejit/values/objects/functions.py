@@ -14,14 +14,16 @@ from typing import Any
 from torch._ops import OpOverload, OpOverloadPacket
 
 from framejit import directives
-from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.source import Source
+from framejit.values.containers.live_dicts import namespace_of
+from framejit.values.containers.mappings import DictValue
+from framejit.values.containers.sequences import TupleValue
 from framejit.values.core import inline_policy
 from framejit.values.core.base import CallRequest, Value, type_name
-from framejit.values.core.constants import ConstantValue, constant_value
+from framejit.values.core.constants import ConstantValue, constant_value, fold
 from framejit.values.core.methods import count_error
-from framejit.values.core.namespaces import namespace_of, own_attribute, store_own
+from framejit.values.core.namespaces import codes, own_attribute, own_globals, store_own
 from framejit.values.core.registry import (
     CODE_LOOKASIDES,
     LOOKASIDES,
@@ -31,6 +33,7 @@ from framejit.values.core.registry import (
     wraps,
 )
 from framejit.values.core.space import Space
+from framejit.values.objects.generators import GeneratorValue
 
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _CODE_ATTRIBUTES = ("__name__", "__qualname__", "__module__", "__doc__")
@@ -158,8 +161,8 @@ class FunctionValue(Value):
                     original = space.now(self.getattr(space, "_torchdynamo_orig_callable"))
                     return space.call(original, args, kwargs)
                 return _call_marked(space, self, mark, args, kwargs)
-            if room.torch.torch_functions.is_graph_function(function):
-                return room.torch.torch_functions.call_in_graph(space, function, args, kwargs, self)
+            if space.is_graph_function(function):
+                return space.call_in_graph(function, args, kwargs, self)
         inner = CODE_LOOKASIDES.get(id(self.code))
         if inner is not None:
             return inner(space, [self, *args], kwargs)
@@ -186,7 +189,7 @@ class FunctionValue(Value):
         if self.code.co_flags & _SUSPENDS:
             if self.code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
                 raise GraphBreak("FJ0138", f"calling the coroutine function {self.name}()")
-            return room.objects.generators.GeneratorValue(CallRequest(self, slots), space.step)
+            return GeneratorValue(CallRequest(self, slots), space.step)
         return CallRequest(self, slots)
 
     def bind(
@@ -207,7 +210,7 @@ class FunctionValue(Value):
             slots[: len(args)] = args
         position = total
         if code.co_flags & inspect.CO_VARARGS:
-            slots[position] = room.containers.sequences.TupleValue(list(args[count:]))
+            slots[position] = TupleValue(list(args[count:]))
             position += 1
         extra: dict[str, Value] = {}
         for name, value in kwargs.items():
@@ -222,7 +225,7 @@ class FunctionValue(Value):
         if code.co_flags & inspect.CO_VARKEYWORDS:
             pairs: dict[Any, tuple[Value, Value]]
             pairs = {k: (ConstantValue(k), v) for k, v in extra.items()}
-            slots[position] = room.containers.mappings.DictValue(pairs)
+            slots[position] = DictValue(pairs)
         elif extra:
             return self.complain(space, args, kwargs)
         if None in slots[:total] and not self._fill_defaults(space, slots, count, total):
@@ -346,7 +349,7 @@ class FunctionValue(Value):
                 value = getattr(self, _MADE_OF[name])
                 return value if value is not None else ConstantValue(None)
             if name == "__annotations__":
-                return self.attributes.setdefault(name, room.containers.mappings.DictValue({}))
+                return self.attributes.setdefault(name, DictValue({}))
         elif name in (*_CODE_ATTRIBUTES, *_MADE_OF, "__globals__", "__annotations__"):
             assert self.source is not None
             return space.load(self.source.child("attr", name), getattr(self.function, name))
@@ -391,7 +394,7 @@ def _call_marked(
     """A function that the user marked (``disable``, ``allow_in_graph``, ...)."""
     function: Any = value.function
     if mark == "allow_in_graph":
-        return room.torch.torch_functions.call_in_graph(space, function, args, kwargs, None)
+        return space.call_in_graph(function, args, kwargs, None)
     if mark == "assume_constant_result":
         real = [a.realize().as_python() for a in args]
         result = function(*real, **{k: v.realize().as_python() for k, v in kwargs.items()})
@@ -407,8 +410,6 @@ def _call_marked(
 @wraps(types.FunctionType)
 def _wrap_function(space: Space, source: Source, obj: types.FunctionType) -> Value:
     if space.in_local_class(source):  # exec and eval make its code and its globals anew
-        from framejit.values.objects.local_classes import codes, own_globals  # room-internal cycle
-
         space.guard(source.child("call", codes), "EQUALS_MATCH", codes(obj))
         own = own_globals(obj)
         if own is not None:
@@ -595,15 +596,15 @@ class BuiltinValue(Value):
         mark = directives.mark_of(function)
         if mark is not None:
             return _call_marked(space, self, mark, args, kwargs)
-        if room.torch.torch_functions.is_graph_function(function):
-            return room.torch.torch_functions.call_in_graph(space, function, args, kwargs, None)
+        if space.is_graph_function(function):
+            return space.call_in_graph(function, args, kwargs, None)
         owner = getattr(function, "__objclass__", None)
         if owner is not None:
             if not args:
                 raise GraphBreak("FJ0132", f"calling {self.describe()} without a receiver")
             name = function.__name__
             if owner is object:
-                return room.objects.instances.object_method(space, name, args, kwargs)
+                return space.object_method(name, args, kwargs)
             kind = args[0].realize().python_type()
             if not issubclass(kind, owner):
                 theirs, its = type_name(owner), type_name(kind)
@@ -613,7 +614,7 @@ class BuiltinValue(Value):
                 return space.raise_error(TypeError, f"descriptor {name!r} {text}")
             return call_builtin_method(space, args[0], name, args[1:], kwargs)
         if inline_policy.is_pure_builtin(function):
-            return room.core.constants.fold(space, function, args, kwargs, self.describe())
+            return fold(space, function, args, kwargs, self.describe())
         raise GraphBreak("FJ0132", f"calling the {self.describe()}")
 
 

@@ -73,11 +73,8 @@ class GeneratorValue(Value):
 
     def _stopped(self, space: Space, stop: Value) -> None:
         """StopIteration must not leave a generator."""
-        from framejit.values.objects.exceptions import new_exception
-
-        error = new_exception(
-            space, RuntimeError, [ConstantValue("generator raised StopIteration")]
-        )
+        text = ConstantValue("generator raised StopIteration")
+        error = space.new_exception(RuntimeError, [text])
         error.attributes["__cause__"] = error.attributes["__context__"] = stop
         error.attributes["__suppress_context__"] = ConstantValue(True)
         raise Raised(error)
@@ -112,11 +109,9 @@ class GeneratorValue(Value):
         if not self.started or self.finished:
             self.finished = True
             return ConstantValue(None)
-        from framejit.values.objects.exceptions import new_exception
-
         try:
             value = self.resume(
-                space, ConstantValue(None), new_exception(space, GeneratorExit, [])
+                space, ConstantValue(None), space.new_exception(GeneratorExit, [])
             )
         except Raised as error:
             if error.is_a(GeneratorExit, StopIteration):

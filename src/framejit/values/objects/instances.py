@@ -17,11 +17,14 @@ from typing import Any
 import torch
 
 from framejit import native
-from framejit import values as room
 from framejit.exc import GraphBreak
 from framejit.source import Source
+from framejit.values.containers.calling_iterators import IndexIterator
+from framejit.values.containers.folding import fold
+from framejit.values.containers.live_dicts import namespace_of
+from framejit.values.containers.mappings import DictValue
+from framejit.values.containers.subclasses import existing_container
 from framejit.values.core.base import (
-    NULL,
     CallRequest,
     Raised,
     Value,
@@ -35,13 +38,12 @@ from framejit.values.core.keys import key_of_object
 from framejit.values.core.methods import (
     as_returned,
     check_own_iteration,
-    count_error,
     gives_own_class,
     iterator_by,
     returns_self,
     scalar_of,
 )
-from framejit.values.core.namespaces import namespace_of, own_attribute, store_own
+from framejit.values.core.namespaces import own_attribute, store_own
 from framejit.values.core.registry import (
     BINARY_METHODS,
     COMPARE_METHODS,
@@ -153,7 +155,7 @@ class ObjectValue(Value):
         if hook is None:
             return None
         if hook.raw is torch.nn.Module.__getattr__:
-            member = room.torch.nn_modules.module_member(space, self, name)
+            member = space.module_member(self, name)
             return member or self._no_attribute(space, name)
         method = space.now(space.bind_class_attribute(hook, self, self.cls, "__getattr__"))
         return space.call(method, [ConstantValue(name)], {})
@@ -169,7 +171,7 @@ class ObjectValue(Value):
     def setattr(self, space: Space, name: str, value: Value) -> None:
         custom = space.class_attribute(self.cls, "__setattr__")
         if custom is not None and custom.raw is torch.nn.Module.__setattr__:
-            if room.torch.nn_modules.module_setattr(space, self, name, value):
+            if space.module_setattr(self, name, value):
                 return
         method = space.overriding(self, self.cls, "__setattr__")
         if method is None:
@@ -212,8 +214,6 @@ class ObjectValue(Value):
         store_own(space, self, name, value)
 
     def _replace_namespace(self, space: Space, value: Value) -> None:
-        from framejit.values.containers.mappings import DictValue  # room-internal cycle
-
         if not isinstance(value, DictValue) or value.cls is not dict:
             kind = value.python_type()
             if not issubclass(kind, dict):
@@ -290,8 +290,6 @@ class ObjectValue(Value):
             source = self.source
             known = source is not None and (self.cls is re.Pattern or source.accessor == "const")
             if known and name in _PURE_METHODS.get(self.cls, ()):
-                from framejit.values.containers.folding import fold  # room-internal cycle
-
                 space.guard(source, "ID_MATCH", self.obj)
                 return fold(space, getattr(self.obj, name), args, kwargs)
             raise GraphBreak("FJ0133", f"calling {self.cls.__qualname__}.{name}()")
@@ -348,7 +346,7 @@ class ObjectValue(Value):
         if name == "__iter__":
             return space.iter(self.container)
         if name == "__format__" and len(args) == 1 and args[0].realize().as_python() == "":
-            return room.objects.text.text_of(space, self, "__str__")
+            return space.text_of(self, "__str__")
         plain = [scalar_of(a.realize()) or a for a in args]
         other = plain[0].realize() if len(plain) == 1 else None
         if other is not None and not other.is_constant and name in _OPERATOR_METHODS:
@@ -407,10 +405,6 @@ class ObjectValue(Value):
         hidden = space.class_attribute(self.cls, "__iter__") is not None  # it is None
         if hidden or space.special_method(self, "__getitem__") is None:
             return space.raise_error(TypeError, f"{type_name(self.cls)!r} object is not iterable")
-        from framejit.values.containers.calling_iterators import (
-            IndexIterator,  # room-internal cycle
-        )
-
         return IndexIterator(space, self, 0)
 
     def items_now(self, space: Space) -> list[Value] | None:
@@ -482,117 +476,16 @@ class PropertyValue(ObjectValue):
         return super().call_method(space, name, args, kwargs)
 
 
-def instance_dict(space: Space, value: Value) -> Value:
-    """``obj.__dict__`` as a mapping value."""
-    namespace = namespace_of(space, value) if hasattr(value, "namespace") else None
-    if namespace is None:
-        raise GraphBreak("FJ0156", f"__dict__ of a {value.describe()}")
-    return namespace
-
-
-class ObjectMethodValue(Value):
-    """A method of ``object`` bound to a value: ``obj.__setattr__`` when nothing overrides it."""
-
-    __slots__ = ("name", "receiver")
-
-    def __init__(self, receiver: Value, name: str, source: Source | None = None) -> None:
-        self.receiver = receiver
-        self.name = name
-        self.source = source
-
-    @property
-    def raw(self) -> Any:
-        """The C descriptor itself."""
-        return object.__dict__[self.name]
-
-    def python_type(self) -> type:
-        return types.MethodWrapperType
-
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        return object_method(space, self.name, [self.receiver, *args], kwargs)
-
-
-#: The number of arguments that methods of ``object`` take.
-_PARAMETERS = {
-    "__getattribute__": 1, "__setattr__": 2, "__delattr__": 1, "__eq__": 1, "__ne__": 1,
-    "__hash__": 0, "__str__": 0, "__format__": 1,
-}  # fmt: skip
-
-
-def object_method(space: Space, name: str, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    """``object.<name>(*args)``."""
-    value = args[0].realize()
-    rest = args[1:]
-    if name in _PARAMETERS and (kwargs or len(rest) != _PARAMETERS[name]):
-        count_error(space, lambda: getattr(object(), name), rest, kwargs)
-    if name in ("__init__", "__new__"):
-        from framejit.values.objects.classes import ClassValue, new_instance, refuse_surplus
-
-        cls = value.cls if isinstance(value, ClassValue) else value.python_type()
-        if rest or kwargs:
-            refuse_surplus(space, cls if name == "__new__" else value.python_type(), name)
-        if name == "__init__":
-            return ConstantValue(None)
-        return new_instance(space, cls, rest, kwargs)
-    if name in ("__getattribute__", "__setattr__", "__delattr__"):
-        text = rest[0].realize().as_python()
-        if not isinstance(text, str):
-            space.run_real(getattr(object(), name), text, *rest[1:])
-        if not isinstance(value, ObjectValue):
-            searched = issubclass(value.python_type(), (type, types.ModuleType, super))
-            if name == "__getattribute__" and not searched:  # these look elsewhere, too
-                return space.getattr(value, text)
-            raise GraphBreak("FJ0133", f"object.{name} on a {value.describe()}")
-        if name == "__getattribute__":
-            return value.plain_getattr(space, text)
-        if name == "__setattr__":
-            value.plain_setattr(space, text, rest[1])
-        else:
-            value.plain_delattr(space, text)
-        return ConstantValue(None)
-    if name in ("__eq__", "__ne__"):
-        if space.is_(value, rest[0]):
-            return ConstantValue(name == "__eq__")
-        return ConstantValue(NotImplemented)
-    if name == "__hash__" and value.is_constant:
-        return ConstantValue(hash(value.as_python()))
-    if name == "__init_subclass__" and kwargs:
-        text = f"{value.cls.__name__}.{name}() takes no keyword arguments"  # type: ignore[attr-defined]
-        return space.raise_error(TypeError, text)
-    if name in ("__init_subclass__", "__subclasshook__"):
-        return ConstantValue(None if name == "__init_subclass__" else NotImplemented)
-    if name == "__str__":
-        return space.call(space.special_method(value, "__repr__") or NULL, [], {})
-    if name == "__format__":
-        from framejit.values.objects.text import format_object
-
-        text = rest[0].realize().as_python()
-        if not isinstance(text, str):
-            space.run_real(object().__format__, text)
-        return format_object(space, value, text)
-    raise GraphBreak("FJ0133", f"object.{name} of a {value.describe()}")
-
-
 # -- wrapping --------------------------------------------------------------------------------------
-
-
-def guard_class(space: Space, source: Source, cls: type) -> None:
-    """The object at ``source`` is an instance of ``cls``."""
-    from framejit.values.objects.local_classes import adopt, is_anonymous  # room-internal cycle
-
-    if not is_anonymous(cls) or not adopt(space, source.child("type"), cls):
-        space.guard(source, "TYPE_MATCH", cls)
 
 
 def _wrap_instance(space: Space, source: Source, obj: Any) -> Value:
     cls = type(obj)
-    guard_class(space, source, cls)
+    space.guard_class(source, cls)
     value = ObjectValue(cls, obj, source)
     space.remember(obj, value)
     for base in (dict, list, tuple, set, frozenset, deque, *SCALARS):
         if issubclass(cls, base):
-            from framejit.values.containers.subclasses import existing_container
-
             value.container = existing_container(space, source, obj, base)
             space.holders[value.container] = value
             break

@@ -31,7 +31,7 @@ from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import CallRequest, Value, is_user_class
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.methods import container_of
-from framejit.values.core.namespaces import entries
+from framejit.values.core.namespaces import codes, entries
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import ClassAttribute, Space
 from framejit.values.objects.classes import IS_ABSTRACT, ClassValue
@@ -394,7 +394,6 @@ def class_from_parts(space: Space, args: list[Value]) -> Value:
 
 # -- classes compared by their structure -----------------------------------------------------------
 
-_FIELD = type(inspect.Attribute.name)  # the descriptor of a named tuple's field
 _anonymous: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
 
@@ -438,30 +437,6 @@ def _known_by(cls: type) -> Any:
     return structure(cls) if is_anonymous(cls) else cls
 
 
-def codes(raw: Any) -> Any:
-    """What a class attribute is, as far as it can be compared without looking into objects."""
-    if isinstance(raw, types.FunctionType):
-        return raw.__code__
-    if isinstance(raw, (staticmethod, classmethod)):
-        return codes(raw.__func__)
-    if isinstance(raw, property):
-        return codes(raw.fget), codes(raw.fset), codes(raw.fdel)
-    if isinstance(raw, functools.cached_property):
-        return codes(raw.func)
-    if type(raw) is _FIELD:
-        return raw.__reduce__()[1]
-    return raw is None
-
-
-def own_globals(function: types.FunctionType) -> dict[str, Any] | None:
-    """A copy of a small namespace that was made for this function; None for a module's."""
-    namespace = function.__globals__
-    module = sys.modules.get(namespace.get("__name__", ""))
-    if len(namespace) > 16 or namespace is getattr(module, "__dict__", None):
-        return None
-    return dict(namespace)
-
-
 def adopt(space: Space, source: Source, cls: type) -> bool:
     """Know ``cls``, which is at ``source``, by its structure; False when identity has to do."""
     known = space.local_classes.get(cls)
@@ -480,3 +455,9 @@ def adopt(space: Space, source: Source, cls: type) -> bool:
         if is_anonymous(base) and base not in space.local_classes and not space.is_pinned(base):
             space.local_classes[base] = order.child("index", i)
     return True
+
+
+def guard_class(space: Space, source: Source, cls: type) -> None:
+    """The object at ``source`` is an instance of ``cls``."""
+    if not is_anonymous(cls) or not adopt(space, source.child("type"), cls):
+        space.guard(source, "TYPE_MATCH", cls)

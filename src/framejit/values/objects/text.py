@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 import torch
 
 from framejit.exc import GraphBreak
+from framejit.values.containers.folding import fold
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.amounts import check_size
 from framejit.values.core.base import Value, is_heap_class, type_name
 from framejit.values.core.carried import CarriedSum, with_known_class
 from framejit.values.core.constants import ConstantValue, guard_decimal_context
-from framejit.values.core.methods import as_returned
+from framejit.values.core.methods import as_returned, listed
+from framejit.values.core.registry import METHODS
 from framejit.values.core.space import LazyValue, Space
 from framejit.values.core.symbolic import SymbolicValue
 from framejit.values.objects.exceptions import text_is_of_args
@@ -163,11 +165,15 @@ def _is_string(value: Value) -> bool:
     )
 
 
+def _join(space: Space, separator: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """``separator.join(*args)``."""
+    if len(args) != 1 or kwargs:
+        return fold(space, separator.join, args, kwargs)
+    return join(space, separator, args[0])
+
+
 def join(space: Space, separator: str, items: Value) -> Value:
     """``separator.join(items)``."""
-    from framejit.values.containers.folding import fold  # room-internal cycle
-    from framejit.values.core.methods import listed
-
     items = items.realize()
     if not isinstance(items, ConstantValue) and not items.is_symbolic:
         complaint = "can only join an iterable"
@@ -302,8 +308,6 @@ _DIRECTIVE = re.compile(r"%%|%(\(([^()]*)\))?[-#0 +]*\d*(?:\.\d*)?[hlL]?([diouxX
 
 def percent_format(space: Space, template: str, argument: Value) -> Value:
     """``template % argument``."""
-    from framejit.values.containers.folding import fold  # room-internal cycle
-
     argument = with_known_class(space, argument)
     pieces: list[str] = []
     directives: list[re.Match[str]] = []
@@ -442,3 +446,7 @@ def format_template(
     except (ValueError, IndexError, KeyError) as error:
         return space.raise_real(error)
     return rendering.text(marked)
+
+
+METHODS[str, "join"] = _join
+METHODS[str, "format"] = format_template

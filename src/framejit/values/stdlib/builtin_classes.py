@@ -27,7 +27,6 @@ from framejit.values.core.base import Value, is_user_class, type_name
 from framejit.values.core.methods import (
     as_returned,
     builtin,
-    count_error,
     elements,
     index_of,
     is_tensor,
@@ -107,25 +106,6 @@ def _slice(space: Space, *bounds: Value) -> Value:
 @builtin(range, 1, 3)
 def _range(space: Space, *bounds: Value) -> Value:
     return space.constant(space.run_real(range, *[index_of(space, bound) for bound in bounds]))
-
-
-def class_method(
-    space: Space, cls: type, name: str, args: list[Value], kwargs: dict[str, Value]
-) -> Result | None:
-    """C-level class methods that need more than folding (``dict.fromkeys``); None: not known."""
-    if name == "fromkeys" and issubclass(cls, dict):
-        names = ("iterable", "value") if issubclass(cls, OrderedDict) else ()
-        if not 1 <= len(args) + len(kwargs) <= 2 or not kwargs.keys() <= {*names[len(args) :]}:
-            count_error(space, lambda: cls.fromkeys, args, kwargs)
-        if not args and "iterable" not in kwargs:
-            space.run_real(cls.fromkeys, **dict.fromkeys(kwargs))
-        given = [*args, *[kwargs[name] for name in names if name in kwargs], space.constant(None)]
-        iterable, default = given[:2]
-        made = DictValue({}, None, None, cls)
-        for key in space.items(iterable):
-            made.store(space, made.key(space, key), key, default)
-        return made
-    return None
 
 
 # -- lazy iterators --------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from framejit.values.containers.folding import (
     python_of,
 )
 from framejit.values.containers.iterators import CallableIterator
+from framejit.values.containers.live_dicts import globals_value
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.sets import SetValue
 from framejit.values.core import polyfills
@@ -32,8 +33,8 @@ from framejit.values.core.space import Space
 from framejit.values.objects.functions import call_polyfill
 from framejit.values.objects.generators import GeneratorValue
 from framejit.values.objects.instances import ObjectValue
+from framejit.values.objects.local_classes import class_from_parts
 from framejit.values.objects.text import format_value
-from framejit.values.operators import division
 
 
 def name_of(space: Space, value: Value, function: str) -> str:
@@ -69,8 +70,6 @@ def _type(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     if len(args) == 1 and not kwargs:
         return class_of(space, args[0].realize())
     if len(args) == 3 and not kwargs:
-        from framejit.values.objects.local_classes import class_from_parts  # room-internal cycle
-
         return class_from_parts(space, args)
     raise GraphBreak("FJ0154", "making a class")
 
@@ -129,8 +128,6 @@ def _vars(space: Space, value: Value | None = None) -> Result:
 
 @builtin(globals, 0)
 def _globals(space: Space) -> Value:
-    from framejit.values.containers.live_dicts import globals_value  # room-internal cycle
-
     return globals_value(space, space.namespace())
 
 
@@ -425,7 +422,7 @@ def _divmod(space: Space, left: Value, right: Value) -> Result:
         return folded
     if is_tensor(left) or is_tensor(right):
         raise GraphBreak("FJ0111", "divmod() of a tensor")
-    return division(space, left.realize(), right.realize())
+    return space.division(left.realize(), right.realize())
 
 
 @builtin(pow, 2, 3, "mod", "exp", "base")

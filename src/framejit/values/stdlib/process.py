@@ -22,7 +22,6 @@ from framejit.values.core.keys import IdentityKey, hash_known_here, real_object,
 from framejit.values.core.methods import as_returned, builtin
 from framejit.values.core.registry import Result, wraps
 from framejit.values.core.space import Space
-from framejit.values.identity import identical
 from framejit.values.objects.exceptions import handled_by_caller
 from framejit.values.torch.tensors import TensorValue
 
@@ -50,7 +49,7 @@ class IdentityValue(Value):
             return None
         if self.target is None or other.target is None:
             return self.target is other.target
-        return identical(space, self.target, other.target)
+        return space.is_(self.target, other.target)
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         same = self.same(space, other) if op in ("==", "!=") else None

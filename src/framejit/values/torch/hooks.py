@@ -37,7 +37,7 @@ from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import BoundBuiltin, CellValue, FunctionValue, MethodValue
-from framejit.values.stdlib.stdlib_functions import PartialValue
+from framejit.values.objects.partials import PartialValue
 from framejit.values.torch.tensors import TensorValue
 
 #: Makes an object of the program with these tensors in the places that need one.

@@ -16,10 +16,12 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.core import polyfills
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import Result
 from framejit.values.core.space import Space
+from framejit.values.objects.functions import call_polyfill
 from framejit.values.torch.tensors import TensorValue, graph_call, graph_call_method
 
 _DOUBLE = ConstantValue(torch.float64)
@@ -119,9 +121,6 @@ def _is_defined(space: Space, function: Any, operands: list[Value]) -> bool:
 
 def scaled(space: Space, name: str, operands: list[Value], factor: Value) -> Result:
     """``addcdiv`` and its like with a number that is read, or that they read out of a tensor."""
-    from framejit.values.core import polyfills  # room-internal cycle
-    from framejit.values.objects.functions import call_polyfill
-
     if isinstance(factor, TensorValue):
         known = factor.metadata()
         number = None if known.requires_grad or known.shape else read_number(space, factor)

@@ -24,12 +24,13 @@ from framejit.graph.metadata import Example
 from framejit.source import Source
 from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue
 from framejit.values.core.base import Raised, Value, is_user_class
-from framejit.values.core.constants import ConstantValue, constant_value
+from framejit.values.core.constants import ConstantValue, constant_value, wrap_opaque
 from framejit.values.core.keys import key_of_object
 from framejit.values.core.registry import BINARY_METHODS, Result, wraps
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import wrap_sizes
 from framejit.values.objects.functions import BoundBuiltin
+from framejit.values.objects.instances import ObjectValue
 
 #: Methods and attributes whose result follows from the metadata alone.
 _METADATA_ATTRIBUTES = frozenset(
@@ -236,17 +237,13 @@ class TensorValue(Value):
                 "Keep the value a tensor, or move this line out of the compiled function.",
             )
         if name == "numpy" and not args and not kwargs:
-            from framejit.values.numpy.arrays import array_of  # room-internal cycle
-
-            return array_of(space, self)
+            return space.array_of(self)
         if name in ("__format__", "__repr__", "__str__"):
             raise GraphBreak("FJ0160", f"Tensor.{name}()")
         if name == "requires_grad_" and not space.transforms and _is_as_wanted(self, args, kwargs):
             return self
         if name in ("register_hook", "retain_grad") and self.obj is None:
-            from framejit.values.torch.hooks import watch_gradient  # room-internal cycle
-
-            return watch_gradient(space, self, name, args)
+            return space.watch_gradient(self, name, args)
         if name in _EAGER_ONLY:
             raise GraphBreak("FJ0111", f"Tensor.{name}()")
         if name == "__len__":
@@ -262,9 +259,7 @@ class TensorValue(Value):
             return _type_name(space, self)
         factor = kwargs["value"].realize() if name in _SCALED and "value" in kwargs else None
         if factor is not None and (factor.is_read or isinstance(factor, TensorValue)):
-            from framejit.values.torch.read_numbers import scaled  # room-internal cycle
-
-            return scaled(space, name, [self, *args], factor)
+            return space.scaled(name, [self, *args], factor)
         if name == "new_tensor" and len(args) == 1 and self.cls is torch.Tensor:
             known = self.metadata()
             own = {"dtype": ConstantValue(known.dtype), "device": ConstantValue(known.device)}
@@ -395,8 +390,6 @@ def _type_name(space: Space, value: TensorValue) -> Value:
 def wrap_tensor(space: Space, source: Source, obj: torch.Tensor) -> Value:
     """An existing tensor; everything the graph may depend on is guarded."""
     if obj.layout is not torch.strided or obj.is_quantized or obj.is_nested:
-        from framejit.values.core.constants import wrap_opaque
-
         return wrap_opaque(space, source, obj)
     example = wrap_sizes(space, source, obj)
     if example is None:
@@ -471,9 +464,7 @@ def from_fx(space: Space, node: Any, example: Any) -> Value:
         if type(example) is list:
             return ListValue(items)
         if type(example) is not tuple and hasattr(example, "_fields"):
-            from framejit.values.containers.subclasses import named_tuple
-
-            return named_tuple(space, type(example), items)
+                        return _named_tuple(space, type(example), items)
         return TupleValue(items, None, type(example))
     if isinstance(example, (torch.SymInt, torch.SymFloat)):
         space.builder.symbol_is(str(example.node.expr), node)  # a number that depends on data
@@ -492,9 +483,7 @@ def _operands(
     space: Space, target: Any, args: list[Value], kwargs: dict[str, Value]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if any(arg.is_read or (type(arg) is ListValue and _has_read(arg.items)) for arg in args):
-        from framejit.values.torch.read_numbers import beside_tensors  # room-internal cycle
-
-        args = beside_tensors(space, target, args)
+        args = space.beside_tensors(target, args)
     positional = tuple([to_fx(space, arg) for arg in args])
     named = {name: to_fx(space, value) for name, value in kwargs.items()}
     if named.get("requires_grad"):  # compilers lose that a tensor made in a graph does
@@ -544,3 +533,10 @@ def tensor_operator(space: Space, function: Any, *operands: Value) -> Value:
         function = operator.matmul
     result = graph_call(space, function, list(operands), {})
     return operands[0] if function in _INPLACE_OPERATORS else result
+
+
+def _named_tuple(space: Space, cls: type, items: list[Value]) -> Value:
+    """An instance of a named tuple's class."""
+    made = ObjectValue(cls, step=space.step)
+    made.container = TupleValue(items)
+    return made

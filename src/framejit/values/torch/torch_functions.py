@@ -25,7 +25,14 @@ from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue, constant_value
-from framejit.values.core.registry import LOOKASIDES, NAMED_LOOKASIDES, WRAPPERS, Result, lookaside
+from framejit.values.core.registry import (
+    LOOKASIDES,
+    METHODS,
+    NAMED_LOOKASIDES,
+    WRAPPERS,
+    Result,
+    lookaside,
+)
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue, plain
 from framejit.values.objects.functions import BuiltinValue
@@ -411,14 +418,30 @@ for _setter in STATE:
         _set_state(_setter)
 
 
-def device_block(space: Space, device: torch.device, method: str) -> Value:
+def _enter_device(
+    space: Space, device: torch.device, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
     """``with torch.device(...)``: calls in the graph say the device themselves (`graph_call`), so
     only what comes after the graph has to know."""
     before = default_devices()
     space.effects.remember_state(set_default_devices, (), before)
-    set_default_devices((*before, device) if method == "__enter__" else before[:-1])
+    set_default_devices((*before, device))
     space.changes += 1
-    return ConstantValue(device if method == "__enter__" else None)
+    return ConstantValue(device)
+
+
+def _exit_device(
+    space: Space, device: torch.device, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    before = default_devices()
+    space.effects.remember_state(set_default_devices, (), before)
+    set_default_devices(before[:-1])
+    space.changes += 1
+    return ConstantValue(None)
+
+
+METHODS[torch.device, "__enter__"] = _enter_device
+METHODS[torch.device, "__exit__"] = _exit_device
 
 
 @lookaside(torch.inference_mode.__enter__, torch.inference_mode.__exit__)

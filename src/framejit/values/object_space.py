@@ -1,0 +1,84 @@
+"""The space with the operations of all rooms.
+
+In: what the rooms define. Out: the space of a capture, whose abstract part (`space.Space`) is all
+that they know of each other upwards. Next room: interpreter.
+"""
+
+from __future__ import annotations
+
+from framejit.values import operators
+from framejit.values.containers.iterators import ReversedIterator, SequenceIterator, iter_constant
+from framejit.values.containers.live_dicts import globals_value, namespace_of
+from framejit.values.containers.mapping_views import DictViewValue
+from framejit.values.containers.sequences import constant_tuple
+from framejit.values.containers.set_operands import as_set, operand_of
+from framejit.values.containers.sets import existing_set
+from framejit.values.core.base import Value
+from framejit.values.core.carried import carried_sum
+from framejit.values.core.constants import constant_value
+from framejit.values.core.registry import Result
+from framejit.values.core.space import Space
+from framejit.values.identity import identical
+from framejit.values.numpy.arrays import array_of
+from framejit.values.objects.descriptors import bind
+from framejit.values.objects.exceptions import make_exception, new_exception, note_read
+from framejit.values.objects.local_classes import adopt, guard_class, written_attribute
+from framejit.values.objects.object_methods import object_method
+from framejit.values.objects.text import exception_text, format_value, text_of, text_operator
+from framejit.values.stdlib.builtin_functions import sort_in_place
+from framejit.values.torch.hooks import watch_gradient
+from framejit.values.torch.nn_modules import module_member, module_setattr
+from framejit.values.torch.read_numbers import beside_tensors, scaled
+from framejit.values.torch.torch_functions import call_in_graph, is_graph_function
+
+
+class ObjectSpace(Space):
+    """Every function here takes the space first: it is a method."""
+
+    constant = constant_value
+    bind_class_attribute = bind
+    unary = operators.unary
+    compare = operators.compare
+    division = operators.division
+    is_ = identical
+    new_exception = new_exception
+    make_exception = make_exception
+    note_read = note_read
+    written_attribute = written_attribute
+    guard_class = guard_class
+    adopt = adopt
+    object_method = object_method
+    text_of = text_of
+    format_value = format_value
+    exception_text = exception_text
+    namespace_of = namespace_of
+    globals_value = globals_value
+    constant_tuple = constant_tuple
+    iter_constant = iter_constant
+    iter_sequence = SequenceIterator
+    reversed_sequence = ReversedIterator
+    new_view = DictViewValue
+    as_set = as_set
+    operand_of = operand_of
+    existing_set = existing_set
+    sort_in_place = sort_in_place
+    is_graph_function = staticmethod(is_graph_function)
+    call_in_graph = call_in_graph
+    module_member = module_member
+    module_setattr = module_setattr
+    array_of = array_of
+    watch_gradient = watch_gradient
+    scaled = scaled
+    beside_tensors = beside_tensors
+
+    def binary(self, op: str, left: Value, right: Value, inplace: bool = False) -> Result:
+        """``left op right`` (``op`` as in the source text, without the ``=`` of in-place forms)."""
+        if op in ("+", "-"):
+            carried = carried_sum(self, op, left, right)
+            if carried is not None:
+                return carried
+        if op in ("+", "%"):
+            text = text_operator(self, op, left, right)
+            if text is not None:
+                return text
+        return operators.binary(self, op, left.realize(), right.realize(), inplace)
