@@ -33,7 +33,7 @@ except ImportError:  # no tables for this Python release: everything runs eagerl
     Compiler: Any = object  # type: ignore[no-redef]
 else:
     from framejit.compiler import CompiledFrame, Compiler
-    from framejit.values.objects.functions import is_known
+    from framejit.values.core.knowledge import Way, known_callable
 
     _supported = True
 
@@ -75,8 +75,8 @@ def compile_callable(target: Any, settings: Settings) -> Any:
         target = target.function
         cls = type(target)
     if issubclass(cls, types.FunctionType):
-        called = _python_function(target) if is_known(target) else target
-        return compile_function(called, settings)
+        replaced = known_callable(target).way in (Way.REPLACED, Way.REPLACED_CODE)
+        return compile_function(_python_function(target) if replaced else target, settings)
     if issubclass(cls, types.MethodType):
         return _bound(compile_callable(target.__func__, settings), target.__self__)
     if cls is functools.partial:

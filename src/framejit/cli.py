@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import pkgutil
 import platform
 import shutil
 import sys
@@ -30,6 +31,7 @@ from framejit.package.container import Reader
 from framejit.report.explanation import Explanation
 from framejit.report.problems import FAMILIES, find, problems
 from framejit.shapes import profile
+from framejit.values.core.knowledge import known_callable
 from framejit.version import __version__
 
 _DESCRIPTION = """framejit makes PyTorch programs faster without changing them.
@@ -91,7 +93,9 @@ def _parser() -> argparse.ArgumentParser:
         made.set_defaults(function=function)
         return made
 
-    command("doctor", _doctor, "say what works on this machine, and what to install")
+    doctor = command("doctor", _doctor, "say what works on this machine, and what to install")
+    doctor.add_argument("--knows", metavar="NAME", dest="known",
+                        help="say what a call of this becomes, as in torch.relu")  # fmt: skip
 
     def script(name: str, function: Any, text: str) -> argparse.ArgumentParser:
         made = command(name, function, text)
@@ -227,6 +231,8 @@ def _run_script(options: argparse.Namespace) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
+    if options.known is not None:
+        return _say_known(options.known)
     good = supported()
     print(f"framejit {__version__}, torch {torch.__version__}, Python {platform.python_version()}")
     print(f"  {'yes' if good else 'NO '}  this release of Python is supported")
@@ -245,6 +251,19 @@ def _doctor(options: argparse.Namespace) -> int:
         for name, value in settings.items():
             print(f"  {name}={value}")
     return 0 if good else 1
+
+
+def _say_known(name: str) -> int:
+    """``doctor --knows NAME``: what a call of it becomes, and where framejit says so."""
+    try:
+        sys.path.insert(0, os.getcwd())
+        found = pkgutil.resolve_name(name if "." in name else f"builtins.{name}")
+    except (ImportError, AttributeError, ValueError) as error:
+        raise FramejitError(f"doctor --knows {name}: {error}") from None
+    if not callable(found):
+        raise FramejitError(f"doctor --knows {name}: a {type(found).__name__} cannot be called")
+    print(f"{name}: {known_callable(found)}")
+    return 0
 
 
 def _found(what: str, name: str | None, advice: str) -> None:

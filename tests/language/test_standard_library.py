@@ -13,6 +13,7 @@ import importlib
 import inspect
 import logging
 import numbers
+import os
 import random
 import re
 import threading
@@ -579,3 +580,19 @@ def test_context_variables_that_are_set_and_replaced():
     assert [compiled(x).item(), one.get()] == [3, 4]
     box[0] = contextvars.ContextVar("other", default=7)
     assert [compiled(x).item(), one.get(), box[0].get()] == [7, 4, 8]
+
+
+class Place:
+    def __fspath__(self):
+        return "q/r"
+
+
+@pytest.mark.parametrize("path", ["a/c.t", "", b"a//b/../c", Place(), 3], ids=repr)
+def test_names_of_files(path):
+    def program(x):
+        joined = os.path.join(path, path) if isinstance(path, str) else None
+        parts = os.path.basename(path), os.path.dirname(path), os.path.splitext(path)
+        same = os.fspath(path=path) is path
+        return joined, parts, same, os.path.normpath(path) if same else None, x + 1
+
+    check(program, torch.ones(2), graphs=0 if path == 3 else 1, ops=0 if path == 3 else 1)

@@ -11,12 +11,10 @@ import ast
 from framejit.codegen.emit import EMITTERS, Emitter, builds, call
 from framejit.values.core.constants import ConstantValue, OpaqueValue
 from framejit.values.numpy.array_calls import ArrayValue
-from framejit.values.numpy.arrays import DTypeValue, NumpyFunctionValue, ScalarValue
-from framejit.values.objects.functions import BuiltinValue
+from framejit.values.numpy.arrays import DTypeValue, ScalarValue
 
 EMITTERS[ScalarValue] = EMITTERS[OpaqueValue]
 EMITTERS[DTypeValue] = EMITTERS[ConstantValue]
-EMITTERS[NumpyFunctionValue] = EMITTERS[BuiltinValue]
 
 
 @builds(ArrayValue)

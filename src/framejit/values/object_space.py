@@ -29,7 +29,7 @@ from framejit.values.stdlib.builtin_functions import sort_in_place
 from framejit.values.torch.hooks import watch_gradient
 from framejit.values.torch.nn_modules import module_member, module_setattr
 from framejit.values.torch.read_numbers import beside_tensors, scaled
-from framejit.values.torch.torch_functions import call_in_graph, is_graph_function
+from framejit.values.torch.torch_functions import call_in_graph
 
 
 class ObjectSpace(Space):
@@ -62,7 +62,6 @@ class ObjectSpace(Space):
     operand_of = operand_of
     existing_set = existing_set
     sort_in_place = sort_in_place
-    is_graph_function = staticmethod(is_graph_function)
     call_in_graph = call_in_graph
     module_member = module_member
     module_setattr = module_setattr

@@ -67,11 +67,14 @@ WRAPPERS: dict[type, Callable[[Space, Source, Any], Value]] = {}
 WRAP_RULES: list[tuple[Callable[[Any], bool], Callable[[Space, Source, Any], Value]]] = []
 #: Python callables that framejit handles itself: callable -> handler(space, args, kwargs).
 LOOKASIDES: dict[Any, Handler] = {}
+#: The same for kinds of callables: (predicate, what makes the handler of one).
+LOOKASIDE_RULES: list[tuple[Callable[[Any], bool], Callable[[Any], Handler]]] = []
 #: The same by (module, qualified name), for functions of modules that are not imported for this.
 NAMED_LOOKASIDES: dict[tuple[str, str], Handler] = {}
 #: The same by the id of the code, for functions that another one makes; they get the function, too.
 CODE_LOOKASIDES: dict[int, Handler] = {}
-
+#: Those that become nodes of the graph: predicates of the callable.
+NODE_RULES: list[Callable[[Any], bool]] = []
 
 #: (class, name) -> handler(space, object, args, kwargs) of a method of constants.
 METHODS: dict[tuple[type, str], Callable[..., Result]] = {}

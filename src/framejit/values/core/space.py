@@ -124,7 +124,6 @@ class Space:
     operand_of: Callable[..., Operand]
     existing_set: Callable[..., Value]
     sort_in_place: Callable[..., Result]
-    is_graph_function: Callable[..., bool]
     call_in_graph: Callable[..., Result]
     module_member: Callable[..., Value | None]
     module_setattr: Callable[..., bool]

@@ -22,7 +22,14 @@ from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Value
 from framejit.values.core.carried import LITERALS
 from framejit.values.core.constants import PURE_TYPES, ConstantValue, fold, wrap_opaque
-from framejit.values.core.registry import LOOKASIDES, Handler, Result, lookaside, wraps
+from framejit.values.core.registry import (
+    LOOKASIDE_RULES,
+    LOOKASIDES,
+    Handler,
+    Result,
+    lookaside,
+    wraps,
+)
 from framejit.values.core.space import Space
 from framejit.values.numpy.array_calls import ArrayValue, call_numpy, clone
 from framejit.values.objects.classes import ClassValue
@@ -135,19 +142,13 @@ def _wrap_dtype(space: Space, source: Source, obj: Any) -> Value:
     return space.remember(obj, DTypeValue(obj, source))
 
 
-class NumpyFunctionValue(BuiltinValue):
-    """A ufunc, or a function that numpy dispatches."""
-
-    __slots__ = ()
-
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        return _call(space, self.function, args, kwargs)
+_DISPATCHED = (numpy.ufunc, type(numpy.sum))
 
 
-@wraps(numpy.ufunc, type(numpy.sum))
+@wraps(*_DISPATCHED)
 def _wrap_function(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source, "ID_MATCH", obj)
-    return space.remember(obj, NumpyFunctionValue(obj, source))
+    return space.remember(obj, BuiltinValue(obj, source))
 
 
 def _call(space: Space, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Result:
@@ -169,6 +170,7 @@ def _handler(function: Any) -> Handler:
     return lambda space, args, kwargs: _call(space, function, args, kwargs)
 
 
+LOOKASIDE_RULES.append((lambda function: type(function) in _DISPATCHED, _handler))
 for _function in (*vars(numpy).values(), *_SCALARS):
     if type(_function) in _FUNCTIONS or _function in _SCALARS:
         LOOKASIDES.setdefault(_function, _handler(_function))

@@ -13,8 +13,6 @@ import operator
 import types
 from typing import Any
 
-import torch
-
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.sequences import ListValue, TupleValue
@@ -28,13 +26,13 @@ from framejit.values.core.base import (
     type_name,
 )
 from framejit.values.core.constants import (
-    PURE_TYPES,
     ConstantValue,
     constant_value,
     fold,
     member_value,
 )
 from framejit.values.core.ends import has_own_end
+from framejit.values.core.knowledge import Asked, Way, handler_of, known
 from framejit.values.core.methods import iterator_by
 from framejit.values.core.registry import LOOKASIDES, WRAP_RULES, Result, lookaside, wraps
 from framejit.values.core.space import ClassAttribute, Space
@@ -213,7 +211,7 @@ class ClassValue(Value):
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         cls = self.cls
-        handler = LOOKASIDES.get(cls)
+        handler = handler_of(cls)
         if handler is not None:
             return handler(space, args, kwargs)
         meta = type(cls)
@@ -252,7 +250,7 @@ class ClassValue(Value):
         if name == "__subclasses__":
             raise GraphBreak("FJ0156", "type.__subclasses__()")
         function = getattr(self.cls, name)
-        handler = LOOKASIDES.get(function)
+        handler = handler_of(function)
         if handler is not None:
             return handler(space, args, kwargs)
         special = class_method(space, self.cls, name, args, kwargs)
@@ -355,12 +353,13 @@ def instantiate(
     cls = value.cls
     if issubclass(cls, BaseException):
         return space.make_exception(cls, args, kwargs)
-    if cls in PURE_TYPES:
+    way, detail = known(Asked(cls))
+    if way is Way.REPLACED:
+        return detail(space, args, kwargs)
+    if way is Way.FOLDED:
         return fold(space, cls, args, kwargs, cls.__name__)
-    if cls is object and not args and not kwargs:
-        return new_instance(space, cls, args, kwargs)
-    if issubclass(cls, torch.Tensor) or not is_user_class(cls):
-        raise GraphBreak("FJ0153", f"making a {cls.__module__}.{cls.__qualname__}")
+    if way is Way.REFUSED:
+        raise GraphBreak("FJ0153", detail)
     if cls.__flags__ & IS_ABSTRACT:
         space.run_real(object.__new__, cls)
     found = space.class_attribute(cls, "__new__")

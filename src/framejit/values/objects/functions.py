@@ -13,7 +13,6 @@ from typing import Any
 
 from torch._ops import OpOverload, OpOverloadPacket
 
-from framejit import directives
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.live_dicts import namespace_of
@@ -22,16 +21,10 @@ from framejit.values.containers.sequences import TupleValue
 from framejit.values.core import inline_policy
 from framejit.values.core.base import CallRequest, Value, type_name
 from framejit.values.core.constants import ConstantValue, constant_value, fold
+from framejit.values.core.knowledge import Asked, Way, known
 from framejit.values.core.methods import count_error
 from framejit.values.core.namespaces import codes, own_attribute, own_globals, store_own
-from framejit.values.core.registry import (
-    CODE_LOOKASIDES,
-    LOOKASIDES,
-    NAMED_LOOKASIDES,
-    Result,
-    lookaside,
-    wraps,
-)
+from framejit.values.core.registry import Result, lookaside, wraps
 from framejit.values.core.space import Space
 from framejit.values.objects.generators import GeneratorValue
 
@@ -99,11 +92,6 @@ def wrap_cell(space: Space, source: Source, obj: Any) -> CellValue:
     return cell
 
 
-def is_known(function: types.FunctionType) -> bool:
-    """Does a call of it mean an operation of ours, rather than its own code?"""
-    return function in LOOKASIDES or id(function.__code__) in CODE_LOOKASIDES
-
-
 class FunctionValue(Value):
     """A Python function: an existing one (``function``) or one made by the captured program."""
 
@@ -149,39 +137,35 @@ class FunctionValue(Value):
     # -- calling -----------------------------------------------------------------------------------
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        function = self.function
-        if function is not None:
-            handler = LOOKASIDES.get(function)
-            if handler is not None:
-                return handler(space, args, kwargs)
-            mark = directives.mark_of(function)
-            if mark is not None:
-                hidden = function.__dict__.get("_torchdynamo_orig_callable")
-                if hidden is not None and inline_policy.is_uncovered(hidden):
-                    original = space.now(self.getattr(space, "_torchdynamo_orig_callable"))
-                    return space.call(original, args, kwargs)
-                return _call_marked(space, self, mark, args, kwargs)
-            if space.is_graph_function(function):
-                return space.call_in_graph(function, args, kwargs, self)
-        inner = CODE_LOOKASIDES.get(id(self.code))
-        if inner is not None:
-            return inner(space, [self, *args], kwargs)
-        reason = inline_policy.refuses(self.code, self.globals)
-        if reason is not None:
-            named = NAMED_LOOKASIDES.get((str(self.globals.get("__name__")), self.code.co_qualname))
-            if named is not None:
-                return named(space, args, kwargs)
-            cell = inline_policy.wrapped_cell(self.code)
-            wrapped = self.cells(space)[cell].contents if cell is not None else None
-            if wrapped is not None:
-                inner = getattr(wrapped.realize(), "function", None)
-                if reason == inline_policy.KEPT_OUT and not inline_policy.is_uncovered(inner):
-                    raise GraphBreak(
-                        "FJ0131", f"calling {self.name}(): torch keeps it out of graphs"
-                    )
+        way, detail = known(Asked(self.function, self.code, self.globals))
+        if way is Way.TRACED:
+            return self.inline(space, args, kwargs)
+        if way is Way.REPLACED:
+            return detail(space, args, kwargs)
+        if way is Way.NODE:
+            return space.call_in_graph(self.function, args, kwargs, self)
+        if way is Way.REPLACED_CODE:
+            return detail(space, [self, *args], kwargs)
+        if way is Way.MARKED:
+            return self._call_marked(space, detail, args, kwargs)
+        if way is Way.UNWRAPPED:
+            cell, reason = detail
+            wrapped = self.cells(space)[cell].contents
+            inner = getattr(wrapped.realize(), "function", None) if wrapped is not None else None
+            kept_out = reason == inline_policy.KEPT_OUT and not inline_policy.is_uncovered(inner)
+            if wrapped is not None and not kept_out:
                 return space.call(wrapped, args, kwargs)
-            raise GraphBreak("FJ0131", f"calling {self.name}(): {reason}")
-        return self.inline(space, args, kwargs)
+            detail = inline_policy.KEPT_OUT if wrapped is not None else reason
+        raise GraphBreak("FJ0131", f"calling {self.name}(): {detail}")
+
+    def _call_marked(
+        self, space: Space, mark: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        hidden = self.function.__dict__.get("_torchdynamo_orig_callable")
+        if hidden is not None and inline_policy.is_uncovered(hidden):
+            original = space.now(self.getattr(space, "_torchdynamo_orig_callable"))
+            return space.call(original, args, kwargs)
+        return _call_marked(space, self, mark, args, kwargs)
 
     def inline(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         """Bind the arguments and ask for a frame, whatever the policy says."""
@@ -587,35 +571,35 @@ class BuiltinValue(Value):
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         function = self.function
-        try:
-            handler = LOOKASIDES.get(function)
-        except TypeError:  # an unhashable callable
-            handler = None
-        if handler is not None:
-            return handler(space, args, kwargs)
-        mark = directives.mark_of(function)
-        if mark is not None:
-            return _call_marked(space, self, mark, args, kwargs)
-        if space.is_graph_function(function):
+        way, detail = known(Asked(function))
+        if way is Way.REPLACED:
+            return detail(space, args, kwargs)
+        if way is Way.NODE:
             return space.call_in_graph(function, args, kwargs, None)
-        owner = getattr(function, "__objclass__", None)
-        if owner is not None:
-            if not args:
-                raise GraphBreak("FJ0132", f"calling {self.describe()} without a receiver")
-            name = function.__name__
-            if owner is object:
-                return space.object_method(name, args, kwargs)
-            kind = args[0].realize().python_type()
-            if not issubclass(kind, owner):
-                theirs, its = type_name(owner), type_name(kind)
-                text = f"for {theirs!r} objects doesn't apply to a {its!r} object"
-                if type(function) is types.WrapperDescriptorType:
-                    text = f"requires a {theirs!r} object but received a {its!r}"
-                return space.raise_error(TypeError, f"descriptor {name!r} {text}")
-            return call_builtin_method(space, args[0], name, args[1:], kwargs)
-        if inline_policy.is_pure_builtin(function):
+        if way is Way.MARKED:
+            return _call_marked(space, self, detail, args, kwargs)
+        if way is Way.METHOD:
+            return self._call_method(space, args, kwargs)
+        if way is Way.FOLDED:
             return fold(space, function, args, kwargs, self.describe())
         raise GraphBreak("FJ0132", f"calling the {self.describe()}")
+
+    def _call_method(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        """A method of a C class, with what it is called on as its first argument."""
+        function = self.function
+        if not args:
+            raise GraphBreak("FJ0132", f"calling {self.describe()} without a receiver")
+        name, owner = function.__name__, function.__objclass__
+        if owner is object:
+            return space.object_method(name, args, kwargs)
+        kind = args[0].realize().python_type()
+        if not issubclass(kind, owner):
+            theirs, its = type_name(owner), type_name(kind)
+            text = f"for {theirs!r} objects doesn't apply to a {its!r} object"
+            if type(function) is types.WrapperDescriptorType:
+                text = f"requires a {theirs!r} object but received a {its!r}"
+            return space.raise_error(TypeError, f"descriptor {name!r} {text}")
+        return call_builtin_method(space, args[0], name, args[1:], kwargs)
 
 
 def call_polyfill(

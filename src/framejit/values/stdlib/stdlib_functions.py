@@ -14,6 +14,8 @@ import copyreg
 import functools
 import heapq
 import math
+import os
+import posixpath
 import re
 import types
 from collections import defaultdict
@@ -162,6 +164,16 @@ for _name in ("insort_left", "insort_right", "bisect_left", "bisect_right"):
 for _function in vars(math).values():
     if isinstance(_function, types.BuiltinFunctionType):
         folds(_function)
+
+
+folds(posixpath.normpath)
+
+
+@builtin(os.fspath, 1, None, "path")
+def _fspath(space: Space, path: Value) -> Value:
+    if not issubclass(path.python_type(), (str, bytes)):
+        raise GraphBreak("FJ0132", f"os.fspath() of a {path.describe()}")
+    return path
 
 
 @builtin(math.prod, 1, 1, "start")

@@ -29,6 +29,7 @@ from framejit.values.core.registry import (
     LOOKASIDES,
     METHODS,
     NAMED_LOOKASIDES,
+    NODE_RULES,
     WRAPPERS,
     Result,
     lookaside,
@@ -62,6 +63,9 @@ def is_graph_function(function: Any) -> bool:
     if found:
         _known[id(function)] = function
     return found
+
+
+NODE_RULES.append(is_graph_function)
 
 
 def _is_graph_function(function: Any) -> bool:
