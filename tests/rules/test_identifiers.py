@@ -8,6 +8,7 @@ import linecache
 import re
 import subprocess
 import sys
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import torch
 import framejit
 from framejit import exc
 from framejit.report import events
-from framejit.report.problems import FAMILIES, problems
+from framejit.report.problems import FAMILIES, TEXTS, Problem, find, problems
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "framejit"
@@ -26,6 +27,11 @@ BREAKS = {"GraphBreak", "PropagationError", "UntraceableHook", "unsupported"}
 #: The modules whose functions users call: what they raise at users has an identifier.
 FRONT = ("api.py", "settings.py", "callables.py", "config.py", "inspection.py", "shapes/marks.py",
          "backends/registry.py")  # fmt: skip
+#: What holds in a process that has just imported framejit.
+LATER = """
+assert "tomllib" not in sys.modules
+find("FJ0101")
+assert _read.cache_info().currsize == 1"""
 PYTHONS_OWN = {"TypeError", "ValueError", "IndexError", "AttributeError"}
 
 
@@ -79,8 +85,32 @@ def test_the_registry_is_complete_and_readable():
     assert len(set(titles)) == len(titles)
     for identifier, problem in problems().items():
         assert IDENTIFIER.fullmatch(identifier) and identifier[:4] in FAMILIES
-        assert problem.title and problem.cause and problem.fix, identifier
         assert "framejit" in problem.example, identifier
+
+
+@pytest.mark.parametrize("path", sorted(TEXTS.iterdir()), ids=lambda path: path.name)
+def test_the_texts_of_a_problem_have_every_field_and_no_other(path):
+    assert path.suffix == ".toml"
+    fields = tomllib.loads(path.read_text())
+    assert list(fields) == [name for name in Problem._fields if name != "identifier"]
+    assert all(type(text) is str and text.strip() for text in fields.values())
+    assert "\n" not in fields["title"]
+    assert max(map(len, path.read_text().splitlines())) <= 100
+
+
+def test_texts_are_read_when_somebody_asks_and_only_those():
+    script = "import framejit, sys; from framejit.report.problems import _read, find" + LATER
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert find("../problem_texts/FJ0101") is None and find("fj0101") is find("FJ0101")
+
+
+def test_what_is_read_at_run_time_is_part_of_the_distribution():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    patterns = settings["package-data"]["framejit"]
+    held = {path for pattern in patterns for path in PACKAGE.glob(pattern)}
+    read = {path for path in PACKAGE.rglob("*") if path.suffix in (".toml", ".jinja")}
+    assert len(read) > 80 and read <= held
 
 
 def test_the_page_is_current():

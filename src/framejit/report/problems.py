@@ -2,28 +2,30 @@
 
 In: an identifier such as ``FJ0101``. Out: a `Problem`, or its page as Markdown. `GraphBreak`s,
 errors and events carry the identifier; messages, ``framejit explain FJ0101`` and docs/problems.md
-show what is written here. The texts are in the modules `problem_texts_*` and are
-read when somebody asks. Next room: api.
+show what is written here. The texts are in ``problem_texts/FJ0101.toml``, one file for each
+problem, and are read when somebody asks. A test runs every example. Next room: api.
 """
 
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import NamedTuple
 
 #: The first lines of every example.
 PRELUDE = "import framejit\nimport torch\n\n"
+TEXTS = Path(__file__).with_name("problem_texts")
 
 
 class Problem(NamedTuple):
-    """One kind of problem. ``example`` is a program that has it, without its imports of framejit
-    and torch."""
+    """One kind of problem: its identifier, and the fields of its file, none of which is empty.
+    ``example`` is a program that has it, without its imports of framejit and torch."""
 
     identifier: str
     title: str
     cause: str
-    fix: str
     example: str
+    fix: str
 
     @property
     def program(self) -> str:
@@ -47,32 +49,27 @@ FAMILIES = {
 }
 
 
-@functools.cache
 def problems() -> dict[str, Problem]:
     """Every problem by its identifier, in order."""
-    # Long and seldom needed.
-    from framejit.report import problem_texts_others, problem_texts_python, problem_texts_tensors
-
-    table: dict[str, Problem] = {}
-    for texts in (problem_texts_tensors, problem_texts_python, problem_texts_others):
-        for entry in texts.TEXT.strip().split("\n=== "):
-            problem = _parsed(entry.removeprefix("=== "))
-            if problem.identifier in table:
-                raise AssertionError(f"{problem.identifier} is in the registry twice")
-            table[problem.identifier] = problem
-    return dict(sorted(table.items()))
+    return {name: _read(name) for name in _identifiers()}
 
 
 def find(identifier: str) -> Problem | None:
     """The problem with this identifier; upper and lower case are the same."""
-    return problems().get(identifier.upper())
+    identifier = identifier.upper()
+    return _read(identifier) if identifier in _identifiers() else None
 
 
-def _parsed(entry: str) -> Problem:
-    """``FJ0101 title``, the cause, ``---``, the example, ``---``, the fix."""
-    head, _, rest = entry.partition("\n")
-    cause, example, fix = rest.split("\n---\n")
-    identifier, _, title = head.partition(" ")
-    return Problem(
-        identifier, title, " ".join(cause.split()), " ".join(fix.split()), example.strip() + "\n"
-    )
+@functools.cache
+def _identifiers() -> list[str]:
+    return sorted(path.stem for path in TEXTS.glob("*.toml"))
+
+
+@functools.cache
+def _read(identifier: str) -> Problem:
+    import tomllib  # seldom needed
+
+    fields = tomllib.loads((TEXTS / f"{identifier}.toml").read_text(encoding="utf-8"))
+    for paragraph in ("cause", "fix"):
+        fields[paragraph] = " ".join(fields[paragraph].split())
+    return Problem(identifier, **fields)
