@@ -286,6 +286,10 @@ def arrays(x, array):
     return torch.from_numpy(made) * x, made.dtype, made.dtype == numpy.float32
 
 
+def constants(x):
+    return x * torch.tensor([[row + 0.25 * i for i in range(3)] for row in range(8)])
+
+
 X = torch.arange(3.0) - 0.7
 
 
@@ -314,6 +318,7 @@ PROGRAMS = {
     ),
     "hooks": lambda: (with_hooks, (X,), hooked),
     "enum_and_recurrence": enum_and_recurrence,
+    "constants": lambda: (constants, (X,), plain),
     "arrays": lambda: (arrays, (X.clone(), numpy.zeros(3, numpy.float32)), plain),
     # The last: torch.optim imports torch._dynamo itself.
     "optimizer": lambda: (make_optimizer_step(), (torch.ones(3, 4),), several),

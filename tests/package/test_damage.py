@@ -13,8 +13,9 @@ import pytest
 import torch
 
 import framejit
+from framejit import tensor_file
 from framejit.exc import PackageError
-from framejit.package import container, package_file, tensors
+from framejit.package import container, package_file
 from framejit.report import events
 
 
@@ -170,7 +171,7 @@ def test_foreign_and_newer_files(original, tmp_path):
 
 SAVER = """
 import sys
-from framejit.package import container, tensors
+from framejit.package import container
 path, number = sys.argv[1], 0
 print("ready", flush=True)
 while True:
@@ -237,12 +238,12 @@ def test_a_file_that_is_changed_behind_the_check_changes_nothing(original, tmp_p
 def test_constants_are_mapped_and_private(tmp_path):
     """They are read from the file, and who writes to them does not write to it."""
     path = tmp_path / "constants"
-    held = tensors.dump([torch.ones(3, dtype=torch.bool), torch.arange(6.0).reshape(2, 3).T])
+    held = tensor_file.dump([torch.ones(3, dtype=torch.bool), torch.arange(6.0).reshape(2, 3).T])
     container.write(path, {"objects": []}, {"constants 0": held})
     before = path.read_bytes()
     for _ in range(2):
         reader = container.Reader(path)
-        flags, numbers = tensors.load(reader.part("constants 0"))
+        flags, numbers = tensor_file.load(reader.part("constants 0"))
         assert flags.data_ptr() % 64 == 0
         torch.testing.assert_close(numbers, torch.arange(6.0).reshape(2, 3).T)
         maps = Path("/proc/self/maps").read_text().splitlines()

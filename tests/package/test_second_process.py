@@ -62,7 +62,9 @@ def environment(folder, called, settings):
 
 
 #: Inductor compiles for seconds: some programs only.
-WITH_INDUCTOR = ("closure", "grad_modes", "hooks", "mutation", "sizes", "three_modes", "training")
+WITH_INDUCTOR = (
+    "closure", "constants", "grad_modes", "hooks", "mutation", "sizes", "three_modes", "training",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
+from framejit import tensor_file
 from framejit.audit.comparison import storage_key
 from framejit.audit.reach import is_foreign, names_in
-from framejit.package import tensors
 
 _NOT_COPIED = ("__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "_abc_impl")
 
@@ -214,10 +214,5 @@ def _fill_class(cls: Any, content: dict[str, Any]) -> None:
 
 
 def load_tensors(data: bytes) -> list[torch.Tensor]:
-    """What `dump_tensors` wrote."""
-    return [t.clone() for t in tensors.load(memoryview(bytearray(data)))]
-
-
-def dump_tensors(memory: list[torch.Tensor]) -> bytes:
-    """Memory in the safetensors format."""
-    return tensors.dump(memory)
+    """What `tensor_file.dump` wrote, each with memory of its own."""
+    return [t.clone() for t in tensor_file.load(memoryview(bytearray(data)))]

@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from framejit import tensor_file
 from framejit.audit import portable
 from framejit.files import replacing
 from framejit.graph import global_state
@@ -89,7 +90,7 @@ class Earlier:
         self.live = [weakref.ref(obj) for obj in live]
         if sum(map(len, memory)) > EARLIER_LIMIT:
             raise ValueError("too large")
-        self.tensors = portable.dump_tensors(memory)
+        self.tensors = tensor_file.dump(memory)
 
     def call(self) -> tuple[Any, Any]:
         """The arguments again. Raises ReferenceError."""
@@ -188,7 +189,7 @@ def write(call: Any, reduced: Reduced, folder: str) -> str:
     if sum(map(len, memory)) > LIMIT:
         raise ValueError(f"the inputs have more than {LIMIT >> 20} MiB")
     with replacing(f"{stem}.safetensors") as file:
-        file.write(portable.dump_tensors(memory))
+        file.write(tensor_file.dump(memory))
     with replacing(f"{stem}.pickle") as file:
         file.write(data)
     with replacing(path) as file:

@@ -18,10 +18,10 @@ from typing import Any
 import torch
 import torch.fx
 
+from framejit import tensor_file
 from framejit.backends.compile import first_line
 from framejit.exc import PackageError
 from framejit.files import replacing
-from framejit.package import tensors
 from framejit.package.data import Decoder, Encoder, Home, Json, Unsaveable
 from framejit.package.graphs import decode_graph, encode_graph
 
@@ -57,7 +57,7 @@ def _encoded(
     if encoder.late:
         raise Unsaveable("an object that no import leads to")
     for value in encoder.tensors:
-        if not tensors.saveable(value):
+        if not tensor_file.saveable(value):
             raise Unsaveable(f"a tensor of class {type(value).__qualname__}, {value.dtype}")
     constants = [_kind(value) for value in encoder.tensors]
     described = [_nameless(graph), constants, _kinds(gm, inputs), settings]
@@ -113,7 +113,7 @@ def save(folder: Path, gm: torch.fx.GraphModule, inputs: Sequence[Any], settings
     for value in inputs:
         if not isinstance(value, torch.Tensor):  # a symbol; its value of now
             rows.append(["number", value.node.hint if _symbolic(value) else value])
-        elif not tensors.saveable(value):
+        elif not tensor_file.saveable(value):
             raise Unsaveable(f"a tensor of class {type(value).__qualname__}, {value.dtype}")
         else:
             rows.append(["tensor", encoder.tensor(value)[1], value.is_leaf])
@@ -123,7 +123,7 @@ def save(folder: Path, gm: torch.fx.GraphModule, inputs: Sequence[Any], settings
         "text": [line for line in str(gm.graph).splitlines() if line],
     }  # fmt: skip
     with replacing(path.with_suffix(".safetensors")) as file:
-        file.write(tensors.dump(encoder.tensors))
+        file.write(tensor_file.dump(encoder.tensors))
     with replacing(path) as file:  # last: it says that all is there
         file.write(json.dumps(data, indent=1).encode())
     return path
@@ -149,7 +149,7 @@ class Subgraph:
             self.line: str = data["line"]
             self._data = data
             held = path.with_suffix(".safetensors").read_bytes()
-            self._tensors = tensors.load(memoryview(bytearray(held)))
+            self._tensors = tensor_file.load(memoryview(bytearray(held)))
             rows = data["graph"]["nodes"]
             self.operations = sum(row[0].startswith("call") for row in rows)
             self._grad: bool = data["settings"]["grad"]

@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+from framejit import tensor_file
+
 from . import inductor_runtime as runtime
 from .compile import first_line
 from .context import preserved_state
@@ -180,14 +182,11 @@ def _graph_parts(graph: Any, role: str, parts: dict[str, bytes]) -> dict[str, An
     code = compile(tree, "<inductor>", "exec", dont_inherit=True)
     parts[f"{role}.code"] = marshal.dumps(code)
     constants = dict(graph.constants or {})
-    _require(all(_is_plain(value) for value in constants.values()))
+    for value in constants.values():
+        _require(tensor_file.saveable(value) and value.device.type == "cpu")
     if constants:
-        parts[f"{role}.constants"] = runtime.dump_tensors(constants)
-    return {"kernels": names, "constants": bool(constants)}
-
-
-def _is_plain(value: Any) -> bool:
-    return type(value) in (torch.Tensor, torch.nn.Parameter) and runtime.is_dumpable(value)
+        parts[f"{role}.constants"] = tensor_file.dump([c.detach() for c in constants.values()])
+    return {"kernels": names, "constants": list(constants)}
 
 
 def _digest(data: bytes) -> str:

@@ -16,7 +16,6 @@ import json
 import marshal
 import math
 import os
-import struct
 import tempfile
 import types
 from collections.abc import Callable, Mapping
@@ -24,7 +23,9 @@ from typing import Any
 
 import torch
 
-VERSION = 4
+from framejit import tensor_file
+
+VERSION = 5
 Parts = Mapping[str, Any]
 Boxed = Callable[[list[Any]], Any]
 
@@ -138,59 +139,6 @@ def _import(name: str, path: str) -> Any:
     return module
 
 
-# -- constants -------------------------------------------------------------------------------------
-
-_DTYPES = {
-    str(dtype).removeprefix("torch."): dtype
-    for dtype in (
-        torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32,
-        torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64,
-    )
-}  # fmt: skip
-
-
-def is_dumpable(tensor: torch.Tensor) -> bool:
-    """Can `dump_tensors` write it?"""
-    name = str(tensor.dtype).removeprefix("torch.")
-    return name in _DTYPES and tensor.layout is torch.strided and tensor.device.type == "cpu"
-
-
-def dump_tensors(tensors: dict[str, torch.Tensor]) -> bytes:
-    """Named tensors: the length of a JSON header, the header, raw data."""
-    header, chunks, position = {}, [], 0
-    for name, tensor in tensors.items():
-        flat = tensor.detach().contiguous().reshape(-1)
-        raw = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
-        dtype = str(tensor.dtype).removeprefix("torch.")
-        layout = [list(tensor.shape), list(tensor.stride())]
-        header[name] = [dtype, *layout, position, len(raw)]
-        chunks.append(raw + bytes(-len(raw) % 64))
-        position += len(chunks[-1])
-    text = json.dumps(header).encode()
-    text += b" " * (-(len(text) + 8) % 64)
-    return struct.pack("<Q", len(text)) + text + b"".join(chunks)
-
-
-def load_tensors(data: Any) -> dict[str, torch.Tensor]:
-    """The way back from `dump_tensors`: tensors in the memory of ``data``, which can be written to.
-    """
-    view = memoryview(data)
-    (length,) = struct.unpack("<Q", view[:8])
-    header = json.loads(bytes(view[8 : 8 + length]))
-    rest = view[8 + length :]
-    made = {}
-    for name, (dtype, shape, stride, start, size) in header.items():
-        if size:
-            tensor = torch.frombuffer(rest[start : start + size], dtype=_DTYPES[dtype])
-            tensor = tensor.reshape(shape)
-        else:
-            tensor = torch.empty(shape, dtype=_DTYPES[dtype])
-        if list(tensor.stride()) != stride:
-            tensor = torch.empty_strided(shape, stride, dtype=_DTYPES[dtype]).copy_(tensor)
-        made[name] = tensor
-    return made
-
-
 # -- graphs ----------------------------------------------------------------------------------------
 
 
@@ -232,7 +180,8 @@ def _graph(row: dict[str, Any], role: str, parts: Parts) -> Boxed:
     assert isinstance(code, types.CodeType)
     exec(code, namespace)
     if row["constants"]:
-        namespace |= load_tensors(parts[f"{role}.constants"])
+        constants = tensor_file.load(memoryview(parts[f"{role}.constants"]))
+        namespace.update(zip(row["constants"], constants, strict=True))
     call: Boxed = namespace["call"]
     return call
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from framejit import native
+from framejit import native, tensor_file
 from framejit.bytecode.continuations import FramePoint
 from framejit.capture import Target, UnlessWritten, callable_graph
 from framejit.codegen.function import GRAPH
@@ -30,7 +30,7 @@ from framejit.guards.kinds import KINDS, RELATIONS
 from framejit.guards.plan import Plan, value_at
 from framejit.guards.shapes import ShapePlan
 from framejit.guards.texts import TensorText
-from framejit.package import naming, tensors
+from framejit.package import naming
 from framejit.package.container import Reader
 from framejit.package.data import Codes, Decoder, Encoder, Home, Json, Unsaveable, describe
 from framejit.package.graphs import Sizes, as_tuples, decode_graph, encode_graph, encode_sizes
@@ -211,7 +211,7 @@ def _encode_graph_call(
             inputs.append(["capture", nodes[position[id(source)]][4]])
     parts[f"graph {label}"] = json.dumps(encode_graph(call.module, encoder)).encode()
     if encoder.tensors:
-        parts[f"constants {label}"] = tensors.dump(encoder.tensors)
+        parts[f"constants {label}"] = tensor_file.dump(encoder.tensors)
     artifact: list[str] | None = None
     serialize = getattr(compiled.compiler.backend, "serialize", None)
     if serialize is not None:
@@ -354,7 +354,7 @@ class WaitingEntry:
         def module() -> torch.fx.GraphModule:
             if not made:
                 if saved["constants"]:
-                    decoder.tensors = tensors.load(self.reader.part(f"constants {self.label}"))
+                    decoder.tensors = tensor_file.load(self.reader.part(f"constants {self.label}"))
                 made.append(decode_graph(self.reader.json(f"graph {self.label}"), decoder))
             return made[0]
 

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from framejit import tensor_file
 from framejit.exc import PackageError
 from framejit.graph.bounds import Assumption
 from framejit.graph.builder import WRITES
@@ -25,7 +26,6 @@ from framejit.graph.nested import HeldHook, applied, open_hooks
 from framejit.graph.parts import PARTS, Part
 from framejit.graph.symbol_nodes import remember_inputs, symbolic_inputs
 from framejit.guards.shapes import ShapePlan
-from framejit.package import tensors
 from framejit.package.data import Decoder, Encoder, Json, Unsaveable
 
 
@@ -73,7 +73,7 @@ def _encode_attribute(module: torch.fx.GraphModule, name: str, encoder: Encoder)
         return ["graph", encode_graph(value, encoder)]
     if isinstance(value, HeldHook):
         return ["hook", encoder.value(value.held[0])]
-    if isinstance(value, torch.Tensor) and tensors.saveable(value):
+    if isinstance(value, torch.Tensor) and tensor_file.saveable(value):
         return encoder.tensor(value)
     raise Unsaveable(f"a constant of class {type(value).__qualname__} in a graph")
 

@@ -1,7 +1,8 @@
-"""Constant tensors as one part in the safetensors format, and back.
+"""Tensors in the safetensors format, and back.
 
 In: tensors. Out: bytes that any safetensors reader reads: a length, a JSON header, the raw data.
-Next: entries.
+The library of that name copies what it reads and aligns it to 8 bytes; these tensors stay where the
+file is mapped, and lie where Inductor's kernels want them. Next: package.
 """
 
 from __future__ import annotations
