@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 NATIVE := $(wildcard src/framejit/native/*.cpp src/framejit/native/*.h)
 
-.PHONY: help demo test test-sanitize lint bench docs clean distclean
+.PHONY: help demo test fuzz test-sanitize lint bench docs clean distclean
 
 help: ## this list
 	@echo "usage: make TARGET [ARGS=\"...\"]"
@@ -18,8 +18,12 @@ help: ## this list
 demo: $(VENV)/.installed ## the README's example, then BERT through Inductor (ARGS=--graphs-only: no BERT)
 	@$(BIN)/python -W ignore examples/quickstart.py $(ARGS)
 
-test: $(VENV)/.installed ## the tests (ARGS="tests/api -x": some of them; ARGS="-m slow": the long ones)
+test: $(VENV)/.installed ## the tests (ARGS="tests/api -x": some; ARGS="-m slow": the long ones; make fuzz: at random)
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal $(ARGS)
+
+fuzz: $(VENV)/.installed ## 2,000 programs written at random, and a break before every instruction of some tests
+	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal -m generated \
+		$(or $(ARGS),tests/fuzz tests/language/test_break_everywhere.py)
 
 # Python's own allocator would hide what happens to freed objects; torch's memory is not ours to check.
 SANITIZED := ASAN_OPTIONS=detect_leaks=0:alloc_dealloc_mismatch=0:detect_odr_violation=0 \

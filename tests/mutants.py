@@ -32,7 +32,8 @@ ROOMS = ("values", "interpreter", "codegen", "guards")
 #: For mutants that the tests let pass.
 FUZZED = (1_000_000, 100_000, 3_000_220, 4_000_000, 5_000_000)
 #: Left out: what looks at the source, and what runs framejit in other processes only.
-SUITE = ["tests", "--ignore", "tests/rules", "--ignore", "tests/api", "-p", "no:cacheprovider"]
+OPTIONS = ["-m", "not slow", "-p", "no:cacheprovider"]
+SUITE = ["tests", "--ignore", "tests/rules", "--ignore", "tests/api", *OPTIONS]
 #: Of the tests that get to a place so many seconds are run.
 SECONDS = 300
 LIMIT = 1200
@@ -175,7 +176,7 @@ def found_by(suite: Suite, file: Path, line: int, text: str) -> str:
         chosen = Path(folder) / "chosen.json"
         chosen.write_text(json.dumps(tests))
         files = sorted({test.partition("::")[0] for test in tests})
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "reaching", "--chosen", str(chosen)]
+        options = ["-x", "-q", *OPTIONS, "-p", "reaching", "--chosen", str(chosen)]
         checks = [["-m", "pytest", *options, *files]] if tests else []
         checks += [["tests/fuzz", str(first), str(first + 50), "--stop"] for first in FUZZED]
         for arguments in checks:

@@ -44,6 +44,15 @@ def run_piece(first: int, count: int, mode: str) -> None:
     assert captured >= 0.95 * count, f"{captured} of {count} are captured fully: {reasons}"
 
 
+@pytest.mark.parametrize("mode, first, count", [
+    ("plain", 0, 100), ("plain", FIRST_STATE_PROGRAM, 60), ("cut", FIRST_STATE_PROGRAM + 5000, 20),
+    ("plain", FIRST_PROGRAM_OF_CALLS + 220, 60), ("plain", FIRST_PROGRAM_OF_FEATURES, 30),
+])  # fmt: skip
+def test_a_few_programs(mode: str, first: int, count: int) -> None:
+    run_piece(first, count, mode)
+
+
+@pytest.mark.generated
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode, first, count", [
     ("plain", 0, 700), ("breaks", 700, 100), ("hook", 800, 100), ("limit", 900, 100),

@@ -284,6 +284,7 @@ def run_tests(share, shard, seed=0):
     assert found.returncode == 0, found.stdout[-6000:] + found.stderr[-2000:]
 
 
+@pytest.mark.generated
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("shard", ["0/20", "7/20"])
 def test_all_instructions_of_a_tenth_of_the_tests(shard):

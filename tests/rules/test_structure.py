@@ -219,7 +219,7 @@ def test_continuous_integration_runs_what_users_run():
         for line in script.splitlines()
         if line and not line.startswith(("#", "set ", "cd "))
     ]
-    assert commands == ["make test", "make docs"]
+    assert commands == ["make test", "make fuzz", "make docs"]
 
 
 def test_the_architecture_page_names_every_module():
