@@ -357,7 +357,7 @@ def _at_compile_time(function: Callable[..., Any]) -> Callable[..., None]:
 
 
 def _context(space: Space) -> ComptimeContext:
-    return ComptimeContext(space, space.frame())
+    return ComptimeContext(space, space.running.frame)
 
 
 def _run(

@@ -26,6 +26,7 @@ from framejit.report import events
 from framejit.values.core.base import CallRequest, Raised, Value, type_name
 from framejit.values.core.inline_policy import goes_on_alone
 from framejit.values.core.registry import Result
+from framejit.values.core.running import Running
 from framejit.values.core.space import Space
 from framejit.values.objects.exceptions import ExceptionValue, note_read
 
@@ -85,7 +86,7 @@ class Yielded(NamedTuple):
     value: Value
 
 
-class Interpreter:
+class Interpreter(Running):
     """Executes one capture. ``break_at`` maps step numbers to the reasons to break there."""
 
     def __init__(self, space: Space, break_at: dict[int, GraphBreak]) -> None:
@@ -118,15 +119,9 @@ class Interpreter:
         #: and which the program may drop -> how they were last seen to be held.
         self.suspended: dict[Any, Any] = {}
         self.roots = Roots(space)
-        space.holds = self._holds
         #: For every `run` that is going on: the step its frame was made at.
         self.run_steps: list[int] = []
-        space.run_frame = self.run_request
-        space.resume_generator = self.resume_generator
-        space.line = self.user_line
-        space.handled = lambda: self.handled
-        space.frame = lambda: self.frame
-        space.namespace = lambda: self.frame.globals
+        space.running = self
 
     # -- entry points ------------------------------------------------------------------------------
 
@@ -310,7 +305,7 @@ class Interpreter:
             frame.pc = send.target
         return None, value
 
-    def _holds(self, value: Value) -> bool:
+    def holds(self, value: Value) -> bool:
         return self.roots.holder(value, self.frame, (self.frame.before,), True) is not None
 
     def _close_dropped(

@@ -33,6 +33,7 @@ from framejit.values.core.effects import Effects
 from framejit.values.core.inline_policy import is_library
 from framejit.values.core.namespaces import codes
 from framejit.values.core.registry import WRAP_RULES, WRAPPERS, Result
+from framejit.values.core.running import Running
 
 if TYPE_CHECKING:
     from framejit.values.containers.mappings import DictValue
@@ -91,7 +92,7 @@ class LazyValue(Value):
 
 
 class Space:
-    """One capture's world. ``run_frame`` is set by the interpreter: it runs a `CallRequest`."""
+    """One capture's world."""
 
     # What later rooms do; `object_space.ObjectSpace` says who.
     #: A value for a Python constant that needs no guard (made by the program or by us).
@@ -144,25 +145,14 @@ class Space:
         self.changes = 0
         #: The number of the instruction being executed, for values that may be unmaterialisable.
         self.step = 0
-        self.run_frame: Callable[[CallRequest], Value] = _no_interpreter
-        #: Runs a suspended generator frame: (generator, sent, thrown) -> yielded value or None.
-        self.resume_generator: Callable[[Any, Value, Value | None], Value | None] = _no_generator
-        #: The globals of the code being executed.
-        self.namespace: Callable[[], dict[str, Any]] = dict
-        #: The frame being executed.
-        self.frame: Callable[[], Any] = lambda: None
-        #: Does anything that the program can reach hold this value? Set by the interpreter.
-        self.holds: Callable[[Value], bool] = lambda value: True
+        #: What leads the capture: an interpreter, while there is one.
+        self.running = Running()
         #: The latest exception that was made up.
         self.made_up: Value | None = None
-        #: The exception that the program is handling.
-        self.handled: Callable[[], Value | None] = lambda: None
         #: What is being handled around the compiled code; later this would be an error of ours.
         self.handled_around = sys.exception()
         #: The existing tensors that became graph inputs, in order.
         self.graph_inputs: list[Any] = []
-        #: The user's (file, line) being executed, for facts.
-        self.line: Callable[[], tuple[str, int] | None] = lambda: None
         self.slot_roots: list[Source] = []
         self.const_roots: dict[int, Source] = {}
         #: What the program assigned to (or, None, deleted from) classes.
@@ -217,11 +207,8 @@ class Space:
             namespace.owner = None
         self.new_namespaces = []
         self.graph_inputs, self.slot_roots, self.effects = [], [], Effects()
-        self.run_frame, self.resume_generator = _no_interpreter, _no_generator
-        self.namespace, self.handled, self.line = dict, lambda: None, lambda: None
-        self.holds = lambda value: True
+        self.running = Running()
         self.handled_around = None
-        self.frame = lambda: None
         self.builder.close()
 
     # -- sources and wrapping --------------------------------------------------------------------
@@ -269,7 +256,7 @@ class Space:
     def guard(self, source: Source | None, kind: str, payload: Any = None) -> None:
         """Note an assumption about ``source`` together with the user's line."""
         if source is not None:
-            source.add_fact(kind, payload, self.line())
+            source.add_fact(kind, payload, self.running.user_line())
 
     def load(self, source: Source, obj: Any) -> Value:
         """The value at ``source``, not yet looked at."""
@@ -419,7 +406,7 @@ class Space:
     def now(self, result: Result) -> Value:
         """Run a pending frame at once (its value is needed in the middle of an operation)."""
         if type(result) is CallRequest:
-            return self.run_frame(result)
+            return self.running.run_request(result)
         return result  # type: ignore[return-value]
 
     # -- classes -----------------------------------------------------------------------------------
@@ -652,11 +639,3 @@ class Space:
         if len(items) > count:
             self.raise_error(ValueError, f"too many values to unpack (expected {count})")
         return items
-
-
-def _no_generator(generator: Any, sent: Value, thrown: Value | None) -> Value | None:
-    raise GraphBreak("FJ0160", "a generator must run and no interpreter is attached")
-
-
-def _no_interpreter(request: CallRequest) -> Value:
-    raise GraphBreak("FJ0160", "a Python function must run and no interpreter is attached")

@@ -59,7 +59,7 @@ class GeneratorValue(Value):
         space.changes += 1
         running = self.frame is not None and self.frame.parent is not None
         try:
-            value = space.resume_generator(self, sent, thrown)
+            value = space.running.resume_generator(self, sent, thrown)
         except Raised as error:
             if running:  # by itself; it goes on
                 raise

@@ -202,7 +202,7 @@ def _build_class(space: Space, args: list[Value], kwargs: dict[str, Value]) -> R
     assert type(request) is CallRequest
     names: dict[str, Value] = {}
     request.names = names
-    space.run_frame(request)
+    space.running.run_request(request)
     cell = names.pop("__classcell__", None)
     if cell is not None:
         cell = cell.realize()
@@ -313,7 +313,7 @@ def _new_class(space: Space, template: type, making: Making) -> ClassValue:
 
 @lookaside(collections.namedtuple)
 def _namedtuple(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    kwargs.setdefault("module", ConstantValue(space.namespace().get("__name__")))
+    kwargs.setdefault("module", ConstantValue(space.running.namespace.get("__name__")))
     real = [arg.realize().as_python() for arg in args]
     named = {name: arg.realize().as_python() for name, arg in kwargs.items()}
     make: Any = collections.namedtuple
@@ -385,7 +385,7 @@ def class_from_parts(space: Space, args: list[Value]) -> Value:
         if not isinstance(key, str) or pair is None:
             raise GraphBreak("FJ0154", "making a class with names that are not strings")
         names[key] = pair[1]
-    names.setdefault("__module__", ConstantValue(space.namespace().get("__name__")))
+    names.setdefault("__module__", ConstantValue(space.running.namespace.get("__name__")))
     parents = [base.realize() for base in space.items(bases)]
     real = tuple(_plain_base(space, base) for base in parents)
     meta = _metaclass(space, None, real)

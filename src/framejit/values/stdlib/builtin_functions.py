@@ -128,7 +128,7 @@ def _vars(space: Space, value: Value | None = None) -> Result:
 
 @builtin(globals, 0)
 def _globals(space: Space) -> Value:
-    return globals_value(space, space.namespace())
+    return globals_value(space, space.running.namespace)
 
 
 @builtin(repr, 1)
@@ -172,7 +172,7 @@ for _function, _why in {
 
 def _shows_frames(name: str, what: str = "looks at the running frames") -> Handler:
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        library = is_library(str(space.namespace().get("__name__")))
+        library = is_library(str(space.running.namespace.get("__name__")))
         raise (GraphBreak if library else FrameSeen)("FJ0130", f"{name}() {what}")
 
     return handler

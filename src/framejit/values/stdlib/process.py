@@ -124,7 +124,7 @@ class _Hashed:
 
 @builtin(sys.exc_info, 0)
 def _exc_info(space: Space) -> Value:
-    error = (space.handled() or handled_by_caller(space)).realize()
+    error = (space.running.handled or handled_by_caller(space)).realize()
     if error.is_none():
         return TupleValue([ConstantValue(None)] * 3)
     trace = space.getattr_now(error, "__traceback__")
@@ -133,7 +133,7 @@ def _exc_info(space: Space) -> Value:
 
 @builtin(sys.exception, 0)
 def _exception(space: Space) -> Value:
-    return space.handled() or handled_by_caller(space)
+    return space.running.handled or handled_by_caller(space)
 
 
 @builtin(sys.intern, 1)

@@ -253,7 +253,7 @@ def _as_it_is(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Resu
 
 def _torch_graph_break(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """Optimizers call it for the sake of ``torch.compile``; for others it means what it says."""
-    line = space.line()
+    line = space.running.user_line()
     if line is None or line[0] != _get_value.__code__.co_filename:
         raise GraphBreak("FJ0135", "torch._dynamo.graph_break() was called")
     return ConstantValue(None)

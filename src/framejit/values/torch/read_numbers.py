@@ -111,7 +111,7 @@ def compute_read(space: Space, function: Any, operands: list[Value]) -> Value | 
 def _is_defined(space: Space, function: Any, operands: list[Value]) -> bool:
     """Is the result a float, whatever the number? Torch's optimizers see to that themselves; in
     other code it may be complex, or an error."""
-    line = space.line()
+    line = space.running.user_line()
     if function not in _PARTIAL or (line is not None and line[0].startswith(_OPTIMIZERS)):
         return True
     known = operands[0 if function is operator.pow else 1]

@@ -134,7 +134,7 @@ NAMED_LOOKASIDES["torch.onnx", "is_in_onnx_export"] = _answer(False)  # torch.on
 def _is_compiling(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """True, but not for torch's modules and functions: they would do otherwise than in eager mode,
     which is captured as well. (Kernels for attention are another thing: compilers know them.)"""
-    line = space.line()
+    line = space.running.user_line()
     return ConstantValue(line is None or not line[0].startswith(_AS_IN_EAGER))
 
 

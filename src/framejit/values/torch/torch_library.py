@@ -167,7 +167,7 @@ def _check_alive(space: Space, value: Value) -> None:
     if obj is None or issubclass(type(obj), type):
         return
     held = [space.known_value(obj), *[v for v in space.given() if getattr(v, "obj", None) is obj]]
-    if any(one is not None and space.holds(one) for one in held):
+    if any(one is not None and space.running.holds(one) for one in held):
         return
     let_go = len(held) > 1
     for changed in space.effects.changed:

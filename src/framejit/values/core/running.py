@@ -1,0 +1,42 @@
+"""What values ask of the interpreter that leads a capture.
+
+In: frames that an operation has to run, questions about where the program is. Out: their results.
+The `Running` here runs nothing: it stands there before and after the capture. Next: space.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framejit.exc import GraphBreak
+from framejit.values.core.base import CallRequest, Value
+
+
+class Running:
+    """The interface; `interpreter.loop.Interpreter` fills it."""
+
+    #: The frame being executed.
+    frame: Any = None
+    #: The exception that the program is handling.
+    handled: Value | None = None
+
+    @property
+    def namespace(self) -> dict[str, Any]:
+        """The globals of the code being executed."""
+        return self.frame.globals if self.frame is not None else {}
+
+    def run_request(self, request: CallRequest) -> Value:
+        """Run a frame to its end."""
+        raise GraphBreak("FJ0160", "a Python function must run and no interpreter is attached")
+
+    def resume_generator(self, generator: Any, sent: Value, thrown: Value | None) -> Value | None:
+        """Run a suspended generator's frame; returns what it yields, None at its end."""
+        raise GraphBreak("FJ0160", "a generator must run and no interpreter is attached")
+
+    def user_line(self) -> tuple[str, int] | None:
+        """The user's (file, line) being executed, for facts."""
+        return None
+
+    def holds(self, value: Value) -> bool:
+        """Does anything that the program can reach hold this value?"""
+        return True
