@@ -490,7 +490,7 @@ def _guard_aliases(space: Space) -> None:
             by_kind.setdefault(type(obj), []).append(value)
     named: dict[type, list[DictValue]] = {}
     for changed in space.effects.changed:
-        kind, obj = changed.python_type(), getattr(changed, "obj", None)
+        kind, obj = changed.python_type(), changed.obj
         if obj is None or changed.source is None or isinstance(changed, TensorValue):
             continue  # gradients are only ever set to None, which may be done twice
         if isinstance(changed, DictValue) and not changed.rewritten and _is_named(changed.written):

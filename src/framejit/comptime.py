@@ -392,7 +392,7 @@ def _real_function(context: ComptimeContext, value: Value) -> Callable[..., Any]
     """The user's function as something to call now."""
     value = value.realize()
     if not isinstance(value, FunctionValue):
-        found = getattr(value, "obj", None)
+        found = value.obj
         return found if callable(found) else value.as_python()  # type: ignore[no-any-return]
     if value.function is not None:
         return value.function

@@ -501,7 +501,7 @@ def stored_tensor(x):
 
 
 @pytest.mark.parametrize("program", [
-    multiplied, their_own, changed_meanwhile, ended, by_index,
+    arguments_of_object, multiplied, their_own, changed_meanwhile, ended, by_index,
     closed, cells, without_attributes, made_methods,
     asked_about, raised_by_attributes, returned_by_init, members,
     parameters, searched_classes,
@@ -512,7 +512,7 @@ def test_in_one_graph(program):
 
 
 @pytest.mark.parametrize("program", [
-    arguments_of_object, compared_methods, hinted, hinted_otherwise, how_many, protocols, refused,
+    compared_methods, hinted, hinted_otherwise, how_many, protocols, refused,
     written_classes, missing_members, hooked, stored, stored_tensor, stored_in_an_existing_one,
 ], ids=lambda program: program.__name__)  # fmt: skip
 def test_around_a_break(program):

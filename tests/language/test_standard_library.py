@@ -583,11 +583,14 @@ def test_context_variables_that_are_set_and_replaced():
 
 
 class Place:
+    def __str__(self):
+        return "place"
+
     def __fspath__(self):
         return "q/r"
 
 
-@pytest.mark.parametrize("path", ["a/c.t", "", b"a//b/../c", Place(), 3], ids=repr)
+@pytest.mark.parametrize("path", ["a/c.t", "", b"a//b/../c", Place(), 3], ids=str)
 def test_names_of_files(path):
     def program(x):
         joined = os.path.join(path, path) if isinstance(path, str) else None

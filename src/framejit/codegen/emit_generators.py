@@ -32,7 +32,7 @@ def acts_at_its_end(value: Value) -> bool:
         return not value.finished  # whoever it is given to may start it
     if isinstance(value, ExceptionValue):
         return next(kept_in_traceback(value), None) is not None
-    obj = getattr(value, "obj", None)
+    obj = value.obj
     layers = () if source is None else source.root.layers
     if source is not None and source.base is None:  # it may be a generator that has not finished
         return issubclass(type(obj), types.GeneratorType) or keeps_what_is_seen(obj, layers)

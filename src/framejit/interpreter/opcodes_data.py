@@ -362,7 +362,7 @@ def list_to_tuple(vm: Any, frame: Frame, instruction: Instruction) -> None:
 
 def _build_up(vm: Any, target: Value, method: str, item: Value) -> None:
     target = target.realize()
-    if not hasattr(target, "call_method"):
+    if target.call_method is None:
         raise GraphBreak("FJ0137", f"building up a {target.describe()}")
     vm.space.now(target.call_method(vm.space, method, [item], {}))
     vm.space.changes += 1
@@ -409,7 +409,7 @@ def mapping_pairs(vm: Any, mapping: Value) -> list[tuple[Value, Value]]:
     mapping = mapping.realize()
     if type(mapping) is DictValue and mapping.cls is dict:
         return list(mapping.items.values())
-    content = getattr(mapping, "container", None)
+    content = mapping.container
     if content is not None and mapping.items_now(space) is not None:
         mapping = content  # CPython asks a dict for its keys() only if it has its own `__iter__`
     try:

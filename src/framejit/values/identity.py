@@ -73,7 +73,7 @@ def _object(value: Value) -> Any:
     """The existing object that a value represents; `_NEW` if the program has made it."""
     if isinstance(value, ConstantValue):
         return _NEW if value.is_open and value.source is None else value.value
-    real = getattr(value, "obj", None)
+    real = value.obj
     real = getattr(value, "module", None) if real is None else real
     return _NEW if real is None else real
 

@@ -244,7 +244,7 @@ def _attempt(
             raise
         return None if result is NotImplemented else constant_value(space, result)
     if not is_user_class(value.python_type()) or type(value) is TensorValue:
-        method = getattr(value, "binary_op", None)
+        method = value.binary_op
         if method is None:
             _check_declines(space, value, name, other)
             return None
@@ -379,7 +379,7 @@ def _attempt_compare(space: Space, value: Value, name: str, op: str, other: Valu
             answer = getattr(type(constant), name)(constant, right.as_python())
             return None if answer is NotImplemented else ConstantValue(answer)
     if not is_user_class(cls) or type(value) is TensorValue:
-        method = getattr(value, "compare_op", None)
+        method = value.compare_op
         if method is not None:
             return method(space, op, other)
         inherited = space.class_attribute(cls, name)

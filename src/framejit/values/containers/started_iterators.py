@@ -178,11 +178,11 @@ class StartedIterator(IteratorValue):
                     self.target = space.load(source, content).realize()
             changed = space.effects.changed
             target = self.target
-            if target in changed or getattr(target, "container", None) in changed:
+            if target is not None and (target in changed or target.container in changed):
                 what = "goes over what the program has changed"
                 raise GraphBreak("FJ0155", f"a {self.describe()} {what}")
             if "dict" in kind.__name__ and (space.effects.globals or any(
-                type(content := getattr(value, "obj", None)) is type or hasattr(content, "__dict__")
+                type(content := value.obj) is type or hasattr(content, "__dict__")
                 for value in changed
             )):  # fmt: skip
                 what = "may go over the attributes of an object"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from framejit.exc import GraphBreak
@@ -32,6 +32,26 @@ class Value:
     __slots__ = ("source",)
     source: Source | None
 
+    # What some values have besides; None where a value has nothing of the kind.
+    #: The existing object.
+    obj: Any = None
+    #: Of an instance of a subclass of a builtin class: the value of its builtin part.
+    container: Any = None
+    #: What the program assigned to attributes, by name (None: deleted).
+    attributes: dict[str, Any] | None = None
+    #: Of a class: what it is being made of.
+    making: Any = None
+    #: ``binary_op(space, op, other, reflected, inplace)`` and ``compare_op(space, op, other)`` of
+    #: builtin classes; None: the other operand decides.
+    binary_op: Callable[..., Any] | None = None
+    compare_op: Callable[..., Value | None] | None = None
+    #: ``call_method(space, name, args, kwargs)`` of methods in C.
+    call_method: Callable[..., Value | CallRequest] | None = None
+    #: ``hash_key(space)``: what stands for it among keys.
+    hash_key: Callable[..., Any] | None = None
+    #: ``to_fx(space)``: the argument of a graph node.
+    to_fx: Callable[..., Any] | None = None
+
     #: True for values that represent one known immutable Python object (`ConstantValue`).
     is_constant = False
     #: True for numbers that vary (`SymbolicValue`).
@@ -41,6 +61,12 @@ class Value:
 
     #: True for iterators that ask ``target[index]`` (`ByIndex`).
     is_by_index = False
+
+    #: Has the program changed it?
+    mutated = False
+
+    #: True for dicts of variables and attributes.
+    is_live = False
 
     #: True while nobody has asked for the content, though the class is known.
     is_open = False
@@ -130,7 +156,7 @@ def element_as_python(value: Value) -> Any:
     """A container's element as a Python object. One of a number's or text's subclass is more than
     its content: the container's methods ask for its own."""
     value = value.realize()
-    if getattr(value, "container", None) is not None:
+    if value.container is not None:
         return Value.as_python(value)
     return value.as_python()
 
@@ -245,7 +271,7 @@ def parts_held(value: Value) -> Iterator[Any]:
 
 def real_class(value: Value) -> type | None:
     """The class that a class value represents, or None."""
-    cls = getattr(value.realize(), "obj", None)
+    cls = value.realize().obj
     return cls if issubclass(type(cls), type) else None
 
 

@@ -259,7 +259,7 @@ def is_plain(obj: Any) -> bool:
 def key_of(space: Space, value: Value) -> Any:
     """The key for ``value``; TypeError in the program when it is not hashable."""
     value = value.realize()
-    hash_key = getattr(value, "hash_key", None)  # tuples, frozensets: made of keys
+    hash_key = value.hash_key  # tuples, frozensets: made of keys
     if hash_key is not None:
         return hash_key(space)
     if value.is_constant or value.is_symbolic:
@@ -345,7 +345,7 @@ def may_be_held(key: Any) -> bool:
 
 def real_object(value: Value) -> Any:
     """The existing object behind a value (a class, a module, a sourced object), or None."""
-    real = getattr(value, "obj", None)
+    real = value.obj
     return getattr(value, "module", None) if real is None else real
 
 

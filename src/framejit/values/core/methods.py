@@ -177,7 +177,7 @@ def stand_in(value: Value) -> Any:
             return value.as_python()
         if isinstance(value, ContainerValue):
             return value.sample()
-    inner = getattr(value, "container", None)
+    inner = value.container
     content = () if inner is None else (stand_in(inner),)
     return type(type_name(cls), tuple(map(type, content)), {})(*content)
 
@@ -217,7 +217,7 @@ def container_of(value: Value, kind: type[Container]) -> Container | None:
     """``value`` as a container of this kind: itself, or the one inside an object of a subclass."""
     if isinstance(value, kind):
         return value
-    inner = getattr(value, "container", None)
+    inner = value.container
     return inner if isinstance(inner, kind) else None
 
 
@@ -314,7 +314,7 @@ def builtin(function: Any, low: int, high: int | None = None, *keywords: str) ->
 
 def scalar_of(value: Value) -> Value | None:
     """The number or text inside an instance of a subclass of ``int``, ``float``, ``str``, ..."""
-    inner = getattr(value, "container", None)
+    inner = value.container
     return inner if inner is not None and inner.is_constant else None
 
 

@@ -193,7 +193,7 @@ class Space:
         """The capture is over: let go of the user's objects now, not at the next collection. Values
         may be part of a cycle."""
         for value in (*self._loaded.values(), *[value for _, value in self._known.values()]):
-            if getattr(value, "obj", None) is not None:
+            if value.obj is not None:
                 try:
                     value.obj = None  # type: ignore[attr-defined]
                 except AttributeError:

@@ -390,7 +390,7 @@ def initialise(
     assert found is not None
     if type(found.raw) is types.WrapperDescriptorType:
         if found.owner is not object:
-            container = getattr(made, "call_method", None)
+            container = made.call_method
             if container is None:
                 raise GraphBreak("FJ0153", f"making a {cls.__qualname__}")
             space.now(container(space, "__init__", args, kwargs))

@@ -105,11 +105,11 @@ def _hashable(obj: Any) -> bool:
 
 def _c_data(space: Space, value: Value, name: str, owner: type) -> Result:
     """A slot or a C-level attribute: read from the object itself, no user code runs."""
-    slots = getattr(value, "attributes", None)
+    slots = value.attributes
     stored = None if slots is None else slots.get(name)
     if stored is not None:
         return stored
-    obj = getattr(value, "obj", None)
+    obj = value.obj
     if value.source is None or obj is None or (slots is not None and name in slots):
         if slots is not None and is_heap_class(owner):  # C classes have more than is modelled
             text = f"{type_name(value.python_type())!r} object has no attribute {name!r}"

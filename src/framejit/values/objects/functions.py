@@ -539,7 +539,7 @@ def call_builtin_method(
     called = (FunctionValue, MethodValue, BuiltinValue, BoundBuiltin)
     if name == "__call__" and isinstance(receiver, called):
         return space.call(receiver, args, kwargs)
-    method = getattr(receiver, "call_method", None)
+    method = receiver.call_method
     if method is None:
         raise GraphBreak("FJ0132", f"calling {name}() of a {receiver.describe()}")
     return method(space, name, args, kwargs)

@@ -388,7 +388,7 @@ class ObjectValue(Value):
 
     def contains(self, space: Space, item: Value) -> Value:
         method = space.special_method(self, "__contains__")
-        container = type(getattr(item.realize(), "container", None))
+        container = type(item.realize().container)
         if type(self.container) is ConstantValue and container not in (type(None), ConstantValue):
             raise GraphBreak("FJ0155", f"`in` of a {self.describe()} and another container")
         if method is not None:

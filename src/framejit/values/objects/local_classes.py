@@ -122,7 +122,7 @@ def stand_in(space: Space, value: Value, source: Source) -> Any:
     value = value.realize()
     if value.is_constant:
         return value.as_python()
-    real = getattr(value, "obj", None)
+    real = value.obj
     if real is not None:
         return real
     if isinstance(value, FunctionValue):
@@ -189,7 +189,7 @@ def _build_class(space: Space, args: list[Value], kwargs: dict[str, Value]) -> R
     if kwargs.keys() - {"metaclass"} or not isinstance(body, FunctionValue):
         raise GraphBreak("FJ0154", "a class statement with keyword arguments")
     text = str(title.as_python())
-    if any(getattr(base, "obj", None) is typing.NamedTuple for base in bases):
+    if any(base.obj is typing.NamedTuple for base in bases):
         if kwargs or len(bases) > 1:
             raise GraphBreak("FJ0154", "a named tuple with other bases")
         bases = [space.class_value(_NAMED_TUPLE).realize()]
@@ -331,7 +331,7 @@ def _field(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
 def _real(value: Value) -> Any:
     """The object itself, or one that is indistinguishable from it."""
     value = value.realize()
-    real = getattr(value, "obj", None)
+    real = value.obj
     if real is not None and (not isinstance(value, ObjectValue) or type(real) is dataclasses.Field):
         return real
     if isinstance(value, FunctionValue) and not value.code.co_freevars:

@@ -64,7 +64,7 @@ def _check_class(space: Space, value: Value, classes: Value, cls: type, function
             if space.truth(answer):
                 return space.constant(True)
         return space.constant(False)
-    real = classes.as_python() if classes.is_constant else getattr(classes, "obj", None)
+    real = classes.as_python() if classes.is_constant else classes.obj
     if isinstance(real, types.UnionType):
         parts = TupleValue([space.constant(part) for part in real.__args__])
         return _check_class(space, value, parts, cls, function)

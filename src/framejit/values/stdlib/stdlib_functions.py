@@ -234,7 +234,7 @@ def _is_plain_partial(value: Value) -> TypeGuard[PartialValue]:
 
 def _copies_plainly(space: Space, value: Value, cls: type) -> bool:
     """An ordinary instance whose ``__dict__`` is all its state."""
-    if getattr(value, "attributes", None) is None or getattr(value, "container", None) is not None:
+    if value.attributes is None or getattr(value, "container", None) is not None:
         return False
     for name in ("__reduce_ex__", "__reduce__", "__getstate__", "__new__"):
         found = space.class_attribute(cls, name)

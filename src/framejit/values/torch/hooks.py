@@ -303,7 +303,7 @@ class Surrounding:
             raise GraphBreak("FJ0118", "a saved-tensor hook may use what was changed before it")
 
     def _uses_changed(self) -> bool:
-        changed = {id(getattr(value, "obj", None)) for value in self.space.effects.changed}
+        changed = {id(value.obj) for value in self.space.effects.changed}
         changed.update(map(id, self.space.class_writes))
         named = not self.names.isdisjoint(self.space.effects.globals)
         return named or not self.objects.keys().isdisjoint(changed)
@@ -329,7 +329,7 @@ def unsettled(
     for hooks in effects.hooks:
         made = [make([None] * len(hooks.tensors)) for make in hooks.makers]
         objects, names = reached(made)
-        changed = {id(getattr(value, "obj", None)) for value in effects.changed}
+        changed = {id(value.obj) for value in effects.changed}
         changed.update(map(id, space.class_writes))
         looked_at = {id(obj) for obj, _ in space.known_objects()}
         why = None

@@ -405,7 +405,7 @@ def to_fx(space: Space, value: Value) -> Any:
     value = value.realize()
     if isinstance(value, TensorValue):
         return value.proxy(space)
-    convert = getattr(value, "to_fx", None)
+    convert = value.to_fx
     if convert is not None:
         return convert(space)
     if value.is_constant:
@@ -420,7 +420,7 @@ def to_fx(space: Space, value: Value) -> Any:
         return tuple(to_fx(space, item) for item in value.items)
     if isinstance(value, SliceValue):
         return slice(*(to_fx(space, part) for part in (value.start, value.stop, value.step)))
-    container = getattr(value, "container", None)
+    container = value.container
     if container is not None and (
         container.is_constant or type(container) in (ListValue, TupleValue)
     ):

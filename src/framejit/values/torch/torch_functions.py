@@ -334,7 +334,7 @@ def _constant_data(space: Space, value: Value) -> bool:
 def _custom_operator(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """What ``torch.library.custom_op`` makes: a call of the operator behind it."""
     definition = args[0].realize()
-    real = getattr(definition, "obj", None)
+    real = definition.obj
     if real is None or definition.source is None:
         raise GraphBreak("FJ0121", "calling a custom operator that was defined while capturing")
     space.guard(definition.source, "ID_MATCH", real)

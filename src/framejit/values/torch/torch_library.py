@@ -163,10 +163,10 @@ class WeakReferenceValue(Value):
 
 def _check_alive(space: Space, value: Value) -> None:
     """A graph break if the program has let go of the object: others may hold it, or nobody."""
-    obj = getattr(value, "obj", None)
+    obj = value.obj
     if obj is None or issubclass(type(obj), type):
         return
-    held = [space.known_value(obj), *[v for v in space.given() if getattr(v, "obj", None) is obj]]
+    held = [space.known_value(obj), *[v for v in space.given() if v.obj is obj]]
     if any(one is not None and space.running.holds(one) for one in held):
         return
     let_go = len(held) > 1
@@ -180,7 +180,7 @@ def _check_alive(space: Space, value: Value) -> None:
 
 def _replaced(changed: Value) -> list[Any]:
     """What an object held where the program has written; everything in a container."""
-    content: Any = getattr(changed, "obj", None)
+    content: Any = changed.obj
     if isinstance(changed, InstanceDictValue) and not changed.rewritten:
         return [content[name] for name in changed.written if name in content]
     return gc.get_referents(content)
