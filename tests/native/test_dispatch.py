@@ -245,7 +245,10 @@ def test_miss_adds_entries_and_clears_during_dispatch():
 
     compiled.clear_entries()
     compiled.add_entry(
-        Entry(GuardTree([(-1, "slot", 0, [("truth", clearing)], -1)]), lambda a: "ran")
+        Entry(
+            GuardTree([(-1, "slot", 0, [], -1), (0, "call", clearing, [("bool", True)], -1)]),
+            lambda a: "ran",
+        )
     )
     assert compiled(3) == "ran"
 
@@ -504,9 +507,8 @@ def paths():
     tree.node(tree.node(tree.node(-1, "const", holder), "dict"), "item", "value", capture=True)
     tree.node(-1, "slot", 1, ("present",), capture=True)
     late = Tree()
-    late.node(
-        late.node(-1, "const", holder), "attr", "value", ("truth", lambda v: True), capture=True
-    )
+    value = late.node(late.node(-1, "const", holder), "attr", "value", capture=True)
+    late.node(value, "call", lambda v: True, ("bool", True))
     raising = lambda *a: (_ for _ in ()).throw(ValueError)
     assert root == 0
 

@@ -26,7 +26,6 @@ CHECKS = [
     (("keys", ("a", "b")), {"a": 1, "b": 2}, {"b": 1, "a": 2}),
     (("present",), 1, None),
     (("function", f.__code__), f, lambda x: x),
-    (("truth", bool), 1, 0),
     (("bool", 1), [1], []),
     (("tensor", torch.ones(2, 3)), torch.zeros(2, 3), torch.zeros(3, 2)),
     (("tensor", torch.ones(2, 3)), torch.zeros(2, 3), torch.zeros(3, 2).t()),

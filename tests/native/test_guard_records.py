@@ -506,7 +506,9 @@ def test_python_code_in_a_check_changes_the_world():
 
     tree = Tree()
     d = tree.node(tree.node(-1, "const", holder), "dict")
-    inner = tree.node(tree.node(d, "item", "inner", ("truth", meddle)), "dict")
+    meddled = tree.node(d, "item", "inner")
+    tree.node(meddled, "call", meddle, ("bool", True))
+    inner = tree.node(meddled, "dict")
     tree.node(inner, "item", "v", ("present",), capture=True)
     built = tree.build()
     for _ in range(5):
@@ -529,7 +531,7 @@ def test_reentrant_check():
             depth.pop()
         return True
 
-    tree_box.append(single([], ("truth", again)))
+    tree_box.append(single([("call", again)], ("bool", True)))
     for _ in range(5):
         assert tree_box[0].check(([],)) is not None
 
@@ -847,7 +849,7 @@ def test_world_changes_between_check_and_record():
     d = tree.node(tree.node(-1, "const", holder), "dict")
     inner = tree.node(tree.node(d, "item", "inner"), "dict")
     tree.node(inner, "item", "v", ("equals", 1), capture=True)
-    tree.node(-1, "slot", 0, ("truth", lambda change: change() is None))
+    tree.node(tree.node(-1, "slot", 0), "call", lambda change: change() is None, ("bool", True))
     built = tree.build()
     assert built.check((lambda: setattr(holder, "inner", second),)) == (1,)
     assert built.check((lambda: None,)) is None

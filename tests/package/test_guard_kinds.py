@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import framejit
-from framejit.guards.kinds import FACT_KINDS
+from framejit.guards.kinds import KINDS
 from framejit.report import events
 
 X = torch.ones(3)
@@ -113,10 +113,10 @@ def lines_of(compiled):
 
 
 def test_every_kind_has_a_program():
-    assert set(PROGRAMS) == FACT_KINDS
+    assert set(PROGRAMS) == set(KINDS)
 
 
-@pytest.mark.parametrize("kind", sorted(FACT_KINDS))
+@pytest.mark.parametrize("kind", sorted(KINDS))
 def test_kind(kind, tmp_path):
     function, args, _ = PROGRAMS[kind]()
     saved = framejit.compile(function, backend="eager")

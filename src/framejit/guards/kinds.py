@@ -2,7 +2,7 @@
 
 In: a fact's payload. Out: the tuple that the native guard tree executes, the text that printouts
 show, and a payload that keeps nothing of the user's alive. `KINDS` is compared at import with the
-list of kinds that values may use and with the list of checks that the native tree knows.
+list of checks that the native tree knows.
 Next: plan.
 """
 
@@ -18,21 +18,6 @@ import torch
 from framejit import native
 from framejit.guards.texts import GONE, TensorText, Weak, shown_name, text_of
 
-#: What the value layer may write into `Fact.kind`.
-FACT_KINDS = frozenset(
-    {
-        "TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "LEN_MATCH", "DICT_KEYS", "ABSENT", "PRESENT",
-        "FUNCTION_MATCH", "TENSOR_MATCH", "SAME_OBJECT", "DISTINCT", "BOOL_MATCH",
-    }
-)  # fmt: skip
-#: What facts are checked with (native/guard_checks.h).
-NATIVE_CHECKS = frozenset(
-    {
-        "type", "id", "equals", "len", "keys", "absent", "present", "function", "tensor", "same",
-        "distinct", "bool",
-    }
-)  # fmt: skip
-
 
 class Kind(NamedTuple):
     """How facts of one kind are checked, printed and remembered."""
@@ -46,6 +31,10 @@ class Kind(NamedTuple):
     found: Callable[[Any], str]
     #: payload -> a payload for printing that keeps no object of the user alive.
     remember: Callable[[Any], Any]
+    #: payload -> what a user can write to avoid a recompile when the guard fails.
+    remedy: Callable[[Any], str]
+    #: The kind of problem that a failure is (`report.problems`).
+    identifier: str
 
 
 def _same(payload: Any) -> Any:
@@ -117,38 +106,7 @@ def _truth_text(value: Any) -> str:
         return text_of(value)
 
 
-KINDS: dict[str, Kind] = {
-    "TYPE_MATCH": Kind(
-        "type", _one("type"), _type_text, lambda value: _type_text(type(value)), weakly
-    ),
-    "ID_MATCH": Kind("id", _one("id"), _id_text, text_of, weakly),
-    "EQUALS_MATCH": Kind("equals", _one("equals"), text_of, text_of, _same),
-    "LEN_MATCH": Kind("len", _one("len"), lambda n: f"length {n}", _length_text, _same),
-    "DICT_KEYS": Kind("keys", _one("keys"), lambda k: f"keys {text_of(k)}", _keys_text, _same),
-    "ABSENT": Kind("absent", lambda _: ("absent",), lambda _: "not there", text_of, _same),
-    "PRESENT": Kind("present", lambda _: ("present",), lambda _: "there", text_of, _same),
-    "FUNCTION_MATCH": Kind("function", _one("function"), text_of, _code_of, weakly),
-    "TENSOR_MATCH": Kind("tensor", _tensor_check, _tensor_text, text_of, _remember_tensor),
-    "SAME_OBJECT": Kind(
-        "same",
-        None,
-        lambda source: f"the same object as {shown_name(source)}",
-        lambda _: "another object",
-        _same,
-    ),
-    "DISTINCT": Kind(
-        "distinct",
-        None,
-        lambda ss: "not the object " + " or ".join(map(shown_name, ss)),
-        lambda _: "that very object",
-        _same,
-    ),
-    "BOOL_MATCH": Kind(
-        "bool", _one("bool"), _true, _truth_text, _same
-    ),
-}
-
-
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 _CONSTANT = "keep it constant, or compile one function per value"
 _ONE_OBJECT = "pass the same object in both places in all calls, or in none"
 
@@ -167,44 +125,66 @@ def _object_remedy(payload: Any) -> str:
     return "make it once and pass the same object in all calls"
 
 
-#: What a user can write to avoid a recompile, by the kind of the guard that failed. For tensors it
-#: depends on what differs (`TensorText.difference`); this is for what is no tensor any more.
-REMEDIES: dict[str, Callable[[Any], str]] = {
-    "EQUALS_MATCH": _value_remedy,
-    "BOOL_MATCH": lambda _: "let it be empty (or false) in all calls, or in none",
-    "TENSOR_MATCH": lambda _: "pass a tensor in all calls",
-    "LEN_MATCH": lambda _: "keep the number of elements constant, or stack them into one tensor",
-    "DICT_KEYS": lambda _: "keep the keys and their order constant",
-    "TYPE_MATCH": lambda _: "pass objects of one class",
-    "ID_MATCH": _object_remedy,
-    "FUNCTION_MATCH": lambda _: "pass functions with the same code",
-    "ABSENT": lambda _: "set it before the first call",
-    "PRESENT": lambda _: "leave it in place",
-    "SAME_OBJECT": lambda _: _ONE_OBJECT,
-    "DISTINCT": lambda _: _ONE_OBJECT,
-}
+def _says(text: str) -> Callable[[Any], str]:
+    return lambda _: text
 
-#: The kind of problem that each failure is (`report.problems`).
-IDENTIFIERS: dict[str, str] = {
-    "TENSOR_MATCH": "FJ0401", "EQUALS_MATCH": "FJ0402", "TYPE_MATCH": "FJ0403",
-    "ID_MATCH": "FJ0404", "FUNCTION_MATCH": "FJ0404",
-    "LEN_MATCH": "FJ0405", "DICT_KEYS": "FJ0405", "ABSENT": "FJ0405", "PRESENT": "FJ0405",
-    "SAME_OBJECT": "FJ0408", "DISTINCT": "FJ0408", "BOOL_MATCH": "FJ0402",
+
+KINDS: dict[str, Kind] = {
+    "TYPE_MATCH": Kind(
+        "type", _one("type"), _type_text, lambda value: _type_text(type(value)), weakly,
+        _says("pass objects of one class"), "FJ0403",
+    ),
+    "ID_MATCH": Kind("id", _one("id"), _id_text, text_of, weakly, _object_remedy, "FJ0404"),
+    "EQUALS_MATCH": Kind(
+        "equals", _one("equals"), text_of, text_of, _same, _value_remedy, "FJ0402"
+    ),
+    "LEN_MATCH": Kind(
+        "len", _one("len"), lambda n: f"length {n}", _length_text, _same,
+        _says("keep the number of elements constant, or stack them into one tensor"), "FJ0405",
+    ),
+    "DICT_KEYS": Kind(
+        "keys", _one("keys"), lambda k: f"keys {text_of(k)}", _keys_text, _same,
+        _says("keep the keys and their order constant"), "FJ0405",
+    ),
+    "ABSENT": Kind(
+        "absent", lambda _: ("absent",), _says("not there"), text_of, _same,
+        _says("set it before the first call"), "FJ0405",
+    ),
+    "PRESENT": Kind(
+        "present", lambda _: ("present",), _says("there"), text_of, _same,
+        _says("leave it in place"), "FJ0405",
+    ),
+    "FUNCTION_MATCH": Kind(
+        "function", _one("function"), text_of, _code_of, weakly,
+        _says("pass functions with the same code"), "FJ0404",
+    ),
+    "TENSOR_MATCH": Kind(  # what to do depends on what differs (`TensorText.difference`)
+        "tensor", _tensor_check, _tensor_text, text_of, _remember_tensor,
+        _says("pass a tensor in all calls"), "FJ0401",
+    ),
+    "SAME_OBJECT": Kind(
+        "same", None, lambda source: f"the same object as {shown_name(source)}",
+        _says("another object"), _same, _says(_ONE_OBJECT), "FJ0408",
+    ),
+    "DISTINCT": Kind(
+        "distinct", None, lambda ss: "not the object " + " or ".join(map(shown_name, ss)),
+        _says("that very object"), _same, _says(_ONE_OBJECT), "FJ0408",
+    ),
+    "BOOL_MATCH": Kind(
+        "bool", _one("bool"), _true, _truth_text, _same,
+        _says("let it be empty (or false) in all calls, or in none"), "FJ0402",
+    ),
 }  # fmt: skip
 
 RELATIONS = frozenset(name for name, kind in KINDS.items() if kind.check is None)
 
 
-def _verify() -> None:
-    odd = (FACT_KINDS ^ set(KINDS)) | (NATIVE_CHECKS ^ {row.native for row in KINDS.values()})
-    odd |= (set(REMEDIES) ^ FACT_KINDS) | (set(IDENTIFIERS) ^ FACT_KINDS)
-    if odd:
-        raise AssertionError(f"guards.kinds is not complete: {sorted(odd)}")
+#: Of tensors in packages, which have no example: see `package.entries`.
+_METADATA = "metadata"
 
-
-_verify()
-
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+_checked_with = {_METADATA, *[row.native for row in KINDS.values()]}
+if _checked_with != native.CHECKS:
+    raise AssertionError(f"guards.kinds is not complete: {sorted(_checked_with ^ native.CHECKS)}")
 
 
 def shown_kind(kind: str, payload: Any) -> str:
@@ -224,7 +204,7 @@ def shown_kind(kind: str, payload: Any) -> str:
 def differences(kind: str, payload: Any, value: Any) -> tuple[str, str, str]:
     """(what it was, what it is now, what to do about it) for a failed guard."""
     row = KINDS[kind]
-    remedy = REMEDIES[kind](payload)
+    remedy = row.remedy(payload)
     if kind == "TENSOR_MATCH" and isinstance(value, torch.Tensor):
         then = payload if isinstance(payload, TensorText) else _remember_tensor(payload)
         return then.difference(TensorText.of(value))
@@ -232,7 +212,7 @@ def differences(kind: str, payload: Any, value: Any) -> tuple[str, str, str]:
         payload, value = _where_they_differ(payload, value)
     before, now = row.expected(payload), row.found(value)
     if kind in ("EQUALS_MATCH", "ID_MATCH") and type(payload) is not type(value):
-        remedy = REMEDIES["TYPE_MATCH"](payload)
+        remedy = KINDS["TYPE_MATCH"].remedy(payload)
     if before == now:
         now = f"another {now.removeprefix('an ').removeprefix('a ').removeprefix('the ')}"
     return before, now, remedy

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from framejit.guards.kinds import (
-    IDENTIFIERS,
     KINDS,
     RELATIONS,
     differences,
@@ -165,7 +164,7 @@ class Plan:
             then, now, remedy = KINDS[kind].expected(payload), "gone", "leave it in place"
         else:
             then, now, remedy = differences(kind, payload, value)
-        identifier = IDENTIFIERS["EQUALS_MATCH" if shown == "EQUALS_MATCH" else kind]
+        identifier = KINDS["EQUALS_MATCH" if shown == "EQUALS_MATCH" else kind].identifier
         name = f"{name} {shown}"
         return _failure(identifier, name, then, now, line or self.line, remedy, node)
 

@@ -106,6 +106,9 @@ class HookContext:
     def clear(self) -> None: ...
     def compiled(self) -> list[CompiledFunction]: ...
 
+#: The names of the checks that guard trees know.
+CHECKS: frozenset[str]
+
 def set_auditor(
     function: Callable[..., Any] | None, rate: float, all_threads: bool, /
 ) -> tuple[Callable[..., Any] | None, float]: ...

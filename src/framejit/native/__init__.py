@@ -9,6 +9,7 @@ whose call checks guards and runs an entry without a Python frame of its own. Im
 import torch  # noqa: F401
 
 from framejit.native._C import (
+    CHECKS,
     DELETED,
     CompiledFunction,
     Entry,
@@ -43,6 +44,7 @@ from framejit.native._C import (
 )
 
 __all__ = [
+    "CHECKS",
     "DELETED",
     "CompiledFunction",
     "Entry",

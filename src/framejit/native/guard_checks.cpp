@@ -7,19 +7,6 @@ namespace framejit {
 
 static PyObject* guard_reference_type = nullptr;
 
-Ref new_guard_reference(PyObject* object) { return Ref::steal(PyObject_CallOneArg(guard_reference_type, object)); }
-
-int add_guard_reference(PyObject* module) {
-  static PyType_Slot slots[] = {
-      {Py_tp_doc, const_cast<char*>("A weak reference that a guard holds: a type of its own, so that the program's can be told apart.")},
-      {0, nullptr}};
-  static PyType_Spec spec = {"framejit.native._C.GuardReference", 0, 0, Py_TPFLAGS_DEFAULT, slots};
-  guard_reference_type = PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&_PyWeakref_RefType));
-  return guard_reference_type ? PyModule_AddObjectRef(module, "GuardReference", guard_reference_type) : -1;
-}
-
-// ---- parsing --------------------------------------------------------------------------------------------------
-
 static const struct {
   const char* name;
   Accessor kind;
@@ -167,8 +154,30 @@ static const struct {
              {"keys", CheckKind::Keys, 2},         {"absent", CheckKind::Absent, 1},
              {"present", CheckKind::Present, 1},   {"function", CheckKind::Function, 2},
              {"tensor", CheckKind::Tensor, 2},     {"same", CheckKind::Same, 2},
-             {"distinct", CheckKind::Distinct, 2}, {"truth", CheckKind::Truth, 2},
-             {"bool", CheckKind::Bool, 2},        {"metadata", CheckKind::Tensor, 3}};
+             {"distinct", CheckKind::Distinct, 2}, {"bool", CheckKind::Bool, 2},
+             {"metadata", CheckKind::Tensor, 3}};
+
+Ref new_guard_reference(PyObject* object) { return Ref::steal(PyObject_CallOneArg(guard_reference_type, object)); }
+
+int add_guard_reference(PyObject* module) {
+  static PyType_Slot slots[] = {
+      {Py_tp_doc, const_cast<char*>("A weak reference that a guard holds: a type of its own, so that the program's can be told apart.")},
+      {0, nullptr}};
+  static PyType_Spec spec = {"framejit.native._C.GuardReference", 0, 0, Py_TPFLAGS_DEFAULT, slots};
+  guard_reference_type = PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&_PyWeakref_RefType));
+  return guard_reference_type ? PyModule_AddObjectRef(module, "GuardReference", guard_reference_type) : -1;
+}
+
+int add_check_names(PyObject* module) {
+  Ref names = Ref::steal(PyFrozenSet_New(nullptr));
+  for (auto& row : check_kinds) {
+    Ref name = Ref::steal(PyUnicode_FromString(row.name));
+    if (!names || !name || PySet_Add(names.get(), name.get()) < 0) return -1;
+  }
+  return PyModule_AddObjectRef(module, "CHECKS", names.get());
+}
+
+// ---- parsing --------------------------------------------------------------------------------------------------
 
 const char* check_name(CheckKind kind) {
   for (auto& row : check_kinds) {
@@ -220,8 +229,6 @@ int parse_check(PyObject* spec, int node_index, Check* check) {
       return require(PyTuple_CheckExact(payload), "a tuple");
     case CheckKind::Function:
       return require(PyCode_Check(payload), "a code object");
-    case CheckKind::Truth:
-      return require(PyCallable_Check(payload), "a callable");
     case CheckKind::Tensor:
       return strcmp(name, "tensor") == 0 ? parse_tensor(spec, check) : parse_metadata(spec, check);
     case CheckKind::Same: {
@@ -591,12 +598,6 @@ bool check_full(const Check& check, PyObject* value, const ThreadKeys& thread) {
     case CheckKind::Equals: return equals_full(value, payload);
     case CheckKind::Keys: return keys_full(value, payload);
     case CheckKind::Tensor: return check.tensor->matches(value, thread);
-    case CheckKind::Truth: {
-      Ref result = nothing_on_error(PyObject_CallOneArg(payload, value));
-      int truth = result ? PyObject_IsTrue(result.get()) : 0;
-      if (truth < 0) PyErr_Clear();
-      return truth == 1;
-    }
     default: return false;
   }
 }

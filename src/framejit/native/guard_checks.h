@@ -13,6 +13,8 @@ namespace framejit {
 // A weak reference that only guards hold; weakref.getweakrefs() tells it from the program's own.
 Ref new_guard_reference(PyObject* object);
 int add_guard_reference(PyObject* module);
+// Adds CHECKS, the names of all checks.
+int add_check_names(PyObject* module);
 
 enum class Answer : uint8_t { No, Yes, Unknown };  // Unknown: needs Python code
 
@@ -34,7 +36,7 @@ struct Access {
 };
 
 enum class CheckKind : uint8_t {
-  Type, Id, Equals, Len, Keys, Absent, Present, Function, Tensor, Same, Distinct, Truth, Bool
+  Type, Id, Equals, Len, Keys, Absent, Present, Function, Tensor, Same, Distinct, Bool
 };
 
 struct Check {

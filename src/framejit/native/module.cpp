@@ -71,6 +71,7 @@ PyMODINIT_FUNC PyInit__C() {
   using namespace framejit;
   Ref module = Ref::steal(PyModule_Create(&definition));
   if (!module || verify_tensor_layout() < 0 || add_global_state(module.get()) < 0 || add_guard_reference(module.get()) < 0 ||
+      add_check_names(module.get()) < 0 ||
       add_guard_tree(module.get()) < 0 || add_hook(module.get()) < 0 || add_dispatch(module.get()) < 0 ||
       add_tail_call(module.get()) < 0 || add_audit(module.get()) < 0 || add_objects(module.get()) < 0) {
     return nullptr;
