@@ -23,7 +23,7 @@ from ..graph.gradients import exact_gradients
 from ..graph.lazy import LazyGraphModule
 from ..graph.nested import hooks_around, with_hooks, without_hooks
 from ..graph.parts import PARTS, Part
-from ..graph.symbol_nodes import replace_input, symbolic_inputs
+from ..graph.symbol_nodes import symbolic_inputs
 from .context import (
     Context,
     PartContext,
@@ -220,7 +220,8 @@ def with_floats(
             placeholders = owned.graph.find_nodes(op="placeholder")
             for position, name in symbols.items():
                 if name in built_in:
-                    replace_input(placeholders[position], float(inputs[position]))
+                    value: Any = float(inputs[position])
+                    placeholders[position].replace_all_uses_with(value)
             _floats_as_tensors(owned, given, mode, positions)
             try:
                 with uncached:

@@ -116,12 +116,7 @@ def arguments_of(node: _Node) -> Iterator[tuple[Any, Any]]:
 def nodes_in(value: Any) -> list[_Node]:
     """The nodes inside an argument."""
     found: list[_Node] = []
-
-    def note(node: _Node) -> _Node:
-        found.append(node)
-        return node
-
-    torch.fx.node.map_arg(value, note)
+    torch.fx.node.map_arg(value, found.append)  # type: ignore[arg-type]
     return found
 
 

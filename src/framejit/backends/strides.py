@@ -15,6 +15,7 @@ from typing import Any
 import torch
 import torch.fx
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
 
 from ..graph.builder import in_order
 from ..graph.observer import Unwrapped
@@ -36,20 +37,14 @@ class _Copied(Unwrapped, TorchDispatchMode):
         orders = {id(tensor): _order(func, tensor) for tensor in turned}
         copies = {id(tensor): _permuted(tensor.clone(), orders[id(tensor)]) for tensor in turned}
 
-        def copy_of(value: Any) -> Any:
-            if isinstance(value, (tuple, list)):
-                return type(value)(map(copy_of, value))
-            return copies.get(id(value), value)
-
-        result = func(*map(copy_of, args), **{k: copy_of(v) for k, v in kwargs.items()})
+        given, named = tree_map(lambda value: copies.get(id(value), value), (args, kwargs))
+        result = func(*given, **named)
         for tensor in turned:
             order = orders[id(tensor)]
             back = [order.index(dim) for dim in range(len(order))]
             tensor.copy_(_permuted(copies[id(tensor)], back))
         originals = {id(copies[id(tensor)]): tensor for tensor in turned}
-        if isinstance(result, (tuple, list)):
-            return type(result)(originals.get(id(item), item) for item in result)
-        return originals.get(id(result), result)
+        return tree_map(lambda value: originals.get(id(value), value), result)
 
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch.fx.node import map_aggregate
 
 from ..exc import GraphBreak
 from . import global_state
@@ -24,7 +25,7 @@ from .lazy import CapturedGraph, LazyGraphModule
 from .metadata import Example
 from .names import placeholder_name
 from .node_meta import NodeMeta
-from .propagation import like, lower, propagate
+from .propagation import lower, propagate
 from .refusals import may_be_refused
 from .symbol_nodes import SymbolNodes, free_symbols, remember_inputs
 from .undo import LIMIT, can_be_saved
@@ -285,8 +286,7 @@ class GraphBuilder:
 
     def imagine(self, target: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """The example of ``target(*args)``, which is not recorded."""
-        known = tuple([self._lookup(arg) for arg in args])
-        return self._propagate(target, known, {})[0]
+        return self._propagate(target, self._lookup(args), {})[0]
 
     def _propagate(self, target: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """What an operation returns and does; raising, it leaves the transforms it enters."""
@@ -313,8 +313,7 @@ class GraphBuilder:
     def _call(
         self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[_Node, Any]:
-        known_args = tuple([self._lookup(arg) for arg in args])
-        known_kwargs = {key: self._lookup(value) for key, value in kwargs.items()}
+        known_args, known_kwargs = self._lookup((args, kwargs))
         symbolic = self._world.symbols_if_any is not None
         sizes = [e.meta.shape for e in examples_in([known_args, known_kwargs])] if symbolic else ()
         example, effects = self._propagate(target, known_args, known_kwargs)
@@ -364,27 +363,19 @@ class GraphBuilder:
         if looks and not _with_aliases(self._content).isdisjoint(map(id, looks)):
             raise GraphBreak("FJ0116", "an input that gets another shape is written to as well")
 
-    def _lookup(self, arg: Any) -> Any:
-        """The argument with examples in place of nodes; checks that the rest can be spelled."""
+    def _lookup(self, args: Any) -> Any:
+        """The arguments with examples in place of nodes; checks that the rest can be spelled."""
+        return map_aggregate(args, self._example_of)
+
+    def _example_of(self, arg: Any) -> Any:
         if type(arg) is _Node:
             return self._examples[arg]
         if isinstance(arg, _CONSTANTS):
             return arg
-        kind = type(arg)
-        if kind is tuple or kind is list:
-            return kind([self._lookup(item) for item in arg])
-        if kind is slice:
-            return slice(self._lookup(arg.start), self._lookup(arg.stop), self._lookup(arg.step))
-        if kind is torch.Size:
-            return arg
-        if kind is dict:
-            return {key: self._lookup(value) for key, value in arg.items()}
-        if isinstance(arg, (tuple, list)):
-            return like(arg, [self._lookup(item) for item in arg])
         if isinstance(arg, torch.Tensor):
             raise GraphBreak("FJ0121", "a tensor is passed to an operation without being an input")
         raise GraphBreak(
-            "FJ0121", f"an object of type {kind.__name__} cannot be an argument in a graph"
+            "FJ0121", f"an object of type {type(arg).__name__} cannot be an argument in a graph"
         )
 
     def _create(
@@ -575,12 +566,12 @@ def _with_aliases(written: Iterable[Example]) -> set[int]:
 
 def examples_in(value: Any) -> list[Example]:
     """The examples inside a result, in order."""
-    if isinstance(value, Example):
-        return [value]
-    if isinstance(value, slice):
-        value = (value.start, value.stop, value.step)
-    elif isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (tuple, list)):
-        return [example for item in value for example in examples_in(item)]
-    return []
+    found: list[Example] = []
+
+    def note(part: Any) -> Any:
+        if isinstance(part, Example):
+            found.append(part)
+        return part
+
+    map_aggregate(value, note)
+    return found

@@ -97,24 +97,13 @@ class SymbolNodes:
         for name, node in list(self.placeholders.items()):
             value = symbols.fixed(name)
             if value is not None:
-                replace_input(node, value)
+                node.replace_all_uses_with(value)  # type: ignore[arg-type]
             elif node.users or name in needed:
                 kept.append(name)
                 continue
             self.graph.erase_node(node)
             del self.placeholders[name]
         return kept
-
-
-def replace_input(node: _Node, value: int | float) -> None:
-    """Write a number where a graph uses the result of ``node``."""
-    for user in list(node.users):
-        user.args = _replaced(user.args, node, value)
-        user.kwargs = _replaced(user.kwargs, node, value)
-
-
-def _replaced(arguments: Any, node: _Node, value: Any) -> Any:
-    return torch.fx.node.map_arg(arguments, lambda n: value if n is node else n)
 
 
 def free_symbols(meta: TensorMeta, symbols: Symbols) -> list[str]:

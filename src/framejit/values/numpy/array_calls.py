@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_any
 
 from framejit.exc import GraphBreak
 from framejit.graph.fakes import isolated
@@ -275,7 +276,7 @@ def call_numpy(
     except _Differs as error:
         raise GraphBreak("FJ0132", f"numpy's {what}: {error}")
     arrays = _arrays([*args, *kwargs.values()])
-    if not arrays and not _has_leaf(answers[0][1]):
+    if not arrays and not _holds(_Leaf, answers[0][1]):
         _each([*args, *kwargs.values()], _pin)
         return space.constant(answers[0][0])
     if answers[0][1] != answers[1][1]:
@@ -457,7 +458,7 @@ def _rehearse(
             answer = function(*given, **named)
         except Exception as error:
             raise _Differs(f"{type(error).__name__}: {error}")
-        if not arrays and not _holds_array(answer):
+        if not arrays and not _holds(numpy.ndarray, answer):
             return answer, None
         with _numpys_defaults(), torch.no_grad():
             wrap = numpy_on_torch().ndarray
@@ -476,16 +477,13 @@ def _rehearse(
     return answer, form
 
 
-def _holds_array(answer: Any) -> bool:
-    if isinstance(answer, (tuple, list)):
-        return any(map(_holds_array, answer))
-    return isinstance(answer, numpy.ndarray)
+def _holds(kind: type, tree: Any) -> bool:
+    """Is there an object of this kind in the lists and tuples?"""
 
+    def found(part: Any) -> bool:
+        return isinstance(part, kind)
 
-def _has_leaf(form: Any) -> bool:
-    if type(form) is list:
-        return any(map(_has_leaf, form))
-    return isinstance(form, _Leaf)
+    return tree_any(found, tree, is_leaf=found)
 
 
 def _form(answer: Any, made: Any, ours: list[Any], theirs: list[Any], compare: bool) -> Any:
