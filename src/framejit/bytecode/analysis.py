@@ -7,11 +7,11 @@ trusts both, and continuations.
 
 from __future__ import annotations
 
+from framejit.bytecode.instruction_set import ENDS_FLOW
 from framejit.bytecode.model import CodeInfo, Handler, Instruction
 
 #: Exceptions that tell a loop to end.
 _SIGNALS = frozenset({"StopIteration", "StopAsyncIteration", "GeneratorExit"})
-ENDS_FLOW = frozenset({"RETURN_VALUE", "RAISE_VARARGS", "RERAISE"})
 
 
 def analyse(

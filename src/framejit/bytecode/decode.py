@@ -7,7 +7,6 @@ without effect disappear; a call is one instruction; jumps point to instruction 
 
 from __future__ import annotations
 
-import dis
 import inspect
 import weakref
 from types import CodeType
@@ -15,6 +14,7 @@ from typing import Any
 
 from framejit.bytecode import exception_table
 from framejit.bytecode.analysis import analyse
+from framejit.bytecode.instruction_set import Trait, having, stack_effect
 from framejit.bytecode.model import CodeInfo, Handler, Instruction
 from framejit.bytecode.release import tables
 
@@ -22,11 +22,10 @@ OPCODES: frozenset[str] = tables.OPCODES
 """Every canonical opcode that `decode` can produce on this Python release."""
 
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_PROLOGUE = frozenset({"COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR"})
+_PROLOGUE = having(Trait.PROLOGUE)
 
 # Keyed by identity: code objects that compare equal may still differ in what we derive from them.
 _cache: dict[int, CodeInfo] = {}
-_effects: dict[tuple[int, int], tuple[int, int]] = {}
 
 
 def decode(code: CodeType) -> CodeInfo:
@@ -155,29 +154,12 @@ def _instructions(
         elif kind == tables.JUMP_BACKWARD:
             jumps.append((instruction, end - 2 * operand))
         instructions.append(instruction)
-        effect = _effects.get((opcode, operand))
-        if effect is None:
-            effect = _effects[opcode, operand] = _stack_effect(opcode, operand)
-        effects.append(effect)
+        effects.append(stack_effect(instruction.op, arg))
         unit_start = cursor = end
         operand = 0
     for instruction, offset in jumps:
         instruction.target = index_of[offset]
     return instructions, index_of, effects
-
-
-def _stack_effect(opcode: int, operand: int) -> tuple[int, int]:
-    """The change of the stack depth when the instruction goes on, and when it jumps."""
-    name = dis.opname[opcode]
-    if name in tables.EFFECT_OVERRIDES:
-        fall = jump = tables.EFFECT_OVERRIDES[name]
-    elif tables.OPERAND_KIND[opcode] == tables.CALL:
-        fall = jump = -operand - 1
-    else:
-        argument = operand if opcode >= dis.HAVE_ARGUMENT else None
-        fall = dis.stack_effect(opcode, argument, jump=False)
-        jump = dis.stack_effect(opcode, argument, jump=True)
-    return fall, jump
 
 
 def _handlers(

@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from types import CodeType
 
-from framejit.bytecode.analysis import ENDS_FLOW
 from framejit.bytecode.decode import decode
+from framejit.bytecode.instruction_set import ENDS_FLOW, PART_OF_FRAME, Trait, having
 from framejit.bytecode.model import CodeInfo
 
-#: They change which exceptions are being handled, or only make sense once, at the start of a frame:
-#: they cannot be executed apart from it.
-PART_OF_FRAME = frozenset({"PUSH_EXC_INFO", "POP_EXCEPT", "MAKE_CELL", "COPY_FREE_VARS"})
+_BINDING, _UNBINDING = having(Trait.WRITES), having(Trait.UNBINDS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,12 +116,12 @@ def successors(point: FramePoint) -> tuple[FramePoint | None, FramePoint | None]
         raise ValueError(f"{op} cannot be executed apart from its frame")
     if point.depth != depth:
         raise ValueError("the operands of the instruction have been consumed already")
-    if op in ENDS_FLOW:
+    if op in ENDS_FLOW and instruction.target < 0:
         return None, None
     bound, nulls = point.bound, point.nulls
-    if op == "STORE_FAST":
+    if op in _BINDING:
         bound |= {arg}
-    elif op == "DELETE_FAST":
+    elif op in _UNBINDING:
         bound -= {arg}
     elif op == "PUSH_NULL" or (op == "LOAD_GLOBAL" and arg):
         nulls |= {depth}
@@ -138,7 +136,7 @@ def successors(point: FramePoint) -> tuple[FramePoint | None, FramePoint | None]
         result = info.depth[point.index + 1] - 1
         nulls = frozenset([position for position in nulls if position < result])
     fall = jump = None
-    if op != "JUMP":
+    if op not in ENDS_FLOW:
         fall = FramePoint(point.code, point.index + 1, bound, nulls)
     if instruction.target >= 0:
         jump = FramePoint(point.code, instruction.target, bound, nulls)

@@ -11,12 +11,13 @@ import weakref
 from types import CodeType
 
 from framejit.bytecode.decode import decode
+from framejit.bytecode.instruction_set import ENDS_FLOW, Trait, having
 from framejit.bytecode.model import CodeInfo
 
 #: Names through which code can see all of its local variables.
 _FRAME_READERS = frozenset({"locals", "vars", "eval", "exec", "dir", "_getframe", "breakpoint",
                             "set_trace"})  # fmt: skip
-_NO_FALLTHROUGH = frozenset({"JUMP", "RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE"})
+_WRITING, _READING = having(Trait.WRITES), having(Trait.READS)
 
 _tables: weakref.WeakKeyDictionary[CodeInfo, list[frozenset[int]]] = weakref.WeakKeyDictionary()
 
@@ -45,13 +46,13 @@ def _analyse(info: CodeInfo) -> list[frozenset[int]]:
         for i in range(count - 1, -1, -1):
             instruction = instructions[i]
             out: set[int] = set()
-            if instruction.op not in _NO_FALLTHROUGH and i + 1 < count:
+            if instruction.op not in ENDS_FLOW and i + 1 < count:
                 out |= live[i + 1]
             if instruction.target >= 0:
                 out |= live[instruction.target]
-            if instruction.op == "STORE_FAST":
+            if instruction.op in _WRITING:
                 out.discard(instruction.arg)
-            elif instruction.op in ("LOAD_FAST", "DELETE_FAST", "LOAD_CLOSURE", "MAKE_CELL"):
+            elif instruction.op in _READING:
                 out.add(instruction.arg)
             handler = info.handlers[i]
             if handler is not None:
@@ -75,7 +76,7 @@ def may_assign(info: CodeInfo, name: str, index: int = 0) -> bool:
         instruction, handler = info.instructions[at], info.handlers[at]
         if instruction.op in ("STORE_DEREF", "DELETE_DEREF") and instruction.arg == slot:
             return True
-        if instruction.op not in _NO_FALLTHROUGH:
+        if instruction.op not in ENDS_FLOW:
             waiting.append(at + 1)
         waiting += [] if instruction.target < 0 else [instruction.target]
         waiting += [] if handler is None else [handler.target]

@@ -63,9 +63,6 @@ BINARY_OPERATORS: tuple[tuple[str, int], ...] = tuple(
     for name, text in dis._nb_ops  # type: ignore[attr-defined]
 )
 
-# `dis.stack_effect` counts the value that starts a generator at its entry, not here.
-EFFECT_OVERRIDES: dict[str, int] = {"RETURN_GENERATOR": 1}
-
 # A call with every argument on the stack, the callable below them and NULL below the callable.
 CALL_SEQUENCE: tuple[str, ...] = ("PRECALL", "CALL")
 # Canonical name of a jump -> the opcode that jumps forward.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
-from framejit.bytecode.frame_point import PART_OF_FRAME
+from framejit.bytecode.instruction_set import PART_OF_FRAME
 from framejit.bytecode.model import CodeInfo, Instruction
 from framejit.exc import GraphBreak
 

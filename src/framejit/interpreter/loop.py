@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from framejit import config
 from framejit.bytecode.analysis import never_declines
 from framejit.bytecode.decode import decode
-from framejit.bytecode.frame_point import PART_OF_FRAME
+from framejit.bytecode.instruction_set import PART_OF_FRAME, Trait, having
 from framejit.bytecode.model import CodeInfo, Instruction
 from framejit.exc import GraphBreak
 from framejit.interpreter import doubtful, forced
@@ -31,10 +31,7 @@ from framejit.values.core.space import Space
 from framejit.values.objects.exceptions import ExceptionValue, note_read
 
 #: Instructions after which everything is held that was held before.
-_DROPS_NOTHING = frozenset(
-    ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "PUSH_NULL", "COPY", "SWAP", "JUMP",
-     "NOP", "RESUME", "MAKE_CELL", "COPY_FREE_VARS", "BUILD_TUPLE", "BUILD_LIST")
-)  # fmt: skip
+_DROPS_NOTHING = having(Trait.KEEPS)
 
 
 class Returned(NamedTuple):
@@ -585,7 +582,7 @@ class Interpreter(Running):
 
 
 #: What Python does on its own account; the line of these is that of something else.
-_LINELESS = frozenset({"MAKE_CELL", "COPY_FREE_VARS", "RETURN_GENERATOR", "PUSH_EXC_INFO"})
+_LINELESS = having(Trait.LINELESS)
 
 
 def _noting(handler: Handler, seen: set[int]) -> Handler:

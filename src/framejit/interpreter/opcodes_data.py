@@ -59,7 +59,7 @@ def make_cell(vm: Any, frame: Frame, instruction: Instruction) -> None:
     frame.slots[instruction.arg] = CellValue(frame.slots[instruction.arg])
 
 
-@opcode("COPY_FREE_VARS", "RESUME", "NOP")
+@opcode("COPY_FREE_VARS")
 def nothing(vm: Any, frame: Frame, instruction: Instruction) -> None:
     pass
 
