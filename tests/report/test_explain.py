@@ -21,7 +21,7 @@ import torch
 import framejit
 from checking import CountingBackend
 from framejit.report import events
-from framejit.report.drawing import svg
+from framejit.report.drawing import picture
 from framejit.report.explanation import Explanation, Node
 from framejit.report.problems import problems
 
@@ -380,12 +380,21 @@ def test_a_drawing_puts_nodes_below_their_inputs():
         Node("b", "call_function", "torch.add", "", (1, 2), "m.py", 4),
         Node("output", "output", "output", "", (3,), "", 0),
     ]
-    picture = svg(nodes, {("m.py", 4): "here"})
-    assert picture.count("<g ") == 5 and picture.count("<path") == 4
-    assert '<a href="#here">' in picture
-    heights = [int(y) for y in re.findall(r'translate\(\d+,(\d+)\)', picture)]
+    drawn = picture(nodes)
+    assert drawn.arrows == [(0, 1), (1, 3), (2, 3), (3, 4)]
+    kinds = [box.kind for box in drawn.boxes]
+    assert kinds == ["placeholder", "call", "placeholder", "call", "output"]
+    assert drawn.boxes[3].line == ("m.py", 4) and "m.py:4" in drawn.boxes[3].title
+    heights = [box.y for box in drawn.boxes]
     assert heights[0] == heights[2] - 56 or heights[2] == heights[1]
     assert heights[0] < heights[1] < heights[3] < heights[4]
+
+
+def test_boxes_of_a_picture_lead_to_the_lines_of_the_program():
+    text = framejit.explain(explained.program)(torch.ones(3), 3)._repr_html_()
+    page = Page(text)
+    boxes = re.findall(r'<a href="#(\w+)"><g class="call"', text)
+    assert boxes and page.ids.issuperset(boxes)
 
 
 def test_an_empty_report_is_a_report():

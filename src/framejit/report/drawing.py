@@ -1,59 +1,61 @@
-"""A graph as an SVG picture: layers from top to bottom, one box per node.
+"""A graph as a picture: layers from top to bottom, one box per node.
 
-In: the nodes of an `Entry`. Out: SVG text; boxes link to the user's lines on the page. A node lies
-one layer below the lowest of its inputs; inputs of the graph lie right above what first uses them.
+In: the nodes of an `Entry`. Out: a `Picture`, which the page draws as SVG. A node lies one layer
+below the lowest of its inputs; inputs of the graph lie right above what first uses them.
 Next: page.
 """
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from framejit.report.explanation import Node
 
-_WIDTH, _HEIGHT = 132, 30
+WIDTH, HEIGHT = 132, 30
 _GAP, _LAYER = 14, 56
 _CHARACTERS = 21
 
 
-def svg(nodes: Sequence[Node], anchors: dict[tuple[str, int], str]) -> str:
-    """The picture. ``anchors``: where on the page the user's lines are."""
+class Box(NamedTuple):
+    """A node and its upper left corner."""
+
+    x: int
+    y: int
+    kind: str
+    label: str
+    shape: str
+    title: str
+    line: tuple[str, int]
+
+
+class Picture(NamedTuple):
+    """Boxes in the order of the nodes; ``arrows`` are pairs of their positions in it."""
+
+    width: int
+    height: int
+    boxes: list[Box]
+    arrows: list[tuple[int, int]]
+
+
+def picture(nodes: Sequence[Node]) -> Picture:
+    """Where everything lies."""
     layers = _layers(nodes)
-    place = _places(nodes, layers)
-    width = max((x for x, _ in place), default=0) + _WIDTH + _GAP
+    places = _places(nodes, layers)
+    width = max((x for x, _ in places), default=0) + WIDTH + _GAP
     height = (max(layers, default=0) + 1) * _LAYER + _GAP
-    out = [f'<svg width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f} {height}">']
-    for i, node in enumerate(nodes):
-        x, y = place[i]
-        for source in node.inputs:
-            x0, y0 = place[source]
-            x0, y0, x1 = x0 + _WIDTH / 2, y0 + _HEIGHT, x + _WIDTH / 2
-            middle = (y0 + y) / 2
-            out.append(
-                f'<path d="M{x0:.0f} {y0} C{x0:.0f} {middle:.0f} {x1:.0f} {middle:.0f} '
-                f'{x1:.0f} {y}"/>'
-            )
-    for i, node in enumerate(nodes):
-        out.append(_box(node, *place[i], anchors.get((node.filename, node.line), "")))
-    out.append("</svg>")
-    return "\n".join(out)
+    boxes = [_box(node, round(x), y) for node, (x, y) in zip(nodes, places, strict=True)]
+    arrows = [(source, i) for i, node in enumerate(nodes) for source in node.inputs]
+    return Picture(round(width), height, boxes, arrows)
 
 
-def _box(node: Node, x: float, y: int, anchor: str) -> str:
+def _box(node: Node, x: int, y: int) -> Box:
     kind = node.op if node.op in ("placeholder", "output", "get_attr") else "call"
     label = node.name if kind != "call" else node.target.rpartition(".")[2]
     where = f"{node.filename.rpartition('/')[2]}:{node.line}" if node.line else ""
-    title = html.escape(f"{node.name} = {node.op} {node.target} {node.shape} {where}".rstrip())
-    box = (
-        f'<g class="{kind}" transform="translate({x:.0f},{y})"><title>{title}</title>'
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" rx="4"/>'
-        f'<text x="{_WIDTH // 2}" y="13">{html.escape(_cut(label))}</text>'
-        f'<text x="{_WIDTH // 2}" y="25" class="shape">{html.escape(_cut(node.shape))}</text></g>'
-    )
-    return f'<a href="#{anchor}">{box}</a>' if anchor else box
+    title = f"{node.name} = {node.op} {node.target} {node.shape} {where}".rstrip()
+    return Box(x, y, kind, _cut(label), _cut(node.shape), title, (node.filename, node.line))
 
 
 def _cut(text: str) -> str:
@@ -80,7 +82,7 @@ def _layers(nodes: Sequence[Node]) -> list[int]:
 
 def _places(nodes: Sequence[Node], layers: list[int]) -> list[tuple[float, int]]:
     """Left to right in each layer: operations first, under the middle of what they use."""
-    step = _WIDTH + _GAP
+    step = WIDTH + _GAP
     rows: list[list[int]] = [[] for _ in range(max(layers, default=0) + 1)]
     for i, layer in enumerate(layers):
         rows[layer].append(i)

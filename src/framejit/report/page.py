@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from framejit.report.drawing import svg
+from framejit.report.drawing import HEIGHT, WIDTH, picture
 from framejit.report.terminal import count, seconds, size
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 _DRAWN_LIMIT = 1500
 #: How many lines around what is known of a file are shown.
 _MARGIN = 3
-#: Where on the page the lines of the user's files are.
-Anchors = dict[tuple[str, int], str]
 
 
 def page(explanation: Explanation) -> str:
@@ -55,7 +53,6 @@ def _rendered(explanation: Explanation, whole: bool) -> str:
         figures=_figures(explanation),
         files=files,
         anchors=anchors,
-        picture=functools.partial(_picture, anchors=anchors),
         guards=by_kind(explanation.guards),
         duration=max((p.start + p.trace + p.backend for p in phases), default=0.0),
     )
@@ -73,6 +70,7 @@ def _template() -> Any:
         count=count, size=size, seconds=seconds, percent="{:.2%}".format,
         prose=_prose, listing=_listing,
     )  # fmt: skip
+    environment.globals.update(picture=picture, limit=_DRAWN_LIMIT, WIDTH=WIDTH, HEIGHT=HEIGHT)
     return environment.get_template("page.html.jinja")
 
 
@@ -156,12 +154,6 @@ def _shown_lines(explanation: Explanation, filename: str, marks: dict[int, str])
     for line in marks:
         shown.update(range(line - _MARGIN, line + _MARGIN + 1))
     return sorted(line for line in shown if 1 <= line <= last)
-
-
-def _picture(entry: Entry, anchors: Anchors) -> Any:
-    from markupsafe import Markup
-
-    return Markup(svg(entry.nodes, anchors) if len(entry.nodes) <= _DRAWN_LIMIT else "")
 
 
 def _listing(entry: Entry) -> str:
