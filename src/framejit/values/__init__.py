@@ -36,8 +36,6 @@ import framejit.values.torch.torch_functions
 import framejit.values.torch.torch_library
 import framejit.values.torch.transforms
 import framejit.values.object_space
-from framejit.values.core import constants
 from framejit.values.stdlib import number_functions
 
-constants.install_fallback_rules()
 number_functions.install()

@@ -28,7 +28,7 @@ from framejit.values.core.methods import (
     listed,
     method,
 )
-from framejit.values.core.registry import WRAP_RULES, Result, makes, wraps
+from framejit.values.core.registry import Result, makes, wraps, wraps_classes
 from framejit.values.core.space import LazyValue, Space
 from framejit.values.core.symbolic import fix_length, wrap_length
 
@@ -591,7 +591,7 @@ def existing_tuple(
     return TupleValue(values, source, cls, obj)
 
 
-WRAP_RULES.insert(0, (is_struct_sequence, wrap_tuple))
+wraps_classes(is_struct_sequence)(wrap_tuple)
 
 
 @makes(slice)

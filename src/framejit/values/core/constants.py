@@ -31,9 +31,10 @@ from framejit.values.core.registry import (
     COMPARE_METHODS,
     MAKERS,
     METHODS,
-    WRAP_RULES,
+    Rank,
     Result,
     wraps,
+    wraps_classes,
 )
 from framejit.values.core.space import Space
 
@@ -467,9 +468,7 @@ def wrap_opaque(space: Space, source: Source, obj: Any) -> Value:
     return space.remember(obj, OpaqueValue(obj, source))
 
 
-def install_fallback_rules() -> None:
-    """Called last, when every other module of the room has registered its rules."""
-    WRAP_RULES.insert(0, (computes_as_python, _wrap_identity))
-    WRAP_RULES.insert(1, (_is_typing_form, _wrap_identity))
-    WRAP_RULES.insert(2, (lambda cls: issubclass(cls, types.ModuleType), _wrap_module))
-    WRAP_RULES.append((lambda cls: True, wrap_opaque))
+wraps_classes(computes_as_python, Rank.CONSTANT)(_wrap_identity)
+wraps_classes(_is_typing_form, Rank.CONSTANT)(_wrap_identity)
+wraps_classes(lambda cls: issubclass(cls, types.ModuleType), Rank.CONSTANT)(_wrap_module)
+wraps_classes(lambda cls: True, Rank.ANYTHING)(wrap_opaque)

@@ -6,6 +6,8 @@ tables that the space and function values look into; the names of operators. Nex
 
 from __future__ import annotations
 
+import bisect
+import enum
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -62,9 +64,18 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 
 #: exact type -> maker(space, source, obj); filled by the modules of this room (`wraps`).
 WRAPPERS: dict[type, Callable[[Space, Source, Any], Value]] = {}
-#: (predicate of the class, maker) pairs tried in order for other types. The object itself is not
-#: asked: its own `__class__` may be the user's code.
-WRAP_RULES: list[tuple[Callable[[Any], bool], Callable[[Space, Source, Any], Value]]] = []
+class Rank(enum.IntEnum):
+    """In which order the rules for other types are tried."""
+
+    CONSTANT = 0  # objects that only ever compute, whatever their class derives from
+    KIND = 1  # families of classes, no two of which share a class
+    INSTANCE = 2  # classes of the program
+    ANYTHING = 3
+
+
+#: (rank, predicate of the class, maker). The object itself is not asked: its own `__class__` may be
+#: the user's code.
+WRAP_RULES: list[tuple[Rank, Callable[[Any], bool], Callable[[Space, Source, Any], Value]]] = []
 #: Python callables that framejit handles itself: callable -> handler(space, args, kwargs).
 LOOKASIDES: dict[Any, Handler] = {}
 #: The same for kinds of callables: (predicate, what makes the handler of one).
@@ -95,6 +106,18 @@ def _registers(table: dict[Any, Any]) -> Callable[..., Callable[[Any], Any]]:
 
 #: Register the maker of the values that represent existing objects of exactly these types ...
 wraps = _registers(WRAPPERS)
+
+
+def wraps_classes(applies: Callable[[Any], bool], rank: Rank = Rank.KIND) -> Callable[[Any], Any]:
+    """Register the maker of the values of objects of other types, if the rule applies to these."""
+
+    def register(maker: Any) -> Any:
+        bisect.insort(WRAP_RULES, (rank, applies, maker), key=lambda rule: rule[0])
+        return maker
+
+    return register
+
+
 #: ... those that are known while capturing, and need no guard of their own.
 makes = _registers(MAKERS)
 #: Register a handler that runs instead of these functions when captured code calls them.

@@ -298,7 +298,7 @@ class Space:
             return value
         maker = WRAPPERS.get(type(obj))
         if maker is None:
-            for predicate, rule_maker in WRAP_RULES:
+            for _, predicate, rule_maker in WRAP_RULES:
                 if predicate(type(obj)):
                     maker = rule_maker
                     break

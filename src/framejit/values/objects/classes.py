@@ -34,7 +34,7 @@ from framejit.values.core.constants import (
 from framejit.values.core.ends import has_own_end
 from framejit.values.core.knowledge import Asked, Way, handler_of, known
 from framejit.values.core.methods import iterator_by
-from framejit.values.core.registry import LOOKASIDES, WRAP_RULES, Result, lookaside, wraps
+from framejit.values.core.registry import LOOKASIDES, Result, lookaside, wraps, wraps_classes
 from framejit.values.core.space import ClassAttribute, Space
 from framejit.values.objects.descriptors import (
     ObjectMethodValue,
@@ -343,7 +343,7 @@ def _wrap_class(space: Space, source: Source, obj: type) -> Value:
     return space.remember(obj, ClassValue(obj, source))
 
 
-WRAP_RULES.append((lambda cls: issubclass(cls, type), _wrap_class))
+wraps_classes(lambda cls: issubclass(cls, type))(_wrap_class)
 
 
 def instantiate(

@@ -11,7 +11,7 @@ from framejit import native
 from framejit.source import Source
 from framejit.values.core.base import Value
 from framejit.values.core.constants import wrap_opaque
-from framejit.values.core.registry import WRAP_RULES, Result
+from framejit.values.core.registry import Result, wraps_classes
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import MethodValue
 
@@ -62,4 +62,4 @@ def _wrap_compiled(space: Space, source: Source, obj: native.CompiledFunction) -
     return space.remember(obj, CompiledFunctionValue(obj, inner, source))
 
 
-WRAP_RULES.insert(0, (lambda cls: issubclass(cls, native.CompiledFunction), _wrap_compiled))
+wraps_classes(lambda cls: issubclass(cls, native.CompiledFunction))(_wrap_compiled)

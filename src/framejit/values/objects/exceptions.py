@@ -21,7 +21,7 @@ from framejit.values.core import polyfills
 from framejit.values.core.base import Value, is_heap_class
 from framejit.values.core.carried import with_known_class
 from framejit.values.core.constants import ConstantValue, constant_value
-from framejit.values.core.registry import WRAP_RULES, Result
+from framejit.values.core.registry import Result, wraps_classes
 from framejit.values.core.space import LazyValue, Space
 from framejit.values.objects.classes import ClassValue, initialise
 from framejit.values.objects.instances import ObjectValue
@@ -382,4 +382,4 @@ def matches(space: Space, value: Value, classes: Value) -> bool:
     return any(matches(space, value, item) for item in items)
 
 
-WRAP_RULES.insert(0, (lambda cls: issubclass(cls, BaseException), _wrap_exception))
+wraps_classes(lambda cls: issubclass(cls, BaseException))(_wrap_exception)

@@ -48,8 +48,9 @@ from framejit.values.core.registry import (
     BINARY_METHODS,
     COMPARE_METHODS,
     LOOKASIDES,
-    WRAP_RULES,
+    Rank,
     Result,
+    wraps_classes,
 )
 from framejit.values.core.space import Space
 from framejit.values.objects.descriptors import is_data_descriptor, property_lacks
@@ -512,4 +513,4 @@ def solid_base(cls: type) -> type:
     return object
 
 
-WRAP_RULES.append((_has_instances, _wrap_instance))
+wraps_classes(_has_instances, Rank.INSTANCE)(_wrap_instance)
