@@ -284,9 +284,9 @@ def _attempt(
             if active is not None and (problem := around.unsettled()) is not None:
                 raise Restart(*problem)
             for node in draft.output_nodes():
-                if node in builder.inside:
+                if (step := builder.operations[node].transform) is not None:
                     reason = "a tensor leaves the transform of torch.func that it was made in"
-                    raise Restart(builder.inside[node], GraphBreak("FJ0123", reason))
+                    raise Restart(step, GraphBreak("FJ0123", reason))
             if space.effects.expected and builder.mutated_inputs:
                 raise _Written
     finally:
@@ -299,11 +299,10 @@ def _attempt(
         kept_alive = builder.unused_effects(draft.output_nodes())
     for node in kept_alive:
         out.output(TensorValue(node, builder.example(node)))
-    builder.outputs(draft.output_nodes())
     inputs: list[TensorValue] = []
     operations = builder.op_count
     if operations:
-        module, examples = builder.finish()
+        module, examples = builder.finish(draft.output_nodes())
         as_it_is = isinstance(outcome, Broken) and outcome.as_it_is
         if _opens_hooks(module) or active is not None:  # they may save what is written
             as_it_is = as_it_is or builder.reads_what_it_writes()

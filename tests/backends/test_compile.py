@@ -57,8 +57,7 @@ def block_graph(x, weights):
     summed = call(operator.add, node, call(F.linear, attention, w["out"]))
     normed = call(F.layer_norm, summed, (HIDDEN,), w["norm"], w["norm_bias"])
     mlp = call(F.linear, call(F.gelu, call(F.linear, normed, w["up"])), w["down"])
-    builder.outputs([call(operator.add, normed, mlp)])
-    return builder.finish()
+    return builder.finish([call(operator.add, normed, mlp)])
 
 
 #: Inductor is quick enough on the model of tests/models/test_zoo_models.py.
@@ -108,8 +107,7 @@ def simple(*tensors, op=torch.exp, **kwargs):
         if isinstance(op, str)
         else builder.call_function(op, tuple(nodes), kwargs)
     )
-    builder.outputs([node])
-    return builder.finish()
+    return builder.finish([node])
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
@@ -130,8 +128,7 @@ def test_metadata_mutated_inputs_and_views(backend):
     x, _ = builder.add_input("x", base[1])
     y, _ = builder.call_method("unsqueeze_", (x, 0), {})
     z, _ = builder.call_function(torch.mul, (y, 2), {})
-    builder.outputs([z])
-    gm, inputs = builder.finish()
+    gm, inputs = builder.finish([z])
     with torch.no_grad():
         compiled = compile_graph(lookup_backend(backend), None, gm, inputs)
         fresh = torch.arange(6.0).view(2, 3)[1]

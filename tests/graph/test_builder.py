@@ -28,8 +28,12 @@ def readme_graph():
     b, _ = builder.add_input("L['b']", torch.randn(10))
     s, _ = builder.call_method("sum", (b,), {})
     s, _ = builder.call_function(operator.lt, (s, 0), {})
-    builder.outputs([x, s])
-    return builder
+    return builder, [x, s]
+
+
+def finished_readme_graph():
+    builder, outputs = readme_graph()
+    return builder.finish(outputs)
 
 
 def names(gm):
@@ -37,7 +41,7 @@ def names(gm):
 
 
 def test_names_of_the_readme_example():
-    gm, inputs = readme_graph().finish()
+    gm, inputs = finished_readme_graph()
     assert names(gm) == ["a", "b", "abs_1", "add", "truediv", "sum_1", "lt", "output"]
     assert len(inputs) == 2 and gm.meta == {} and type(gm).__name__ == "GraphModule"
     quotient, less = gm(*inputs)
@@ -77,7 +81,7 @@ def test_placeholders_leave_operation_names_alone():
     for expected in ("mul", "mul_1"):
         x, _ = builder.call_function(operator.mul, (x, mul), {})
         assert x.name == expected
-    assert [n.name for n in builder._placeholders] == ["l_add", "l_mul_1", "l_add_1"]
+    assert [one.node.name for one in builder.placeholders] == ["l_add", "l_mul_1", "l_add_1"]
 
 
 def test_naming_does_not_import_modules_of_torch():
@@ -108,7 +112,7 @@ def test_import_is_light():
 
 
 def test_meta_is_made_when_it_is_read():
-    gm, _ = readme_graph().finish()
+    gm, _ = finished_readme_graph()
     node = gm.graph.find_nodes(op="call_function", target=torch.abs)[0]
     assert isinstance(node.meta, NodeMeta) and "example_value" in node.meta
     assert not dict.__contains__(node.meta, "example_value")
@@ -153,8 +157,7 @@ def test_stack_traces_may_be_made_late():
     builder.stack_trace = lambda: lambda: calls.append(1) or "late"
     x, _ = builder.add_input("x", torch.ones(2))
     y, _ = builder.call_function(torch.abs, (x,), {})
-    builder.outputs([y])
-    gm, inputs = builder.finish()
+    gm, inputs = builder.finish([y])
     gm(*inputs)
     assert not calls
     assert [n.stack_trace for n in gm.graph.find_nodes(op="call_function", target=torch.abs)] == [
@@ -169,8 +172,7 @@ def test_example_values_in_any_state():
         v, _ = builder.call_method("abs", (w,), {})
     x, _ = builder.call_function(torch.mul, (w, 2), {})
     y, _ = builder.call_method("view", (x, 12), {})
-    builder.outputs([v, x, y])
-    gm, _ = builder.finish()
+    gm, _ = builder.finish([v, x, y])
     with torch.inference_mode(), torch.autocast("cpu"):
         values = [n.meta["example_value"] for n in gm.graph.nodes if n.op != "output"]
     assert [v.requires_grad for v in values] == [True, False, True, True]
@@ -191,8 +193,7 @@ def test_results_that_nobody_needs_and_unused_inputs():
     builder.call_effect(torch._C._set_grad_enabled, (True,), {})
     builder.call_method("add_", (c, 1), {})
     assert torch.is_grad_enabled() and builder.op_count == 5
-    builder.outputs([y])
-    gm, inputs = builder.finish()
+    gm, inputs = builder.finish([y])
     assert builder.used_inputs == [0, 2] and [len(i) for i in inputs] == [2, 4]
     assert [n.target for n in gm.graph.nodes if n.op.startswith("call")] == [
         torch.exp, torch._C._set_grad_enabled, torch.abs, torch._C._set_grad_enabled, "add_",
@@ -202,14 +203,31 @@ def test_results_that_nobody_needs_and_unused_inputs():
     assert inputs[1].tolist() == [2, 2, 2, 2]
 
 
+def test_what_is_known_of_each_operation():
+    builder = GraphBuilder()
+    x, _ = builder.add_input("x", torch.ones(4, 4, requires_grad=True))
+    y, _ = builder.add_input("y", torch.ones(4, 4))
+    view, _ = builder.call_method("t", (y,), {})
+    builder.call_method("add_", (view, x), {})
+    builder.call_function(torch.rand, (2,), {})
+    builder.call_effect(torch._C._set_grad_enabled, (False,), {})
+    read, write, draw, state = builder.recorded
+    assert read.called and not read.effect and not read.writes
+    assert write.effect and write.content and write.strided and write.differentiable
+    assert write.written == read.memory == builder.operations[y].memory
+    assert draw.random and draw.effect and not draw.differentiable
+    assert state.sets_state and state.effect and not state.called
+    assert builder.mutated_inputs == [1] and builder.is_written(view)
+    assert not builder.is_written(x) and builder.first_effect() is write.node
+
+
 def test_an_unused_item_of_a_tuple():
     builder = GraphBuilder()
     x, _ = builder.add_input("x", torch.randn(4, 4))
     result, example = builder.call_method("max", (x, 0), {})
     values, _ = builder.unpack(result, example, 0)
     builder.unpack(result, example, 1)
-    builder.outputs([values])
-    gm, inputs = builder.finish()
+    gm, inputs = builder.finish([values])
     assert names(gm) == ["x", "max_1", "getitem", "output"]
     assert torch.equal(gm(*inputs)[0], inputs[0].max(0).values)
 
@@ -224,8 +242,7 @@ def test_nested_arguments():
     y, example = builder.call_method(
         "to", (i,), {"dtype": torch.float64, "memory_format": torch.contiguous_format}
     )
-    builder.outputs([y])
-    gm, inputs = builder.finish()
+    gm, inputs = builder.finish([y])
     assert builder.op_count == 3 and example.meta.dtype is torch.float64
     x, constant, other = inputs
     assert torch.equal(gm(*inputs)[0], torch.stack([x, constant])[:, other].double())
@@ -352,7 +369,7 @@ def test_to_folder_and_copy(tmp_path):
 
 
 def test_print_tabular_without_tabulate(capsys, monkeypatch):
-    gm, _ = readme_graph().finish()
+    gm, _ = finished_readme_graph()
     monkeypatch.setitem(sys.modules, "tabulate", None)
     gm.graph.print_tabular()
     copy.deepcopy(gm).graph.print_tabular()
@@ -363,13 +380,13 @@ def test_print_tabular_without_tabulate(capsys, monkeypatch):
 
 
 def test_graphs_are_deterministic():
-    first, second = (str(readme_graph().finish()[0].code) for _ in range(2))
+    first, second = (str(finished_readme_graph()[0].code) for _ in range(2))
     assert first == second
 
 
 def test_op_errors_leave_the_graph_usable():
-    builder = readme_graph()
+    builder, outputs = readme_graph()
     with pytest.raises(Exception, match="raised"):
-        builder.call_function(F.linear, (builder._placeholders[0], builder._placeholders[1], 3), {})
-    gm, inputs = builder.finish()
+        builder.call_function(F.linear, (*(one.node for one in builder.placeholders), 3), {})
+    gm, inputs = builder.finish(outputs)
     gm(*inputs)

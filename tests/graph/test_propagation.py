@@ -263,8 +263,8 @@ def test_cache_equals_fake_propagation_and_eager(case, state):
             assert torch._C._dispatch_keys(m) == torch._C._dispatch_keys(d)
     # ... and share memory with the inputs exactly where the real ones do.
     inputs, real_inputs = [], flat(args)
-    for placeholder in warm_builder._placeholders:
-        inputs.append(warm_builder.fake(placeholder))
+    for placeholder in warm_builder.placeholders:
+        inputs.append(warm_builder.fake(placeholder.node))
     storage = lambda t: t.untyped_storage()._cdata  # noqa: E731
     for m, e in zip(made, eager):
         assert [storage(m) == storage(i) for i in inputs] == [
@@ -381,8 +381,7 @@ def test_metadata_mutation(twice):
         assert view.fake.shape == (24,), "the view was taken before"
         y, example = builder.call_method("add", (x, 1), {})
         assert example.meta.shape == (6, 4)
-        builder.outputs([y])
-        gm, _ = builder.finish()
+        gm, _ = builder.finish([y])
         placeholder = next(iter(gm.graph.nodes))
         assert placeholder.meta["example_value"].shape == (4, 6), "callers pass it unchanged"
 
@@ -415,8 +414,7 @@ def test_setitem_and_out_are_kept(twice):
             _, out = builder.call_function(torch.add, (x, x), {"out": z})
         assert out is builder.example(z)
         builder.call_method("abs", (x,), {})
-        builder.outputs([y])
-        gm, _ = builder.finish()
+        gm, _ = builder.finish([y])
         assert [n.target for n in gm.graph.nodes if n.op.startswith("call")] == [
             "clone", operator.setitem, torch.empty, torch.add, "abs",
         ]  # fmt: skip
@@ -526,8 +524,7 @@ def test_random_operations_are_never_dead(twice):
         (x,) = inputs_of(builder, x=X())
         builder.call_function(F.dropout, (x,), {})
         builder.call_function(F.dropout, (x, 0.5, False), {})
-        builder.outputs([x])
-        gm, _ = builder.finish()
+        gm, _ = builder.finish([x])
         calls = [n for n in gm.graph.nodes if n.op == "call_function"]
         assert len(calls) == 2 and builder.unused_effects([x]) == calls[:1]
 
@@ -542,8 +539,7 @@ def test_batch_norm_in_training_writes_its_statistics(twice):
         assert builder.mutated_inputs == []
         builder.call_function(F.batch_norm, (x, mean, var, None, None, True), {})
         assert builder.mutated_inputs == [1, 2] and not builder.draws_random
-        builder.outputs([x])
-        gm, inputs = builder.finish()
+        gm, inputs = builder.finish([x])
         assert builder.used_inputs == [0, 1, 2]
         gm(*inputs)
         assert inputs[1].abs().sum() > 0
@@ -589,8 +585,7 @@ def test_symbolic_sizes_bypass_the_cache():
         assert isinstance(result.meta.shape[0], torch.SymInt)
     z, _ = builder.call_method("add_", (x, 1), {})
     assert CacheStatistics.hits == hits and builder.mutated_inputs == [0]
-    builder.outputs([y])
-    gm, examples = builder.finish()
+    gm, examples = builder.finish([y])
     size, placeholder = gm.graph.find_nodes(op="placeholder")
     assert examples == [shape[0], tensor] and size.meta["example_value"] is shape[0]
     assert str(placeholder.meta["example_value"].shape[0]) == str(shape[0])
@@ -711,8 +706,7 @@ def test_inputs_are_not_kept_alive():
     tensor = rand(3)
     alive = weakref.ref(tensor)
     x, _ = builder.add_input("x", tensor)
-    builder.outputs([builder.call_function(torch.abs, (x,), {})[0]])
-    gm, inputs = builder.finish()
+    gm, inputs = builder.finish([builder.call_function(torch.abs, (x,), {})[0]])
     del tensor, inputs, builder
     gc.collect()
     assert alive() is None

@@ -159,6 +159,20 @@ def test_modules_import_each_other_in_no_circle():
     assert circles == set(CIRCLES)
 
 
+def test_what_the_rooms_of_a_capture_share_is_asked_by_public_names():
+    shared = {"builder", "space", "interpreter", "frame", "effects", "symbols", "world"}
+    found = []
+    for path in SOURCES:
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        own = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+                owner = getattr(node.value, "id", getattr(node.value, "attr", None))
+                if owner in shared and node.attr not in own and not node.attr.startswith("__"):
+                    found.append(f"{relative(path)}:{node.lineno} reads {owner}.{node.attr}")
+    assert not found, found
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=relative)
 def test_nothing_of_the_peer_is_imported(path):
     for line, name in imported_modules(ast.parse(path.read_text()), path):

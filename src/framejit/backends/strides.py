@@ -17,7 +17,7 @@ import torch.fx
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-from ..graph.builder import in_order
+from ..graph.metadata import in_order
 from ..graph.observer import Unwrapped
 from ..graph.propagation import invoke
 

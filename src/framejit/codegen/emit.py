@@ -138,7 +138,7 @@ class Emitter:
 
     def symbol(self, symbol_name: str) -> ast.expr:
         """The value of a symbol: a parameter after the captures, or a result of the graph."""
-        node = self.space.builder.symbol_made_by(symbol_name)
+        node = self.space.builder.symbol_nodes.result(symbol_name)
         if node is None:
             if symbol_name not in self.symbols:
                 self.symbols[symbol_name] = self.fresh(f"number {symbol_name}")

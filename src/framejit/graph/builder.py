@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -19,12 +19,12 @@ from torch.fx.node import map_aggregate
 
 from ..exc import GraphBreak
 from . import global_state
-from .expressions import Tree
 from .fakes import FakeWorld
 from .lazy import CapturedGraph, LazyGraphModule
-from .metadata import Example
+from .metadata import Example, examples_in, in_order, memory_of_all
 from .names import placeholder_name
 from .node_meta import NodeMeta
+from .operation import Operation
 from .propagation import lower, propagate
 from .refusals import may_be_refused
 from .symbol_nodes import SymbolNodes, free_symbols, remember_inputs
@@ -61,31 +61,24 @@ class GraphBuilder:
         self.in_try: Callable[[], bool] = lambda: False
         #: Asked before an operation that saves tensors, which runs hooks of the program.
         self.before_saving: Callable[[], None] | None = None
-        #: The real input tensors, one per placeholder, in order.
+        #: What is known of every node, in the order in which they were made.
+        self.operations: dict[_Node, Operation] = {}
+        #: Those that are no inputs, in order.
+        self.recorded: list[Operation] = []
+        #: The placeholders of tensors in order, and the real tensors.
+        self.placeholders: list[Operation] = []
         self.inputs: list[torch.Tensor] = []
-        #: After `finish`: which of `inputs`, by position, the graph needs.
+        #: After `finish`: what the graph returns, and which of `inputs`, by position, it needs.
+        self.outputs: list[_Node] = []
         self.used_inputs: list[int] = []
         #: After `finish`: the symbols that the graph takes in front of its tensors.
         self.used_symbols: list[str] = []
+        self.symbol_nodes = SymbolNodes(self.graph, self.operations, self.record)
         self._world = FakeWorld()
-        self._placeholders: list[_Node] = []
-        self._attributes: dict[str, Any] = {}
-        self._nodes: list[_Node] = []  # all but placeholders
-        self._examples: dict[_Node, Any] = {}
-        self._symbol_nodes = SymbolNodes(self.graph, self._examples, self._create_symbolic)
-        self._operations: set[_Node] = set()  # of the program
-        self._effects: set[_Node] = set()
-        self._random: set[_Node] = set()
-        self._raising: set[_Node] = set()
-        self._tried: set[_Node] = set()  # those of them inside a ``try``
-        self._mutations: dict[_Node, list[Example]] = {}
-        self._content: list[Example] = []  # what operations write content to
-        self._strided: set[_Node] = set()  # those of them that write to tensors with gaps, turned
-        self._aside: set[_Node] = set()
-        #: Operations inside of transforms (`torch.func`), whose results are of no use outside, and
-        #: the step in which the program entered the transform.
-        self.inside: dict[_Node, int] = {}
-        self._outputs: list[_Node] = []
+        self._modules: dict[str, torch.nn.Module] = {}
+        self._writers: list[Operation] = []
+        #: Is there an operation that may raise inside a ``try``?
+        self._tried = False
 
     # -- what is there
 
@@ -104,91 +97,98 @@ class GraphBuilder:
     @property
     def op_count(self) -> int:
         """How many operations were recorded (inputs and nested graphs are none)."""
-        return len(self._nodes) - len(self._attributes)
+        return len(self.recorded) - len(self._modules)
 
     @property
     def draws_random(self) -> bool:
         """Whether running the graph advances a random number generator."""
-        return bool(self._random)
+        return any(operation.random for operation in self.recorded)
+
+    @property
+    def transforms(self) -> bool:
+        """Are there operations inside of transforms (`torch.func`)?"""
+        return any(operation.transform is not None for operation in self.recorded)
 
     @property
     def mutated_inputs(self) -> list[int]:
         """Which of `inputs` the graph may write to, directly or through a view."""
-        return self._inputs_among(self._mutations.values())
+        return self._inputs_among(self._written)
+
+    @property
+    def _written(self) -> list[Example]:
+        return [example for operation in self._writers for example in operation.writes]
 
     def reads_what_it_writes(self) -> bool:
         """Is there an operation that reads an input, or a view of it, which another one writes?"""
-        written = [self._examples[self._placeholders[index]] for index in self.mutated_inputs]
-        memory = _with_aliases(written)
-        read = {used for node in self._operations - self._mutations.keys()
-                for used in node.all_input_nodes}  # fmt: skip
-        return any(id(one) in memory for node in read for one in examples_in(self._examples[node]))
+        memory = memory_of_all([self.placeholders[i].example for i in self.mutated_inputs])
+        return any(
+            id(example) in memory
+            for operation in self.recorded
+            if operation.called and not operation.writes
+            for used in operation.node.all_input_nodes
+            for example in self.operations[used].examples
+        )
 
     def is_written(self, node: _Node) -> bool:
         """Does an operation write to this tensor, or to one that shares its memory?"""
-        written = set().union(*map(_with_aliases, self._mutations.values()))
-        return id(self._examples[node]) in written
+        return id(self.example(node)) in memory_of_all(self._written)
 
-    def _inputs_among(self, mutations: Iterable[list[Example]]) -> list[int]:
-        written = set().union(*map(_with_aliases, mutations))
-        return [
-            index
-            for index, node in enumerate(self._placeholders)
-            if id(self._examples[node]) in written
-        ]
+    def _inputs_among(self, written: list[Example]) -> list[int]:
+        memory = memory_of_all(written)
+        return [i for i, one in enumerate(self.placeholders) if id(one.example) in memory]
 
-    def _savable_writes(self, mutations: Iterable[list[Example]]) -> list[int] | None:
+    def _savable_writes(self, written: list[Example]) -> list[int] | None:
         """Which of `inputs` are written to, if copies of all of them are cheap and enough to undo
         the writes; else None."""
-        written = self._inputs_among(mutations)
+        found = self._inputs_among(written)
         size = 0
-        for index in written:
-            tensor, example = self.inputs[index], self._examples[self._placeholders[index]]
+        for index in found:
+            tensor, example = self.inputs[index], self.placeholders[index].example
             shapes = [(meta.shape, meta.stride) for meta in (example.meta, example.born)]
             if not can_be_saved(tensor) or str(shapes[0]) != str(shapes[1]):
                 return None
             size += tensor.nbytes
-        return written if size <= LIMIT else None
+        return found if size <= LIMIT else None
 
     def may_raise(self) -> bool:
         """Whether the finished graph has operations that raise for some data."""
-        return any(node in self._raising for node in self.graph.nodes)
+        raising = [one.node for one in self.recorded if one.raises]
+        return bool(raising) and not set(self.graph.nodes).isdisjoint(raising)
 
     def saved_inputs(self) -> tuple[int, ...]:
         """Positions, among what the finished graph is called with, of the inputs to put back when
         it raises, so that the program can run again; empty if there are none, or it cannot."""
-        if not self._mutations or not self.may_raise():
+        if not self._writers or not self.may_raise():
             return ()
-        saved = self._savable_writes(self._mutations.values()) or ()
+        saved = self._savable_writes(self._written) or ()
         return tuple([len(self.used_symbols) + self.used_inputs.index(index) for index in saved])
 
     def first_effect(self) -> _Node | None:
         """The first node that writes to an input or draws random numbers."""
-        inputs = {id(self._examples[node]) for node in self._placeholders}
-        for node in self._nodes:
-            written = _with_aliases(self._mutations.get(node, ()))
-            if node in self._random or not inputs.isdisjoint(written):
-                return node
+        inputs = {id(one.example) for one in self.placeholders}
+        for operation in self.recorded:
+            if operation.random or not inputs.isdisjoint(operation.written):
+                return operation.node
         return None
 
     def example(self, node: _Node) -> Any:
         """What is known of a node's value now: an `Example`, a container of them, a constant."""
-        return self._examples[node]
+        return self.operations[node].example
 
     def fake(self, node: _Node) -> Any:
         """The node's value with fake tensors in place of examples."""
-        return lower(self._examples[node])
+        return lower(self.example(node))
 
     def origin(self, node: _Node) -> _Node:
         """The first node whose value is this very tensor: operations may return an operand, such as
         a copy that is not needed, or what is given as ``out=``."""
-        example = self._examples[node]
-        return next(one for one, known in self._examples.items() if known is example)
+        example = self.example(node)
+        return next(one.node for one in self.operations.values() if one.example is example)
 
     def share(self, node: _Node, others: Iterable[_Node]) -> bool:
         """May a tensor share memory with one of the others? Numbers do not."""
-        memory = _with_aliases(examples_in(self._examples[node]))
-        return any(id(self._examples[other]) in memory for other in others)
+        memory = self.operations[node].memory
+        return any(id(self.example(other)) in memory for other in others)
 
     # -- recording
 
@@ -202,13 +202,13 @@ class GraphBuilder:
         """
         if example is None:
             example = self._world.example_of(tensor)
-        last = self._placeholders[-1] if self._placeholders else self._symbol_nodes.last
+        last = self.placeholders[-1].node if self.placeholders else self.symbol_nodes.last
         with self.graph.inserting_after(last):
             node = self.graph.create_node("placeholder", placeholder_name(name), (), {})
         node.target = node.name  # unique, and the name of the generated function's parameter
-        self._placeholders.append(node)
+        operation = self.operations[node] = Operation(node, example)
+        self.placeholders.append(operation)
         self.inputs.append(tensor)
-        self._examples[node] = example
         return node, example
 
     def symbolic_example(
@@ -221,42 +221,15 @@ class GraphBuilder:
         """What would be known of an input of these sizes, otherwise like another."""
         return self._world.imagined(shape, stride, like)
 
-    def symbolic_argument(self, tree: Tree) -> Any:
-        """The node (or number) that computes an expression over symbols."""
-        return self._symbol_nodes.argument(tree, self.symbols)
-
-    def symbol_made_by(self, name: str) -> _Node | None:
-        """The node whose result a symbol is, if it does not come from outside."""
-        return self._symbol_nodes.result(name)
-
-    def symbol_is(self, name: str, node: _Node) -> None:
-        """A node's result is this symbol."""
-        self._symbol_nodes.made.setdefault(name, node)
-
-    def symbols_in_sizes(self, node: _Node, example: Example) -> None:
-        """A node's result may have sizes that depend on data: those symbols come from there."""
-        for dim, size in enumerate(example.meta.shape):
-            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
-                name = str(size.node.expr)
-                outside = self.symbols.are_inputs(("load", name))
-                if not outside and name not in self._symbol_nodes.made:
-                    self._symbol_nodes.sizes.setdefault(name, (node, dim, size))
-
-    def _create_symbolic(self, target: Any, args: tuple[Any, ...], example: Any) -> _Node:
-        return self._create("call_function", target, args, {}, example)
-
     def add_module(self, name_hint: str, module: torch.nn.Module) -> _Node:
         """A nested graph, for higher-order operators that take one as an argument."""
         name = unique = placeholder_name(name_hint)
         number = 0
-        while unique in self._attributes:
+        while unique in self._modules:
             number += 1
             unique = f"{name}_{number}"
-        self._attributes[unique] = module
-        node = self.graph.create_node("get_attr", unique, (), {})
-        self._nodes.append(node)
-        self._examples[node] = module
-        return node
+        self._modules[unique] = module
+        return self._add(self.graph.create_node("get_attr", unique, (), {}), module).node
 
     def call_function(
         self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -280,9 +253,9 @@ class GraphBuilder:
 
         It is not run, returns nothing known, and is never removed as dead code.
         """
-        node = self._create("call_function", target, args, kwargs, None)
-        self._effects.add(node)
-        return node
+        operation = self._create("call_function", target, args, kwargs, None)
+        operation.sets_state = True
+        return operation.node
 
     def imagine(self, target: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """The example of ``target(*args)``, which is not recorded."""
@@ -303,12 +276,12 @@ class GraphBuilder:
         self, target: Callable[..., Any], args: tuple[Any, ...], example: Any, **kwargs: Any
     ) -> _Node:
         """Record a call whose result is known already, and which makes sense only where it is."""
-        return self._create("call_function", target, args, kwargs, example)
+        return self._create("call_function", target, args, kwargs, example).node
 
     def unpack(self, node: _Node, example: Any, index: Any) -> tuple[_Node, Any]:
         """Record ``node[index]`` for an operation that returned a sequence or a dict."""
         item = example[index]
-        return self._create("call_function", operator.getitem, (node, index), {}, item), item
+        return self.record(operator.getitem, (node, index), item), item
 
     def _call(
         self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -322,45 +295,40 @@ class GraphBuilder:
                 self.before_saving()
         if symbolic:
             self._world.symbols.poll()
-        written = self._mutations
         tried = effects.raises and self.in_try()
-        if tried and written and self._savable_writes(written.values()) is None:
+        if tried and self._writers and self._savable_writes(self._written) is None:
             raise GraphBreak("FJ0116", "what may raise in a try follows a write to an input")
+        writes: list[Example] = []
         if effects.writes:
             tensors = examples_in([known_args, known_kwargs])
             writes = [tensors[position] for position in effects.writes]
-            if self._tried and self._savable_writes([*written.values(), writes]) is None:
+            if self._tried and self._savable_writes([*self._written, *writes]) is None:
                 raise GraphBreak("FJ0116", "a write to an input follows what may raise in a try")
-            if effects.content:
-                if symbolic and any(
-                    str(tensors[i].meta.shape) != str(sizes[i]) for i in effects.writes
-                ):
-                    raise GraphBreak("FJ0116", "an operation resizes what it writes to")
-                self._content += writes
-            self._check_reshaped()
-        node = self._create(op, target, args, kwargs, example)
-        self._operations.add(node)
-        if effects.raises:
-            self._raising.add(node)
-        if tried:
-            self._tried.add(node)
-        if effects.random:
-            self._effects.add(node)
-            self._random.add(node)
-        if effects.writes:
-            self._effects.add(node)
-            self._mutations[node] = writes
-            if effects.content and not all(in_order(e.meta.shape, e.meta.stride) for e in writes):
-                self._strided.add(node)
-        return node, example
+            if effects.content and symbolic and any(
+                str(tensors[i].meta.shape) != str(sizes[i]) for i in effects.writes
+            ):  # fmt: skip
+                raise GraphBreak("FJ0116", "an operation resizes what it writes to")
+            self._check_reshaped(writes if effects.content else ())
+        operation = self._create(op, target, args, kwargs, example)
+        operation.called, operation.raises, operation.random = True, effects.raises, effects.random
+        self._tried = self._tried or tried
+        if writes:
+            self._writers.append(operation)
+            operation.writes, operation.content = writes, effects.content
+            looks = [(one.meta.shape, one.meta.stride) for one in writes]
+            operation.strided = effects.content and not all(in_order(*look) for look in looks)
+        return operation.node, example
 
-    def _check_reshaped(self) -> None:
-        """GraphBreak where an input gets both another content and another shape or strides, which
-        AOTAutograd mixes up."""
-        looks = [e for node in self._placeholders if reshaped(e := self._examples[node])]
+    def _check_reshaped(self, written: Iterable[Example]) -> None:
+        """GraphBreak where an input gets both another content, that of ``written`` included, and
+        another shape or strides, which AOTAutograd mixes up."""
+        looks = [one.example for one in self.placeholders if one.example.reshaped]
         if any(one.meta.requires_grad for one in looks):
             raise GraphBreak("FJ0116", "an input that takes part in autograd gets another shape")
-        if looks and not _with_aliases(self._content).isdisjoint(map(id, looks)):
+        if not looks:
+            return
+        memory = memory_of_all(written).union(*[w.written for w in self._writers if w.content])
+        if not memory.isdisjoint(map(id, looks)):
             raise GraphBreak("FJ0116", "an input that gets another shape is written to as well")
 
     def _lookup(self, args: Any) -> Any:
@@ -369,7 +337,7 @@ class GraphBuilder:
 
     def _example_of(self, arg: Any) -> Any:
         if type(arg) is _Node:
-            return self._examples[arg]
+            return self.operations[arg].example
         if isinstance(arg, _CONSTANTS):
             return arg
         if isinstance(arg, torch.Tensor):
@@ -380,10 +348,10 @@ class GraphBuilder:
 
     def _create(
         self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], example: Any
-    ) -> _Node:
+    ) -> Operation:
         if target is operator.pow and isinstance(args[0], (int, float)):
             # The code of an fx graph would say `-2 ** x`, which is `-(2 ** x)`.
-            exponent = self._examples[args[1]] if type(args[1]) is _Node else None
+            exponent = self.example(args[1]) if type(args[1]) is _Node else None
             target = torch.pow if isinstance(exponent, Example) else pow
         node = self.graph.create_node(op, target, args, kwargs)
         trace = self.stack_trace
@@ -391,9 +359,12 @@ class GraphBuilder:
             if not isinstance(trace, str):
                 trace = trace()
             node.meta["stack_trace"] = trace
-        self._nodes.append(node)
-        self._examples[node] = example
-        return node
+        return self._add(node, example)
+
+    def _add(self, node: _Node, example: Any) -> Operation:
+        operation = self.operations[node] = Operation(node, example)
+        self.recorded.append(operation)
+        return operation
 
     # -- finishing
 
@@ -405,22 +376,24 @@ class GraphBuilder:
         backward.
         """
         live: set[_Node] = set()
-        stack = [*outputs, *(node for node in self._effects if node not in self._random)]
+        lasting = [one.node for one in self.recorded if one.effect and not one.random]
+        stack = [*outputs, *lasting]
         while stack:
             node = stack.pop()
             if node not in live:
                 live.add(node)
                 stack.extend(node.all_input_nodes)
         unused = []
-        for node in list(self._nodes):
-            if node in live or node in self._aside or node in self.inside:
+        for operation in list(self.recorded):
+            node = operation.node
+            if node in live or operation.aside or operation.transform is not None:
                 continue
-            wanted = node in self._random or node in self._raising
-            if not wanted and node in self._operations:
-                wanted = may_be_refused(node, self._examples.__getitem__)
+            wanted = operation.random or operation.raises
+            if not wanted and operation.called:
+                wanted = may_be_refused(node, self.example)
             if not wanted:
                 continue
-            example, trace = self._examples[node], node.meta.get("stack_trace")
+            example, trace = operation.example, node.meta.get("stack_trace")
             self.stack_trace = lambda trace=trace: trace  # type: ignore[misc]
             if isinstance(example, (tuple, list)):
                 tensors = [i for i, item in enumerate(example) if isinstance(item, Example)]
@@ -432,47 +405,40 @@ class GraphBuilder:
                 unused.append(node)
         return unused
 
-    def set_aside(self, nodes: list[_Node]) -> None:
-        """These nodes were copied into another graph: unless something uses them, they go."""
-        self._aside.update(nodes)
-
-    def outputs(self, nodes: list[_Node]) -> None:
-        """Say what the graph returns, in order."""
-        self._outputs = list(nodes)
-
-    def finish(self) -> tuple[torch.fx.GraphModule, list[Any]]:
-        """The recorded graph, and what it is called with: `used_symbols` (as `torch.SymInt`s), then
-        the real tensors.
+    def finish(self, outputs: list[_Node]) -> tuple[torch.fx.GraphModule, list[Any]]:
+        """The recorded graph, which returns ``outputs``, and what it is called with: `used_symbols`
+        (as `torch.SymInt`s), then the real tensors.
 
         Operations whose results nobody needs stay: they may raise, as they do in eager mode.
         """
-        self.graph.create_node("output", "output", (tuple(self._outputs),), {})
+        self.graph.create_node("output", "output", (tuple(outputs),), {})
+        self.outputs = list(outputs)
         self._remove_unused()
         self._settle_symbols()
         for node in self.graph.nodes:
             if node.op != "output":
                 self._give_meta(node)
         self._world.forget_inputs()
-        wanted = {node.target for node in self.graph.nodes if node.op == "get_attr"}
-        root = {name: value for name, value in self._attributes.items() if name in wanted}
+        nodes = list(self.graph.nodes)
+        wanted = {node.target for node in nodes if node.op == "get_attr"}
+        root = {name: value for name, value in self._modules.items() if name in wanted}
         module = LazyGraphModule(root, self.graph, "GraphModule")
-        if self._mutations:
-            nodes = enumerate(self.graph.nodes)
-            module.meta[WRITES] = [i for i, node in nodes if node in self._strided]
+        if self._writers:
+            strided = {one.node for one in self._writers if one.strided}
+            module.meta[WRITES] = [i for i, node in enumerate(nodes) if node in strided]
         examples: list[Any] = [self.inputs[index] for index in self.used_inputs]
         symbols = self._world.symbols_if_any
         if symbols is not None:
-            inputs = [self._examples[self._placeholders[index]] for index in self.used_inputs]
+            born = [self.placeholders[index].example.born for index in self.used_inputs]
             varying = any(self.varying_inputs())
-            if self.used_symbols or self._symbol_nodes.data_dependent or varying:
-                remember_inputs(module, symbols, [example.born for example in inputs])
+            if self.used_symbols or self.symbol_nodes.data_dependent or varying:
+                remember_inputs(module, symbols, born)
             examples = [symbols.example(name) for name in self.used_symbols] + examples
         return module, examples
 
     def varying_inputs(self) -> list[bool]:
         """Of each of the inputs in `used_inputs`: did its sizes or strides begin as symbols?"""
-        inputs = [self._examples[self._placeholders[index]] for index in self.used_inputs]
-        return [example.born.symbolic for example in inputs]
+        return [self.placeholders[index].example.born.symbolic for index in self.used_inputs]
 
     def _settle_symbols(self) -> None:
         symbols = self._world.symbols_if_any
@@ -480,27 +446,26 @@ class GraphBuilder:
             return
         needed: set[str] = set()
         for index in self.used_inputs:
-            for name in free_symbols(self._examples[self._placeholders[index]].born, symbols):
+            for name in free_symbols(self.placeholders[index].example.born, symbols):
                 needed.add(name)
-                self._symbol_nodes.placeholder(name, symbols.example(name))
-        self.used_symbols = self._symbol_nodes.settle(symbols, needed)
+                self.symbol_nodes.placeholder(name, symbols.example(name))
+        self.used_symbols = self.symbol_nodes.settle(symbols, needed)
 
     def _remove_unused(self) -> None:
         """Erase what no operation of the program made (nested graphs, inputs, items of results,
         arithmetic with sizes) and what was set aside, where nothing uses it."""
-        for node in reversed(self._nodes):
-            recorded = node in self._operations or node in self._effects
-            if not node.users and (node in self._aside or not recorded):
-                self.graph.erase_node(node)
+        for one in reversed(self.recorded):
+            if not one.node.users and (one.aside or not (one.called or one.effect)):
+                self.graph.erase_node(one.node)
         self.used_inputs = []
-        for index, node in enumerate(self._placeholders):
-            if node.users:
+        for index, one in enumerate(self.placeholders):
+            if one.node.users:
                 self.used_inputs.append(index)
             else:
-                self.graph.erase_node(node)
+                self.graph.erase_node(one.node)
 
     def _give_meta(self, node: _Node) -> None:
-        example: Any = self._examples.get(node)
+        example = self.example(node)
         pending: dict[str, Callable[[], Any]] = {}
         meta = NodeMeta(pending)
         trace = node.meta.get("stack_trace")
@@ -538,40 +503,3 @@ class _Reader:
         for example in examples_in(self.example):
             self.world.materialize_for_reader(example)
         return lower(self.example)
-
-
-def in_order(shape: Sequence[Any], stride: Sequence[Any]) -> bool:
-    """Do the elements of such a tensor lie one after the other?"""
-    step: Any = 1
-    for size, found in zip(reversed(shape), reversed(stride), strict=True):
-        if str(size) != "1" and str(found) != str(step):  # comparing symbols would add guards
-            return False
-        step = step * size
-    return True
-
-
-def reshaped(example: Example) -> bool:
-    """Has an operation changed the sizes or strides of an existing tensor?"""
-    now, born = example.meta, example.born
-    return now is not born and any(
-        str(getattr(now, name)) != str(getattr(born, name))  # comparing symbols would add guards
-        for name in ("shape", "stride", "storage_offset")
-    )
-
-
-def _with_aliases(written: Iterable[Example]) -> set[int]:
-    """The ids of all examples that may share memory with these."""
-    return {id(member) for example in written for member in example.group or (example,)}
-
-
-def examples_in(value: Any) -> list[Example]:
-    """The examples inside a result, in order."""
-    found: list[Example] = []
-
-    def note(part: Any) -> Any:
-        if isinstance(part, Example):
-            found.append(part)
-        return part
-
-    map_aggregate(value, note)
-    return found

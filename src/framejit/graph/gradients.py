@@ -15,7 +15,8 @@ from typing import Any
 import torch
 import torch.fx
 
-from .builder import GraphBuilder, examples_in
+from .builder import GraphBuilder
+from .operation import Operation
 
 _Node = torch.fx.Node
 _COMPILED_NODE = "CompiledFunctionBackward"  # what AOTAutograd calls its node
@@ -28,11 +29,11 @@ Reached = Sequence[frozenset[int]]
 
 def reached_inputs(builder: GraphBuilder) -> Reached | None:
     """What each output's gradient reaches; None when all that have a gradient reach the same."""
-    if len(builder._outputs) < 2:
+    if len(builder.outputs) < 2:
         return None
-    inputs = [builder._placeholders[index] for index in builder.used_inputs]
-    offset = len(builder.used_symbols)
-    return reached_within(builder, inputs, builder._nodes, builder._outputs, offset)
+    inputs = [builder.placeholders[index].node for index in builder.used_inputs]
+    nodes = [operation.node for operation in builder.recorded]
+    return reached_within(builder, inputs, nodes, builder.outputs, len(builder.used_symbols))
 
 
 def reached_within(
@@ -43,28 +44,27 @@ def reached_within(
     owner = owners(builder)
     reach: dict[_Node, set[int]] = {}
     for number, node in enumerate(inputs, offset):
-        reach[node] = {number} if differentiable(builder, node) else set()
+        reach[node] = {number} if builder.operations[node].differentiable else set()
     nothing: set[int] = set()
     for node in nodes:
         found = set().union(*[reach.get(used, nothing) for used in node.all_input_nodes])
-        reach[node] = found if differentiable(builder, node) else set()
-        for written in builder._mutations.get(node, ()):
-            for member in written.group or (written,):
-                changed = owner.get(id(member))
-                if changed is not None and member.meta.requires_grad:
-                    reach.setdefault(changed, set()).update(found)
+        operation = builder.operations[node]
+        reach[node] = found if operation.differentiable else set()
+        for changed in changed_by(operation, owner):
+            reach.setdefault(changed, set()).update(found)
     found_all = [frozenset(reach.get(node, nothing)) for node in outputs]
     return found_all if len({found for found in found_all if found}) > 1 else None
 
 
 def owners(builder: GraphBuilder) -> dict[int, _Node]:
     """The nodes by the ids of their examples."""
-    return {id(e): node for node, value in builder._examples.items() for e in examples_in(value)}
+    return {id(e): one.node for one in builder.operations.values() for e in one.examples}
 
 
-def differentiable(builder: GraphBuilder, node: _Node) -> bool:
-    """Has the node's value a gradient?"""
-    return any(example.meta.requires_grad for example in examples_in(builder._examples[node]))
+def changed_by(operation: Operation, owner: dict[int, _Node]) -> list[_Node]:
+    """The nodes with a gradient whose values an operation writes to, also through views."""
+    members = [member for written in operation.writes for member in written.sharing]
+    return [owner[id(m)] for m in members if m.meta.requires_grad and id(m) in owner]
 
 
 def exact_gradients(

@@ -8,9 +8,11 @@ when an operation must really be propagated or a backend looks. Next: propagatio
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from torch.fx.node import map_aggregate
 
 if TYPE_CHECKING:
     from .fakes import FakeWorld
@@ -181,13 +183,54 @@ class Example:
         fake = self._fake
         return self.world.materialize(self) if fake is None else fake
 
+    @property
+    def sharing(self) -> Sequence[Example]:
+        """The examples that may share memory with it, itself included."""
+        return self.group or (self,)
+
+    @property
+    def reshaped(self) -> bool:
+        """Has an operation changed the sizes or strides of an existing tensor?"""
+        if self.meta is self.born:
+            return False
+        looks = [(m.shape, m.stride, m.storage_offset) for m in (self.meta, self.born)]
+        return str(looks[0]) != str(looks[1])  # comparing symbols would add guards
+
     def __repr__(self) -> str:
         return f"<Example {self.meta!r}>"
 
 
 def join(examples: list[Example]) -> None:
     """Note that these examples may share memory from now on."""
-    found = {id(m): m for example in examples for m in example.group or (example,)}
+    found = {id(m): m for example in examples for m in example.sharing}
     members = list(found.values())
     for member in members:
         member.group = members
+
+
+def memory_of_all(examples: Iterable[Example]) -> set[int]:
+    """The ids of all examples that may share memory with these."""
+    return {id(member) for example in examples for member in example.sharing}
+
+
+def examples_in(value: Any) -> list[Example]:
+    """The examples inside a result, in order."""
+    found: list[Example] = []
+
+    def note(part: Any) -> Any:
+        if isinstance(part, Example):
+            found.append(part)
+        return part
+
+    map_aggregate(value, note)
+    return found
+
+
+def in_order(shape: Sequence[Any], stride: Sequence[Any]) -> bool:
+    """Do the elements of such a tensor lie one after the other?"""
+    step: Any = 1
+    for size, found in zip(reversed(shape), reversed(stride), strict=True):
+        if str(size) != "1" and str(found) != str(step):  # comparing symbols would add guards
+            return False
+        step = step * size
+    return True

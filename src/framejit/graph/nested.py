@@ -21,6 +21,7 @@ from ..exc import GraphBreak
 from . import global_state
 from .builder import GraphBuilder
 from .lazy import CapturedGraph, LazyGraphModule
+from .operation import Operation
 
 _Node = torch.fx.Node
 
@@ -166,10 +167,10 @@ class Stretch:
 
     def __init__(self, builder: GraphBuilder) -> None:
         self.builder = builder
-        self.start = len(builder._nodes)
+        self.start = len(builder.recorded)
         self.nodes: list[_Node] = []
         self._state = global_state.current()
-        self._kept: set[_Node] = set()
+        self._kept: list[_Node] = []
 
     def close(self, what: str, random: bool = False, state: bool = False) -> None:
         """The stretch ends here. GraphBreak if it does something that must happen exactly once.
@@ -177,30 +178,30 @@ class Stretch:
         ``random``: it may draw random numbers; ``state``: it may change torch's global state and
         put it back. These operations then belong to the nested graph alone.
         """
-        builder = self.builder
-        self.nodes = builder._nodes[self.start :]
-        for node in self.nodes:
-            if node not in builder._effects:
-                continue
-            if node in builder._mutations:
+        recorded = self._end()
+        for operation in recorded:
+            if operation.writes:
                 raise GraphBreak("FJ0122", f"{what} writes to a tensor")
-            if not (random if node in builder._random else state):
-                does = "draws random numbers" if node in builder._random else "sets torch's state"
+            if operation.effect and not (random if operation.random else state):
+                does = "draws random numbers" if operation.random else "sets torch's state"
                 raise GraphBreak("FJ0122", f"{what} {does}")
-            self._kept.add(node)
         if state and global_state.current() is not self._state:
             raise GraphBreak("FJ0122", f"{what} changes torch's global state")
-        builder._effects -= self._kept
-        builder._random -= self._kept
-        builder.set_aside(self.nodes)
+        for operation in recorded:
+            operation.sets_state, operation.random, operation.aside = False, False, True
 
     def note(self, step: int) -> None:
         """The stretch ends here, and its nodes stay in the graph as well, inside of a transform
         that was entered in this step."""
-        self.nodes = self.builder._nodes[self.start :]
-        for node in self.nodes:
-            self.builder.inside.setdefault(node, step)
-        self._kept = {node for node in self.nodes if node in self.builder._effects}
+        for operation in self._end():
+            if operation.transform is None:
+                operation.transform = step
+
+    def _end(self) -> list[Operation]:
+        recorded = self.builder.recorded[self.start :]
+        self.nodes = [operation.node for operation in recorded]
+        self._kept = [operation.node for operation in recorded if operation.effect]
+        return recorded
 
     def used_from_outside(self, outputs: list[_Node]) -> list[_Node]:
         """Nodes from before the stretch that its outputs depend on, in order of their first use."""
@@ -220,7 +221,7 @@ class Stretch:
     def _needed(self, outputs: list[_Node]) -> set[_Node]:
         inside = set(self.nodes)
         needed: set[_Node] = set()
-        stack = [node for node in outputs if node in inside] + list(self._kept)
+        stack = [node for node in outputs if node in inside] + self._kept
         while stack:
             node = stack.pop()
             if node not in needed:
@@ -246,7 +247,7 @@ class Stretch:
                 if callable(trace):
                     made.meta["stack_trace"] = trace()
                 if node.op == "get_attr":
-                    attributes[str(node.target)] = self.builder._attributes[str(node.target)]
+                    attributes[str(node.target)] = self.builder.example(node)
         answers = tuple(copies[node] for node in outputs)
         graph.create_node("output", "output", (answers[0] if unpacked else answers,), {})
         return LazyGraphModule(attributes, graph, "GraphModule")

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.fx
 
-from .builder import GraphBuilder, examples_in
-from .gradients import differentiable, owners, reached_within
+from .builder import GraphBuilder
+from .gradients import changed_by, owners, reached_within
 from .metadata import Example
 from .nested import open_hooks
 from .observer import memory_of
@@ -55,9 +55,9 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
         return []
     if module.graph.find_nodes(op="call_function", target=_SET_GRAD) and _views_late(builder):
         return []
-    several = len(builder._outputs) > 1
-    as_is = any(node.target in _AS_THEY_ARE for node in builder._effects)
-    if not (several or as_is) or builder._symbol_nodes.data_dependent or builder.inside:
+    several = len(builder.outputs) > 1
+    as_is = any(one.effect and one.node.target in _AS_THEY_ARE for one in builder.recorded)
+    if not (several or as_is) or builder.symbol_nodes.data_dependent or builder.transforms:
         return None
     component = _components(builder) if several else {}
     if not (component or as_is):
@@ -66,7 +66,7 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
         return None
     nodes = list(module.graph.nodes)
     #: What every part that needs it makes for itself.
-    copied = {n for n in nodes if n.op == "get_attr"} | {*builder._symbol_nodes._computed.values()}
+    copied = {n for n in nodes if n.op == "get_attr"} | {*builder.symbol_nodes.computed.values()}
     calls = [n for n in nodes if n.op.startswith("call") and n not in copied]
     found = _in_order(builder, calls, component)
     if not _separable(builder, found):
@@ -98,42 +98,36 @@ def _inseparable(builder: GraphBuilder) -> bool:
 
 def _returns_views(builder: GraphBuilder) -> bool:
     """Is a result a view of an input?"""
-    inputs = builder._placeholders
+    inputs = [one.node for one in builder.placeholders]
     return any(
         builder.origin(node) not in inputs and builder.share(node, inputs)
-        for node in builder._outputs
+        for node in builder.outputs
     )
 
 
 def _leaves_inputs(builder: GraphBuilder, module: torch.fx.GraphModule) -> bool:
     """May a tensor lie in the memory of an input, but not in what the input shows of it?
     AOTAutograd takes that for all there is."""
-    known = {id(builder._examples[node]) for node in builder._placeholders}
+    known = {id(one.example) for one in builder.placeholders}
     for node in module.graph.nodes:
         if getattr(node.target, "__name__", node.target) in ("as_strided", "as_strided_"):
-            if not known.isdisjoint(_shared(builder._examples[node])):
+            if not known.isdisjoint(builder.operations[node].memory):
                 return True
     return False
-
-
-def _shared(value: Any) -> set[int]:
-    """The addresses of the examples that lie in the memory of those inside of a result."""
-    return {id(member) for example in examples_in(value) for member in example.group or (example,)}
 
 
 def _overwrites_lists(builder: GraphBuilder) -> bool:
     """Does an operation write to a list of tensors that may have been saved for backward? It is an
     error in backward, of which AOTAutograd learns only from writes to single tensors."""
-    if not any(_of_lists(node) for node in builder._mutations):
-        return False
+    writers = {one.node for one in builder.recorded if one.writes and _of_lists(one.node)}
     saved: set[int] = set()
-    for node in builder._nodes:
-        written = builder._mutations.get(node, ()) if _of_lists(node) else ()
-        if not saved.isdisjoint(_shared(written)):
+    for operation in builder.recorded if writers else ():
+        node = operation.node
+        if node in writers and not saved.isdisjoint(operation.written):
             return True
-        if differentiable(builder, node):
+        if operation.differentiable:
             for used in (node, *node.all_input_nodes):
-                saved |= _shared(builder._examples.get(used))
+                saved |= builder.operations[used].memory
     return False
 
 
@@ -146,15 +140,15 @@ def _views_late(builder: GraphBuilder) -> bool:
     """Is an input viewed in another grad mode than the graph begins with? AOTAutograd makes such
     results anew when all else has run, in the mode of the beginning. Several results may become
     parts, and any view the result of one."""
-    examples = [e for n in builder._placeholders for e in examples_in(builder._examples[n])]
-    leaves = {id(example) for example in examples if example.meta.requires_grad}
+    leaves = {id(one.example) for one in builder.placeholders if one.differentiable}
     begun = mode = torch.is_grad_enabled()
-    for node in builder._nodes:
+    for operation in builder.recorded:
+        node = operation.node
         if node.target is _SET_GRAD:
             mode = node.args[0]  # type: ignore[assignment]
-        elif mode is not begun and (node in builder._outputs or len(builder._outputs) > 1):
-            for example in examples_in(builder._examples[node]):
-                viewed = not leaves.isdisjoint(id(member) for member in example.group or ())
+        elif mode is not begun and (node in builder.outputs or len(builder.outputs) > 1):
+            for example in operation.examples:
+                viewed = not leaves.isdisjoint(map(id, example.sharing))
                 if viewed and id(example) not in leaves:
                     return True
     return False
@@ -171,24 +165,21 @@ def _components(builder: GraphBuilder) -> dict[_Node, _Node]:
             node = above[node]
         return node
 
-    leaves = {id(builder._examples[node]) for node in builder._placeholders}
-    for node in builder._nodes:
-        if not differentiable(builder, node):
+    leaves = {id(one.example) for one in builder.placeholders}
+    for operation in builder.recorded:
+        node = operation.node
+        if not operation.differentiable:
             continue
-        group = {id(m) for e in examples_in(builder._examples[node]) for m in e.group or (e,)}
         joined = [used for used in node.all_input_nodes if used in above]
-        written = builder._mutations.get(node, ())
-        if not leaves.isdisjoint(group) and not joined and not written:
+        if not (leaves.isdisjoint(operation.memory) or joined or operation.writes):
             continue  # a view of an input: autograd has it as a node of its own
         above[node] = node
-        for member in {m for one in written for m in one.group or (one,)}:
-            changed = owner.get(id(member))
-            if changed is not None and member.meta.requires_grad:
-                joined.append(changed)
-                above.setdefault(changed, changed)
+        for changed in changed_by(operation, owner):
+            joined.append(changed)
+            above.setdefault(changed, changed)
         for one in joined:
             above[top(one)] = top(node)
-    needed = {top(node) for node in builder._outputs if node in above}
+    needed = {top(node) for node in builder.outputs if node in above}
     if len(needed) < 2:
         return {}
     return {node: top(node) for node in above if top(node) in needed}
@@ -230,18 +221,17 @@ def _dependencies(builder: GraphBuilder, calls: list[_Node]) -> dict[_Node, set[
     readers: dict[int, list[_Node]] = {}
     for node in calls:
         found = before[node] = set(node.all_input_nodes) | set(state[:1])
-        writes, draws = builder._mutations.get(node, ()), node in builder._random
-        plain = node in builder._operations or node.target is operator.getitem
-        if not (plain and (writes or draws or node not in builder._effects)):
+        operation = builder.operations[node]
+        if not (operation.called or node.target is operator.getitem):
             found.update(state)
             state = []
         state.append(node)
-        if draws:
+        if operation.random:
             found.update([draw] if draw is not None else ())
             draw = node
-        written = {_memory(example) for example in writes}
-        values = [builder._examples[used] for used in (*node.all_input_nodes, node)]
-        for memory in written.union(_memory(e) for value in values for e in examples_in(value)):
+        written = {_memory(example) for example in operation.writes}
+        used = [builder.operations[one] for one in (*node.all_input_nodes, node)]
+        for memory in written.union(_memory(e) for one in used for e in one.examples):
             if memory in writer:
                 found.add(writer[memory])
             if memory in written:
@@ -261,11 +251,11 @@ def _separable(builder: GraphBuilder, parts: list[list[_Node]]) -> bool:
     number = {node: i for i, part in enumerate(parts) for node in part}
     writers: dict[int, set[int]] = {}
     for node, own in number.items():
-        for one in () if node.target in _AS_THEY_ARE else builder._mutations.get(node, ()):
+        for one in () if node.target in _AS_THEY_ARE else builder.operations[node].writes:
             writers.setdefault(_memory(one), set()).add(own)
     for node, own in number.items():
         if any(number.get(user, own) != own for user in node.users):
-            example = builder._examples[node]
+            example = builder.example(node)
             if not isinstance(example, Example) or writers.get(_memory(example), {own}) != {own}:
                 return False
     return True
@@ -282,7 +272,7 @@ def _complete(
                 inside.add(used)
                 stack.append(used)
     needed = {used for node in inside for used in node.all_input_nodes} - inside
-    symbols = {*builder._symbol_nodes.placeholders.values()}
+    symbols = {*builder.symbol_nodes.placeholders.values()}
     inner = [n for n in nodes if n in inside]
     inputs = [n for n in nodes if n in needed or n in symbols]
     outputs = [n for n in part if any(user not in inside for user in n.users)]

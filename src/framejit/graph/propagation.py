@@ -397,7 +397,7 @@ def _related(tensors: list[Example]) -> list[Example]:
         return tensors
     related: dict[int, Example] = {}
     for tensor in tensors:
-        for member in tensor.group or (tensor,):
+        for member in tensor.sharing:
             related[id(member)] = member
     return list(related.values())
 

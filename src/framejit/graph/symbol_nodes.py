@@ -16,7 +16,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .expressions import OPERATIONS, Tree, symbols_of
 from .fakes import FakeWorld, isolated
-from .metadata import TensorMeta
+from .metadata import Example, TensorMeta
+from .operation import Operation
 
 if TYPE_CHECKING:
     from .symbols import Symbols
@@ -26,25 +27,26 @@ _META = "symbolic_inputs"
 
 
 class SymbolNodes:
-    """The symbols of one graph. ``examples`` are the builder's; ``create`` records a function's
+    """The symbols of one graph. ``operations`` are the builder's; ``record`` records a function's
     call, of which it knows the example."""
 
     def __init__(
         self,
         graph: torch.fx.Graph,
-        examples: dict[_Node, Any],
-        create: Callable[[Any, tuple[Any, ...], Any], _Node],
+        operations: dict[_Node, Operation],
+        record: Callable[[Any, tuple[Any, ...], Any], _Node],
     ) -> None:
         self.graph = graph
-        self.examples = examples
-        self.create = create
+        self.operations = operations
+        self.record = record
         #: Placeholders by symbol, in order.
         self.placeholders: dict[str, _Node] = {}
         #: Symbols that an operation of the graph made (their values depend on data).
         self.made: dict[str, _Node] = {}
         #: Symbols that are a size of an operation's result: the node, the dimension, the size.
         self.sizes: dict[str, tuple[_Node, int, Any]] = {}
-        self._computed: dict[Tree, _Node] = {}
+        #: What is computed of symbols.
+        self.computed: dict[Tree, _Node] = {}
 
     @property
     def last(self) -> _Node:
@@ -58,7 +60,7 @@ class SymbolNodes:
             with self.graph.inserting_after(self.last):
                 node = self.graph.create_node("placeholder", name, (), {})
             self.placeholders[name] = node
-            self.examples[node] = example
+            self.operations[node] = Operation(node, example)
         return node
 
     def argument(self, tree: Tree, symbols: Symbols) -> Any:
@@ -68,12 +70,12 @@ class SymbolNodes:
             return tree[1]
         if kind == "load":
             return self.result(tree[1]) or self.placeholder(tree[1], symbols.example(tree[1]))
-        node = self._computed.get(tree)
+        node = self.computed.get(tree)
         if node is None:
             operands = tuple(self.argument(operand, symbols) for operand in tree[1:])
             target = OPERATIONS[kind].record
-            known = [self.examples[o] if isinstance(o, _Node) else o for o in operands]
-            node = self._computed[tree] = self.create(target, operands, target(*known))
+            known = [self.operations[o].example if isinstance(o, _Node) else o for o in operands]
+            node = self.computed[tree] = self.record(target, operands, target(*known))
         return node
 
     @property
@@ -87,8 +89,16 @@ class SymbolNodes:
         if node is None and name in self.sizes:
             tensor, dim, example = self.sizes[name]
             target = torch.ops.aten.sym_size.int
-            node = self.made[name] = self.create(target, (tensor, dim), example)
+            node = self.made[name] = self.record(target, (tensor, dim), example)
         return node
+
+    def in_sizes(self, node: _Node, example: Example, symbols: Symbols) -> None:
+        """A node's result may have sizes that depend on data: those symbols come from there."""
+        for dim, size in enumerate(example.meta.shape):
+            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                name = str(size.node.expr)
+                if not symbols.are_inputs(("load", name)) and name not in self.made:
+                    self.sizes.setdefault(name, (node, dim, size))
 
     def settle(self, symbols: Symbols, needed: set[str]) -> list[str]:
         """Drop the placeholders that nothing needs; write symbols that turned out to have one

@@ -321,7 +321,7 @@ class Symbols:
 
     def poll(self) -> None:
         """Remember the user's line for the guards that came since the last call."""
-        self.env.pending_fresh_unbacked_symbols.clear()  # their nodes are known (`symbol_is`)
+        self.env.pending_fresh_unbacked_symbols.clear()  # `SymbolNodes` has their nodes
         missing = len(self.env.guards) - len(self._lines)
         if missing > 0:
             self._lines += [self.line()] * missing

@@ -116,7 +116,8 @@ class SymbolicValue(Value):
 
     def to_fx(self, space: Space) -> Any:
         """The graph node that computes it."""
-        return space.builder.symbolic_argument(self.tree(space))
+        builder = space.builder
+        return builder.symbol_nodes.argument(self.tree(space), builder.symbols)
 
     def __repr__(self) -> str:
         return f"<symbolic {self.sym}>"

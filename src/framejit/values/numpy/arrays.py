@@ -234,7 +234,7 @@ def _tensor_on(space: Space, array: ArrayValue) -> TensorValue:
     size: Any = fake.untyped_storage().nbytes()
     if fake.storage_offset() or str(size) != str(end * fake.element_size()):
         raise GraphBreak("FJ0132", "a tensor of an array that is a part of another one")
-    if any(other.owns_storage for other in example.group or (example,)):
+    if any(other.owns_storage for other in example.sharing):
         raise GraphBreak("FJ0132", "a tensor of an array in whose memory another tensor lies")
     made = _same_memory(space, array.tensor)
     made.example.owns_storage = True

@@ -88,11 +88,11 @@ def _apply(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
             graph_call(space, torch.empty_like, [answer], {}) if isinstance(answer, TensorValue)
             else ConstantValue(None) for answer in answers
         ]  # fmt: skip
-        start = len(space.builder._nodes)
+        start = len(space.builder.recorded)
         backward = _PolyfillCall(polyfills.function_backward)
         _, inner = _trial(space, backward, [owner, context, *gradients], what, context)
         kept = {o.proxy(space) for o in outputs} | given | set(stretch.nodes)
-        kept.update(space.builder._nodes[:start])
+        kept.update(operation.node for operation in space.builder.recorded[:start])
         _no_free_tensors(space, inner, operands, kept, what)
     node, example = space.builder.call_function(applied(cls), tuple(nodes), {})
     space.changes += 1

@@ -450,7 +450,7 @@ def from_fx(space: Space, node: Any, example: Any) -> Value:
     """The value of a graph node's result."""
     if isinstance(example, Example):
         if example.meta.symbolic:
-            space.builder.symbols_in_sizes(node, example)
+            space.builder.symbol_nodes.in_sizes(node, example, space.builder.symbols)
         made = TensorValue(node, example)
         made.step = space.step
         return made
@@ -467,11 +467,12 @@ def from_fx(space: Space, node: Any, example: Any) -> Value:
                         return _named_tuple(space, type(example), items)
         return TupleValue(items, None, type(example))
     if isinstance(example, (torch.SymInt, torch.SymFloat)):
-        space.builder.symbol_is(str(example.node.expr), node)  # a number that depends on data
+        # A number that depends on data.
+        space.builder.symbol_nodes.made.setdefault(str(example.node.expr), node)
     elif isinstance(example, torch.SymBool):  # of a symbol that is 0 or 1
         for symbol in example.node.expr.free_symbols:
             number = space.builder.record(torch.sym_ite, (node, 1, 0), torch.sym_ite(example, 1, 0))
-            space.builder.symbol_is(str(symbol), number)
+            space.builder.symbol_nodes.made.setdefault(str(symbol), number)
     return constant_value(space, example)
 
 

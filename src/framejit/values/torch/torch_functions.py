@@ -20,8 +20,8 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 from framejit import directives
 from framejit.exc import GraphBreak
-from framejit.graph.builder import in_order
 from framejit.graph.global_state import default_devices, set_default_devices
+from framejit.graph.metadata import in_order
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue, constant_value

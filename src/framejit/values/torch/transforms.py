@@ -575,10 +575,10 @@ def _made_functional(space: Space, args: list[Value], kwargs: dict[str, Value]) 
 
     operands = [rebuild(operand, wrap) for operand in operands]
     kwargs = {name: rebuild(operand, wrap) for name, operand in kwargs.items()}
-    start = len(builder._nodes)
+    start = len(builder.recorded)
     with _level(space, 0):
         result = space.now(space.call(options["func"], operands, kwargs))
-    inside = builder._nodes[start:]
+    inside = [operation.node for operation in builder.recorded[start:]]
     if any(nested.is_applied(node.target) for node in inside):
         raise GraphBreak("FJ0123", f"an autograd.Function under {what}")
     used = {operand for node in inside for operand in node.all_input_nodes}
