@@ -331,7 +331,7 @@ def _attempt(
     arguments += [out.load(value.source) for value in inputs]  # type: ignore[arg-type]
     with no_collection():
         _guard_aliases(space)
-        shapes = make_shape_plan(builder.symbols_if_any, list(out.symbols))
+        shapes = make_shape_plan(builder.world.symbols_if_any, list(out.symbols))
         roots = [*space.slot_roots, *space.const_roots.values(), *own_roots, *hook_roots]
         plan = build_plan(roots, shapes)
     captures = [out.capture_name(source) for source in plan.captures]

@@ -270,7 +270,7 @@ class ComptimeContext:
     # -- inside
 
     def _poll(self) -> None:
-        symbols = self._space.builder.symbols_if_any
+        symbols = self._space.builder.world.symbols_if_any
         if symbols is not None:
             symbols.poll()
 

@@ -578,7 +578,8 @@ def test_symbolic_sizes_bypass_the_cache():
     source = Source(None, "slot", 0, "L['x']")
     shape, stride = builder.symbols.tensor(source, tensor, {0: Limits()})
     assert isinstance(shape[0], torch.SymInt) and (shape[1], stride) == (6, (6, 1))
-    x, example = builder.add_input("x", tensor, builder.symbolic_example(tensor, shape, stride))
+    known = builder.world.symbolic_example(tensor, shape, stride)
+    x, example = builder.add_input("x", tensor, known)
     hits = CacheStatistics.hits
     for _ in range(2):
         y, result = builder.call_method("view", (x, -1), {})

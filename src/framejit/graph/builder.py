@@ -74,7 +74,7 @@ class GraphBuilder:
         #: After `finish`: the symbols that the graph takes in front of its tensors.
         self.used_symbols: list[str] = []
         self.symbol_nodes = SymbolNodes(self.graph, self.operations, self.record)
-        self._world = FakeWorld()
+        self.world = FakeWorld()
         self._modules: dict[str, torch.nn.Module] = {}
         self._writers: list[Operation] = []
         #: Is there an operation that may raise inside a ``try``?
@@ -85,14 +85,9 @@ class GraphBuilder:
     @property
     def symbols(self) -> Any:
         """The symbols for sizes that vary (`symbols.Symbols`); asking makes them possible."""
-        symbols = self._world.symbols
+        symbols = self.world.symbols
         symbols.line = self.line
         return symbols
-
-    @property
-    def symbols_if_any(self) -> Any:
-        """The same, or None while nothing varies."""
-        return self._world.symbols_if_any
 
     @property
     def op_count(self) -> int:
@@ -103,11 +98,6 @@ class GraphBuilder:
     def draws_random(self) -> bool:
         """Whether running the graph advances a random number generator."""
         return any(operation.random for operation in self.recorded)
-
-    @property
-    def transforms(self) -> bool:
-        """Are there operations inside of transforms (`torch.func`)?"""
-        return any(operation.transform is not None for operation in self.recorded)
 
     @property
     def mutated_inputs(self) -> list[int]:
@@ -121,13 +111,9 @@ class GraphBuilder:
     def reads_what_it_writes(self) -> bool:
         """Is there an operation that reads an input, or a view of it, which another one writes?"""
         memory = memory_of_all([self.placeholders[i].example for i in self.mutated_inputs])
-        return any(
-            id(example) in memory
-            for operation in self.recorded
-            if operation.called and not operation.writes
-            for used in operation.node.all_input_nodes
-            for example in self.operations[used].examples
-        )
+        readers = [one.node for one in self.recorded if one.called and not one.writes]
+        read = {used for node in readers for used in node.all_input_nodes}
+        return any(id(one) in memory for node in read for one in self.operations[node].examples)
 
     def is_written(self, node: _Node) -> bool:
         """Does an operation write to this tensor, or to one that shares its memory?"""
@@ -197,29 +183,18 @@ class GraphBuilder:
     ) -> tuple[_Node, Example]:
         """A placeholder for a real tensor that comes from the source called ``name``.
 
-        ``example`` is what `symbolic_example` made of it if some of its sizes vary.
+        ``example`` is what the world made of it if some of its sizes vary.
         Raises GraphBreak for tensors that cannot be traced (subclasses, ...).
         """
         if example is None:
-            example = self._world.example_of(tensor)
+            example = self.world.example_of(tensor)
         last = self.placeholders[-1].node if self.placeholders else self.symbol_nodes.last
         with self.graph.inserting_after(last):
             node = self.graph.create_node("placeholder", placeholder_name(name), (), {})
         node.target = node.name  # unique, and the name of the generated function's parameter
-        operation = self.operations[node] = Operation(node, example)
-        self.placeholders.append(operation)
+        self._add(node, example, self.placeholders)
         self.inputs.append(tensor)
         return node, example
-
-    def symbolic_example(
-        self, tensor: torch.Tensor, shape: tuple[Any, ...], stride: tuple[Any, ...]
-    ) -> Example:
-        """What is known of an input some of whose sizes and strides are symbols."""
-        return self._world.symbolic_example(tensor, shape, stride)
-
-    def imagined_example(self, shape: list[int], stride: list[int], like: torch.Tensor) -> Example:
-        """What would be known of an input of these sizes, otherwise like another."""
-        return self._world.imagined(shape, stride, like)
 
     def add_module(self, name_hint: str, module: torch.nn.Module) -> _Node:
         """A nested graph, for higher-order operators that take one as an argument."""
@@ -229,7 +204,8 @@ class GraphBuilder:
             number += 1
             unique = f"{name}_{number}"
         self._modules[unique] = module
-        return self._add(self.graph.create_node("get_attr", unique, (), {}), module).node
+        node = self.graph.create_node("get_attr", unique, (), {})
+        return self._add(node, module, self.recorded).node
 
     def call_function(
         self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -265,7 +241,7 @@ class GraphBuilder:
         """What an operation returns and does; raising, it leaves the transforms it enters."""
         depth = global_state.transform_depth()
         try:
-            return propagate(self._world, target, args, kwargs, global_state.current())
+            return propagate(self.world, target, args, kwargs, global_state.current())
         except Exception as error:
             global_state.let_go(error)
             raise
@@ -287,14 +263,14 @@ class GraphBuilder:
         self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[_Node, Any]:
         known_args, known_kwargs = self._lookup((args, kwargs))
-        symbolic = self._world.symbols_if_any is not None
+        symbolic = self.world.symbols_if_any is not None
         sizes = [e.meta.shape for e in examples_in([known_args, known_kwargs])] if symbolic else ()
         example, effects = self._propagate(target, known_args, known_kwargs)
         if self.before_saving is not None:
             if any(e.meta.requires_grad for e in examples_in([known_args, known_kwargs])):
                 self.before_saving()
         if symbolic:
-            self._world.symbols.poll()
+            self.world.symbols.poll()
         tried = effects.raises and self.in_try()
         if tried and self._writers and self._savable_writes(self._written) is None:
             raise GraphBreak("FJ0116", "what may raise in a try follows a write to an input")
@@ -359,11 +335,11 @@ class GraphBuilder:
             if not isinstance(trace, str):
                 trace = trace()
             node.meta["stack_trace"] = trace
-        return self._add(node, example)
+        return self._add(node, example, self.recorded)
 
-    def _add(self, node: _Node, example: Any) -> Operation:
+    def _add(self, node: _Node, example: Any, among: list[Operation]) -> Operation:
         operation = self.operations[node] = Operation(node, example)
-        self.recorded.append(operation)
+        among.append(operation)
         return operation
 
     # -- finishing
@@ -418,7 +394,7 @@ class GraphBuilder:
         for node in self.graph.nodes:
             if node.op != "output":
                 self._give_meta(node)
-        self._world.forget_inputs()
+        self.world.forget_inputs()
         nodes = list(self.graph.nodes)
         wanted = {node.target for node in nodes if node.op == "get_attr"}
         root = {name: value for name, value in self._modules.items() if name in wanted}
@@ -427,7 +403,7 @@ class GraphBuilder:
             strided = {one.node for one in self._writers if one.strided}
             module.meta[WRITES] = [i for i, node in enumerate(nodes) if node in strided]
         examples: list[Any] = [self.inputs[index] for index in self.used_inputs]
-        symbols = self._world.symbols_if_any
+        symbols = self.world.symbols_if_any
         if symbols is not None:
             born = [self.placeholders[index].example.born for index in self.used_inputs]
             varying = any(self.varying_inputs())
@@ -441,7 +417,7 @@ class GraphBuilder:
         return [self.placeholders[index].example.born.symbolic for index in self.used_inputs]
 
     def _settle_symbols(self) -> None:
-        symbols = self._world.symbols_if_any
+        symbols = self.world.symbols_if_any
         if symbols is None:
             return
         needed: set[str] = set()
@@ -476,18 +452,18 @@ class GraphBuilder:
         is_input = node.op == "placeholder" and isinstance(example, Example)
         if is_input and example.meta is not example.born:
             # Mutated in place by the graph; a caller passes it as it was before.
-            example = Example(self._world, example.born)
+            example = Example(self.world, example.born)
         if node.op != "get_attr":
-            pending["example_value"] = _Reader(self._world, example)
+            pending["example_value"] = _Reader(self.world, example)
         node.meta = meta
 
     def close(self) -> None:
         """Nothing more is recorded: let go of the user's tensors and of who recorded."""
         self.inputs, self.stack_trace, self.line = [], None, lambda: None
         self.in_try, self.before_saving = lambda: False, None
-        if (symbols := self.symbols_if_any) is not None:
+        if (symbols := self.world.symbols_if_any) is not None:
             symbols.line = self.line
-        self._world.forget_inputs()
+        self.world.forget_inputs()
 
 
 class _Reader:

@@ -23,18 +23,14 @@ class Operation:
     node: torch.fx.Node
     #: What is known of its value now: an `Example`, a container of them, a constant, a module.
     example: Any
-    #: Did the program call it?
-    called: bool = False
+    called: bool = False  # by the program
     sets_state: bool = False
     random: bool = False
-    #: May it raise for some data, and that inside a ``try`` of the program?
-    raises: bool = False
-    tried: bool = False
-    #: What it writes to.
+    raises: bool = False  # for some data
+    #: What it writes to, whether that is content (not only sizes and strides), and whether the
+    #: elements there lie with gaps, or turned.
     writes: Sequence[Example] = ()
-    #: Does it write content there, not only sizes and strides?
     content: bool = False
-    #: Do the elements of what it writes content to lie with gaps, or turned?
     strided: bool = False
     #: Was it copied into a nested graph? Then it goes unless something uses it.
     aside: bool = False

@@ -56,8 +56,9 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
     if module.graph.find_nodes(op="call_function", target=_SET_GRAD) and _views_late(builder):
         return []
     several = len(builder.outputs) > 1
+    transformed = any(one.transform is not None for one in builder.recorded)
     as_is = any(one.effect and one.node.target in _AS_THEY_ARE for one in builder.recorded)
-    if not (several or as_is) or builder.symbol_nodes.data_dependent or builder.transforms:
+    if not (several or as_is) or builder.symbol_nodes.data_dependent or transformed:
         return None
     component = _components(builder) if several else {}
     if not (component or as_is):

@@ -57,7 +57,8 @@ def _computes(
     builder = GraphBuilder()
     space = ObjectSpace(builder)
     sizes, strides = map(_numbers, (like.shape, like.stride()))
-    node, example = builder.add_input("saved", like, builder.imagined_example(sizes, strides, like))
+    imagined = builder.world.imagined(sizes, strides, like)
+    node, example = builder.add_input("saved", like, imagined)
     values = [space.load(space.const_source(hook, "a hook"), hook) for hook in hooks]
     result = _outcome(space, function, [*values, TensorValue(node, example)])
     # A tensor from elsewhere would be frozen into the graph.

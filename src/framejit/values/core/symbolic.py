@@ -206,7 +206,7 @@ def wrap_sizes(space: Space, source: Source, obj: torch.Tensor) -> Example | Non
     sizes, strides = symbols.tensor(source, obj, shape.dims, shape.strides)
     for dim in shape.marked:
         symbols.must_vary.append(sizes[dim])
-    example: Example = space.builder.symbolic_example(obj, sizes, strides)
+    example: Example = space.builder.world.symbolic_example(obj, sizes, strides)
     free_sizes = tuple(i for i, size in enumerate(sizes) if isinstance(size, torch.SymInt))
     free_strides = tuple(i for i, step in enumerate(strides) if isinstance(step, torch.SymInt))
     space.guard(source, "TENSOR_MATCH", (obj, 0, free_sizes, free_strides))

@@ -293,7 +293,7 @@ def call_numpy(
             raise
         except Exception as error:
             raise GraphBreak("FJ0132", f"numpy's {what} on tensors: {error}")
-    if space.builder.symbols_if_any is not None:
+    if space.builder.world.symbols_if_any is not None:
         space.builder.symbols.poll()
     return _answer(space, recorder, arrays, *answers[0], made, what)
 
