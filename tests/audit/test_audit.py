@@ -469,7 +469,10 @@ def test_iterators():
     audit = audited(framejit.compile(f, backend="eager"), generator, torch.ones(1))
     assert audit.calls == 0 and len(list(generator)) == 2
     unused = framejit.compile(lambda iterator, x: x + 1, backend="eager")
-    for iterator in (zip([1]), enumerate([1]), map(len, [""]), itertools.count(), (i for i in "a")):
+    ended = iter([1])
+    list(ended)
+    others = zip([1]), enumerate([1]), map(len, [""]), itertools.count(), (i for i in "a")
+    for iterator in (ended, *others):
         assert audited(unused, iterator, torch.ones(1)).calls == 1
 
 

@@ -20,8 +20,9 @@ import torch
 
 from framejit.audit import script
 from framejit.audit.comparison import Comparison, Tolerance, differences
+from framejit.audit.contents import NotSaveable
 from framejit.audit.printed import Printed
-from framejit.audit.snapshot import Moment, NotSaveable, Settings, Snapshot
+from framejit.audit.snapshot import Moment, Snapshot
 from framejit.callables import Compiler
 from framejit.exc import FramejitError
 from framejit.native import set_dispatch_enabled
@@ -41,7 +42,7 @@ class Outcome:
         self.result, self.error = result, error
         self.gradients: Any = None
         self.printed: dict[str, str] = {}
-        self.moment: Moment | None = None
+        self.moment: Moment = {}
 
 
 class IsCompiling:
@@ -142,16 +143,16 @@ class CallAudit:
             self.difference, self.skipped = None, "it asks torch.compiler.is_compiling()"
         if len(self.seen) == 3 and self.difference is not None and self.asked.asked:
             self.asked.says = True
-            self.snapshot.put(None, outcome.moment)
+            self.snapshot.put({}, outcome.moment)
             return self._plain()
         if len(self.seen) > 2 and self.difference is not None and self._is_new():
-            self.snapshot.put(None, outcome.moment)
+            self.snapshot.put({}, outcome.moment)
             self.asked.stop()
             self._write()
         if len(self.seen) == 1 or (len(self.seen) == 2 and self.difference is not None):
             self.printed.silent = True
             self.asked.start()
-            self.snapshot.put(None, outcome.moment)
+            self.snapshot.put({}, outcome.moment)
             self.held = _held_memory()
             if len(self.seen) == 1 and self.compiled.compiler.compiled_anew > self.anew:
                 self._keep()
@@ -217,21 +218,18 @@ class CallAudit:
             for one in earlier:
                 with contextlib.suppress(Exception):
                     run_here(compiled, *one.call())
-            self.snapshot.settings.put(Settings())
+            self.snapshot.put_settings()
             found = difference_of(compiled, self.call[0], args, kwargs, self.auditor)
         finally:
-            self.snapshot.put(None, self.snapshot.now())
+            self.snapshot.put({}, self.snapshot.now())
         return found is not None and _place(found) == _place(str(self.difference))
 
     def _draws_otherwise(self) -> bool:
         compiler = self.compiled.compiler
-        moment = self.seen[1].moment
-        assert moment is not None
-        return compiler.backend_name in _OWN_RANDOM and self.snapshot.settings.drew(moment.settings)
+        return compiler.backend_name in _OWN_RANDOM and self.snapshot.drew(self.seen[1].moment)
 
     def compared(self, right: Outcome, other: Outcome) -> str | None:
         """The first difference of the second outcome."""
-        assert right.moment is not None and other.moment is not None
         same = self.snapshot.comparison(self.tolerance)
         found = differences([("result", right.result, other.result)], same)
         if found is None and (right.error is not None or other.error is not None):

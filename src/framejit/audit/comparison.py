@@ -8,6 +8,8 @@ are shared in one run only are found. Next: snapshot.
 from __future__ import annotations
 
 import enum
+import functools
+import gc
 import math
 import types
 from collections import OrderedDict, defaultdict, deque
@@ -24,6 +26,14 @@ ATOMS = (
 _BY_NAME = (types.ModuleType, types.BuiltinFunctionType, types.CodeType)
 #: Python may or may not make equal immutable objects anew.
 _REMADE = (*ATOMS, *_BY_NAME, tuple, frozenset, types.MethodType)
+_MEMBERS = {
+    cls: {name: vars(cls)[name] for name in names}
+    for cls, names in (
+        (types.FunctionType, ("__defaults__", "__kwdefaults__")),
+        (types.CellType, ("cell_contents",)),
+        (types.MethodType, ("__func__", "__self__")),
+    )
+}
 #: Of a tensor: what a program can see, besides its content.
 _PROPERTIES = ("dtype", "device", "shape", "requires_grad", "is_leaf", "layout")
 
@@ -139,11 +149,6 @@ class Comparison:
             _require(theirs == ours, path, theirs, ours)
         elif isinstance(expected, types.FunctionType):
             self.compare_functions(expected, got, path)
-        elif isinstance(expected, types.CellType):
-            self.compare(_cell(expected), _cell(got), f"{path}.cell_contents")
-        elif isinstance(expected, types.MethodType):
-            self.compare(expected.__func__, got.__func__, f"{path}.__func__")
-            self.compare(expected.__self__, got.__self__, f"{path}.__self__")
         elif isinstance(expected, BaseException):
             self.compare_errors(expected, got, path)
         elif hasattr(type(expected), "__next__") and not hasattr(expected, "__dict__"):
@@ -182,8 +187,6 @@ class Comparison:
     def compare_functions(self, expected: Any, got: Any, path: str) -> None:
         _require(got.__qualname__ == expected.__qualname__, path, got, expected)
         _require(got.__code__ == expected.__code__, f"{path}.__code__", got, expected)
-        self.compare(expected.__defaults__, got.__defaults__, f"{path}.__defaults__")
-        self.compare(expected.__kwdefaults__, got.__kwdefaults__, f"{path}.__kwdefaults__")
         for name, one, two in zip(
             expected.__code__.co_freevars, expected.__closure__ or (), got.__closure__ or (),
             strict=True,
@@ -205,12 +208,13 @@ class Comparison:
         self.compare_sequences(list(ours), list(theirs), f"{path} (rest)")
 
     def compare_attributes(self, expected: Any, got: Any, path: str) -> None:
-        """``__dict__`` and slots."""
-        if not isinstance(expected, types.FunctionType):
-            ours, theirs = attributes_of(expected), attributes_of(got)
-            if ours is not None and theirs is not None:
-                self.compare_dicts(ours, theirs, f"{path}.__dict__")
-        for name, slot in slots_of(type(expected)).items():
+        """``__dict__``, slots, and what some classes written in C have in their place."""
+        ours, theirs = dict_of(expected), dict_of(got)
+        if not isinstance(expected, types.FunctionType) and (ours or theirs):
+            self.compare_dicts(ours or {}, theirs or {}, f"{path}.__dict__")
+        cls: Any = type(expected)
+        members = _MEMBERS.get(cls) or slots_of(cls)
+        for name, slot in members.items():
             one, two = (read_slot(slot, obj) for obj in (expected, got))
             self.compare(one, two, f"{path}.{name}")
 
@@ -335,36 +339,29 @@ def _unmarked(entries: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     return [e for e in entries if type(e[0]) is not str or not e[0].startswith("_dynamo_")]
 
 
-def attributes_of(obj: Any) -> dict[str, Any] | None:
-    """The object's ``__dict__``, or None."""
-    if not type(obj).__dictoffset__:
+def dict_of(obj: Any) -> dict[str, Any] | None:
+    """The object's ``__dict__``, or None. Looking at an OrderedDict's would make one: modules have
+    many that are empty."""
+    lazy = type(obj) is OrderedDict
+    if not type(obj).__dictoffset__ or (lazy and not obj and not gc.get_referents(obj)):
         return None
     try:
         found = object.__getattribute__(obj, "__dict__")
     except AttributeError:
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and (found or not lazy) else None
 
 
-_slots: dict[type, dict[str, Any]] = {}
-
-
+@functools.lru_cache(maxsize=4096)
 def slots_of(cls: type) -> dict[str, Any]:
     """The descriptors of what ``__slots__`` names in a class and its bases."""
-    found = _slots.get(cls)
-    if found is None:
-        found = {
-            name: value
-            for base in reversed(cls.__mro__)
-            if "__slots__" in vars(base)
-            for name, value in vars(base).items()
-            if isinstance(value, types.MemberDescriptorType)
-        }
-        if cls.__flags__ & 1 << 9:  # on the heap: the class may die
-            if len(_slots) > 4096:
-                _slots.clear()
-        _slots[cls] = found
-    return found
+    return {
+        name: value
+        for base in reversed(cls.__mro__)
+        if "__slots__" in vars(base)
+        for name, value in vars(base).items()
+        if isinstance(value, types.MemberDescriptorType)
+    }
 
 
 class _Missing:
@@ -381,14 +378,7 @@ def read_slot(slot: Any, obj: Any) -> Any:
     """What the slot holds, or `MISSING`."""
     try:
         return slot.__get__(obj, type(obj))
-    except AttributeError:
-        return MISSING
-
-
-def _cell(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
+    except (AttributeError, ValueError):  # the latter of cells
         return MISSING
 
 

@@ -11,7 +11,6 @@ import array
 import contextvars
 import enum
 import functools
-import gc
 import inspect
 import io
 import mmap
@@ -21,7 +20,7 @@ import socket
 import threading
 import types
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from operator import is_
 from typing import Any
 
@@ -31,12 +30,15 @@ import torch
 from framejit.audit.comparison import (
     ATOMS,
     MISSING,
+    Comparison,
+    dict_of,
+    differences,
     entries_of,
     grad_of,
     read_slot,
     slots_of,
+    storage_key,
 )
-from framejit.audit.tensors import TensorContent
 from framejit.values.core.inline_policy import is_library_of_python
 
 #: (what it is called, the object)
@@ -55,7 +57,7 @@ class Aspect:
 
     def take(self, obj: Any) -> Any:
         """The content now. Raises NotSaveable."""
-        return ()
+        raise NotImplementedError
 
     def same(self, one: Any, two: Any) -> bool:
         """Has nothing changed between these two?"""
@@ -67,6 +69,7 @@ class Aspect:
 
     def put(self, obj: Any, content: Any) -> None:
         """Make ``content`` the content, in place. Raises NotSaveable."""
+        raise NotImplementedError
 
     def parts(self, content: Any) -> Parts:
         """The objects inside, with their names."""
@@ -80,40 +83,48 @@ class Aspect:
         """What programs see of it, to be compared."""
         return content
 
+    def difference(self, path: str, one: Any, two: Any, comparison: Comparison) -> str | None:
+        """How the second of two contents differs from the first."""
+        return differences([(path, self.seen(one), self.seen(two))], comparison)
 
-class _Fixed(Aspect):
-    """What cannot change has parts all the same."""
 
-    fixed = True
+class _Given(Aspect):
+    """What two functions read and write; without the second it cannot change."""
 
-    def __init__(self, read: Any) -> None:
-        self.read = read
+    def __init__(
+        self, read: Callable[[Any], Any], write: Callable[[Any, Any], Any] | None = None
+    ) -> None:
+        self.read, self.write, self.fixed = read, write, write is None
 
     def take(self, obj: Any) -> Any:
-        return tuple(self.read(obj))
+        return self.read(obj)
+
+    def put(self, obj: Any, content: Any) -> None:
+        if self.write is not None:
+            self.write(obj, content)
+
+
+class _Parts(_Given):
+    """A sequence of parts."""
 
     def inside(self, content: Any) -> Iterable[Any]:
         return content  # type: ignore[no-any-return]
 
 
-class _List(Aspect):
-    def take(self, obj: Any) -> Any:
-        return list(list.__iter__(obj))
-
-    def put(self, obj: Any, content: Any) -> None:
-        list.__setitem__(obj, slice(None), content)
-
-    def inside(self, content: Any) -> Iterable[Any]:
-        return content  # type: ignore[no-any-return]
+def _write_deque(obj: Any, content: Any) -> None:
+    deque.clear(obj)
+    deque.extend(obj, content)
 
 
-class _Deque(Aspect):
-    def take(self, obj: Any) -> Any:
-        return list(deque.__iter__(obj))
+def _write_set(obj: Any, content: Any) -> None:
+    set.clear(obj)
+    set.update(obj, content)
 
-    def put(self, obj: Any, content: Any) -> None:
-        deque.clear(obj)
-        deque.extend(obj, content)
+
+def _write_variable(obj: Any, content: Any) -> None:
+    if content[0] is MISSING:
+        raise NotSaveable(f"the context variable {obj.name}, which had no value")
+    obj.set(content[0])
 
 
 class _Dict(Aspect):
@@ -124,13 +135,8 @@ class _Dict(Aspect):
         return super().same(one, two) and all(map(is_, one.values(), two.values()))
 
     def unchanged(self, obj: Any, content: Any) -> bool:
-        if dict.__len__(obj) != len(content):
-            return False
-        if not content or isinstance(obj, OrderedDict):
-            return not content or super().unchanged(obj, content)
-        return all(map(is_, dict.values(obj), content.values())) and all(
-            map(is_, dict.__iter__(obj), content)
-        )
+        size = dict.__len__(obj)
+        return size == len(content) and (size == 0 or super().unchanged(obj, content))
 
     def put(self, obj: Any, content: Any) -> None:
         write = dict.__setitem__
@@ -153,33 +159,110 @@ class _Dict(Aspect):
         return [*keys, *content.values()] if keys else content.values()  # type: ignore[no-any-return]
 
 
-class _Set(Aspect):
-    def take(self, obj: Any) -> Any:
-        return set.copy(obj)
+class Named(Aspect):
+    """Contents are dicts by name."""
 
     def same(self, one: Any, two: Any) -> bool:
-        return super().same(one, two)
+        return all(map(is_, one.values(), two.values()))
 
-    def put(self, obj: Any, content: Any) -> None:
-        set.clear(obj)
-        set.update(obj, content)
+    def parts(self, content: Any) -> Parts:
+        return ((f".{name}", part) for name, part in content.items())
+
+    def inside(self, content: Any) -> Iterable[Any]:
+        return content.values()  # type: ignore[no-any-return]
 
 
-class _Bytes(Aspect):
-    """Mutable buffers."""
+class _Members(Named):
+    """What descriptors of a class written in C read and write."""
+
+    def __init__(self, cls: type, *names: str) -> None:
+        self._slots = {name: vars(cls)[name] for name in names}
+
+    def slots(self, cls: type) -> dict[str, Any]:
+        """The descriptors by name."""
+        return self._slots
 
     def take(self, obj: Any) -> Any:
-        return bytes(obj)
-
-    def same(self, one: Any, two: Any) -> bool:
-        return bool(one == two)
+        return {name: read_slot(slot, obj) for name, slot in self.slots(type(obj)).items()}
 
     def put(self, obj: Any, content: Any) -> None:
-        new = array.array(obj.typecode, content) if isinstance(obj, array.array) else content
-        obj[:] = new
+        for name, slot in self.slots(type(obj)).items():
+            if read_slot(slot, obj) is not content[name]:
+                if content[name] is MISSING:
+                    slot.__delete__(obj)
+                else:
+                    slot.__set__(obj, content[name])
+
+
+class _Attributes(_Members):
+    """The class, which dict holds the attributes, and slots."""
+
+    def __init__(self) -> None:
+        super().__init__(object, "__class__")
+
+    def slots(self, cls: type) -> dict[str, Any]:
+        more = {"__dict__": _DICT} if cls.__dictoffset__ else {}
+        return {**self._slots, **more, **slots_of(cls)}
+
+    def put(self, obj: Any, content: Any) -> None:
+        if type(obj) is not content["__class__"]:  # first: slots are those of the class
+            object.__setattr__(obj, "__class__", content["__class__"])
+        super().put(obj, content)
+
+
+def _set_dict(obj: Any, wanted: dict[str, Any] | None) -> None:
+    object.__setattr__(obj, "__dict__", {} if wanted is None else wanted)
+
+
+_DICT = property(dict_of, _set_dict)
+
+
+class _Error(_Members):
+    """Exceptions. Where they were raised is put back, and not compared."""
+
+    def seen(self, content: Any) -> Any:
+        return {name: part for name, part in content.items() if name != "__traceback__"}
+
+
+class _Function(_Members):
+    def parts(self, content: Any) -> Parts:
+        names = content["__code__"].co_freevars
+        yield from zip([f" {name}" for name in names], content["__closure__"] or (), strict=False)
+        for name in ("__defaults__", "__kwdefaults__", "__dict__"):
+            yield f".{name}", content[name]
+
+    def inside(self, content: Any) -> Iterable[Any]:
+        return Aspect.inside(self, content)
+
+
+class _Cell(_Members):
+    def parts(self, content: Any) -> Parts:
+        return (("", part) for part in content.values())
+
+    def seen(self, content: Any) -> Any:
+        return [part for part in content.values() if part is not MISSING]
+
+
+class State(_Given):
+    """Content without parts: buffers, generators of random numbers."""
+
+    def same(self, one: Any, two: Any) -> bool:
+        if isinstance(one, torch.Tensor):
+            return torch.equal(one, two)
+        if isinstance(one, numpy.ndarray):
+            return numpy.array_equal(one, two)
+        try:
+            return bool(one == two)
+        except ValueError:  # arrays are inside
+            inner = [state.values() if isinstance(state, dict) else state for state in (one, two)]
+            return all(map(self.same, *inner))
 
     def parts(self, content: Any) -> Parts:
         return ()
+
+
+def _write_bytes(obj: Any, content: bytes) -> None:
+    obj[:] = array.array(obj.typecode, content) if isinstance(obj, array.array) else content
 
 
 class _Array(Aspect):
@@ -208,153 +291,54 @@ class _Array(Aspect):
         return super().parts(content[0].flat) if content[0].dtype == object else ()
 
 
-class _Attributes(Aspect):
-    """The class, slots, and which dict holds the other attributes."""
+class _Watched(Aspect):
+    """What can only be seen to stay the same. ``read`` gives a state, which is compared, and parts
+    with their names; ``why`` says of an object what cannot be undone."""
 
-    def take(self, obj: Any) -> Any:
-        content = {"__class__": type(obj)}
-        if type(obj).__dictoffset__:
-            content["__dict__"] = _dict_of(obj)
-        for name, slot in slots_of(type(obj)).items():
-            content[name] = read_slot(slot, obj)
-        return content
-
-    def same(self, one: Any, two: Any) -> bool:
-        return all(map(is_, one.values(), two.values()))
-
-    def put(self, obj: Any, content: Any) -> None:
-        if type(obj) is not content["__class__"]:
-            object.__setattr__(obj, "__class__", content["__class__"])
-        for name, slot in slots_of(type(obj)).items():
-            if content[name] is not MISSING:
-                slot.__set__(obj, content[name])
-            elif read_slot(slot, obj) is not MISSING:
-                slot.__delete__(obj)
-        if "__dict__" in content and content["__dict__"] is not _dict_of(obj):
-            wanted = content["__dict__"]
-            object.__setattr__(obj, "__dict__", {} if wanted is None else wanted)
-
-    def parts(self, content: Any) -> Parts:
-        return (("." + name, part) for name, part in content.items())
-
-    def inside(self, content: Any) -> Iterable[Any]:
-        return content.values()  # type: ignore[no-any-return]
-
-
-def _dict_of(obj: Any) -> Any:
-    """The object's ``__dict__``, or None. Looking at an OrderedDict's would make one: modules have
-    many that are empty."""
-    lazy = type(obj) is OrderedDict
-    if lazy and not obj and not gc.get_referents(obj):
-        return None
-    try:
-        found = object.__getattribute__(obj, "__dict__")
-    except AttributeError:
-        return None
-    return None if lazy and not found else found
-
-
-class _Members(Aspect):
-    """Attributes that can be read and written by name."""
-
-    def __init__(self, *names: str) -> None:
-        self.names = names
-
-    def take(self, obj: Any) -> Any:
-        return {name: getattr(obj, name, MISSING) for name in self.names}
-
-    def same(self, one: Any, two: Any) -> bool:
-        return all(map(is_, one.values(), two.values()))
-
-    def put(self, obj: Any, content: Any) -> None:
-        for name, value in content.items():
-            if value is not getattr(obj, name, MISSING):
-                setattr(obj, name, value)
-
-    def parts(self, content: Any) -> Parts:
-        return ((f".{name}", part) for name, part in content.items())
-
-    def inside(self, content: Any) -> Iterable[Any]:
-        return content.values()  # type: ignore[no-any-return]
-
-
-class _Error(_Members):
-    """Exceptions. Where they were raised is put back, and not compared."""
-
-    def seen(self, content: Any) -> Any:
-        return {name: part for name, part in content.items() if name != "__traceback__"}
-
-
-class _Cell(Aspect):
-    def take(self, obj: Any) -> Any:
-        try:
-            return (obj.cell_contents,)
-        except ValueError:
-            return ()
-
-    def put(self, obj: Any, content: Any) -> None:
-        if content:
-            obj.cell_contents = content[0]
-        elif self.take(obj):
-            del obj.cell_contents
-
-    def parts(self, content: Any) -> Parts:
-        return (("", part) for part in content)
-
-
-class _State(Aspect):
-    """Objects that give and take their state as a whole: generators of random numbers."""
-
-    def __init__(self, read: Any, write: Any) -> None:
-        self.read, self.write = read, write
+    def __init__(self, read: Callable[[Any], tuple[Any, dict[str, Any]]], why: str) -> None:
+        self.read, self.why = read, why
 
     def take(self, obj: Any) -> Any:
         return self.read(obj)
 
     def same(self, one: Any, two: Any) -> bool:
-        if isinstance(one, torch.Tensor):
-            return torch.equal(one, two)
-        return repr(one) == repr(two)
+        return bool(one[0] == two[0])
 
     def put(self, obj: Any, content: Any) -> None:
-        self.write(obj, content)
+        raise NotSaveable(self.why.format(obj))
 
     def parts(self, content: Any) -> Parts:
-        return ()
+        return content[1].items()  # type: ignore[no-any-return]
+
+    def seen(self, content: Any) -> Any:
+        return None  # what has changed ends the audit
 
 
-class _Iterator(Aspect):
+class _Iterator(_Watched):
     """Iterators over sequences, which can be set to a position."""
 
-    def take(self, obj: Any) -> Any:
-        _, over, *position = obj.__reduce__()
-        return (*over, *position)
-
-    def same(self, one: Any, two: Any) -> bool:
-        return len(one) == len(two) == 2 and one[0] is two[0] and one[1] == two[1]
-
     def put(self, obj: Any, content: Any) -> None:
-        if len(self.take(obj)) != 2 or len(content) != 2:
-            raise NotSaveable(f"a {type(obj).__name__} that came to its end")
-        obj.__setstate__(content[1])
+        if not content[0] or not self.take(obj)[0]:
+            super().put(obj, content)
+        obj.__setstate__(content[0][0])
+
+    def seen(self, content: Any) -> Any:
+        return [*content[1].values(), *content[0]]
 
 
-class _Watched(Aspect):
-    """Other iterators written in C. What they are made of is put back, they themselves are not."""
+def _position(obj: Any) -> tuple[Any, dict[str, Any]]:
+    _, over, *position = obj.__reduce__()
+    return position, {f"[{i}]": part for i, part in enumerate(over)}
 
-    def take(self, obj: Any) -> Any:
-        try:
-            return _flat(obj.__reduce__()[1:])
-        except (TypeError, AttributeError):
-            raise NotSaveable(f"an iterator ({type(obj).__qualname__})") from None
 
-    def same(self, one: Any, two: Any) -> bool:
-        return len(one) == len(two) and all(
-            a is b or (isinstance(a, ATOMS) and a == b) for a, b in zip(one, two, strict=True)
-        )
-
-    def put(self, obj: Any, content: Any) -> None:
-        raise NotSaveable(f"an iterator ({type(obj).__qualname__}) that has moved")
+def _progress(obj: Any) -> tuple[Any, dict[str, Any]]:
+    """Of an iterator written in C: all that it is made of. Objects are compared by identity."""
+    try:
+        parts = _flat(obj.__reduce__()[1:])
+    except (TypeError, AttributeError):
+        raise NotSaveable(f"an iterator ({type(obj).__qualname__})") from None
+    state = [part if isinstance(part, ATOMS) else id(part) for part in parts]
+    return state, {f"[{i}]": part for i, part in enumerate(parts)}
 
 
 def _flat(value: Any) -> list[Any]:
@@ -363,48 +347,14 @@ def _flat(value: Any) -> list[Any]:
     return [value]
 
 
-class _Cache(Aspect):
-    """`functools.lru_cache`: what it holds cannot be put back, only seen to stay the same."""
-
-    def take(self, obj: Any) -> Any:
-        return obj.cache_info().misses, obj.__wrapped__
-
-    def same(self, one: Any, two: Any) -> bool:
-        return bool(one[0] == two[0])
-
-    def put(self, obj: Any, content: Any) -> None:
-        raise NotSaveable(f"the cache of {obj.__wrapped__.__qualname__}, which was filled")
-
-    def parts(self, content: Any) -> Parts:
-        return ((".__wrapped__", content[1]),)
-
-    def seen(self, content: Any) -> Any:
-        return None
-
-
-class _Queue(_Cache):
-    """`queue.SimpleQueue`: as much is known of it."""
-
-    def take(self, obj: Any) -> Any:
-        return (obj.qsize(),)
-
-    def put(self, obj: Any, content: Any) -> None:
-        raise NotSaveable("a queue that was used")
-
-    def parts(self, content: Any) -> Parts:
-        return ()
-
-
-class _Variable(Aspect):
-    """`contextvars.ContextVar`"""
-
-    def take(self, obj: Any) -> Any:
-        return (obj.get(MISSING),)
-
-    def put(self, obj: Any, content: Any) -> None:
-        if content[0] is MISSING:
-            raise NotSaveable(f"the context variable {obj.name}, which had no value")
-        obj.set(content[0])
+def _unstarted(obj: Any) -> tuple[Any, dict[str, Any]]:
+    """Of a generator that is at its start or its end, or runs."""
+    frame = obj.gi_frame
+    if frame is None or obj.gi_running:
+        return "ended" if frame is None else "running", {}
+    if inspect.getgeneratorstate(obj) != inspect.GEN_CREATED:
+        raise NotSaveable("a generator")
+    return "new", {f"[{i}]": part for i, part in enumerate(frame.f_locals.values(), 1)}
 
 
 class _Refused(Aspect):
@@ -415,22 +365,40 @@ class _Refused(Aspect):
         raise NotSaveable(self.why)
 
 
-class _Generator(Aspect):
-    """Generators that are at their start or their end, and stay there."""
+_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
-    def take(self, obj: Any) -> Any:
-        frame = obj.gi_frame
-        if frame is None or obj.gi_running:
-            return ("ended" if frame is None else "running",)
-        if inspect.getgeneratorstate(obj) != inspect.GEN_CREATED:
-            raise NotSaveable("a generator")
-        return ("new", *frame.f_locals.values())
 
-    def same(self, one: Any, two: Any) -> bool:
-        return bool(one[0] == two[0])
+class TensorContent:
+    """A tensor's metadata, memory, gradient, hooks and version; the elements are the memory's."""
 
-    def put(self, obj: Any, content: Any) -> None:
-        raise NotSaveable("a generator that was started")
+    __slots__ = ("alias", "grad", "grad_fn", "hooks", "key", "leaf", "requires_grad", "version")
+
+    def __init__(self, t: torch.Tensor) -> None:
+        self.key = storage_key(t)
+        self.alias = t.detach()
+        self.requires_grad, self.leaf = t.requires_grad, t.is_leaf
+        self.grad, self.grad_fn = grad_of(t), t.grad_fn
+        self.hooks = {name: getattr(t, name) for name in _HOOKS}
+        self.version = None if t.is_inference() else t._version
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """What ``set_``, ``resize_`` and ``data = ...`` change."""
+        a = self.alias
+        return self.key, a.dtype, tuple(a.shape), a.stride(), a.storage_offset()
+
+    def is_of(self, t: torch.Tensor) -> bool:
+        """Has the tensor this layout in this memory?"""
+        a = self.alias
+        if t.device.type == "meta":
+            return TensorContent(t).layout == self.layout
+        return t.dtype is a.dtype and t.device == a.device and t.is_set_to(a)
+
+    def on(self, storage: torch.UntypedStorage) -> torch.Tensor:
+        """The elements, read from a copy of the memory."""
+        a = self.alias
+        empty = torch.empty(0, dtype=a.dtype, device=a.device)
+        return empty.set_(storage, a.storage_offset(), a.shape, a.stride())  # type: ignore
 
 
 class _Tensor(Aspect):
@@ -443,24 +411,13 @@ class _Tensor(Aspect):
             raise NotSaveable("a tensor of a transform of torch.func")
         return TensorContent(obj)
 
-    def same(self, one: Any, two: Any) -> bool:
-        return (
-            one.version == two.version and one.grad is two.grad and one.grad_fn is two.grad_fn
-            and one.requires_grad == two.requires_grad and all(map(is_, one.hooks, two.hooks))
-            and one.layout == two.layout
-        )  # fmt: skip
-
     def unchanged(self, obj: Any, content: Any) -> bool:
-        a = content.alias
-        if obj.device.type == "meta" or obj.layout is not a.layout:
-            return super().unchanged(obj, content)
         return (
             grad_of(obj) is content.grad and obj.grad_fn is content.grad_fn
             and obj.requires_grad == content.requires_grad
-            and obj._backward_hooks is content.hooks[0]
-            and obj._post_accumulate_grad_hooks is content.hooks[1]
+            and all(getattr(obj, name) is hooks for name, hooks in content.hooks.items())
             and (content.version is None or obj._version == content.version)
-            and obj.dtype is a.dtype and obj.device == a.device and obj.is_set_to(a)
+            and content.is_of(obj)
         )  # fmt: skip
 
     def put(self, obj: Any, content: Any) -> None:
@@ -474,76 +431,77 @@ class _Tensor(Aspect):
             obj.requires_grad_(content.requires_grad)
         if now.grad is not content.grad:
             obj.grad = content.grad
-        if now.hooks[0] is not content.hooks[0]:
-            obj._backward_hooks = content.hooks[0]
-        if now.hooks[1] is not content.hooks[1]:
-            obj._post_accumulate_grad_hooks = content.hooks[1]
+        for name, hooks in content.hooks.items():
+            if now.hooks[name] is not hooks:
+                setattr(obj, name, hooks)
         if content.version is not None and obj._version != content.version:
             torch._C._autograd._unsafe_set_version_counter((obj,), (content.version,))  # type: ignore
 
     def parts(self, content: Any) -> Parts:
         yield ".grad", content.grad
-        yield "._backward_hooks", content.hooks[0]
-        yield "._post_accumulate_grad_hooks", content.hooks[1]
+        yield from ((f".{name}", hooks) for name, hooks in content.hooks.items())
 
     def inside(self, content: Any) -> Iterable[Any]:
-        return content.grad, *content.hooks
+        return content.grad, *content.hooks.values()
 
     def seen(self, content: Any) -> Any:
         return {
             "data": content.alias, "requires_grad": content.requires_grad,
-            "is_leaf": content.leaf, "grad": content.grad, "hooks": content.hooks,
+            "is_leaf": content.leaf, "grad": content.grad, "hooks": [*content.hooks.values()],
         }  # fmt: skip
-
-
-_FUNCTION = _Members("__code__", "__defaults__", "__kwdefaults__", "__closure__", "__dict__")
-
-
-class _Function(Aspect):
-    take, same, put = _FUNCTION.take, _FUNCTION.same, _FUNCTION.put
-
-    def parts(self, content: Any) -> Iterator[tuple[str, Any]]:
-        names = content["__code__"].co_freevars
-        yield from zip([f" {name}" for name in names], content["__closure__"] or (), strict=False)
-        for name in ("__defaults__", "__kwdefaults__", "__dict__"):
-            yield f".{name}", content[name]
 
 
 #: By the C-level class; subclasses have it as well.
 _KINDS: dict[type, Aspect] = {
-    list: _List(), dict: _Dict(), set: _Set(), deque: _Deque(), tuple: _Fixed(tuple.__iter__),
-    frozenset: _Fixed(frozenset.__iter__), bytearray: _Bytes(), array.array: _Bytes(),
-    numpy.ndarray: _Array(), torch.Tensor: _Tensor(),
-    types.FunctionType: _Function(), types.CellType: _Cell(),
-    types.MethodType: _Fixed(lambda obj: (obj.__func__, obj.__self__)),
-    threading.local: _Fixed(lambda obj: (obj.__dict__,)),
-    functools.partial: _Fixed(lambda obj: (obj.func, obj.args, obj.keywords)),
-    property: _Fixed(lambda obj: (obj.fget, obj.fset, obj.fdel)),
-    staticmethod: _Fixed(lambda obj: (obj.__func__,)),
-    classmethod: _Fixed(lambda obj: (obj.__func__,)),
-    memoryview: _Fixed(lambda obj: (obj.obj,)), queue.SimpleQueue: _Queue(),
-    functools._lru_cache_wrapper: _Cache(), contextvars.ContextVar: _Variable(),
-    random.Random: _State(random.Random.getstate, random.Random.setstate),
-    torch.Generator: _State(torch.Generator.get_state, torch.Generator.set_state),
-    numpy.random.Generator: _State(
+    list: _Parts(list.copy, lambda obj, parts: list.__setitem__(obj, slice(None), parts)),
+    set: _Parts(set.copy, _write_set),
+    deque: _Parts(lambda obj: [*deque.__iter__(obj)], _write_deque),
+    contextvars.ContextVar: _Parts(lambda obj: (obj.get(MISSING),), _write_variable),
+    tuple: _Parts(lambda obj: [*tuple.__iter__(obj)]),
+    frozenset: _Parts(lambda obj: [*frozenset.__iter__(obj)]),
+    types.MethodType: _Parts(lambda obj: (obj.__func__, obj.__self__)),
+    threading.local: _Parts(lambda obj: (obj.__dict__,)),
+    functools.partial: _Parts(lambda obj: (obj.func, obj.args, obj.keywords)),
+    property: _Parts(lambda obj: (obj.fget, obj.fset, obj.fdel)),
+    staticmethod: _Parts(lambda obj: (obj.__func__,)),
+    classmethod: _Parts(lambda obj: (obj.__func__,)),
+    memoryview: _Parts(lambda obj: (obj.obj,)),
+    dict: _Dict(), numpy.ndarray: _Array(), torch.Tensor: _Tensor(),
+    types.FunctionType: _Function(
+        types.FunctionType, "__code__", "__defaults__", "__kwdefaults__", "__closure__", "__dict__"
+    ),
+    types.CellType: _Cell(types.CellType, "cell_contents"),
+    BaseException: _Error(
+        BaseException, "args", "__cause__", "__context__", "__suppress_context__", "__traceback__"
+    ),
+    bytearray: State(bytes, _write_bytes), array.array: State(bytes, _write_bytes),
+    random.Random: State(random.Random.getstate, random.Random.setstate),
+    torch.Generator: State(torch.Generator.get_state, torch.Generator.set_state),
+    numpy.random.Generator: State(
         lambda obj: obj.bit_generator.state,
         lambda obj, state: setattr(obj.bit_generator, "state", state),
     ),
-    numpy.random.RandomState: _State(
+    numpy.random.RandomState: State(
         numpy.random.RandomState.get_state, numpy.random.RandomState.set_state
     ),
-    BaseException: _Error(
-        "args", "__cause__", "__context__", "__suppress_context__", "__traceback__"
+    functools._lru_cache_wrapper: _Watched(
+        lambda obj: (obj.cache_info().misses, {".__wrapped__": obj.__wrapped__}),
+        "the cache of {0.__wrapped__.__qualname__}, which was filled",
     ),
-    types.GeneratorType: _Generator(), types.CoroutineType: _Refused("a coroutine"),
+    queue.SimpleQueue: _Watched(lambda obj: (obj.qsize(), {}), "a queue that was used"),
+    types.GeneratorType: _Watched(_unstarted, "a generator that was started"),
+    types.CoroutineType: _Refused("a coroutine"),
     types.AsyncGeneratorType: _Refused("an asynchronous generator"),
     io.IOBase: _Refused("a file"), io.TextIOWrapper: _Refused("a file"),
     io._io._IOBase: _Refused("a file"), socket.socket: _Refused("a socket"),  # type: ignore
     mmap.mmap: _Refused("a mapped file"),
 }  # fmt: skip
 _SEQUENCES: list[Any] = [[], (), "", b"", range(0), bytearray()]
-_KINDS |= {type(iter(_made)): _Iterator() for _made in _SEQUENCES}
-_KINDS[type(reversed([]))] = _Iterator()
+_ITERATORS = [*map(iter, _SEQUENCES), reversed([])]
+_AT_END = "a {0.__class__.__name__} that came to its end"
+_KINDS |= {type(made): _Iterator(_position, _AT_END) for made in _ITERATORS}
+_ATTRIBUTES = _Attributes()
+_OTHER_ITERATOR = _Watched(_progress, "an iterator ({0.__class__.__qualname__}) that has moved")
 
 #: Libraries whose objects are tools: what they hold is not the program's state.
 _TOOLS = (
@@ -562,7 +520,7 @@ def aspects_of(cls: type) -> tuple[Aspect, ...]:
     if issubclass(cls, _PLAIN) and not hasattr(cls, "__next__"):
         tool_or_member = _is_tool(cls) or issubclass(cls, enum.Enum)
         own = _of_python(cls) and cls.__dictoffset__ and not tool_or_member
-        return (_Attributes(),) if own else ()
+        return (_ATTRIBUTES,) if own else ()
     if issubclass(cls, type):
         return ()
     if issubclass(cls, torch.Tensor):
@@ -570,15 +528,14 @@ def aspects_of(cls: type) -> tuple[Aspect, ...]:
             return (_Refused(f"a tensor of class {cls.__qualname__}"),)
     elif cls not in _KINDS and _is_tool(cls):
         return ()
-    aspects = [aspect for base in cls.__mro__ for kind, aspect in _KINDS.items() if base is kind]
-    aspects = aspects[:1]
+    aspects = [_KINDS[base] for base in cls.__mro__ if base in _KINDS][:1]
     if not aspects and not _of_python(base := _solid_base(cls)):
         if hasattr(base, "__next__"):
-            aspects.append(_Watched())
+            aspects.append(_OTHER_ITERATOR)
         elif why := _unknown(base):
             return (_Refused(why),)
-    if not issubclass(cls, types.FunctionType) and (cls.__dictoffset__ or slots_of(cls)):
-        aspects.append(_Attributes())
+    if not issubclass(cls, types.FunctionType) and (cls.__dictoffset__ or slots_of(cls)):  # type: ignore[arg-type]
+        aspects.append(_ATTRIBUTES)
     return tuple(aspects)
 
 

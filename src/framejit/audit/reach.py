@@ -18,7 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from framejit.audit.comparison import MISSING
+from framejit.audit.comparison import MISSING, Comparison, differences
+from framejit.audit.contents import Named
 from framejit.values.core.inline_policy import is_library_of_python
 
 _STORES = {dis.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR",
@@ -57,33 +58,32 @@ def is_foreign(module: str) -> bool:
     return file.startswith(_INSTALLED)
 
 
-class Names:
+class Names(Named):
     """Some names of a namespace (a module's globals, or a class), and their values."""
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self.values: dict[str, Any] = {}
 
-    def read(self) -> dict[str, Any]:
-        """The values now."""
-        space = self.owner if isinstance(self.owner, dict) else vars(self.owner)
+    @property
+    def shown(self) -> str:
+        """What names are preceded by, for users."""
+        return "global " if isinstance(self.owner, dict) else f"{self.owner.__name__}."
+
+    def take(self, obj: Any) -> Any:
+        space = obj if isinstance(obj, dict) else vars(obj)
         return {name: space.get(name, MISSING) for name in self.values}
 
-    def put(self, values: dict[str, Any]) -> None:
-        """Assign and delete, where something differs."""
-        now = self.read()
-        for name, value in values.items():
-            if value is now[name]:
-                continue
-            if isinstance(self.owner, dict):
-                if value is MISSING:
-                    del self.owner[name]
-                else:
-                    self.owner[name] = value
-            elif value is MISSING:
-                type.__delattr__(self.owner, name)
-            else:
-                type.__setattr__(self.owner, name, value)
+    def put(self, obj: Any, content: Any) -> None:
+        write: Any = dict.__setitem__ if isinstance(obj, dict) else type.__setattr__
+        delete: Any = dict.__delitem__ if isinstance(obj, dict) else type.__delattr__
+        now = self.take(obj)
+        for name, value in content.items():
+            if value is not now[name]:
+                delete(obj, name) if value is MISSING else write(obj, name, value)
+
+    def difference(self, path: str, one: Any, two: Any, comparison: Comparison) -> str | None:
+        return differences([(path + name, one[name], two[name]) for name in one], comparison)
 
 
 class Reach:

@@ -24,6 +24,7 @@ import torch
 
 from framejit import tensor_file
 from framejit.audit import portable
+from framejit.audit.snapshot import GENERATORS
 from framejit.files import replacing
 from framejit.graph import global_state
 from framejit.version import __version__
@@ -175,12 +176,11 @@ def write(call: Any, reduced: Reduced, folder: str) -> str:
     target = args[0] if compiled.stands_for_call else function
     earlier = [one.call() for one in reduced.earlier]
     backend = _backend_of(compiler)
-    settings = call.snapshot.settings
     content = {
         "target": target, "args": args[reduced.first :], "kwargs": kwargs, "backend": backend,
         "earlier": [(one[reduced.first :], two) for one, two in earlier],
-        "random": settings.random[:3], "grad": settings.torch.grad,
-        "default_dtype": settings.torch.default_dtype, "autocast": settings.torch.autocast,
+        "settings": global_state.current(),
+        "random": [state.take(generator) for _, generator, state in GENERATORS],
         "modules": {name: _plain(values) for name, values in spaces.items()
                     if getattr(sys.modules.get(name), "__spec__", None) is not None},
     }  # fmt: skip
@@ -300,16 +300,6 @@ class Case:
 
     def prepare(self) -> None:
         """Torch's settings and the generators of random numbers, as before the call."""
-        import random
-
-        import numpy
-
-        content = self._content
-        now = global_state.current()
-        global_state.GlobalState(
-            content["grad"], now.inference, content["default_dtype"], content["autocast"],
-            now.autocast_cache, True,
-        ).set()  # fmt: skip
-        torch.random.set_rng_state(content["random"][0])
-        random.setstate(content["random"][1])
-        numpy.random.set_state(content["random"][2])
+        self._content["settings"].set()
+        for (_, generator, state), content in zip(GENERATORS, self._content["random"], strict=True):
+            state.put(generator, content)

@@ -18,80 +18,69 @@ import torch
 from torch.utils.hooks import RemovableHandle
 
 from framejit import native
-from framejit.audit.comparison import MISSING, Comparison, differences, storage_key
-from framejit.audit.contents import Aspect, NotSaveable, aspects_of
+from framejit.audit.comparison import ATOMS, MISSING, Comparison
+from framejit.audit.contents import Aspect, NotSaveable, State, TensorContent, aspects_of
 from framejit.audit.reach import Reach
-from framejit.audit.tensors import TensorContent
 from framejit.graph import global_state
 
-_ATOMS = frozenset([int, float, str, bool, type(None), bytes, complex, torch.dtype, torch.device,
-                    type(MISSING)])  # fmt: skip
+_ATOMS = frozenset([*ATOMS, type(MISSING)])
 #: What is looked into in ways of their own.
 _SPECIAL = (native.CompiledFunction, types.ModuleType, types.FunctionType, type)
+#: The state at one time: by key, the contents of what differs from when the snapshot was taken.
+Moment = dict[int, list[Any]]
 
 
-class Moment:
-    """The state at one time: what differs from when the snapshot was taken."""
+class _Memory(State):
+    """The bytes of tensors. What of them differs is said by `Snapshot.difference`."""
 
-    def __init__(self) -> None:
-        self.objects: dict[int, list[Any]] = {}
-        self.memory: dict[int, torch.UntypedStorage] = {}
-        self.spaces: dict[int, dict[str, Any]] = {}
-        self.settings: Settings = Settings()
+    def unchanged(self, obj: Any, content: Any) -> bool:
+        return _same_bytes(obj, content)
 
 
-class Settings:
-    """What belongs to no object: torch's settings and the default generators of random numbers."""
+def _write_memory(storage: torch.UntypedStorage, content: torch.UntypedStorage) -> None:
+    if storage.nbytes() != content.nbytes():
+        storage.resize_(content.nbytes())
+    storage.copy_(content)
 
-    def __init__(self) -> None:
-        self.torch = global_state.current()
-        self.flags = native.GlobalState().export()[0]
-        self.random = [torch.random.get_rng_state(), random.getstate(), numpy.random.get_state()]
-        if torch.cuda.is_initialized():
-            self.random += torch.cuda.get_rng_state_all()
-        self.handles = RemovableHandle.next_id
 
-    def put(self, now: Settings) -> None:
-        """Go back to these; ``now`` are those in force."""
-        if now.torch is not self.torch:
-            self.torch.set()
-        for position, state in enumerate(self.random):
-            if not _same_state(state, now.random[position]):
-                if position > 2:
-                    torch.cuda.set_rng_state(state, position - 3)  # type: ignore[arg-type]
-                else:
-                    _SETTERS[position](state)
-        RemovableHandle.next_id = self.handles
+class _Settings(State):
+    """Torch's settings, as one object and by name, and how many hooks were registered so far."""
 
-    def drew(self, other: Settings) -> bool:
-        """Were random numbers of torch drawn between the two?"""
-        return any(
-            isinstance(one, torch.Tensor) and not torch.equal(one, two)  # type: ignore[arg-type]
-            for one, two in zip(self.random, other.random, strict=True)
-        )
-
-    def difference(self, other: Settings) -> str | None:
-        """How ``other`` differs, for users."""
-        for name, value in self.flags.items():
-            if other.flags.get(name) != value:
-                return f"torch's setting {name}: {other.flags.get(name)}, not {value}"
-        for position, state in enumerate(self.random):
-            if not _same_state(state, other.random[position]):
-                whose = _GENERATORS[min(position, 3)]
-                return f"the state of {whose}'s generator of random numbers differs"
+    def difference(self, path: str, one: Any, two: Any, comparison: Comparison) -> str | None:
+        for name, value in one[1].items():
+            if two[1].get(name) != value:
+                return f"torch's setting {name}: {two[1].get(name)}, not {value}"
         return None
 
 
-_SETTERS: list[Any] = [torch.random.set_rng_state, random.setstate, numpy.random.set_state]
-_GENERATORS = ("torch", "Python", "numpy", "torch.cuda")
+def _read_settings(_: object) -> Any:
+    return global_state.current(), native.GlobalState().export()[0], RemovableHandle.next_id
 
 
-def _same_state(one: Any, two: Any) -> bool:
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, two)
-    if isinstance(one[1], numpy.ndarray):
-        return bool((one[1] == two[1]).all() and one[2:] == two[2:])
-    return bool(one == two)
+def _write_settings(_: object, content: Any) -> None:
+    if global_state.current() is not content[0]:
+        content[0].set()
+    RemovableHandle.next_id = content[2]
+
+
+class _Random(State):
+    """Default generators of random numbers."""
+
+    def difference(self, path: str, one: Any, two: Any, comparison: Comparison) -> str | None:
+        whose = f"{path}'s generator of random numbers"
+        return None if self.same(one, two) else f"the state of {whose} differs"
+
+
+_TORCH_RANDOM = _Random(torch.Generator.get_state, torch.Generator.set_state)
+_NUMPY = numpy.random.RandomState
+#: (whose, the generator, its state)
+GENERATORS: list[tuple[str, Any, State]] = [
+    ("torch", torch.default_generator, _TORCH_RANDOM),
+    ("Python", random._inst, _Random(random.Random.getstate, random.Random.setstate)),  # type: ignore
+    ("numpy", numpy.random.mtrand._rand, _Random(_NUMPY.get_state, _NUMPY.set_state)),  # type: ignore
+]
+_MEMORY = _Memory(torch.UntypedStorage.clone, _write_memory)
+_SETTINGS = _Settings(_read_settings, _write_settings)
 
 
 class Snapshot:
@@ -102,15 +91,16 @@ class Snapshot:
 
     def __init__(self, roots: list[tuple[str, Any]]) -> None:
         self.reach = Reach()
-        #: By id: the object, its contents, the object that it was found in, what it is called
-        #: there ("": what the other one's contents say).
+        #: By key (the id of an object or of a namespace's `Names`, the address of memory): the
+        #: object, its contents, the key of what it was found in, what it is called there ("": what
+        #: the contents of that say).
         self.objects: dict[int, tuple[Any, list[tuple[Aspect, Any]], int, str]] = {}
-        self.memory: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
         self.tensors: list[int] = []
+        self.memory: dict[int, torch.UntypedStorage] = {}
         self.streams = {id(stream) for stream in (sys.stdout, sys.stderr, sys.stdin,
                         sys.__stdout__, sys.__stderr__, sys.__stdin__)}  # fmt: skip
         #: Those that may change.
-        self.changing: list[tuple[int, Any, list[tuple[Aspect, Any]]]] = []
+        self.changing: list[int] = []
         self._kinds: dict[type, tuple[tuple[Aspect, ...], bool, bool]] = {}
         self._todo = [(*root, 0) for root in reversed(roots) if type(root[1]) not in _ATOMS]
         while self._todo:
@@ -118,7 +108,25 @@ class Snapshot:
             if id(obj) not in self.objects:
                 self._visit(label, obj, parent)
         self.reach.new_names()
-        self.settings = Settings()
+        for names in self.reach.spaces.values():
+            self._hold(id(names), names.owner, names, names.shown)
+        for key, storage in self.memory.items():
+            self._hold(key, storage, _MEMORY, "memory")
+        #: What belongs to no object of the program's.
+        self.settings = [id(_SETTINGS)]
+        self._hold(id(_SETTINGS), None, _SETTINGS, "torch's settings")
+        on_gpus = torch.cuda.default_generators if torch.cuda.is_initialized() else ()
+        for whose, generator, state in (
+            *GENERATORS, *[("torch.cuda", generator, _TORCH_RANDOM) for generator in on_gpus]
+        ):  # fmt: skip
+            self.settings.append(id(generator))
+            if id(generator) not in self.objects:
+                self._hold(id(generator), generator, state, whose)
+
+    def _hold(self, key: int, obj: Any, aspect: Aspect, label: str) -> None:
+        """Note one kind of content of what the walk does not lead to."""
+        self.objects[key] = obj, [(aspect, aspect.take(obj))], 0, label
+        self.changing.append(key)
 
     # -- the walk ----------------------------------------------------------------------------------
 
@@ -131,7 +139,7 @@ class Snapshot:
         if key in self.streams:
             return
         contents: list[tuple[Aspect, Any]] = []
-        self.objects[key] = (obj, contents, parent, label)
+        self.objects[key] = obj, contents, parent, label
         if special:
             self._code(label, obj)
         for aspect in aspects:
@@ -140,13 +148,15 @@ class Snapshot:
             except NotSaveable as error:
                 raise NotSaveable(f"{self.path(key)}: {error}") from None
             if type(content) is TensorContent:
-                self._remember(obj, content, key)
+                self.tensors.append(key)
+                if content.key is not None and obj.device.type != "meta":
+                    self.memory.setdefault(content.key, obj.untyped_storage())
             contents.append((aspect, content))
             for part in aspect.inside(content):
                 if type(part) not in _ATOMS:
                     self._todo.append(("", part, key))
         if changes:
-            self.changing.append((key, obj, contents))
+            self.changing.append(key)
 
     def _kind(self, cls: type) -> tuple[tuple[Aspect, ...], bool, bool]:
         """Of the instances of a class: what may change, whether there is such, and whether they are
@@ -173,14 +183,6 @@ class Snapshot:
             if type(value) not in _ATOMS:
                 self._todo.append((label, value, 0))
 
-    def _remember(self, tensor: torch.Tensor, content: TensorContent, key: int) -> None:
-        """The memory of a tensor."""
-        self.tensors.append(key)
-        if content.key is not None and content.key not in self.memory:
-            storage = tensor.untyped_storage()
-            if storage.device.type != "meta":
-                self.memory[content.key] = storage, storage.clone()
-
     def path(self, key: int) -> str:
         """How a program would write it, about."""
         text = ""
@@ -199,93 +201,72 @@ class Snapshot:
 
     def now(self) -> Moment:
         """The state now, as far as it differs."""
-        moment = Moment()
-        for key, obj, contents in self.changing:
+        moment: Moment = {}
+        for key in self.changing:
+            obj, contents, _, _ = self.objects[key]
             for aspect, before in contents:
                 if not aspect.fixed and not aspect.unchanged(obj, before):
-                    moment.objects[key] = [aspect.take(obj) for aspect, _ in contents]
+                    moment[key] = [aspect.take(obj) for aspect, _ in contents]
                     break
-        for key, (storage, before) in self.memory.items():
-            if not _same_bytes(storage, before):
-                moment.memory[key] = storage.clone()
-        for key, names in self.reach.spaces.items():
-            values = names.read()
-            if any(values[name] is not old for name, old in names.values.items()):
-                moment.spaces[key] = values
         return moment
 
-    def put(self, then: Moment | None, now: Moment) -> None:
-        """Go to the state of ``then`` (None: of the snapshot); ``now`` is the state at present.
+    def at(self, moment: Moment, key: int) -> list[Any]:
+        """The contents of one of `objects` at a moment."""
+        return moment.get(key) or [before for _, before in self.objects[key][1]]
+
+    def put(self, then: Moment, now: Moment) -> None:
+        """Go to the state of ``then``; ``now`` is the state at present.
 
         Raises NotSaveable where that is not possible; some of it may be put back already.
         """
-        for key in {**now.memory, **(then.memory if then else {})}:
-            storage, before = self.memory[key]
-            wanted = then.memory.get(key, before) if then else before
-            if storage.nbytes() != wanted.nbytes():
-                storage.resize_(wanted.nbytes())
-            storage.copy_(wanted)
-        for key in {**now.objects, **(then.objects if then else {})}:
-            obj, contents, _, _ = self.objects[key]
-            values = then.objects.get(key) if then else None
-            for position, (aspect, before) in enumerate(contents):
-                content = before if values is None else values[position]
-                if not aspect.unchanged(obj, content):
-                    aspect.put(obj, content)
-        for key in {**now.spaces, **(then.spaces if then else {})}:
-            names = self.reach.spaces[key]
-            names.put(then.spaces.get(key, names.values) if then else names.values)
-        (then.settings if then else self.settings).put(now.settings)
+        keys = {**now, **then}
+        for key in sorted(keys, key=lambda key: key not in self.memory):  # tensors need theirs
+            self._put(key, self.at(then, key))
+
+    def put_settings(self) -> None:
+        """Go to the settings that were in force when the snapshot was taken."""
+        for key in self.settings:
+            self._put(key, self.at({}, key))
+
+    def _put(self, key: int, wanted: list[Any]) -> None:
+        obj, contents, _, _ = self.objects[key]
+        for (aspect, _), content in zip(contents, wanted, strict=True):
+            if not aspect.unchanged(obj, content):
+                aspect.put(obj, content)
 
     # -- comparing ---------------------------------------------------------------------------------
+
+    def drew(self, moment: Moment) -> bool:
+        """Were random numbers of torch drawn until then?"""
+        drawn = [self.objects[key][0] for key in self.settings if key in moment]
+        return any(isinstance(obj, torch.Generator) for obj in drawn)
 
     def comparison(self, tolerance: Any) -> Comparison:
         return Comparison(tolerance, self.objects, self.memory)
 
     def difference(self, right: Moment, other: Moment, comparison: Comparison) -> str | None:
         """The first difference between the states at two moments, in the order of the walk."""
-        for key in self.objects:
-            if key in right.objects or key in other.objects:
-                _, contents, _, _ = self.objects[key]
-                for position, (aspect, before) in enumerate(contents):
-                    pair = [
-                        aspect.seen(moment.objects[key][position] if key in moment.objects
-                                    else before)
-                        for moment in (right, other)
-                    ]  # fmt: skip
-                    found = differences([(self.path(key), *pair)], comparison)
+        for key, (_, contents, _, _) in self.objects.items():
+            if key in right or key in other:
+                states = zip(contents, self.at(right, key), self.at(other, key), strict=True)
+                for (aspect, _), one, two in states:
+                    if key in self.memory:
+                        found = self._memory_difference(key, one, two, comparison.tolerance)
+                    else:
+                        found = aspect.difference(self.path(key), one, two, comparison)
                     if found is not None:
                         return found
-        for key, names in self.reach.spaces.items():
-            if key in right.spaces or key in other.spaces:
-                ours, theirs = (m.spaces.get(key, names.values) for m in (right, other))
-                where = "global " if isinstance(names.owner, dict) else f"{names.owner.__name__}."
-                pairs = [(where + name, ours[name], theirs[name]) for name in ours]
-                found = differences(pairs, comparison)
-                if found is not None:
-                    return found
-        return self._memory_difference(right, other, comparison) or right.settings.difference(
-            other.settings
-        )
+        return None
 
-    def _memory_difference(self, right: Moment, other: Moment, comparison: Any) -> str | None:
-        keys = {
-            key for key in {*right.memory, *other.memory}
-            if not _same_bytes(*(m.memory.get(key, self.memory[key][1]) for m in (right, other)))
-        }  # fmt: skip
-        if not keys:
+    def _memory_difference(self, memory: int, one: Any, two: Any, tolerance: Any) -> str | None:
+        if _same_bytes(one, two):
             return None
-        plain = Comparison(comparison.tolerance)
+        plain = Comparison(tolerance)
         for key in self.tensors:
-            _, contents, _, _ = self.objects[key]
-            content = contents[0][1]
-            if content.key in keys:
-                before = self.memory[content.key][1]
-                ours, theirs = (
-                    content.on(moment.memory.get(content.key, before)) for moment in (right, other)
-                )
+            content = self.objects[key][1][0][1]
+            if content.key == memory:
                 try:
-                    plain.compare_values(ours, theirs, self.path(key))
+                    plain.compare_values(content.on(one), content.on(two), self.path(key))
                 except AssertionError as error:
                     return str(error)
         return None
@@ -304,6 +285,3 @@ def _part(storage: torch.UntypedStorage, dtype: torch.dtype, start: int, count: 
     """Some of the memory. Whole words are faster to compare than bytes."""
     empty = torch.empty(0, dtype=dtype, device=storage.device)
     return empty.set_(storage, start, (count,), (1,))  # type: ignore[call-overload]
-
-
-__all__ = ["Moment", "NotSaveable", "Snapshot", "storage_key"]
