@@ -9,6 +9,7 @@ that CPython makes once (small ints, the empty tuple). Next room: interpreter.
 from __future__ import annotations
 
 import enum
+import weakref
 from typing import Any
 
 from framejit.exc import GraphBreak
@@ -45,6 +46,8 @@ def identical(space: Space, left: Value, right: Value) -> bool:
             if same and space.transforms:  # one of them is wrapped
                 raise GraphBreak("FJ0159", "whether two tensors in a transform are one object")
             return same
+        if left.python_type() is right.python_type() is weakref.ReferenceType:
+            raise GraphBreak("FJ0159", "whether two weak references to an object are one object")
         return _is_empty_tuple(left) and _is_empty_tuple(right)
     same = one is two
     if type(one) is not type(two) or is_shared(one):

@@ -186,6 +186,12 @@ class DequeValue(ListValue):
             space.raise_error(IndexError, "deque already at its maximum size")
         super().do_insert(space, index, item)
 
+    @method(0, 2)
+    def do___init__(
+        self, space: Space, iterable: Value | None = None, maxlen: Value | None = None
+    ) -> None:
+        raise GraphBreak("FJ0133", "calling deque.__init__()")
+
     @method(1)
     def do_remove(self, space: Space, item: Value) -> None:
         for position, element in enumerate(self.items):

@@ -278,7 +278,8 @@ class PythonModuleValue(Value):
 
     def delattr(self, space: Space, name: str) -> None:
         if space.own_global(self.module.__dict__, name) is None:
-            space.raise_error(AttributeError, f"'module' object has no attribute {name!r}")
+            kind = type_name(type(self.module))
+            space.raise_error(AttributeError, f"{kind!r} object has no attribute {name!r}")
         space.store_global(self.module.__dict__, name, None)
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:

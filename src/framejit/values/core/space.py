@@ -353,6 +353,8 @@ class Space:
         key = (id(namespace), name)
         value = self._globals.get(key)
         if value is None:
+            if self.known_value(namespace) in self.effects.changed:
+                raise GraphBreak("FJ0156", "a dict turns out to be the globals of a function")
             source = self.globals_source(namespace).child("item", name)
             if name not in namespace:
                 self.guard(source, "ABSENT")
@@ -393,7 +395,7 @@ class Space:
             made.attributes["name"] = self.constant(error.name)
         raise Raised(made)
 
-    def run_real(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def run_real(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """What a function without effects returns for real objects, run now; an exception that it
         raises is raised in the captured program."""
         try:

@@ -57,6 +57,8 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
     if kind is classmethod:
         return bind_to_class(space, found, space.class_value(cls), name)
     if kind in _C_METHODS:
+        if kind is not types.ClassMethodDescriptorType and raw.__objclass__ not in cls.__mro__:
+            raise GraphBreak("FJ0151", f"{raw.__qualname__} of an object of another class")
         if raw.__name__ != name:  # under another name: `__getattr__ = dict.__getitem__`
             return MethodValue(space.load(source, raw), value)
         if found.owner is object:

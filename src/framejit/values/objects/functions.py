@@ -77,6 +77,11 @@ class CellValue(Value):
             return self.contents
         return space.generic_getattr(self, name)
 
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        if isinstance(other, CellValue):
+            raise GraphBreak("FJ0155", f"`{op}` of two closure cells")
+        return None
+
 
 @wraps(types.CellType)
 def wrap_cell(space: Space, source: Source, obj: Any) -> CellValue:
@@ -320,6 +325,8 @@ class FunctionValue(Value):
             return self.attributes[name]
         if name == "__code__":
             return ConstantValue(self.code)
+        if name == "__globals__":
+            return space.globals_value(self.globals)
         if self.function is None:
             if name in _CODE_ATTRIBUTES:
                 known = {
@@ -334,7 +341,7 @@ class FunctionValue(Value):
                 return value if value is not None else ConstantValue(None)
             if name == "__annotations__":
                 return self.attributes.setdefault(name, DictValue({}))
-        elif name in (*_CODE_ATTRIBUTES, *_MADE_OF, "__globals__", "__annotations__"):
+        elif name in (*_CODE_ATTRIBUTES, *_MADE_OF, "__annotations__"):
             assert self.source is not None
             return space.load(self.source.child("attr", name), getattr(self.function, name))
         if name == "__dict__":

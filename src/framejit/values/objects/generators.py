@@ -9,11 +9,13 @@ Next room: interpreter.
 from __future__ import annotations
 
 import types
+from collections.abc import Generator
 from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.values.core.base import CallRequest, Raised, Unmaterialisable, Value
 from framejit.values.core.constants import ConstantValue
+from framejit.values.core.methods import count_error
 from framejit.values.core.registry import Result
 from framejit.values.core.space import Space
 
@@ -82,6 +84,9 @@ class GeneratorValue(Value):
     def call_method(
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Result:
+        low, high = _PARAMETERS.get(name, (0, 0))
+        if name in _PARAMETERS and (kwargs or not low <= len(args) <= high):
+            count_error(space, lambda: getattr(_nothing(), name), args, kwargs)
         if name == "__iter__":
             return self
         if name == "close":
@@ -129,6 +134,16 @@ class GeneratorValue(Value):
             kind = error.value.python_type().__name__
             raise GraphBreak("FJ0158", f"{kind} is raised in a generator that is dropped")
         self.dropped = True
+
+
+#: How many arguments the methods take.
+_PARAMETERS = {
+    "__iter__": (0, 0), "__next__": (0, 0), "close": (0, 0), "send": (1, 1), "throw": (1, 3),
+}  # fmt: skip
+
+
+def _nothing() -> Generator[None, None, None]:
+    yield
 
 
 def _exception(space: Space, args: list[Value]) -> Value:

@@ -296,8 +296,6 @@ class ObjectValue(Value):
             raise GraphBreak("FJ0133", f"calling {self.cls.__qualname__}.{name}()")
         if type(self.container) is ConstantValue:
             return self._scalar_method(space, name, args, kwargs)
-        if name == "__init__":
-            return self._container_init(space, args, kwargs)
         changes = space.changes
         if (
             name == "__getitem__"
@@ -366,21 +364,6 @@ class ObjectValue(Value):
             if all(found is not None and not is_heap_class(found.owner) for found in own):
                 return self.container.value
         return key_of_object(space, self)
-
-    def _container_init(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        container = self.container
-        base = container.python_type()
-        if base in (tuple, frozenset):
-            return ConstantValue(None)
-        if args or kwargs:
-            if issubclass(base, dict):
-                container.call_method(space, "update", args, kwargs)
-            elif base is list:
-                container.call_method(space, "extend", args, {})
-            else:
-                container.call_method(space, "update", args, {})
-            self.note(space)
-        return ConstantValue(None)
 
     def getitem(self, space: Space, key: Value) -> Result:
         if self.cls is type:

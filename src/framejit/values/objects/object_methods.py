@@ -57,8 +57,6 @@ def object_method(space: Space, name: str, args: list[Value], kwargs: dict[str, 
         if space.is_(value, rest[0]):
             return ConstantValue(name == "__eq__")
         return ConstantValue(NotImplemented)
-    if name == "__hash__" and value.is_constant:
-        return ConstantValue(hash(value.as_python()))
     if name == "__init_subclass__" and kwargs:
         text = f"{value.cls.__name__}.{name}() takes no keyword arguments"  # type: ignore[attr-defined]
         return space.raise_error(TypeError, text)

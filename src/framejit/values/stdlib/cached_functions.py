@@ -296,7 +296,10 @@ class CachedFunctionValue(Value):
             return space.generic_getattr(self, name)
         if name == "__dict__":
             raise GraphBreak("FJ0156", f"__dict__ of a new {self.describe()}")
-        return self.function if name == "__wrapped__" else space.getattr(self.function, name)
+        if name == "__wrapped__":
+            return self.function
+        known = name in functools.WRAPPER_ASSIGNMENTS
+        return space.getattr(self.function, name) if known else space.generic_getattr(self, name)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         store_own(space, self, name, value)
@@ -346,7 +349,7 @@ def _overflows(function: Any, missed: list[Any]) -> bool:
 def _lru_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """``lru_cache(function)``, or the decorator that ``lru_cache(maxsize, typed)`` gives."""
     if len(args) == 1 and not kwargs and not args[0].realize().is_constant:
-        return CachedFunctionValue(None, None, args[0].realize(), None, space.step)
+        return _new_cached(space, args[0].realize(), None)
     made = function_value(space, functools.lru_cache)  # type: ignore[arg-type]
     assert isinstance(made, FunctionValue)
     return made.inline(space, args, kwargs)
@@ -363,7 +366,14 @@ def _make_cached(space: Space, args: list[Value], kwargs: dict[str, Value]) -> R
         assert cell.contents is not None
         cell.contents.realize().as_python()
         options[name] = cell.contents
-    return CachedFunctionValue(None, None, functions[0].realize(), options, space.step)
+    return _new_cached(space, functions[0].realize(), options)
+
+
+def _new_cached(space: Space, function: Value, options: dict[str, Value] | None) -> Value:
+    own = space.getattr_now(function, "__dict__") if isinstance(function, FunctionValue) else None
+    if own is not None and space.truth(own):
+        raise GraphBreak("FJ0167", "functools.lru_cache copies the attributes of its function")
+    return CachedFunctionValue(None, None, function, options, space.step)
 
 
 CODE_LOOKASIDES[id(functools.lru_cache().__code__)] = _make_cached

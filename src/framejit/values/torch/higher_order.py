@@ -65,7 +65,7 @@ def _cond(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     named = dict(zip(("pred", "true_fn", "false_fn", "operands"), args, strict=False)) | kwargs
     predicate = named["pred"].realize()
     operands = space.items(named["operands"]) if "operands" in named else []
-    if predicate.is_constant:
+    if predicate.is_constant and predicate.python_type() is bool:
         chosen = "true_fn" if space.truth(predicate) else "false_fn"
         return space.call(named[chosen], operands, {})
     if not isinstance(predicate, TensorValue):

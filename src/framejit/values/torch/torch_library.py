@@ -149,6 +149,11 @@ class WeakReferenceValue(Value):
         """Its key in dicts and sets."""
         return ReferenceKey(key_of(space, self.call(space, [], {})))  # type: ignore[arg-type]
 
+    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
+        if isinstance(other, WeakReferenceValue):
+            raise GraphBreak("FJ0163", f"`{op}` of two weak references, which compares the objects")
+        return None
+
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         if args or kwargs:
             raise GraphBreak("FJ0163", "a weak reference called with arguments")
