@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import operator
 import types
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
@@ -686,3 +687,63 @@ def test_constant_containers_are_asked_as_they_are_made() -> None:
         return x + 1, found, Noted.asked
 
     check(membership, torch.ones(2), 3, graphs=1, ops=1, fullgraph=True)
+
+
+# -- views of dicts --------------------------------------------------------------------------------
+
+SET_OPERATIONS = [
+    operator.eq, operator.ne, operator.le, operator.lt, operator.ge, operator.gt,
+    operator.and_, operator.or_, operator.sub, operator.xor, lambda a, b: a.isdisjoint(b),
+]  # fmt: skip
+VIEWS = {
+    "lists": lambda: ({1: [1], 2: [2]}.items(), {2: [2], 1: [1]}.items()),
+    "lists, fewer": lambda: ({1: [1]}.items(), {2: [2], 1: [1]}.items()),
+    "lists, others": lambda: ({1: [1]}.items(), {1: [2]}.items()),
+    "lists and a set": lambda: ({1: [1], 2: 3}.items(), {(2, 3)}),
+    "lists and a longer set": lambda: ({1: 3, 2: [1]}.items(), {(1, 4), (9, 9), (8, 9)}),
+    "a set and lists": lambda: ({(2, 3)}, {1: [1], 2: 3}.items()),
+    "lists and an empty set": lambda: ({1: [1]}.items(), set()),
+    "lists and a list": lambda: ({1: [1]}.items(), [(1, 2)]),
+    "lists and a list of them": lambda: ({1: [1]}.items(), [(1, [1])]),
+    "values": lambda: ({8: 1, 0: 2, 16: 1}.keys(), {1: 0, 2: 8, 3: 5, 4: 16}.values()),
+    "keys": lambda: ({8: 1, 0: 2}.keys(), {0: 0, 8: 8, 3: 5}.keys()),
+    "keys and items": lambda: ({8: 1, 0: 2}.keys(), {0: 0, 8: 8, 3: 5}.items()),
+    "items": lambda: ({8: 1, 0: 2}.items(), {0: 2, 8: 1, 3: 5}.items()),
+    "items and a list": lambda: ({8: 1, 0: 2}.items(), [(0, 2), (8, 1), (0, 2)]),
+    "keys and a text": lambda: ({"a": 1, "b": 2}.keys(), "abc"),
+    "keys and a number": lambda: ({"a": 1, "b": 2}.keys(), 5),
+    "keys and a frozenset": lambda: ({8: 1, 0: 2}.keys(), frozenset((0, 8))),
+    "keys and lists": lambda: ({8: 1, 0: 2}.keys(), [[1]]),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("operation", SET_OPERATIONS)
+def test_views_as_sets(name, operation):
+    """Values are hashed only where a set is made of them; the order is that of CPython's walk."""
+
+    def program(x):
+        left, right = VIEWS[name]()
+        try:
+            made = operation(left, right)
+            return x + 1, made, list(made) if isinstance(made, set) else None
+        except TypeError as error:
+            return x + 1, str(error)
+
+    check(program, torch.ones(2), graphs=1, ops=1)
+
+
+def test_what_views_contain():
+    def program(x, first, second):
+        second[7] = [1]
+        dicts = (first, second, {1: 2}, OrderedDict(a=1))
+        items = ((1, 2), (1, 3), (2, 1), (1, 2, 3), 1, 2, "ab", ("a", 1), (7, 1), (7, [1]), [1, 2])
+        found = [[(i in d.items(), i in d.values()) for i in items] for d in dicts]
+        for item in (([], 1), ([1], 2, 3), ({},)):
+            try:
+                found.append(item in first.items())
+            except TypeError as error:
+                found.append(str(error))
+        return x + 1, found
+
+    check(program, torch.ones(2), {1: 2, "a": 1}, {1: 2, 2: 1}, graphs=1, ops=1)

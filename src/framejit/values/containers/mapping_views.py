@@ -7,22 +7,20 @@ sets. A view holds no content of its own: it asks the dict each time. Next: code
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from framejit.exc import GraphBreak
 from framejit.values.containers.iterators import DictIterator
 from framejit.values.containers.live_dicts import ProxyValue
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.containers.set_operands import copy_as, set_of
-from framejit.values.containers.sets import SetValue
 from framejit.values.core.base import Value
-from framejit.values.core.keys import asked, key_of, separate
+from framejit.values.core.keys import asked
 from framejit.values.core.methods import ContainerValue, container_of, method
 from framejit.values.core.registry import Result
 
 if TYPE_CHECKING:
     from framejit.values.containers.mappings import DictValue
-    from framejit.values.containers.sets import SetValue
     from framejit.values.core.space import Space
 
 
@@ -71,11 +69,6 @@ class DictViewValue(ContainerValue):
             return ProxyValue(space, self.mapping)
         return super().getattr(space, name)
 
-    def as_set(self, space: Space) -> SetValue:
-        """``set(view)``."""
-        self._break_if_asked(space)
-        return set_of(space, self.items_now(space) or [])
-
     def _break_if_asked(self, space: Space) -> None:
         """How often the methods of keys run in an operation of views is CPython's matter."""
         if asked(space, self.mapping.pairs):
@@ -93,39 +86,59 @@ class DictViewValue(ContainerValue):
         if op == "&":
             return self._intersection(space, other)
         left, right = (other, self) if reflected else (self, other)
+        if op == "^" and _is_view(other) and self.what == other.what == "items":
+            return set_of(space, [*_missing(space, right, left), *_missing(space, left, right)])
         made = copy_as(space, left, set)
         made.apply(space, op, right)
         return made
 
     def _intersection(self, space: Space, other: Value) -> Value:
         """As ``_PyDictView_Intersect``: which side is walked decides the order of the result."""
-        mine, plain = self.as_set(space).keys(space), container_of(other, SetValue)
-        walked, looked_up = (space.items(other), mine) if plain is None else ([], mine)
-        if plain is not None:
-            theirs = plain.keys(space)
-            if other.python_type() is set and len(mine) <= len(theirs):
-                walked, looked_up = self.items_now(space) or [], theirs
-            else:
-                walked = plain.elements_in_order(space)
-        elif isinstance(other, DictViewValue) and len(walked) > len(mine):
-            theirs = other.as_set(space).keys(space)
-            walked, looked_up = self.items_now(space) or [], theirs
-        keyed = [(key_of(space, item), item) for item in walked]
-        separate([key for key, _ in keyed], looked_up)
-        return set_of(space, [item for key, item in keyed if key in looked_up])
+        walked, where, kind = other, self, other.python_type()  # type: tuple[Value, Value, type]
+        if kind is set or _is_view(other):
+            larger = len(_elements(space, other)) - len(_elements(space, self))
+            if larger > 0 or (kind is set and larger == 0):
+                walked, where = self, other
+        return set_of(space, [i for i in space.items(walked) if space.contains(where, i)])
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
-        if self.what == "values":
+        operand = other if _is_view(other) else space.as_set(other)
+        if self.what == "values" or operand is None:
             return None
-        plain: Value | None = container_of(other, SetValue)
-        if isinstance(other, DictViewValue) and other.what != "values":
-            plain = other.as_set(space)
-        return None if plain is None else self.as_set(space).compare_op(space, op, plain)
+        self._break_if_asked(space)
+        few, many = (operand, self) if op in (">", ">=") else (self, operand)
+        size, most = len(_elements(space, few)), len(_elements(space, many))
+        fits = size == most if op in ("==", "!=") else size <= most - (len(op) == 1)
+        holds = fits and all(space.contains(many, item) for item in _elements(space, few))
+        return space.constant(holds is not (op == "!="))
 
     @method(1)
     def do_isdisjoint(self, space: Space, other: Value) -> Value:
-        return self.as_set(space).do_isdisjoint(space, other)
+        self._break_if_asked(space)
+        walked, where = other.realize(), self  # type: tuple[Value, Value]
+        if walked.python_type() in (set, frozenset) or _is_view(walked):
+            if len(_elements(space, walked)) > len(_elements(space, self)):
+                walked, where = self, walked
+        return space.constant(not any(space.contains(where, i) for i in space.each(walked)))
 
     @method()
     def do___reversed__(self, space: Space) -> Value:
         return DictIterator(space, self.mapping, self.what, reverse=True)
+
+
+def _is_view(value: Value) -> TypeGuard[DictViewValue]:
+    """Is it a view that operations with sets know?"""
+    return isinstance(value, DictViewValue) and value.what != "values"
+
+
+def _elements(space: Space, value: Value) -> list[Value]:
+    """The elements of a set or view, in any order."""
+    plain = space.as_set(value)
+    if plain is None:
+        return space.items(value)
+    return [plain.values[key] for key in plain.keys(space)]
+
+
+def _missing(space: Space, few: Value, many: Value) -> list[Value]:
+    """The elements that are not in ``many``: they are looked for, which hashes no values."""
+    return [item for item in _elements(space, few) if not space.contains(many, item)]

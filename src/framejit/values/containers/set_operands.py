@@ -39,10 +39,6 @@ def as_set(space: Space, value: Value) -> SetValue | None:
         made.values = {key_of_real(item): space.constant(item) for item in real}
         made.start = frozenset, [value]
         return made
-    if hasattr(value, "as_set") and getattr(value, "what", "values") != "values":
-        result = value.as_set(space)
-        assert isinstance(result, SetValue)
-        return result
     return None
 
 

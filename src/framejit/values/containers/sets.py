@@ -303,10 +303,8 @@ class SetValue(ContainerValue):
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
     ) -> Result | None:
-        if op not in _OPERATIONS or hasattr(other, "as_set"):  # views of dicts compute it
-            return None
         plain = space.as_set(other)
-        if plain is None:
+        if op not in _OPERATIONS or plain is None:
             return None
         if inplace and self.cls is set:
             self.apply(space, op, plain)
