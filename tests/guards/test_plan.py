@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from framejit.guards import build_plan
+from framejit.guards.texts import text_of
 from framejit.native import GlobalState, GuardTree
 from framejit.source import Source
 
@@ -249,3 +250,10 @@ def test_texts_run_no_user_code_and_show_no_addresses():
     plan = build_plan([root])
     text = "\n".join(plan.describe()) + plan.explain(tree_of(plan), (Loud(),))
     assert "0x" not in text and "Loud object" in text
+
+
+def test_texts_of_sets_are_in_order():
+    assert text_of(set(range(12))) == "{0, 1, 10, 11, 2, 3, 4, 5, ...}"
+    assert text_of(list(range(12))) == "[0, 1, 2, 3, 4, 5, 6, 7, ...]"
+    assert text_of(frozenset("dcba")) == "frozenset({'a', 'b', 'c', 'd'})"
+    assert text_of((1,)) == "(1,)"

@@ -502,3 +502,44 @@ def test_length_hints(make, default):
             return v + 2, str(error)
 
     check(program, torch.ones(2), graphs=1, fullgraph=True)
+
+
+def test_keys_made_of_a_comparison():
+    def program(x):
+        key = functools.cmp_to_key(lambda a, b: a[0] - b[0])
+        found = []
+        for a, b in itertools.product(((1, 2), (1, 3), (2, 0)), repeat=2):
+            p, q = key(a), key(b)
+            found.append((p < q, p > q, p <= q, p >= q, p == q, p != q))
+        for refused in (lambda: key((1,)) < 5, lambda: key((1,)) == 5, lambda: hash(key((1,)))):
+            try:
+                found.append(refused())
+            except TypeError as error:
+                found.append(type(error))
+        return x + 1, found, key((1, 2)).obj
+
+    check(program, torch.ones(2), graphs=1, ops=1)
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1, 3])
+def test_tee_of_any_number(count):
+    def program(x):
+        try:
+            made = itertools.tee([1, 2, 3], count)
+        except ValueError as error:
+            return x + 1, str(error)
+        return x + 1, [list(one) for one in made], type(made)
+
+    check(program, torch.ones(2), graphs=1, ops=1)
+
+
+@pytest.mark.parametrize("given", [(5,), (), ("upper", 1), (b"x",)], ids=str)
+def test_what_methodcaller_refuses(given):
+    def program(x):
+        try:
+            operator.methodcaller(*given)
+        except TypeError as error:
+            return x + 1, str(error)
+        return x + 1
+
+    check(program, torch.ones(2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 
 import pytest
 import torch
@@ -627,3 +628,36 @@ def test_fields_of_an_existing_function_are_assigned():
 
     framejit.compile(f, backend="eager", fullgraph=True)(torch.ones(2))
     assert (g.__name__, g.__doc__, g.__qualname__) == ("renamed", "second", "outer.renamed")
+
+
+class WithCompiled:
+    by = 3
+
+    @framejit.compile(backend="eager")
+    def method(self, x):
+        return x * self.by
+
+
+def test_compiled_functions_in_captured_code():
+    @framejit.compile(backend="eager")
+    def double(x):
+        return x * 2
+
+    def f(x, obj):
+        bound = obj.method
+        made = [bound(x), WithCompiled.method(obj, x), double.__call__(x), double.__get__(x)()]
+        kinds = type(double) is type(WithCompiled.method), bound.__self__ is obj
+        return made, kinds, double.__get__(None, WithCompiled) is double, double.__wrapped__(x)
+
+    check(f, torch.ones(2), WithCompiled(), graphs=1, ops=5)
+
+
+@pytest.mark.parametrize("args", [(5, 1), (len, None), (len, [1]), (len,)])
+def test_methods_made_of_any_callable(args):
+    def f(x):
+        try:
+            return x + types.MethodType(*args)()
+        except TypeError as error:
+            return x + 1, str(error)
+
+    check(f, torch.ones(2), graphs=1, ops=1)

@@ -747,3 +747,19 @@ def test_what_views_contain():
         return x + 1, found
 
     check(program, torch.ones(2), {1: 2, "a": 1}, {1: 2, 2: 1}, graphs=1, ops=1)
+
+
+@pytest.mark.parametrize(
+    "bounds", [slice(None, None, 1), slice(2), slice(0, 3, 2), slice(None, None, -1)], ids=str
+)
+@pytest.mark.parametrize("assigned", [5, [1], [1, 2], (4, 5, 6)], ids=str)
+def test_what_is_assigned_to_slices(bounds, assigned):
+    def program(x):
+        made = [1, 2, 3]
+        try:
+            made[bounds] = assigned
+        except (TypeError, ValueError) as error:
+            return x + 1, str(error)
+        return x + 1, made
+
+    check(program, torch.ones(2), graphs=1, ops=1)

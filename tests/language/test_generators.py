@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
+import pytest
 import torch
 
+import framejit
 from checking import check
 
 x = torch.tensor([1.0, -2.0, 3.0])
@@ -635,3 +637,50 @@ def test_a_running_generator_that_resumes_itself_goes_on():
         return x + 1, list(made), list(made)
 
     check(function, torch.ones(2), graphs=1, ops=1)
+
+
+class Own(ValueError):
+    """Of the program."""
+
+
+@pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize(
+    "thrown",
+    [
+        (ValueError,), (ValueError, "a"), (ValueError, ("a", "b")), (ValueError, ()),
+        (ValueError, None), (ValueError, ValueError("v")), (ValueError, Own("o")),
+        (ValueError, KeyError("k")), (Own, ValueError("v")), (ValueError("v"),),
+        (ValueError("v"), None), (ValueError("v"), 1), (int,), (5,), (), ("text",),
+        (ValueError, "a", None), (ValueError, "a", 5), (ValueError, "a", None, None),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_thrown(started, thrown):
+    def walk():
+        try:
+            yield 1
+        except ValueError as error:
+            yield type(error), error.args
+
+    def program(x):
+        made = walk()
+        if started:
+            next(made)
+        try:
+            return x + 1, made.throw(*thrown)
+        except Exception as error:  # noqa: BLE001 - it is what is compared
+            return x + 2, type(error), error.args
+
+    check(program, torch.ones(2))
+
+
+def test_generators_that_are_returned_keep_all_arguments():
+    def walk(first, *rest, by=2, **others):
+        yield from (first, rest, by, others)
+
+    def program(x):
+        return x + 1, walk(1, 2, 3, by=4, more=5), walk(1, more=4), walk(2, 3)
+
+    compiled = framejit.compile(program, backend="eager")
+    for expected, found in zip(program(x)[1:], compiled(x)[1:], strict=True):
+        assert list(expected) == list(found)

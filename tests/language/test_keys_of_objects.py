@@ -249,3 +249,40 @@ def test_another_object_in_each_call(program) -> None:
     assert len(backend.graphs) == captured <= 18
     with pytest.raises(KeyError):
         framejit.compile(looked_up, backend=backend)(torch.ones(1), {}, Plain())
+
+
+class Modular(int):
+    def __eq__(self, other):
+        return int(self) % 3 == int(other) % 3
+
+    def __hash__(self):
+        return int(self) % 3
+
+
+class OwnHash(int):
+    __eq__ = int.__eq__
+
+    def __hash__(self):
+        return 5
+
+
+class OwnEqual(int):
+    __hash__ = int.__hash__
+
+    def __eq__(self, other):
+        return int(self) % 3 == int(other) % 3
+
+
+class Number(int):
+    """An int by another name."""
+
+
+@pytest.mark.parametrize("cls", [Modular, OwnHash, OwnEqual, Number])
+def test_numbers_of_the_programs_own(cls):
+    def program(x, one, four, again):
+        made = {one: 1}
+        made[four] = 2
+        made[again] = 3
+        return x + len(made), list(made.values()), one in made, cls(7) in made, 4 in {one, four}
+
+    check(program, torch.ones(2), cls(1), cls(4), cls(1))

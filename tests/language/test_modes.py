@@ -443,3 +443,21 @@ def test_202_default_device_of_the_caller() -> None:
             assert compiled(torch.ones(2)).device.type == device
     assert compiled(torch.ones(2)).device.type == "cpu"
     assert len(backend.graphs) == 3
+
+
+def depth_of_autocast() -> int:
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
+
+
+def test_captures_leave_autocast_as_deep_as_it_was() -> None:
+    def function(x):
+        with torch.autocast("cpu", torch.bfloat16):
+            y = x @ x
+            print(end="")
+            return y @ x
+
+    before, compiled = depth_of_autocast(), framejit.compile(function, backend="eager")
+    for _ in range(2):
+        compiled(torch.ones(2, 2))
+        assert depth_of_autocast() == before

@@ -9,6 +9,7 @@ from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
 import framejit
+from checking import check
 from framejit.backends import aot_autograd
 from framejit.backends.aot import run_as_is
 
@@ -742,3 +743,56 @@ def test_hooks_around_the_call_that_use_what_the_program_changes(
     assert [a[1:] for a in answers if a[0]] == [a[1:] for a in answers if not a[0]]
     reasons = [reason for reason in framejit.counters["graph_break"] if "saved-tensor" in reason]
     assert bool(reasons) is breaks
+
+
+def looks_without_grad(tensor):
+    with torch.no_grad():
+        print(end="")
+    return tensor * 2
+
+
+def test_the_state_is_put_back_where_a_hook_does_more_than_compute():
+    def on_a_gradient(x):
+        y = x * 3
+        y.register_hook(looks_without_grad)
+        z = y + 1
+        z.sum().backward()
+        return z, torch.is_grad_enabled()
+
+    def on_what_is_saved(x):
+        with saved_tensors_hooks(looks_without_grad, lambda t: t / 2):
+            y = x.sin()
+        return y + 1, torch.is_grad_enabled()
+
+    for function in (on_a_gradient, on_what_is_saved):
+        check(function, torch.ones(3, requires_grad=True))
+        assert torch.is_grad_enabled()
+
+
+class Scale:
+    by = 2
+
+
+def scaled_by_class(tensor):
+    return tensor * Scale.by
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_hooks_that_read_a_class_which_the_program_changes(around):
+    def program(x):
+        Scale.by = Scale.by + 1
+        y = x.sin()
+        if not around:
+            y.register_hook(scaled_by_class)
+        return (y * 2).sum()
+
+    found = []
+    for run in (program, framejit.compile(program, backend="eager")):
+        Scale.by = 2
+        for _ in range(2):
+            x = torch.ones(3, requires_grad=True)
+            with saved_tensors_hooks(scaled_by_class, keep) if around else contextlib.nullcontext():
+                y = run(x)
+            y.backward()
+            found.append(x.grad.tolist())
+    assert found[:2] == found[2:]

@@ -599,3 +599,16 @@ def test_names_of_files(path):
         return joined, parts, same, os.path.normpath(path) if same else None, x + 1
 
     check(program, torch.ones(2), graphs=0 if path == 3 else 1, ops=0 if path == 3 else 1)
+
+
+def test_what_context_variables_refuse():
+    def program(x):
+        found = [unset.get(7), variable.get(), variable.get(8)]
+        for given in ((), (1, 2)):
+            try:
+                found.append(unset.get(*given))
+            except (TypeError, LookupError) as error:
+                found.append(type(error))
+        return x + 1, found
+
+    check(program, torch.ones(2))

@@ -338,3 +338,24 @@ def test_a_decoding_loop(backend):
         mine, got = compiled(mine, got)
         assert torch.equal(cache, mine) and torch.equal(out, got)
     assert len(backend.graphs) <= 3
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        lambda n: torch.sym_max(n, 5) + torch.sym_min(n, 5), lambda n: max(n, 5) + min(5, n),
+        lambda n: max([n, 5]) + min([n, 5]), lambda n: max((n, 5)) + min((n, 5)),
+        lambda n: max(i for i in (n, 5)) + min(i for i in (n, 5)),
+        lambda n: max(iter([n, 5])) + min(iter([n, 5])), lambda n: -n + 1, lambda n: ~n * -1,
+    ],
+)  # fmt: skip
+def test_numbers_that_vary_stay_so(chosen):
+    def program(x):
+        return x + chosen(x.size(0)), chosen(x.size(0))
+
+    backend = CountingBackend()
+    compiled = framejit.compile(program, backend=backend)
+    for size in (3, 4, 7, 5, 8):
+        (made, number), (expected, its) = compiled(torch.ones(size)), program(torch.ones(size))
+        assert torch.equal(made, expected) and number == its
+    assert len(backend.graphs) == 2

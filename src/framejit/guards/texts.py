@@ -8,6 +8,8 @@ Used by `kinds` and `plan`.
 from __future__ import annotations
 
 import enum
+import heapq
+import itertools
 import re
 import types
 import weakref
@@ -134,9 +136,9 @@ def _text(obj: Any, depth: int) -> str:
     if form is not None:
         if depth > 2:
             return form.format("...")
-        items = [_text(item, depth + 1) for item in list(obj)[:8]]
-        if cls in (set, frozenset):
-            items.sort()  # hash order differs from process to process
+        texts = (_text(item, depth + 1) for item in obj)
+        unordered = cls in (set, frozenset)  # hash order differs from process to process
+        items = heapq.nsmallest(8, texts) if unordered else list(itertools.islice(texts, 8))
         more = ", ..." if len(obj) > 8 else "," if cls is tuple and len(obj) == 1 else ""
         return form.format(", ".join(items) + more)
     if issubclass(cls, torch.Tensor):

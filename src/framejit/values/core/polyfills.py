@@ -84,20 +84,25 @@ class CompareKey:
         self.compare = compare
         self.obj = obj
 
+    def order(self, other: Any) -> Any:
+        if not isinstance(other, CompareKey):
+            raise TypeError("other argument must be K instance")
+        return self.compare(self.obj, other.obj)
+
     def __lt__(self, other: Any) -> bool:
-        return self.compare(self.obj, other.obj) < 0
+        return self.order(other) < 0
 
     def __gt__(self, other: Any) -> bool:
-        return self.compare(self.obj, other.obj) > 0
+        return self.order(other) > 0
 
     def __le__(self, other: Any) -> bool:
-        return self.compare(self.obj, other.obj) <= 0
+        return self.order(other) <= 0
 
     def __ge__(self, other: Any) -> bool:
-        return self.compare(self.obj, other.obj) >= 0
+        return self.order(other) >= 0
 
     def __eq__(self, other: Any) -> bool:
-        return self.compare(self.obj, other.obj) == 0
+        return self.order(other) == 0
 
 
 def cmp_to_key(mycmp: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:

@@ -13,7 +13,7 @@ from framejit.values.core.base import Value
 from framejit.values.core.constants import wrap_opaque
 from framejit.values.core.registry import Result, wraps_classes
 from framejit.values.core.space import Space
-from framejit.values.objects.functions import MethodValue
+from framejit.values.objects.functions import BoundBuiltin, MethodValue
 
 
 class CompiledFunctionValue(Value):
@@ -49,6 +49,8 @@ class CompiledFunctionValue(Value):
     def getattr(self, space: Space, name: str) -> Result:
         if name == "__wrapped__":
             return self.function
+        if name in ("__call__", "__get__"):
+            return BoundBuiltin(self, name)
         return space.getattr(self.function, name)
 
 

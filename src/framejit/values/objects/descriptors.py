@@ -78,7 +78,6 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
     if getter is None and not hasattr(type(raw), "__get__"):
         if is_user_class(kind):  # it can become a descriptor later
             space.class_attribute(kind, "__get__")
-            space.class_attribute(kind, "__set__")
         return space.load(source, raw)
     if issubclass(kind, (types.BuiltinFunctionType, type)):
         return space.load(source, raw)

@@ -148,12 +148,18 @@ def _nothing() -> Generator[None, None, None]:
 
 def _exception(space: Space, args: list[Value]) -> Value:
     """The exception of ``throw(exception)`` or ``throw(class, value, traceback)``."""
-    value = args[0].realize()
+    none = ConstantValue(None)
+    value, given, trace = [*(arg.realize() for arg in args), none, none][:3]
+    if not trace.is_none():
+        raise GraphBreak("FJ0158", "generator.throw() with a traceback")
+    kind = given.python_type()
     if issubclass(value.python_type(), type):
-        given = args[1].realize() if len(args) > 1 else ConstantValue(None)
-        if issubclass(given.python_type(), BaseException):
+        if issubclass(kind, value.cls):  # type: ignore[attr-defined]
             return given
-        return space.call_now(value, [] if given.is_none() else [given])
+        parts = space.items(given) if issubclass(kind, tuple) else [given]
+        return space.call_now(value, [] if given.is_none() else parts)
     if not issubclass(value.python_type(), BaseException):
         raise GraphBreak("FJ0158", "generator.throw() of something that is not an exception")
+    if not given.is_none():
+        space.raise_error(TypeError, "instance exception may not have a separate value")
     return value
