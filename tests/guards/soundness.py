@@ -45,25 +45,32 @@ class Row(NamedTuple):
     make: Callable[[World], Made]
     expected: str
     after: int  # captures that are fine after the change: a change in a broken frame takes more
+    packaged: bool  # can a package refer to what it uses?
 
 
 ROWS: list[Row] = []
 
 
-def row(expected: str, after: int = 1) -> Callable[[Any], Any]:
+def row(expected: str, after: int = 1, packaged: bool = True) -> Callable[[Any], Any]:
     """Add the decorated maker of a world to the table."""
 
     def register(make: Any) -> Any:
-        add(make.__name__, expected, make, after)
+        add(make.__name__, expected, make, after, packaged)
         return make
 
     return register
 
 
-def add(name: str, expected: str, make: Callable[[World], Made], after: int = 1) -> None:
+def add(
+    name: str,
+    expected: str,
+    make: Callable[[World], Made],
+    after: int = 1,
+    packaged: bool = True,
+) -> None:
     """Add a row to the table."""
     assert all(known.name != name for known in ROWS), name
-    ROWS.append(Row(name, make, expected, after))
+    ROWS.append(Row(name, make, expected, after, packaged))
 
 
 class Run(NamedTuple):

@@ -1,6 +1,6 @@
 """What builtin classes refuse, and in which words: arguments, iterables, live dicts, getters."""
 
-
+import enum
 import functools
 import operator
 import sys
@@ -305,3 +305,45 @@ def partials(x):
 )  # fmt: skip
 def test_what_builtin_classes_refuse(function):
     check(function, torch.ones(2), graphs=1, ops=1)
+
+
+class Moving(OrderedDict):
+    def keys(self):
+        return super().keys()
+
+    def __setitem__(self, key, value):
+        OrderedDict.__setitem__(self, key, value + 1)
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+def moved():
+    made = OrderedDict(a=1, b=2)
+    made.move_to_end("a")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("method", "made", "breaks"),
+    [
+        (lambda d: list(dict.keys(d)), moved(), True),
+        (lambda d: list(dict.items(d)), moved(), True),
+        (lambda d: list(dict.__iter__(d)), moved(), True),
+        (lambda d: list(dict.keys.__get__(d)()), moved(), True),
+        (lambda d: list(OrderedDict.keys(d)), moved(), False),
+        (lambda d: (Moving(d), list(Moving(d).keys())), moved(), False),
+        (lambda d: type(dict.copy(d)), defaultdict(int, a=1), True),
+        (lambda d: dict.get(d, "b"), defaultdict(int, a=1), False),
+        (lambda b: int.__repr__(b), True, True),
+        (lambda b: int.__and__(b, b), True, True),
+        (lambda b: int.__add__(b, b), True, False),
+        (lambda level: int.__repr__(level), Level.LOW, True),
+        (lambda level: int.__add__(level, 1), Level.LOW, False),
+        (lambda error: Exception.__str__(error), KeyError("a"), True),
+        (lambda error: KeyError.__str__(error), KeyError("a"), False),
+    ],
+)
+def test_methods_of_a_base_in_c_are_not_those_of_the_class(method, made, breaks):
+    check(lambda x, d: (x + 1, method(d), x + 2), torch.ones(2), made, graphs=1 + breaks, ops=2)

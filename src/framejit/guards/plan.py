@@ -392,7 +392,7 @@ def _type_attr(parent: type, name: str) -> Any:
 def _dict_of(parent: Any, _: Any) -> Any:
     cls = type(parent)  # isinstance() would ask the user's `__class__`
     if issubclass(cls, type):
-        return type.__getattribute__(parent, "__dict__")
+        return type.__getattribute__(parent, "__dict__") | {}  # not a proxy
     if issubclass(cls, types.ModuleType):
         return types.ModuleType.__getattribute__(parent, "__dict__")
     return object.__getattribute__(parent, "__dict__")

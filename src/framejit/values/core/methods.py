@@ -10,8 +10,10 @@ Next: sequences, mappings, sets.
 
 from __future__ import annotations
 
+import enum
 import functools
 import operator
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -31,6 +33,22 @@ _BINARY = {
     for op, names in BINARY_METHODS.items() for position, name in enumerate(names)
 }  # fmt: skip
 _COMPARE = {names[0]: op for op, names in COMPARE_METHODS.items()}
+
+
+_IN_C = (types.MethodDescriptorType, types.WrapperDescriptorType)
+
+
+def check_found(cls: type, raw: Any) -> None:
+    """GraphBreak where a class in C before that of the method ``raw`` has another of this name:
+    ``dict.keys(ordered_dict)``. What values know is what a lookup in their class finds."""
+    owner, mro = getattr(raw, "__objclass__", None), cls.__mro__
+    if owner in mro and raw.__name__ != "__init__":  # C classes often have their base's as theirs
+        own = (base.__dict__.get(raw.__name__) for base in mro[: mro.index(owner)])
+        kinds = (*_IN_C, types.FunctionType) if issubclass(cls, enum.Enum) else _IN_C
+        found = next((one for one in own if type(one) in kinds), raw)
+        if found is not raw:
+            text = f"calling {raw.__qualname__}() of a {type_name(cls)} object"
+            raise GraphBreak("FJ0132", text)
 
 
 class Method(NamedTuple):

@@ -467,8 +467,6 @@ class Space:
                 self.guard(source, "ABSENT")
             return None
         if is_heap_class(owner):
-            # The same object without the detour of the class's __dict__ (a new proxy per read).
-            source = self.class_source(owner).child("type_attr", name)
             self._guard_class_attribute(owner, source, namespace[name])
         return ClassAttribute(namespace[name], source, owner)
 

@@ -161,6 +161,8 @@ def _wrap_builtin(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source.child("attr", "__name__"), "EQUALS_MATCH", name)
     if type(obj) is types.MethodWrapperType:
         space.guard(source.child("attr", "__objclass__"), "ID_MATCH", obj.__objclass__)
+    elif sum(name in base.__dict__ for base in type(receiver).__mro__) > 1:  # which one is it?
+        space.guard(source.child("call", _made_from), "ID_MATCH", raw)
     bound = space.load(source.child("attr", "__self__"), receiver)
     if object.__dict__.get(name) is raw is not None:
         return space.remember(obj, ObjectMethodValue(bound, name, source))
@@ -181,6 +183,10 @@ def _descriptor_of(method: Any, receiver: Any) -> Any:
             if raw.__get__(None if cls is receiver else receiver, cls) == method:
                 return raw
     return None
+
+
+def _made_from(method: Any) -> Any:
+    return _descriptor_of(method, method.__self__)
 
 
 class ObjectMethodValue(Value):

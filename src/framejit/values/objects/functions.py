@@ -22,7 +22,7 @@ from framejit.values.core import inline_policy
 from framejit.values.core.base import CallRequest, Value, type_name
 from framejit.values.core.constants import ConstantValue, constant_value, fold
 from framejit.values.core.knowledge import Asked, Way, known
-from framejit.values.core.methods import count_error
+from framejit.values.core.methods import check_found, count_error
 from framejit.values.core.namespaces import codes, own_attribute, own_globals, store_own
 from framejit.values.core.registry import Result, lookaside, wraps
 from framejit.values.core.space import Space
@@ -400,15 +400,16 @@ def _call_marked(
 
 @wraps(types.FunctionType)
 def _wrap_function(space: Space, source: Source, obj: types.FunctionType) -> Value:
-    if space.in_local_class(source):  # exec and eval make its code and its globals anew
+    local, own = space.in_local_class(source), None
+    if local:  # exec and eval make its code and its globals anew
         space.guard(source.child("call", codes), "EQUALS_MATCH", codes(obj))
         own = own_globals(obj)
         if own is not None:
             space.guard(source.child("call", own_globals), "EQUALS_MATCH", own)
     else:
-        own = None
         space.guard(source, "FUNCTION_MATCH", obj.__code__)
-    if own is None and source.accessor not in ("const", "type_attr"):  # pinned by identity
+    pinned = not local and source.accessor in ("const", "type_attr")  # by identity
+    if own is None and not pinned:
         space.guard(source.child("attr", "__globals__"), "ID_MATCH", obj.__globals__)
     return _existing(space, source, obj)
 
@@ -519,6 +520,7 @@ class BoundBuiltin(Value):
         return f"method {self.receiver.python_type().__name__}.{self.name}"
 
     def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+        check_found(self.receiver.python_type(), self.raw)
         return call_builtin_method(space, self.receiver, self.name, args, kwargs)
 
     def getattr(self, space: Space, name: str) -> Result:
@@ -606,6 +608,7 @@ class BuiltinValue(Value):
             if type(function) is types.WrapperDescriptorType:
                 text = f"requires a {theirs!r} object but received a {its!r}"
             return space.raise_error(TypeError, f"descriptor {name!r} {text}")
+        check_found(kind, function)
         return call_builtin_method(space, args[0], name, args[1:], kwargs)
 
 
