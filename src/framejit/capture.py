@@ -274,11 +274,13 @@ def _attempt(
             outcome = interpreter.capture(frame, innermost)
             if isinstance(outcome, Broken):
                 find, raised_at = interpreter.roots.kept_frame, interpreter.raise_steps
-                if (divided := find(outcome.frames, keeps_of_its_own, raised_at)) is not None:
+                divided = find(outcome.frames, keeps_of_its_own, raised_at, interpreter.suspended)
+                if divided is not None:
                     raise Restart(*divided)
                 driver.check_break(outcome)
             out = Emitter(space, slot_names)
-            draft = Draft(out, outcome, _Link(driver.make_break, driver.answer))
+            link = _Link(driver.make_break, driver.answer)
+            draft = Draft(out, outcome, link, interpreter.roots.left_before)
             interpreter.check_suspended(out.made)
             own_roots = _check_hooks(space, outcome, out.made) if space.effects.hooks else []
             if active is not None and (problem := around.unsettled()) is not None:
@@ -588,6 +590,7 @@ def _frames(
     info = decode(target.code)
     count = len(info.slot_names)
     names: list[str] = []
+    errors: dict[Value, BaseException] = {}
 
     def load(name: str) -> Value:
         unique, number = name, 1
@@ -601,6 +604,8 @@ def _frames(
         value = space.load(source, slots[index])
         if target.point is not None and search_what_is_seen(slots[index], layers):
             interpreter.suspended[Existing(slots[index])] = None
+        if issubclass(type(slots[index]), BaseException):
+            errors[value] = slots[index]
         return value
 
     if target.point is None:
@@ -628,6 +633,8 @@ def _frames(
         innermost.pc = point.index if depth == 0 else point.index + 1
         root = root or innermost
     assert root is not None and innermost is not None
+    for value, real in errors.items():
+        interpreter.roots.left_parts(value, real, innermost.chain())
     interpreter.depth = len(states) - 1
     return root, innermost, names
 

@@ -352,7 +352,7 @@ PROGRAMS = [
     (p12_break_in_a_handler, 1, 2), (p13_handlers_in_handlers, 4, 4),
     (p14_with_does_not_swallow, 2, 5), (p15_exc_info, 2, 2), (p16_comprehensions, 3, 5),
     (p17_leaves_from_a_handler, 1, 1), (p18_finally_after_a_handler, 4, 4),
-    (p19_recursion, 2, 7), (p20_local_class_from_none, 1, 2), (p21_two_contexts, 5, 7),
+    (p19_recursion, 2, 7), (p20_local_class_from_none, 1, 2), (p21_two_contexts, 6, 9),
     (p22_cells, 1, 3), (p23_suppress_and_stack, 3, 3), (p24_c_operation, 2, 2),
     (p25_finally_raises, 3, 3),
 ]  # fmt: skip

@@ -696,6 +696,14 @@ def test_a_frame_that_breaks_where_it_raises_is_not_divided():
         check(kept_where_it_was_caught, torch.ones(2), [], graphs=1, ops=1)
 
 
+def test_a_frame_whose_callee_breaks_where_it_raises_is_not_divided():
+    function = kept_by_the_caller_of_a_kept_frame
+    code = next(one for one in function.__code__.co_consts if "catch" in repr(one))
+    raises = next(one for one in decode(code).instructions if one.op == "RAISE_VARARGS")
+    with forced.forced_break(code, raises.index):
+        check(function, torch.ones(2), [], graphs=2, ops=2)
+
+
 def test_a_handler_that_breaks_divides_frames_whose_end_nobody_sees():
     def program(x):
         kept = []

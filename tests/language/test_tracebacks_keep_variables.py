@@ -145,3 +145,105 @@ def test_variables_end_with_the_error(function, cleared):
         assert backend.ops >= 1
     finally:
         gc.enable()
+
+
+# -- callers of frames in the traceback ------------------------------------------------------------
+
+
+def kept_here(kept):
+    try:
+        raise ValueError(1)
+    except ValueError as error:
+        kept.append(error)
+
+
+def started():
+    g = ticks(3)
+    next(g)
+    return g
+
+
+def of_the_function(x, kept):
+    g = started()  # noqa: F841
+    kept_here(kept)
+    EVENTS.append("goes on")
+    return x + 1
+
+
+def of_a_real_error(x, kept):
+    g = started()  # noqa: F841
+    y = x * 2
+    try:
+        int(x)
+    except ValueError as error:
+        kept.append(error)
+    EVENTS.append("goes on")
+    return y + 1
+
+
+def of_a_real_error_over_a_break(x, kept):
+    g = started()  # noqa: F841
+    y = x * 2
+    try:
+        int(x)
+    except ValueError as error:
+        kept.append(error)
+    print(end="")
+    EVENTS.append("goes on")
+    return y + 1
+
+
+def of_a_traceback_alone(x, kept):
+    try:
+        int(x)
+    except ValueError as error:
+        kept.append(error.__traceback__)
+    g = started()  # noqa: F841
+    return x + 1
+
+
+def of_what_a_generator_calls(x, kept):
+    def items():
+        g = started()  # noqa: F841
+        kept_here(kept)
+        yield x + 1
+
+    h = started()  # noqa: F841
+    total = sum(items())
+    EVENTS.append("goes on")
+    return total
+
+
+def called(function, x):
+    """When what ends, if the caller holds something, too, and keeps the error for a while."""
+    EVENTS.clear()
+    kept = []
+
+    def caller():
+        h = Loud()  # noqa: F841
+        function(x, kept)
+        EVENTS.append("returned")
+
+    caller()
+    EVENTS.append("left")
+    kept.clear()
+    EVENTS.append("gone")
+    return list(EVENTS)
+
+
+@pytest.mark.parametrize(
+    "function, graphs",
+    [(of_the_function, 1), (of_a_real_error, 2), (of_a_real_error_over_a_break, 2),
+     (of_a_traceback_alone, 1), (of_what_a_generator_calls, 1)],
+)  # fmt: skip
+def test_errors_keep_what_callers_hold(function, graphs):
+    gc.disable()
+    try:
+        expected = called(function, torch.ones(3))
+        backend = CountingBackend()
+        compiled = framejit.compile(function, backend=backend)
+        for _ in range(3):
+            assert called(compiled, torch.ones(3)) == expected
+        assert len(backend.graphs) == graphs
+    finally:
+        gc.enable()

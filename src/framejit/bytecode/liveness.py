@@ -19,6 +19,8 @@ _FRAME_READERS = frozenset({"locals", "vars", "eval", "exec", "dir", "_getframe"
                             "set_trace"})  # fmt: skip
 _WRITING, _READING = having(Trait.WRITES), having(Trait.READS)
 
+_ASSIGN = frozenset({"STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF"})
+
 _tables: weakref.WeakKeyDictionary[CodeInfo, list[frozenset[int]]] = weakref.WeakKeyDictionary()
 
 
@@ -63,10 +65,8 @@ def _analyse(info: CodeInfo) -> list[frozenset[int]]:
     return [frozenset(slots) for slots in live]
 
 
-def may_assign(info: CodeInfo, name: str, index: int = 0) -> bool:
-    """May the code at or after instruction ``index``, or a function made in it, assign to this
-    variable, which is a cell?"""
-    slot = info.slot_names.index(name)
+def assigned_later(info: CodeInfo, index: int) -> set[int]:
+    """The slots that the code at or after instruction ``index`` may assign to or delete."""
     waiting, seen = [index], set()
     while waiting:
         at = waiting.pop()
@@ -74,11 +74,17 @@ def may_assign(info: CodeInfo, name: str, index: int = 0) -> bool:
             continue
         seen.add(at)
         instruction, handler = info.instructions[at], info.handlers[at]
-        if instruction.op in ("STORE_DEREF", "DELETE_DEREF") and instruction.arg == slot:
-            return True
         if instruction.op not in ENDS_FLOW:
             waiting.append(at + 1)
         waiting += [] if instruction.target < 0 else [instruction.target]
         waiting += [] if handler is None else [handler.target]
+    return {info.instructions[at].arg for at in seen if info.instructions[at].op in _ASSIGN}
+
+
+def may_assign(info: CodeInfo, name: str, index: int = 0) -> bool:
+    """May the code at or after instruction ``index``, or a function made in it, assign to this
+    variable, which is a cell?"""
+    if info.slot_names.index(name) in assigned_later(info, index):
+        return True
     inner = [c for c in info.code.co_consts if isinstance(c, CodeType) and name in c.co_freevars]
     return any(may_assign(decode(code), name) for code in inner)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from framejit.bytecode.continuations import build_generator
 from framejit.bytecode.frame_point import FramePoint
-from framejit.bytecode.liveness import live_slots
+from framejit.bytecode.liveness import assigned_later, live_slots
 from framejit.codegen.emit import Emitter, call, emits
 from framejit.interpreter.dropped import reached
 from framejit.interpreter.frame import Frame
@@ -25,13 +25,11 @@ from framejit.values.objects.generators import GeneratorValue
 def acts_at_its_end(value: Value) -> bool:
     """Is it an object whose end the program notices: a variable keeps it to its own end, even if
     nothing reads the variable any more."""
-    source = value.source
-    if type(value) is LazyValue and value.value is not None:
-        value = value.value
+    source, value = value.source, _looked_at(value)
     if isinstance(value, GeneratorValue):
         return not value.finished  # whoever it is given to may start it
     if isinstance(value, ExceptionValue):
-        return next(kept_in_traceback(value), None) is not None
+        return any(held for _, held, _ in kept_in_traceback(value))
     obj = value.obj
     layers = () if source is None else source.root.layers
     if source is not None and source.base is None:  # it may be a generator that has not finished
@@ -39,26 +37,60 @@ def acts_at_its_end(value: Value) -> bool:
     return end_is_seen(obj, layers)
 
 
+def _looked_at(value: Value) -> Value:
+    return value.value if type(value) is LazyValue and value.value is not None else value
+
+
 def keeps_what_acts(value: Value, errors: bool = True) -> bool:
     """The same of the object and all that it holds."""
     return any(
         acts_at_its_end(one) for one in reached([value])
-        if isinstance(one, Value) and (errors or not isinstance(one, ExceptionValue))
+        if isinstance(one, Value) and (errors or not isinstance(_looked_at(one), ExceptionValue))
     )  # fmt: skip
 
 
-def kept_in_traceback(error: ExceptionValue) -> Iterator[tuple[int, list[Value]]]:
-    """For the frames that it has left, as positions in its traceback: what they keep whose end the
-    program notices."""
+def kept_in_traceback(error: ExceptionValue) -> Iterator[tuple[int, list[Value], bool]]:
+    """For the frames that it has passed, as positions in its traceback: what they, and those that
+    have called them, keep whose end the program notices; and is the last of these the captured one,
+    which has callers of its own?"""
+    frames = [frame for _, frame in error.left]
     for passed, frame in error.left:
-        held = held_by(frame) if frame.left else ()
-        if held:
-            yield len(error.trace) - passed, held
+        kept, is_last = _kept_by(frame, frames)
+        if kept or is_last:
+            yield len(error.trace) - passed, kept, is_last
 
 
-def held_by(frame: Frame) -> list[Value]:
-    """What is in a frame's variables whose end the program notices."""
-    slots = [value for value in frame.slots if value is not None]
+def kept_in_older_traceback(
+    error: Value, position: int, frame: Frame
+) -> Iterator[tuple[int, list[Value], bool]]:
+    """The same where a part of ``frame`` that ran before is at this position in the traceback."""
+    kept, _ = _kept_by(frame, (), goes_on=True)
+    if kept:
+        yield position + len(getattr(_looked_at(error), "trace", ())), kept, False
+
+
+def _kept_by(
+    frame: Frame, others: Container[Frame], goes_on: bool = False
+) -> tuple[list[Value], bool]:
+    kept, one = [], frame
+    while True:
+        if one.left:
+            kept += held_by(one)
+        elif goes_on:  # in other frames than that which is kept
+            later = assigned_later(one.info, one.index)
+            kept += held_by(one, later)
+        if one.info.is_generator:  # a suspended one has no caller
+            return kept, False
+        if one.parent is None:
+            return kept, True
+        one = one.parent
+        if one in others:
+            return kept, False
+
+
+def held_by(frame: Frame, but: Container[int] = ()) -> list[Value]:
+    """What is in a frame's variables, except these, whose end the program notices."""
+    slots = [value for i, value in enumerate(frame.slots) if value is not None and i not in but]
     return [value for value in slots if keeps_what_acts(value, errors=False)]
 
 

@@ -176,11 +176,13 @@ def _exception(out: Emitter, value: ExceptionValue) -> ast.expr:
 
 
 def keep_in_traceback(
-    out: Emitter, error: Value, kept: Iterable[tuple[int, list[Value]]]
+    out: Emitter, error: Value, kept: Iterable[tuple[int, list[Value], bool]]
 ) -> None:
-    """The frames at these positions in the traceback of an error hold objects."""
-    for position, held in kept:
-        objects = [out.value(error), ast.Constant(position), *out.values(held)]
+    """The frames at these positions in the traceback of an error hold objects, and perhaps the
+    frame that has called the compiled function."""
+    for position, held, called in kept:
+        values = out.values(held)
+        objects = [out.value(error), ast.Constant(position), ast.Constant(called), *values]
         out.statement(call(out.helper("keep_in_traceback"), *objects))
 
 

@@ -13,6 +13,8 @@ import weakref
 from collections.abc import Callable, Container, Iterable
 from typing import Any, NamedTuple
 
+import torch
+
 from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
 from framejit.codegen import (  # noqa: F401 - the first ones register their emitters
@@ -25,7 +27,7 @@ from framejit.codegen import (  # noqa: F401 - the first ones register their emi
 )
 from framejit.codegen.effects import register, replay, replay_state
 from framejit.codegen.emit import Emitter, call, name
-from framejit.codegen.emit_generators import held_by, keeps_what_acts
+from framejit.codegen.emit_generators import held_by, keeps_what_acts, kept_in_older_traceback
 from framejit.interpreter.dropped import reached
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken, Returned
@@ -33,7 +35,7 @@ from framejit.values.core.base import NULL, Value, is_user_class
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.ends import HOLD_NOTHING, keeps_what_is_seen, noticed_parts
 from framejit.values.core.inline_policy import is_library
-from framejit.values.core.space import LazyValue
+from framejit.values.core.space import LazyValue, Space
 from framejit.values.objects.functions import BoundBuiltin
 from framejit.values.objects.generators import GeneratorValue
 from framejit.values.objects.instances import ObjectValue
@@ -79,11 +81,17 @@ class Generated(NamedTuple):
 class Draft:
     """A function being generated: first what it needs of the graph, then its code."""
 
-    def __init__(self, out: Emitter, outcome: Returned | Broken, link: Callable[..., Any]) -> None:
+    def __init__(
+        self, out: Emitter, outcome: Returned | Broken, link: Callable[..., Any],
+        left_before: Iterable[tuple[Value, int, Frame]] = (),
+    ) -> None:  # fmt: skip
         self.out = out
         register(out)
         exit_values = _exit_values(out, outcome, link)
         replay(out)
+        for error, position, frame in left_before:
+            kept = kept_in_older_traceback(error, position, frame)
+            emit_objects.keep_in_traceback(out, error, kept)
         way_out = exit_values()
         out.finish()
         self.exit = ast.Return(way_out)
@@ -220,6 +228,7 @@ def _exit_values(
     if isinstance(outcome, Returned):
         result = out.value(outcome.value)
         return lambda: result
+    _keep_shared(out.space, outcome.frames)
     states = [_state(out, frame, i, outcome) for i, frame in enumerate(outcome.frames)]
     overrides = [
         out.value(frame.result) if frame.result is not None else None for frame in outcome.frames
@@ -230,7 +239,7 @@ def _exit_values(
 
     def expression() -> ast.expr:
         if held:  # the traceback has the frame already, and does not get that of the break
-            emit_objects.keep_in_traceback(out, last.before[-1], [(0, held)])
+            emit_objects.keep_in_traceback(out, last.before[-1], [(0, held, False)])
         tail = out.constant(link.tail, "tail")  # type: ignore[attr-defined]
         thunk: ast.expr | None = None
         for depth in range(len(outcome.frames) - 1, -1, -1):
@@ -317,6 +326,51 @@ def live_slots_of(frame: Frame) -> frozenset[int]:
             }  # fmt: skip
         frame.live = frozenset(kept)
     return frame.live
+
+
+def _keep_shared(space: Space, frames: list[Frame]) -> None:
+    """Add the variables to `Frame.live` that nothing reads, but that hold what something else holds
+    as well: the program may refer to that weakly, or give it a ``__del__``, and let go of it there.
+    """
+    roots: list[Any] = [*space.effects.changed, *space.class_writes.values()]
+    roots += [change.value for change in space.effects.globals.values()]
+    dead: dict[Frame, dict[int, list[Value]]] = {}
+    for frame in frames:
+        live, bound = live_slots_of(frame), enumerate(frame.slots)
+        roots += [*[frame.slots[i] for i in live], *_stack(frame, frame is frames[-1])]
+        dead[frame] = {
+            i: [one for one in reached([value]) if _is_referred_to(one)]
+            for i, value in bound if value is not None and i not in live
+        }  # fmt: skip
+    if any(any(slots.values()) for slots in dead.values()):
+        met = {identity for one in reached(roots) for identity in (id(one), id(_object_of(one)))}
+        for frame, slots in dead.items():
+            frame.live = live_slots_of(frame) | {
+                i for i, parts in slots.items()
+                if any(id(one) in met or id(_object_of(one)) in met or _is_elsewhere(one)
+                       for one in parts)
+            }  # fmt: skip
+
+
+def _object_of(value: Any) -> Any:
+    obj = getattr(value, "obj", None)
+    return value if obj is None else obj
+
+
+def _is_referred_to(value: Any) -> bool:
+    """Is it such that programs refer to it weakly, or give it a ``__del__`` later?"""
+    if not isinstance(value, Value) or value is NULL:
+        return False
+    kind = type(value.obj) if isinstance(value, LazyValue) else value.python_type()
+    if issubclass(kind, (torch.Tensor, torch.nn.Module, types.FunctionType, types.GeneratorType)):
+        return False
+    return bool(kind.__weakrefoffset__) or is_user_class(kind)
+
+
+def _is_elsewhere(value: Value) -> bool:
+    """Is it an existing object of the program's? Something holds it that is not seen here."""
+    obj = getattr(value, "obj", None)
+    return obj is not None and is_user_class(type(obj))
 
 
 def _is_unknown(value: Value) -> bool:

@@ -6,6 +6,7 @@ Next: codegen.emit.
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable, Iterator
 from itertools import (  # type: ignore[attr-defined]
@@ -116,22 +117,27 @@ def located(error: BaseException, place: Place) -> BaseException:
     return BaseException.with_traceback(error, trace)
 
 
-def keep_in_traceback(error: BaseException, position: int, *objects: Any) -> None:
+def keep_in_traceback(
+    error: BaseException, position: int, called: bool, *objects: Any
+) -> None:
     """A frame at this position in the traceback of ``error``, if there still is one, keeps the
-    objects: those who clear frames let go of them."""
-    before, at = None, error.__traceback__
+    objects, and that which has ``called`` the compiled function: it has ended, so nobody asks for
+    its trace function, and those who clear frames let go of it. A tuple lets go of its last item
+    first."""
+    at = error.__traceback__
     while at is not None and position:
-        before, at, position = at, at.tb_next, position - 1
-    if at is None:
-        return
-    code = at.tb_frame.f_code
-    positions = next(islice(code.co_positions(), at.tb_lasti // 2, None))
-    frame = _frame_in(code.co_filename, code.co_name, positions, *objects)
-    at = types.TracebackType(at.tb_next, frame, frame.f_lasti, at.tb_lineno)
-    if before is None:
-        BaseException.with_traceback(error, at)
-    else:
-        before.tb_next = at
+        at, position = at.tb_next, position - 1
+    if at is not None:
+        caller = _caller() if called else at.tb_frame.f_back
+        at.tb_frame.f_trace = (caller, *objects[::-1])  # type: ignore[assignment]
+
+
+def _caller() -> types.FrameType | None:
+    """The program's innermost running frame."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame and str(frame.f_globals.get("__name__")).startswith("framejit."):
+        frame = frame.f_back
+    return frame
 
 
 def raise_again(error: BaseException, *slots: Any) -> Any:
@@ -139,8 +145,8 @@ def raise_again(error: BaseException, *slots: Any) -> Any:
     raise error
 
 
-def _frame_in(filename: str, name: str, positions: Positions, *held: Any) -> types.FrameType:
-    """A frame that tracebacks show as the user's; it keeps these objects, but no caller alive."""
+def _frame_in(filename: str, name: str, positions: Positions) -> types.FrameType:
+    """A frame that tracebacks show as the user's; it has no caller."""
     code = _nothing.__code__
     line = positions[0] or 0
     table = with_location(len(code.co_code) // 2, positions, line)
@@ -148,11 +154,11 @@ def _frame_in(filename: str, name: str, positions: Positions, *held: Any) -> typ
         co_filename=filename, co_name=name, co_qualname=name, co_firstlineno=line,
         co_linetable=table,
     )  # fmt: skip
-    frame: types.FrameType = types.FunctionType(code, {})(*held).gi_frame
+    frame: types.FrameType = types.FunctionType(code, {})().gi_frame
     return frame
 
 
-def _nothing(*held: Any) -> Iterator[None]:
+def _nothing() -> Iterator[None]:
     yield
 
 

@@ -14,7 +14,7 @@ import gc
 import inspect
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 from framejit.exc import FrameKept
@@ -22,8 +22,9 @@ from framejit.interpreter.frame import Frame
 from framejit.values.containers.mappings import DictValue, InstanceDictValue
 from framejit.values.containers.sequences import ListValue
 from framejit.values.containers.sets import SetValue
+from framejit.values.containers.started_iterators import OVER_SEQUENCES, StartedIterator
 from framejit.values.core.base import CallRequest, Value
-from framejit.values.core.ends import search_what_is_seen
+from framejit.values.core.ends import function_of, is_divided, search_what_is_seen
 from framejit.values.core.keys import ReferenceKey, key_of_real
 from framejit.values.core.namespaces import instance_namespace
 from framejit.values.core.space import Space
@@ -71,7 +72,7 @@ def seen_parts(parent: Value) -> list[Existing]:
 def _parts(obj: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(obj, dict):
         yield from dict.items(obj)
-    elif isinstance(obj, (list, set, deque, types.CellType)):
+    elif isinstance(obj, (list, set, deque, types.CellType, *OVER_SEQUENCES)):
         yield from ((None, item) for item in gc.get_referents(obj))
     yield from (instance_namespace(obj) or {}).items()
     for base in type.__getattribute__(type(obj), "__mro__"):
@@ -94,6 +95,9 @@ class Roots:
         self.resumed: list[Frame] = []
         #: An exception's traceback holds the frames that it has left.
         self.left: dict[Value, list[tuple[int, Frame]]] = {}
+        #: That of an error that was there before: positions where a part of a frame is kept that
+        #: has ended.
+        self.left_before: list[tuple[Value, int, Frame]] = []
         #: How many effects there were when changed objects were last looked at, which ones were.
         self.noted = 0
         self.watched: set[Any] = set()
@@ -108,18 +112,30 @@ class Roots:
         else:
             self.left.setdefault(error, []).append((0, frame))
 
+    def left_parts(self, error: Value, real: BaseException, frames: list[Frame]) -> None:
+        """Note the parts of frames that broke and go on in ``frames`` in an error's traceback."""
+        going_on = {function_of(frame.info.code): frame for frame in frames}
+        trace, position = BaseException.__getattribute__(real, "__traceback__"), 0
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            if is_divided(code) and (frame := going_on.get(function_of(code))) is not None:
+                self.left_before.append((error, position, frame))
+            trace, position = trace.tb_next, position + 1
+
     def kept_frame(
-        self, frames: list[Frame], keeps: Callable[[Frame], bool], raised_at: dict[Value, int]
-    ) -> tuple[int, FrameKept] | None:
+        self, frames: list[Frame], keeps: Callable[[Frame], bool], raised_at: dict[Value, int],
+        watched: Container[Any],
+    ) -> tuple[int, FrameKept] | None:  # fmt: skip
         """A frame that an error keeps cannot be divided: the variables of its last part would end
-        without the error. ``keeps``: is there something in them whose end is seen? Returns where
-        to break instead."""
+        without the error. ``keeps``: is there something in them whose end is seen? ``watched``:
+        all such that not only callers may hold. Returns where to break instead."""
         last = frames[-1]
         if last.instruction.op == "RAISE_VARARGS" and last.instruction.arg:
-            catching = [frame.may_catch and keeps(frame) for frame in frames]
-            for frame in frames[catching.index(True) :] if any(catching) else ():
-                frame.seen = True
-        for error, left in self.left.items():
+            keeping = [keeps(frame) for frame in frames]
+            if any(keeping) and any(frame.may_catch for frame in frames):
+                for frame in frames[keeping.index(True) :]:
+                    frame.seen = True
+        for error, left in self.left.items() if watched else ():
             passed = {one for _, frame in left for one in frame.chain()}  # it keeps callers, too
             kept = [frame for frame in frames if frame in passed and keeps(frame)]
             if kept and self.holder(error, last, (last.before,)) is not None:
@@ -174,8 +190,14 @@ class Roots:
     def children(self, obj: Any) -> Iterator[_Hop]:
         """The steps from one object to what it holds."""
         yield from _children(obj)
-        if isinstance(obj, Value) and obj in self.left:
-            yield "item", self.left, obj, self.left[obj]
+        if isinstance(obj, Value):
+            source = obj.source
+            if source is not None and source.accessor == "attr" and source.key == "__traceback__":
+                source = source.base
+            left = [frame for _, frame in self.left.get(obj, ())]
+            left += [frame for error, _, frame in self.left_before if error.source is source]
+            for frame in dict.fromkeys([one for inner in left for one in inner.chain()]):
+                yield "root", None, None, frame
 
     def holder(
         self, wanted: Any, frame: Frame | None, extra: tuple[Any, ...] = (), surely: bool = False
@@ -306,6 +328,8 @@ def _has_lost(parent: Value, key: Any, real: Any) -> bool:
         items = parent.items
     elif isinstance(parent, SetValue):
         items = parent.values.values()
+    elif isinstance(parent, StartedIterator):
+        return parent.ended
     elif isinstance(parent, CellValue):
         items = (parent.contents,)
     else:

@@ -525,8 +525,7 @@ class Interpreter(Running):
             entered = False
             handler = frame.info.handlers[frame.index]
             if handler is not None:
-                if self.suspended:
-                    self.roots.leaves(value, frame)
+                self.roots.leaves(value, frame)
                 target, depth, push_lasti = handler
                 del frame.stack[depth:]
                 if push_lasti:
@@ -540,15 +539,13 @@ class Interpreter(Running):
             self.handled = frame.entry_handled
             if frame is self.base:
                 frame.left = True
-                if self.suspended:
-                    self.roots.leaves(value, frame)
+                self.roots.leaves(value, frame)
                 raise Raised(value)  # a new one: its traceback will keep this frame
             assert frame.parent is not None
             self.depth -= 1
             frame.left = True
-            if self.suspended:
-                frame.stack.clear()
-                self.roots.leaves(value, frame)
+            frame.stack.clear()
+            self.roots.leaves(value, frame)
             missing, step, reads = frame.missing, frame.missing_step, frame.reads
             frame = frame.parent
             if missing is not None and error.is_a(AttributeError):

@@ -34,6 +34,7 @@ _OVER_FIXED: tuple[type, ...] = (
     type(iter(())), type(iter(range(0))), type(iter(range(1 << 70))), type(iter("")),
     type(iter("\u00e4")), type(iter(b"")), type(reversed(())),
 )  # fmt: skip
+OVER_SEQUENCES = (*_OVER_MUTABLE, *_OVER_FIXED)
 _COMPOSED: tuple[type, ...] = (zip, enumerate, itertools.islice)
 
 
@@ -209,7 +210,7 @@ class StartedIterator(IteratorValue):
             part._note(space)
 
 
-@wraps(*_OVER_MUTABLE, *_OVER_FIXED, *_COMPOSED)
+@wraps(*OVER_SEQUENCES, *_COMPOSED)
 def _wrap_iterator(space: Space, source: Source, obj: Any) -> Value:
     try:
         made = StartedIterator(space, source, obj)

@@ -152,8 +152,8 @@ def search_what_is_seen(obj: Any, layers: Layers, inside: bool = False) -> bool 
             continue
         if issubclass(type(one), BaseException):
             trace = BaseException.__getattribute__(one, "__traceback__")
-            if trace is not None and _is_divided(trace.tb_frame.f_code):
-                handlers.add(_function_of(trace.tb_frame))
+            if trace is not None and is_divided(trace.tb_frame.f_code):
+                handlers.add(function_of(trace.tb_frame.f_code))
         if type(one) is types.FrameType and _is_not_left(one, handlers):
             continue
         for held in _held(one):
@@ -165,12 +165,12 @@ def search_what_is_seen(obj: Any, layers: Layers, inside: bool = False) -> bool 
     return False
 
 
-def _function_of(frame: types.FrameType) -> tuple[str, str, int]:
-    code = frame.f_code
+def function_of(code: types.CodeType) -> tuple[str, str, int]:
+    """What the code of a function and the parts that it was divided into have in common."""
     return code.co_filename, code.co_name, code.co_firstlineno
 
 
-def _is_divided(code: types.CodeType) -> bool:
+def is_divided(code: types.CodeType) -> bool:
     """Does a function that was divided at a graph break go on in another frame?"""
     return any(name.startswith("fj:next") for name in code.co_freevars)
 
@@ -183,7 +183,7 @@ def _is_not_left(frame: types.FrameType, handlers: set[Any]) -> bool:
         return False
     module = str(module)
     own = module.startswith("framejit.") and module != "framejit.generated"
-    if own or _function_of(frame) in handlers:
+    if own or function_of(frame.f_code) in handlers:
         return True
     running: types.FrameType | None = sys._getframe()
     while running is not None and running is not frame:

@@ -1,0 +1,191 @@
+"""A variable that nothing reads any more keeps its object over a graph break: something else may
+hold the object, too, and the program may refer to it weakly there and let go of it."""
+
+from __future__ import annotations
+
+import weakref
+
+import pytest
+import torch
+
+from checking import check
+
+x = torch.tensor([1.0, -2.0])
+HELD: list = []
+
+
+class Box:
+    def __init__(self, value=None):
+        self.value = value
+
+
+class Loud:
+    def __del__(self):
+        print("end")
+
+
+def p01_weak_value(x):
+    box = Box()
+    boxes = [box]
+    print()
+    known = weakref.WeakValueDictionary()
+    known["k"] = boxes.pop()
+    print()
+    return len(known), x + 1
+
+
+def p02_callback(x):
+    box = Box()
+    boxes = [box]
+    print()
+    reference = weakref.ref(boxes.pop(), lambda _: print("gone"))
+    print("after")
+    return reference() is None, x + 1
+
+
+def p03_weak_key(x):
+    box = Box()
+    boxes = {"a": box}
+    print()
+    known = weakref.WeakKeyDictionary()
+    known[boxes.pop("a")] = 1
+    print()
+    return len(known), x + 1
+
+
+def p04_weak_set(x):
+    box = Box()
+    boxes = (box,)
+    print()
+    known = weakref.WeakSet()
+    known.add(boxes[0])
+    boxes = None
+    print()
+    return len(known), x + 1, boxes
+
+
+def p05_finalizer(x):
+    box = Box()
+    boxes = [box]
+    print()
+    weakref.finalize(boxes[0], print, "gone")
+    boxes = None
+    print("after")
+    return x + 1, boxes
+
+
+def p06_attribute(x):
+    box = Box()
+    outer = Box(box)
+    print()
+    reference = weakref.ref(outer.value)
+    outer = None
+    print()
+    return reference() is None, x + 1, outer
+
+
+def p07_two_variables(x):
+    box = Box()
+    other = box
+    boxes = [box]
+    print()
+    reference = weakref.ref(boxes[0])
+    boxes = box = None
+    print()
+    return reference() is None, x + 1, boxes, box
+
+
+def p08_set(x):
+    numbers = {1, 2}
+    sets = [numbers]
+    print()
+    reference = weakref.ref(sets.pop())
+    print()
+    return reference() is None, x + 1
+
+
+def p09_class_that_gets_a_finalizer(x):
+    box = Box()
+    boxes = [box]
+    print()
+    boxes[0].__class__ = Loud
+    boxes = None
+    print("after")
+    return x + 1, boxes
+
+
+def p10_in_a_global(x):
+    box = Box()
+    HELD.append(box)
+    print()
+    reference = weakref.ref(HELD.pop())
+    print()
+    return reference() is None, x + 1
+
+
+def p11_held_by_nobody_seen(x):
+    box = HELD[0]
+    y = box.value * 2
+    print()
+    reference = weakref.ref(HELD.pop())
+    print()
+    return reference() is None, x + y
+
+
+def p12_in_a_callee(x):
+    def callee(boxes):
+        box = boxes[0]  # noqa: F841
+        print()
+        reference = weakref.ref(boxes.pop())
+        print()
+        return reference() is None
+
+    return callee([Box()]), x + 1
+
+
+def p13_over_two_breaks(x):
+    box = Box()
+    boxes = [box]
+    print()
+    y = x + 1
+    known = weakref.WeakValueDictionary()
+    print()
+    known["k"] = boxes.pop()
+    print()
+    return len(known), y
+
+
+PROGRAMS = [
+    (p01_weak_value, 1), (p02_callback, 1), (p03_weak_key, 1), (p04_weak_set, 1),
+    (p05_finalizer, 1), (p06_attribute, 1), (p07_two_variables, 1), (p08_set, 1),
+    (p09_class_that_gets_a_finalizer, 1), (p10_in_a_global, 1), (p12_in_a_callee, 1),
+    (p13_over_two_breaks, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "graphs"), PROGRAMS)
+def test_program(program, graphs) -> None:
+    check(program, x, graphs=graphs)
+
+
+def test_an_object_of_others() -> None:
+    def program(x):
+        HELD.append(Box(3))
+        return p11_held_by_nobody_seen(x)
+
+    check(program, x, graphs=1)
+
+
+def with_an_iterator(x):
+    known = weakref.WeakValueDictionary()
+    items = iter([Box(1), Box(2)])
+    y = x + 1
+    for item in items:
+        known[item.value] = item
+        item = None
+        print(len(known))
+    return y, len(known), item, items
+
+
+def test_an_iterator_that_has_ended_holds_nothing() -> None:
+    check(lambda x: with_an_iterator(x)[:3], x, graphs=1)
