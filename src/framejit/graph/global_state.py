@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import dataclasses
 import traceback
 from collections.abc import Iterator
 from typing import Any
@@ -43,26 +44,16 @@ _SWITCHES = tuple(
 _AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "mtia", "maia", "privateuseone")
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class GlobalState:
     """One combination of settings. Made by `current` only, so equal states are one object."""
 
-    __slots__ = ("autocast", "autocast_cache", "cacheable", "default_dtype", "grad", "inference")
-
-    def __init__(
-        self,
-        grad: bool,
-        inference: bool,
-        default_dtype: torch.dtype,
-        autocast: tuple[tuple[str, bool, torch.dtype], ...],
-        autocast_cache: bool,
-        cacheable: bool,
-    ) -> None:
-        self.grad = grad
-        self.inference = inference
-        self.default_dtype = default_dtype
-        self.autocast = autocast
-        self.autocast_cache = autocast_cache
-        self.cacheable = cacheable
+    grad: bool
+    inference: bool
+    default_dtype: torch.dtype
+    autocast: tuple[tuple[str, bool, torch.dtype], ...]
+    autocast_cache: bool
+    cacheable: bool
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:

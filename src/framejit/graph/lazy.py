@@ -88,50 +88,22 @@ class LazyGraphModule(fx_lazy._LazyGraphModule):
         _sources[name] = weakref.ref(code, lambda _: _forget_source(name))
         return made
 
-    def real_recompile(self) -> None:
-        """Generate and compile the code now, if it is out of date."""
-        if "_code" not in self.__dict__ or "forward" not in type(self).__dict__:
-            self._real_recompile()
-
-    @property
-    def code(self) -> str:
-        self.real_recompile()
-        return self._code
+    def _needs_recompile(self) -> bool:  # type: ignore[override]
+        return "_code" not in self.__dict__ or "forward" not in type(self).__dict__
 
     def to_folder(self, *args: Any, **kwargs: Any) -> Any:
         self.real_recompile()
         return super().to_folder(*args, **kwargs)
 
-    def __reduce__(self) -> Any:
-        return self._with_eager_recompile(lambda: GraphModule.__reduce__(self))
-
-    def __reduce_package__(self, exporter: Any) -> Any:
-        return self._with_eager_recompile(lambda: GraphModule.__reduce_package__(self, exporter))
-
-    def __reduce_deploy__(self, importer: Any) -> Any:
-        reduce = getattr(super(), "__reduce_deploy__")  # noqa: B009 (gone in some releases)
-        return self._with_eager_recompile(lambda: reduce(importer))
-
-    def _with_eager_recompile(self, reduce: Callable[[], Any]) -> Any:
-        # fx takes the code to pickle from what recompile() returns.
-        python_code = self._real_recompile()
-        self.__dict__["recompile"] = lambda: python_code
-        try:
-            function, (body, *rest), *more = reduce()
-        finally:
-            del self.__dict__["recompile"]
-        body.pop("recompile", None)
-        return (function, (body, *rest), *more)
-
 
 _lock = threading.Lock()
 _open_blocks = 0
-_choice_of_fx = fx_lazy._get_graph_module_cls
 _new_module = GraphModule.__new__
 
 
 def _new_lazy_module(cls: type[GraphModule], *args: Any, **kwargs: Any) -> Any:
-    return _new_module(LazyGraphModule if cls is GraphModule else cls, *args, **kwargs)
+    lazy = cls in (GraphModule, fx_lazy._LazyGraphModule)
+    return _new_module(LazyGraphModule if lazy else cls, *args, **kwargs)
 
 
 @contextlib.contextmanager
@@ -142,7 +114,6 @@ def lazy_graph_modules() -> Iterator[None]:
     global _open_blocks
     with _lock:
         _open_blocks += 1
-        fx_lazy._get_graph_module_cls = lambda: LazyGraphModule
         GraphModule.__new__ = _new_lazy_module  # type: ignore[method-assign,assignment]
     try:
         yield
@@ -150,7 +121,6 @@ def lazy_graph_modules() -> Iterator[None]:
         with _lock:
             _open_blocks -= 1
             if not _open_blocks:
-                fx_lazy._get_graph_module_cls = _choice_of_fx
                 GraphModule.__new__ = _new_module  # type: ignore[method-assign]
 
 

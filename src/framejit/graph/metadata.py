@@ -8,6 +8,7 @@ when an operation must really be propagated or a backend looks. Next: propagatio
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,25 +37,12 @@ class Limits(NamedTuple):
         return Limits(max(lows, default=None), min(highs, default=None))
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class TensorMeta:
     """Immutable. ``keys`` is None for a plain dense tensor, "inference" for one made in inference
     mode, else the raw dispatch key set (conjugate, negative, sparse, ...). ``stride`` and
     ``storage_offset`` are empty and 0 for layouts without strides.
     """
-
-    __slots__ = (
-        "device",
-        "dtype",
-        "is_leaf",
-        "keys",
-        "layout",
-        "python_type",
-        "requires_grad",
-        "shape",
-        "storage_offset",
-        "stride",
-        "symbolic",
-    )
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -66,28 +54,11 @@ class TensorMeta:
     is_leaf: bool
     python_type: type
     keys: Any
-    symbolic: bool
-
-    def __init__(self, *values: Any) -> None:
-        (
-            self.shape,
-            self.stride,
-            self.storage_offset,
-            self.dtype,
-            self.device,
-            self.layout,
-            self.requires_grad,
-            self.is_leaf,
-            self.python_type,
-            self.keys,
-        ) = values
-        self.symbolic = False
+    symbolic: bool = False
 
     def resized(self, shape: tuple[Any, ...], stride: tuple[Any, ...]) -> TensorMeta:
         """The same with symbols for some of the sizes and strides."""
-        made = TensorMeta(shape, stride, *[getattr(self, name) for name in _REST])
-        made.symbolic = True
-        return made
+        return dataclasses.replace(self, shape=shape, stride=stride, symbolic=True)
 
     @property
     def is_plain(self) -> bool:
@@ -99,11 +70,6 @@ class TensorMeta:
         grad = ", requires_grad" if self.requires_grad else ""
         return f"<{dtype}{list(self.shape)} on {self.device}{grad}>"
 
-
-#: What `TensorMeta` takes after shape and stride.
-_REST = (
-    "storage_offset", "dtype", "device", "layout", "requires_grad", "is_leaf", "python_type", "keys"
-)  # fmt: skip
 
 _interned: dict[tuple[Any, ...], TensorMeta] = {}
 
@@ -142,9 +108,7 @@ def describe(
     try:
         meta = _interned.get(values)
     except TypeError:  # symbolic sizes have no hash: such metadata is never shared
-        meta = TensorMeta(*values)
-        meta.symbolic = True
-        return meta
+        return TensorMeta(*values, symbolic=True)
     if meta is None:
         if len(_interned) >= MAX_INTERNED:
             _interned.clear()

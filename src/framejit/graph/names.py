@@ -17,7 +17,7 @@ import torch
 
 _PLAIN_LOCAL = re.compile(r"^L\[(['\"])([A-Za-z_]\w*)\1\]$")
 _NOT_WORD = re.compile(r"\W+")
-_SUFFIX = re.compile(r"^(.*?)_\d+$")
+_SUFFIX = re.compile(r"_\d+$")
 
 
 def placeholder_name(source_name: str) -> str:
@@ -38,11 +38,7 @@ def placeholder_name(source_name: str) -> str:
 
 
 def _is_operation_name(name: str) -> bool:
-    match = _SUFFIX.match(name)
-    for candidate in (name, match.group(1)) if match is not None else (name,):
-        if candidate in _operation_names():
-            return True
-    return False
+    return not _operation_names().isdisjoint((name, _SUFFIX.sub("", name)))
 
 
 @functools.cache

@@ -8,6 +8,8 @@ numbers. A process-wide cache is keyed by metadata; a miss runs the operation on
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -92,20 +94,16 @@ def clear_cache() -> None:
     _cache.clear()
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class Call:
     """One operation with its arguments; runs again when a pending alias is needed."""
 
-    __slots__ = ("args", "kwargs", "result", "state", "target", "world")
-
-    def __init__(
-        self, world: FakeWorld, target: Any, args: Any, kwargs: Any, state: GlobalState
-    ) -> None:
-        self.world = world
-        self.target = target
-        self.args = args
-        self.kwargs = kwargs
-        self.state = state
-        self.result: Any = None
+    world: FakeWorld
+    target: Any
+    args: Any
+    kwargs: Any
+    state: GlobalState
+    result: Any = None
 
     def run(self) -> None:
         """Run on fake tensors, and hand them to the examples of ``result``."""
@@ -181,26 +179,17 @@ def _collect(value: Any, parts: list[Any], tensors: list[Example]) -> bool:
         parts.append(value)
         return True
     if kind is slice:
-        parts.append(slice)
-        known = _collect(value.start, parts, tensors)
-        known = _collect(value.stop, parts, tensors) and known
-        return _collect(value.step, parts, tensors) and known
-    if isinstance(value, (tuple, list)):
-        parts.append(kind)
-        parts.append(len(value))
-        known = True
-        for item in value:
-            known = _collect(item, parts, tensors) and known
-        return known
-    if isinstance(value, dict):
-        parts.append(dict)
-        known = True
-        for name, item in value.items():
-            parts.append(name)
-            known = _collect(item, parts, tensors) and known
-        parts.append(len(value))
-        return known
-    return False
+        value = (value.start, value.stop, value.step)
+    elif isinstance(value, dict):
+        value = [*value, *value.values()]
+    elif not isinstance(value, (tuple, list)):
+        return False
+    parts.append(kind)
+    parts.append(len(value))
+    known = True
+    for item in value:
+        known = _collect(item, parts, tensors) and known
+    return known
 
 
 def _add_alias_pattern(tensors: list[Example], parts: list[Any]) -> None:
@@ -254,7 +243,7 @@ def _instantiate(
     return like(template, items)
 
 
-def like(container: Any, items: list[Any]) -> Any:
+def like(container: Any, items: Sequence[Any]) -> Any:
     """``items`` in the kind of sequence that ``container`` is (named tuples and structseqs too)."""
     kind = type(container)
     if kind is tuple or kind is list:
@@ -310,7 +299,7 @@ def _run(
             if memory[position] in observer.written or any(example is other for other in changed)
         ]
     )
-    reader = _Reader(world, target, tensors, fakes, memory)
+    reader = _Reader(world, target, tensors, fakes, set(memory))
     template, result = reader.read(raw)
     effects = Effects(
         writes, observer.random, observer.raises or not _is_library_function(target),
@@ -327,39 +316,29 @@ def _run(
     return _Outcome(effects, template, aliases, replay), result
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class _Reader:
     """Turns what came back from fake tensors into a template and examples."""
 
-    def __init__(
-        self,
-        world: FakeWorld,
-        target: Any,
-        tensors: list[Example],
-        fakes: list[torch.Tensor],
-        memory: list[int],
-    ) -> None:
-        self.world = world
-        self.target = target
-        self.tensors = tensors
-        self.fakes = fakes
-        self.memory = set(memory)
-        self.seen: list[tuple[torch.Tensor, Example]] = []
-        self.fresh: list[Example] = []
-        self.aliases = False
-        self.cacheable = True
-        self.found_tensor = False
+    world: FakeWorld
+    target: Any
+    tensors: list[Example]
+    fakes: list[torch.Tensor]
+    memory: set[int]
+    seen: list[tuple[torch.Tensor, Example]] = dataclasses.field(default_factory=list)
+    fresh: list[Example] = dataclasses.field(default_factory=list)
+    aliases: bool = False
+    cacheable: bool = True
+    found_tensor: bool = False
 
     def read(self, value: Any) -> tuple[Any, Any]:
         if isinstance(value, torch.Tensor):
             return self._read_tensor(value)
         if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
             pairs = [self.read(item) for item in value]
-            if len(pairs) == 0:
-                return _Const(value), value
-            return (
-                like(value, [pair[0] for pair in pairs]),
-                like(value, [pair[1] for pair in pairs]),
-            )
+            if pairs:
+                templates, results = zip(*pairs, strict=True)
+                return like(value, templates), like(value, results)
         return _Const(value), value
 
     def _read_tensor(self, value: torch.Tensor) -> tuple[Any, Any]:
@@ -442,15 +421,11 @@ def lower(value: Any) -> Any:
     kind = type(value)
     if kind is Example:
         return value.fake
-    if kind is tuple:
-        return tuple([lower(item) for item in value])
     if kind is slice:
         return slice(lower(value.start), lower(value.stop), lower(value.step))
     if isinstance(value, dict):
         return {name: lower(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [lower(item) for item in value]
-    if isinstance(value, tuple) and not isinstance(value, torch.Size):
+    if isinstance(value, (tuple, list)) and kind is not torch.Size:
         return like(value, [lower(item) for item in value])
     return value
 

@@ -8,6 +8,7 @@ name, so every process finds the same. Made only when something varies: it impor
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import linecache
@@ -58,11 +59,11 @@ class Symbol(NamedTuple):
         return self.source.name
 
 
+@dataclasses.dataclass(frozen=True)
 class _Named(TorchSource):
     """A source as `ShapeEnv` wants it: little more than a name."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    text: str
 
     @property
     def _name_template(self) -> str:
@@ -75,12 +76,6 @@ class _Named(TorchSource):
     @property
     def guard_source(self) -> GuardSource:  # type: ignore[override]
         return GuardSource.LOCAL
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Named) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
 
 
 @functools.cache
