@@ -8,12 +8,13 @@ writes to. What has no schema may share and write everything it is given. Next: 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch.fx
 from torch._ops import OpOverload
+
+from ..graph.observer import passed, tensors_in
 
 _Node = torch.fx.Node
 _Roots = frozenset[_Node]
@@ -56,7 +57,7 @@ class Memory:
         if len(returns) != 1 or returns[0].alias_info is None:
             return node
         alias = returns[0].alias_info
-        for argument, value in arguments_of(node):
+        for argument, value in passed(node.target, node.args, node.kwargs):
             info = argument.alias_info
             if alias.is_write and info is not None and info.before_set == alias.before_set:
                 return value if isinstance(value, _Node) else node
@@ -82,7 +83,7 @@ class Memory:
     def _by_schema(self, node: _Node, given: _Roots) -> tuple[list[_Roots], _Roots]:
         sets: dict[str, _Roots] = {}
         written = _NONE
-        for argument, value in arguments_of(node):
+        for argument, value in passed(node.target, node.args, node.kwargs):
             info = argument.alias_info
             if info is None:
                 continue
@@ -104,15 +105,6 @@ class Memory:
         return parts or [_NONE], written
 
 
-def arguments_of(node: _Node) -> Iterator[tuple[Any, Any]]:
-    """The schema's arguments with what the node passes for them."""
-    for position, argument in enumerate(node.target._schema.arguments):  # type: ignore[union-attr]
-        if argument.name in node.kwargs:
-            yield argument, node.kwargs[argument.name]
-        elif position < len(node.args) and not argument.kwarg_only:
-            yield argument, node.args[position]
-
-
 def nodes_in(value: Any) -> list[_Node]:
     """The nodes inside an argument."""
     found: list[_Node] = []
@@ -122,9 +114,7 @@ def nodes_in(value: Any) -> list[_Node]:
 
 def tensors_of(node: _Node) -> list[torch.Tensor]:
     """The (fake) tensors of a node's value."""
-    value = node.meta.get("val")
-    values = value if isinstance(value, (tuple, list)) else [value]
-    return [one for one in values if isinstance(one, torch.Tensor)]
+    return list(tensors_in(node.meta.get("val")))
 
 
 def _holds_tensors(node: _Node) -> bool:

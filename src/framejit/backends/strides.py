@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from ..graph.metadata import in_order
-from ..graph.observer import Unwrapped
+from ..graph.observer import Unwrapped, tensors_in, written
 from ..graph.propagation import invoke
 
 
@@ -31,34 +31,28 @@ class _Copied(Unwrapped, TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        turned = _written(func, args, kwargs)
+        turned = {id(tensor): tensor for tensor in _turned(func, args, kwargs)}
         if not turned:
             return func(*args, **kwargs)
-        orders = {id(tensor): _order(func, tensor) for tensor in turned}
-        copies = {id(tensor): _permuted(tensor.clone(), orders[id(tensor)]) for tensor in turned}
-
+        orders = {key: _order(func, tensor) for key, tensor in turned.items()}
+        copies = {key: _permuted(tensor.clone(), orders[key]) for key, tensor in turned.items()}
         given, named = tree_map(lambda value: copies.get(id(value), value), (args, kwargs))
         result = func(*given, **named)
-        for tensor in turned:
-            order = orders[id(tensor)]
+        for key, tensor in turned.items():
+            order = orders[key]
             back = [order.index(dim) for dim in range(len(order))]
-            tensor.copy_(_permuted(copies[id(tensor)], back))
-        originals = {id(copies[id(tensor)]): tensor for tensor in turned}
+            tensor.copy_(_permuted(copies[key], back))
+        originals = {id(copies[key]): tensor for key, tensor in turned.items()}
         return tree_map(lambda value: originals.get(id(value), value), result)
 
 
-def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+def _turned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """The tensors that the operator writes content to and whose elements do not lie in order."""
     if not isinstance(func, torch._ops.OpOverload) or not func._schema.is_mutable:
         return []
     if torch.Tag.inplace_view in func.tags or func is torch.ops.aten.copy_.default:
         return []
-    found: list[torch.Tensor] = []
-    for position, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            value = args[position] if position < len(args) else kwargs.get(argument.name)
-            some = value if isinstance(value, (tuple, list)) else [value]
-            found += [one for one in some if isinstance(one, torch.Tensor)]
+    found = tensors_in(*written(func, args, kwargs))
     return [one for one in found if not in_order(one.shape, one.stride())]
 
 

@@ -247,7 +247,7 @@ def _describe_real(tensor: torch.Tensor) -> TensorMeta:
         _check_type(tensor, python_type)
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         raise GraphBreak("FJ0115", "the tensor is being transformed by torch.func")
-    return describe(tensor, python_type, plain_real_keys(tensor.device))
+    return describe(tensor, python_type, plain_keys(tensor.device))
 
 
 def _check_type(tensor: torch.Tensor, python_type: type) -> None:
@@ -266,40 +266,28 @@ def _check_type(tensor: torch.Tensor, python_type: type) -> None:
         raise GraphBreak("FJ0113", f"the tensor subclass {name} changes what operations mean")
 
 
-_plain_real: dict[str, dict[int, str | None]] = {}
-_plain_fake: dict[str, dict[int, str | None]] = {}
+_plain_keys: dict[tuple[str, bool], dict[int, str | None]] = {}
 
 
-def plain_real_keys(device: torch.device) -> dict[int, str | None]:
-    """Raw dispatch key sets of plain real tensors on this type of device."""
-    known = _plain_real.get(device.type)
-    if known is None:
-        with isolated():
-            with torch.inference_mode(False):
-                normal = torch.empty(0, device=device)
-            with torch.inference_mode(True):
-                inference = torch.empty(0, device=device)
-        known = _plain_real[device.type] = _raw_keys(normal, inference)
-    return known
+def plain_keys(device: torch.device, mode: FakeTensorMode | None = None) -> dict[int, str | None]:
+    """Raw dispatch key sets of plain tensors on this type of device: real ones, or fakes of a
+    mode."""
+    kind = (device.type, mode is not None)
+    if kind not in _plain_keys:
+        known: dict[int, str | None] = {}
+        for inference in (False, True):
+            with isolated(), torch.inference_mode(inference):
+                plain = torch.empty(0, device="meta" if mode is not None else device)
+                if mode is not None:
+                    plain = FakeTensor(mode, plain, device)
+            keys = torch._C._dispatch_keys(plain).raw_repr()
+            known[keys] = "inference" if inference else None
+        _plain_keys[kind] = known
+    return _plain_keys[kind]
 
 
 def describe_fake(fake: torch.Tensor) -> TensorMeta:
     """The metadata of a fake tensor, comparable with that of real ones."""
     assert isinstance(fake, FakeTensor)
-    device_type = fake.fake_device.type
-    known = _plain_fake.get(device_type)
-    if known is None:
-        with isolated():
-            twins = []
-            for inference in (False, True):
-                with torch.inference_mode(inference):
-                    data = torch.empty(0, device="meta")
-                    twins.append(FakeTensor(fake.fake_mode, data, fake.fake_device))
-        known = _plain_fake[device_type] = _raw_keys(*twins)
     python_type = _Parameter if getattr(fake, "_is_param", False) else torch.Tensor
-    return describe(fake, python_type, known)
-
-
-def _raw_keys(normal: torch.Tensor, inference: torch.Tensor) -> dict[int, str | None]:
-    keys = torch._C._dispatch_keys
-    return {keys(normal).raw_repr(): None, keys(inference).raw_repr(): "inference"}
+    return describe(fake, python_type, plain_keys(fake.fake_device, fake.fake_mode))

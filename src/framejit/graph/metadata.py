@@ -93,7 +93,7 @@ def describe(
     keys: Any = plain_keys.get(raw, raw)
     layout = tensor.layout
     strided = layout is torch.strided and not tensor.is_nested
-    values = (
+    values: tuple[Any, ...] = (
         tuple(tensor.shape),
         tensor.stride() if strided else (),
         tensor.storage_offset() if strided else 0,
@@ -108,7 +108,9 @@ def describe(
     try:
         meta = _interned.get(values)
     except TypeError:  # symbolic sizes have no hash: such metadata is never shared
-        return TensorMeta(*values, symbolic=True)
+        meta = TensorMeta(*values)
+        meta.symbolic = True
+        return meta
     if meta is None:
         if len(_interned) >= MAX_INTERNED:
             _interned.clear()

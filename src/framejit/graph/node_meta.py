@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
+_Mapping: Any = MutableMapping  # its methods have other types than those of dict
 
-class NodeMeta(MutableMapping[str, Any], dict[str, Any]):  # type: ignore[misc]
+
+class NodeMeta(_Mapping, dict[str, Any]):
     """A dict with entries that are computed on first read.
 
     The methods that are not here are those of `MutableMapping`, which ask these.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import logging
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -31,17 +32,14 @@ class _Quiet(threading.local):
 quiet = _Quiet()
 logging.getLogger("torch._subclasses.fake_tensor").addFilter(quiet.filter)
 
-#: Operators that write to arguments without saying so in their schema, if an argument is true:
-#: (positions written, position of the flag). Batch normalisation updates running statistics.
-_UNDECLARED_WRITES = {
-    "aten::native_batch_norm": ((3, 4), 5),
-    "aten::cudnn_batch_norm": ((3, 4), 5),
-    "aten::miopen_batch_norm": ((3, 4), 5),
-    "aten::_batch_norm_impl_index": ((3, 4), 5),
-    "aten::batch_norm": ((3, 4), 5),
-}
-
-
+#: Batch normalisation writes to running statistics, its arguments 3 and 4, if 5 is true (it
+#: trains), and its schema does not say so.
+_BATCH_NORMS = frozenset(
+    "aten::" + name for name in (
+        "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_batch_norm_impl_index",
+        "batch_norm",
+    )
+)  # fmt: skip
 #: Arguments whose elements must lie within bounds, on the CPU (a GPU reports that later on).
 _BOUNDED = frozenset({"index", "indices", "target", "targets", "offsets", "ind"})
 #: Operators that raise for some values of their arguments.
@@ -62,6 +60,29 @@ _DRAWS = {"aten::bernoulli": ("default", "out", "Tensor"),
           "aten::normal": ("Tensor_Tensor", "float_Tensor")}  # fmt: skip
 
 
+def passed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """The arguments in an operator's schema, with what a call passes for them."""
+    for position, argument in enumerate(func._schema.arguments):
+        if position < len(args):
+            yield argument, args[position]
+        elif argument.name in kwargs:
+            yield argument, kwargs[argument.name]
+
+
+def written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """What is passed for the arguments that an operator writes to."""
+    return [value for argument, value in passed(func, args, kwargs)
+            if argument.alias_info is not None and argument.alias_info.is_write]  # fmt: skip
+
+
+def tensors_in(*values: Any) -> Iterator[torch.Tensor]:
+    """The tensors among values and in lists of them."""
+    for value in values:
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, torch.Tensor):
+                yield item
+
+
 def raises_on_data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """May the operator raise an exception that depends on what is in its arguments?
 
@@ -77,15 +98,12 @@ def raises_on_data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         divisor = args[1] if len(args) > 1 else None
         exact = [t for t in args[:2] if isinstance(t, torch.Tensor) and t.is_floating_point()]
         return isinstance(divisor, torch.Tensor) and not exact
-    for position, argument in enumerate(schema.arguments):
+    for argument, value in passed(func, args, kwargs):
         if argument.name in _BOUNDED:
-            value = args[position] if position < len(args) else kwargs.get(argument.name)
-            for tensor in value if isinstance(value, (tuple, list)) else (value,):
-                if isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu":
+            for tensor in tensors_in(value):
+                if tensor.device.type == "cpu":
                     return not (tensor.is_floating_point() or tensor.dtype is torch.bool)
-        elif argument.name == "check_errors" and (
-            kwargs.get("check_errors") or (position < len(args) and args[position])
-        ):
+        elif argument.name == "check_errors" and value:
             return True
     return False
 
@@ -150,31 +168,21 @@ class Observer(Unwrapped, TorchDispatchMode):
                 self.random = self.random or _draws(schema, args, kwargs)
             if schema.is_mutable:
                 self.content = self.content or torch.Tag.inplace_view not in func.tags
-                for position, argument in enumerate(schema.arguments):
-                    alias = argument.alias_info
-                    if alias is None or not alias.is_write:
-                        continue
-                    value = args[position] if position < len(args) else kwargs.get(argument.name)
-                    self._note(value)
+                targets = written(func, args, kwargs)
+                self.written.update(map(memory_of, tensors_in(*targets)))
+                for value in targets:
                     if isinstance(value, torch.Tensor):
                         check_write(func, value, [*args, *kwargs.values()])
                     elif value is not None:
                         check_list(value, [*args, *kwargs.values()])
-            elif schema.name in _UNDECLARED_WRITES:
-                positions, flag = _UNDECLARED_WRITES[schema.name]
-                if args[flag]:
-                    self.content = True
-                    self._note([args[position] for position in positions])
+            elif schema.name in _BATCH_NORMS and args[5]:
+                self.content = True
+                self.written.update(map(memory_of, tensors_in(*args[3:5])))
         result = func(*args, **kwargs)
-        for tensor in result if isinstance(result, (tuple, list)) else (result,):
-            if isinstance(tensor, torch.Tensor) and tensor.layout is not torch.strided:
+        for tensor in tensors_in(result):
+            if tensor.layout is not torch.strided:
                 raise GraphBreak("FJ0114", f"{func} returns a tensor of layout {tensor.layout}")
         return result
-
-    def _note(self, value: Any) -> None:
-        for tensor in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(tensor, torch.Tensor):
-                self.written.add(memory_of(tensor))
 
 
 def _draws(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -208,8 +216,7 @@ def _sparse_flags(func: torch._ops.OpOverload) -> list[tuple[int, str]]:
 def check_masks(indices: Any, values: torch.Tensor) -> None:
     """GraphBreak where compilers would have to find a size that depends on data equal to one that
     varies."""
-    masks = [one for one in (indices if isinstance(indices, (list, tuple)) else [indices])
-             if one is not None and one.dtype in (torch.bool, torch.uint8)]  # fmt: skip
+    masks = [one for one in tensors_in(indices) if one.dtype in (torch.bool, torch.uint8)]
     sizes = [size for one in (*masks, values) for size in one.shape]
     varies = any(isinstance(size, torch.SymInt) for size in sizes)
     if masks and varies and values.requires_grad and torch.is_grad_enabled():

@@ -19,7 +19,7 @@ import torch
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .observer import Unwrapped
+from .observer import Unwrapped, tensors_in
 
 _ops = torch.ops.aten
 _Key = torch._C.DispatchKey
@@ -97,12 +97,9 @@ class _Inside(Unwrapped, TorchDispatchMode):
 
 
 def _on_meta(args: Any, kwargs: Any) -> bool:
-    for value in (*args, *kwargs.values()):
-        for item in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(item, _Tensor) and item.is_meta:
-                return True
     device = kwargs.get("device")
-    return device is not None and device.type == "meta"
+    found = any(tensor.is_meta for tensor in tensors_in(*args, *kwargs.values()))
+    return found or (device is not None and device.type == "meta")
 
 
 def _structured(func: Any, *args: Any, **kwargs: Any) -> Any:
@@ -199,14 +196,13 @@ def _where(condition: _Tensor, x: _Tensor, y: _Tensor) -> _Tensor:
     if condition.dtype is not torch.bool or x.is_cpu or y.is_cpu:
         raise Unknown
     # The same iteration over three operands, of one type.
-    three = [_as_float(t) for t in (condition, x, y)]
+    three = [
+        torch.empty_strided(t.shape, t.stride(), device="meta", dtype=torch.float32)
+        for t in (condition, x, y)
+    ]
     layout = _call(_ops.addcmul.default, *three)
     kind = torch.result_type(x, y)
     return torch.empty_strided(layout.shape, layout.stride(), dtype=kind, device="meta")
-
-
-def _as_float(x: _Tensor) -> _Tensor:
-    return torch.empty_strided(x.shape, x.stride(), device="meta", dtype=torch.float32)
 
 
 def _layer_norm(

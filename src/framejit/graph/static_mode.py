@@ -22,7 +22,7 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .observer import Unwrapped
+from .observer import Unwrapped, tensors_in
 from .shape_functions import Unknown, is_direct, shape_function
 
 _ops = torch.ops.aten
@@ -143,16 +143,14 @@ class StaticMode(Unwrapped, FakeTensorMode):
     def _fakes_in(self, args: Any, kwargs: Any) -> list[FakeTensor]:
         """The tensors of a call: plain ones of this mode, all on one device."""
         fakes: list[FakeTensor] = []
-        for value in (*args, *kwargs.values()) if kwargs else args:
-            for item in value if isinstance(value, (list, tuple)) else (value,):
-                if isinstance(item, torch.Tensor):
-                    if type(item) is not FakeTensor or item.fake_mode is not self:
-                        raise Unknown
-                    if item.layout is not torch.strided or item.is_conj() or item.is_neg():
-                        raise Unknown
-                    if item.is_quantized or item.is_nested:
-                        raise Unknown
-                    fakes.append(item)
+        for item in tensors_in(*args, *kwargs.values()):
+            if type(item) is not FakeTensor or item.fake_mode is not self:
+                raise Unknown
+            if item.layout is not torch.strided or item.is_conj() or item.is_neg():
+                raise Unknown
+            if item.is_quantized or item.is_nested:
+                raise Unknown
+            fakes.append(item)
         if any(fake.fake_device != fakes[0].fake_device for fake in fakes[1:]):
             raise Unknown
         return fakes

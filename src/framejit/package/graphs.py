@@ -19,7 +19,7 @@ from framejit.exc import PackageError
 from framejit.graph.bounds import Assumption
 from framejit.graph.builder import WRITES
 from framejit.graph.expressions import Tree, evaluate, replaced, symbols_of
-from framejit.graph.fakes import plain_real_keys
+from framejit.graph.fakes import plain_keys
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
 from framejit.graph.metadata import describe
 from framejit.graph.nested import HeldHook, applied, open_hooks
@@ -179,7 +179,7 @@ class Sizes:
         """What a backend is called with for ``module``."""
         metas = []
         for tensor, layout in zip(tensors, self._saved["tensors"], strict=True):
-            meta = describe(tensor, type(tensor), plain_real_keys(tensor.device))
+            meta = describe(tensor, type(tensor), plain_keys(tensor.device))
             if layout is not None:
                 shape, stride = (tuple(map(self._size, sizes)) for sizes in layout)
                 meta = meta.resized(shape, stride)
