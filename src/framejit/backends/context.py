@@ -163,7 +163,7 @@ def aot_settings(donate: bool = False) -> Iterator[None]:
 def preserved_state() -> Iterator[None]:
     """Put torch's global settings, function modes and all random states back after a block."""
     state, depth = global_state.current(), global_state.transform_depth()
-    modes = _function_modes()
+    modes = global_state.function_modes()
     python_random = random.getstate()
     cpu_random = torch.default_generator.get_state()
     gpu_random = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
@@ -179,13 +179,8 @@ def preserved_state() -> Iterator[None]:
             torch.cuda.set_rng_state_all(gpu_random)
 
 
-def _function_modes() -> list[Any]:
-    count = torch._C._len_torch_function_stack()
-    return [torch._C._get_function_stack_at(index) for index in range(count)]
-
-
 def _set_function_modes(modes: list[Any]) -> None:
-    now = _function_modes()
+    now = global_state.function_modes()
     if len(now) == len(modes) and all(a is b for a, b in zip(now, modes, strict=True)):
         return
     for _ in now:

@@ -201,11 +201,9 @@ _REFUSED = frozenset([
     _aten.embedding_dense_backward.default, _aten._local_scalar_dense.default,
     _aten.item.default, _aten.is_pinned.default,
 ])  # fmt: skip
-_UNSAFE_TAGS = frozenset(
-    tag
-    for name in ("dynamic_output_shape", "data_dependent_output", "cudagraph_unsafe")
-    if (tag := getattr(torch.Tag, name, None)) is not None
-)
+_UNSAFE_TAGS = frozenset([
+    torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output, torch.Tag.cudagraph_unsafe,
+])  # fmt: skip
 _INDEXING = frozenset([
     _aten.index.Tensor, _aten.index_put.default, _aten.index_put_.default,
     _aten._unsafe_index.Tensor, _aten._unsafe_index_put.default,

@@ -73,24 +73,28 @@ def hooks_in_place(
 def _traced(judge: Judge, pack: Hook, unpack: Hook) -> Hooks:
     """Hooks that AOTAutograd traces: each operation between opening and closing differentiates with
     what comes back from the hooks, as in eager mode, and no other does."""
-    return lambda tensor: _checked((pack, unpack), judge, tensor), unpack
 
 
-def _checked(hooks: Hooks, judge: Judge, tensor: torch.Tensor) -> Any:
+    def checked(tensor: torch.Tensor) -> Any:
+        _check((pack, unpack), judge, tensor)
+        return pack(tensor)
+
+    return checked, unpack
+
+
+def _check(hooks: Hooks, judge: Judge, tensor: torch.Tensor) -> None:
     if as_modules(hooks) is None and not judge(*hooks, tensor):
         raise UntraceableHook("FJ0118", "a saved-tensor hook does more than compute")
-    return hooks[0](tensor)
 
 
 def _judge_examples(pairs: Sequence[Hooks], judge: Judge, examples: Sequence[Any]) -> None:
     """A compiled graph saves its inputs without calling any hook."""
-    pairs = [hooks for hooks in pairs if as_modules(hooks) is None]
     seen = set()
     for example in examples:
         if isinstance(example, torch.Tensor) and example.is_floating_point():
             kind = (example.dtype, example.device, example.shape, example.stride())
-            if kind not in seen and not all(judge(*hooks, example) for hooks in pairs):
-                raise UntraceableHook("FJ0118", "a saved-tensor hook does more than compute")
+            for hooks in pairs if kind not in seen else ():
+                _check(hooks, judge, example)
             seen.add(kind)
 
 

@@ -46,11 +46,14 @@ def with_bounds(assumptions: list[Assumption], lowest: dict[str, int]) -> list[A
     return out
 
 
-def _least(tree: Tree) -> int | None:
-    """n where the assumption is ``... >= n``."""
+def _least(tree: Tree, low: dict[str, int]) -> tuple[list[str], int] | None:
+    """Symbols that have a bound, and n, where the assumption is that their product is >= n."""
     if tree[0] not in ("ge", "gt") or tree[2][0] != "int":
         return None
-    return int(tree[2][1]) + (tree[0] == "gt")
+    factors = _factors(tree[1])
+    if factors is None or any(name not in low for name in factors):
+        return None
+    return factors, int(tree[2][1]) + (tree[0] == "gt")
 
 
 def _factors(tree: Tree) -> list[str] | None:
@@ -66,10 +69,10 @@ def _factors(tree: Tree) -> list[str] | None:
 def _raise_bounds(tree: Tree, low: dict[str, int]) -> None:
     if tree[0] == "ne" and tree[1][0] == "load" and tree[2] == ("int", low.get(tree[1][1])):
         low[tree[1][1]] += 1
-    least = _least(tree)
-    factors = None if least is None else _factors(tree[1])
-    if least is None or factors is None or any(name not in low for name in factors):
+    found = _least(tree, low)
+    if found is None:
         return
+    factors, least = found
     if len(factors) == 1:
         low[factors[0]] = max(low[factors[0]], least)
     elif least >= 1:
@@ -81,8 +84,5 @@ def _implied(tree: Tree, low: dict[str, int]) -> bool:
     """Whether the bounds alone make this true."""
     if tree[0] == "ne" and tree[1][0] == "load" and tree[2][0] == "int":
         return bool(tree[2][1] < low.get(tree[1][1], 0))
-    least = _least(tree)
-    factors = None if least is None else _factors(tree[1])
-    if least is None or factors is None or any(name not in low for name in factors):
-        return False
-    return math.prod(low[name] for name in factors) >= least
+    found = _least(tree, low)
+    return found is not None and math.prod(low[name] for name in found[0]) >= found[1]

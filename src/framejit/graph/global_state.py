@@ -128,10 +128,7 @@ def runs_foreign_code() -> bool:
     its business."""
     if _transforms() is not None or torch._C._get_tracing_state() is not None:
         return True
-    return any(
-        type(torch._C._get_function_stack_at(i)) is not DeviceContext
-        for i in range(_function_modes())
-    )
+    return any(type(mode) is not DeviceContext for mode in function_modes())
 
 
 #: Builtins that framejit and torch do their own work with.
@@ -179,10 +176,14 @@ def let_go(error: BaseException | None) -> None:
             error = error.__cause__ or error.__context__
 
 
+def function_modes() -> list[Any]:
+    """The ``TorchFunctionMode``s being executed, the innermost last."""
+    return [torch._C._get_function_stack_at(index) for index in range(_function_modes())]
+
+
 def default_devices() -> tuple[torch.device, ...]:
     """The devices of the ``with torch.device(...)`` blocks being executed, the innermost last."""
-    modes = [torch._C._get_function_stack_at(index) for index in range(_function_modes())]
-    return tuple([mode.device for mode in modes if type(mode) is DeviceContext])
+    return tuple([mode.device for mode in function_modes() if type(mode) is DeviceContext])
 
 
 def set_default_devices(devices: tuple[torch.device, ...]) -> None:

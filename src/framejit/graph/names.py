@@ -22,23 +22,14 @@ _SUFFIX = re.compile(r"_\d+$")
 
 def placeholder_name(source_name: str) -> str:
     """The identifier for a graph input that comes from ``source_name``."""
-    local = _PLAIN_LOCAL.match(source_name)
-    if local is not None:
-        source_name = local.group(2)
-    if source_name.isidentifier():
-        # A local called `add` would push the operation's node to `add_1`.
-        return f"l_{source_name}" if _is_operation_name(source_name) else source_name
-    name = _NOT_WORD.sub("_", source_name).strip("_")
-    head, _, rest = name.partition("_")
-    if head in ("L", "G"):
-        name = f"{head.lower()}_{rest}" if rest else head.lower()
+    name = _PLAIN_LOCAL.sub(r"\2", source_name)
     if not name.isidentifier():
-        name = f"l_{name}" if name else "input"
-    return f"l_{name}" if _is_operation_name(name) else name
-
-
-def _is_operation_name(name: str) -> bool:
-    return not _operation_names().isdisjoint((name, _SUFFIX.sub("", name)))
+        name = _NOT_WORD.sub("_", name).strip("_")
+        if name.partition("_")[0] in ("L", "G"):
+            name = name[0].lower() + name[1:]
+    # A local called `add` would push the operation's node to `add_1`.
+    taken = not _operation_names().isdisjoint((name, _SUFFIX.sub("", name)))
+    return f"l_{name or 'input'}" if taken or not name.isidentifier() else name
 
 
 @functools.cache

@@ -61,12 +61,12 @@ _DRAWS = {"aten::bernoulli": ("default", "out", "Tensor"),
 
 
 def passed(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """The arguments in an operator's schema, with what a call passes for them."""
+    """The arguments in an operator's schema, with what a call passes for them or the default."""
     for position, argument in enumerate(func._schema.arguments):
         if position < len(args):
             yield argument, args[position]
-        elif argument.name in kwargs:
-            yield argument, kwargs[argument.name]
+        else:
+            yield argument, kwargs.get(argument.name, argument.default_value)
 
 
 def written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -165,7 +165,7 @@ class Observer(Unwrapped, TorchDispatchMode):
                 raise GraphBreak("FJ0102", f"{func} needs the tensor's data")
             check_sparse(func, args, kwargs)
             if torch.Tag.nondeterministic_seeded in func.tags:
-                self.random = self.random or _draws(schema, args, kwargs)
+                self.random = self.random or _draws(func, args, kwargs)
             if schema.is_mutable:
                 self.content = self.content or torch.Tag.inplace_view not in func.tags
                 targets = written(func, args, kwargs)
@@ -185,32 +185,19 @@ class Observer(Unwrapped, TorchDispatchMode):
         return result
 
 
-def _draws(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _draws(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Does an operator that may draw random numbers draw? Attention without dropout does not."""
-    for position, argument in enumerate(schema.arguments):
-        if argument.name == "dropout_p":
-            default = kwargs.get("dropout_p", argument.default_value)
-            return bool((args[position] if position < len(args) else default) != 0.0)
-    return True
+    given = passed(func, args, kwargs)
+    return all(value != 0.0 for argument, value in given if argument.name == "dropout_p")
 
 
 def check_sparse(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: Any) -> None:
     """GraphBreak for an operator that is asked for sparse gradients: compilers take them for dense
     ones."""
-    for position, name in _sparse_flags(func):
-        asked = args[position] if position < len(args) else kwargs.get(name)
-        if asked and args[0].requires_grad and torch.is_grad_enabled():
-            raise GraphBreak("FJ0114", f"the gradient of {func} is sparse")
-
-
-@functools.cache
-def _sparse_flags(func: torch._ops.OpOverload) -> list[tuple[int, str]]:
-    """The arguments, by position and name, that ask for sparse gradients."""
-    return [
-        (position, argument.name)
-        for position, argument in enumerate(func._schema.arguments)
-        if argument.name in ("sparse", "sparse_grad")
-    ]
+    for argument, asked in passed(func, args, kwargs):
+        if argument.name in ("sparse", "sparse_grad") and asked:
+            if args[0].requires_grad and torch.is_grad_enabled():
+                raise GraphBreak("FJ0114", f"the gradient of {func} is sparse")
 
 
 def check_masks(indices: Any, values: torch.Tensor) -> None:

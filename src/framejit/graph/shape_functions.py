@@ -188,10 +188,6 @@ def _pointwise(x: _Tensor) -> _Tensor:
     return _call(_ops.sgn.default, x)  # type: ignore[no-any-return]
 
 
-def _test(x: _Tensor) -> _Tensor:
-    return _call(_ops.eq.Scalar, x, 0)  # type: ignore[no-any-return]
-
-
 def _where(condition: _Tensor, x: _Tensor, y: _Tensor) -> _Tensor:
     if condition.dtype is not torch.bool or x.is_cpu or y.is_cpu:
         raise Unknown
@@ -305,14 +301,6 @@ def _variance_and_mean(x: _Tensor, dim: Any = None, **options: Any) -> Any:
     return _variance(x, dim, **options), _variance(x, dim, **options)
 
 
-def _floor_divide(x: Any, y: Any) -> Any:
-    return _call(_ops.div.Tensor_mode, x, y, rounding_mode="floor")
-
-
-def _flip(x: _Tensor, dims: Any) -> _Tensor:
-    return _call(_ops.empty_like.default, x)  # type: ignore[no-any-return]
-
-
 def _nonzero(x: _Tensor) -> Any:
     raise DynamicOutputShapeException(_ops.nonzero.default)
 
@@ -321,8 +309,8 @@ def _nonzero(x: _Tensor) -> Any:
 _RULES: dict[Any, _Function] = {
     _ops.relu.default: _pointwise,
     _ops.abs.default: _pointwise,
-    _ops.logical_not.default: _test,
-    _ops.isnan.default: _test,
+    _ops.logical_not.default: lambda x: _call(_ops.eq.Scalar, x, 0),
+    _ops.isnan.default: lambda x: _call(_ops.eq.Scalar, x, 0),
     _ops.where.self: _where,
     _ops.native_layer_norm.default: _layer_norm,
     _ops.native_group_norm.default: _group_norm,
@@ -341,7 +329,9 @@ _RULES: dict[Any, _Function] = {
     _ops.std.correction: _variance,
     _ops.var_mean.correction: _variance_and_mean,
     _ops.std_mean.correction: _variance_and_mean,
-    _ops.floor_divide.default: _floor_divide,
-    _ops.flip.default: _flip,
+    _ops.floor_divide.default: lambda x, y: _call(
+        _ops.div.Tensor_mode, x, y, rounding_mode="floor"
+    ),
+    _ops.flip.default: lambda x, dims: _call(_ops.empty_like.default, x),
     _ops.nonzero.default: _nonzero,
 }

@@ -146,7 +146,7 @@ class Symbols:
         self._required: list[Assumption] = []
         #: Sizes that a user marked as dynamic.
         self.must_vary: list[Any] = []
-        self._first: dict[str, tuple[int | None, int | None]] = {}
+        self._first: dict[str, Limits] = {}
 
     def attach(self, mode: FakeTensorMode) -> FakeTensorMode:
         """Let fake tensors of ``mode`` have symbolic sizes."""
@@ -206,18 +206,14 @@ class Symbols:
 
     def number(self, source: Source, value: int | float) -> Any:
         """A `torch.SymInt` or `torch.SymFloat` for a Python number."""
-        from torch.fx.experimental.symbolic_shapes import DimDynamic
-
         named = _Named(source.name)
-        symbol = self.env.create_unspecified_symbol(value, named, dynamic_dim=DimDynamic.DYNAMIC)
+        symbol = self._unspecified(value, named)
         kind = "int" if type(value) is int else "float"
         return self._bind(symbol, Symbol("", source, kind, 0), value, named)
 
     def derive(self, tree: Tree) -> Any:
         """A number that is computed for the graph, which takes it as an input; None if it cannot
         be: it depends on data, is no finite number now, or is too long."""
-        from torch.fx.experimental.symbolic_shapes import DimDynamic
-
         if not self.are_inputs(tree) or len(self.derived) >= _MOST_DERIVED:
             return None
         try:
@@ -233,9 +229,14 @@ class Symbols:
         for name, same in self.derived.items():
             if same == tree:
                 return self._numbers[name]
-        symbol = self.env.create_unspecified_symbol(value, named, dynamic_dim=DimDynamic.DYNAMIC)
+        symbol = self._unspecified(value, named)
         self.derived[symbol.name] = tree
         return self._made(symbol, value, named)
+
+    def _unspecified(self, value: int | float, named: _Named) -> Any:
+        from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+        return self.env.create_unspecified_symbol(value, named, dynamic_dim=DimDynamic.DYNAMIC)
 
     def are_inputs(self, tree: Tree) -> bool:
         """Whether a computation is one of inputs alone: nothing in it depends on data."""
@@ -305,9 +306,13 @@ class Symbols:
         self._require(("eq", tree, ("float", value)) if value == value else ("ne", tree, tree))
         if value == 0:  # the sign counts as well
             for name in symbols_of(replaced(tree, self.derived)):
-                number = self.value(name)
-                self._require(("eq", ("load", name), (type(number).__name__, number)))
+                self._require(self._is_now(name))
         return value
+
+    def _is_now(self, name: str) -> Tree:
+        """That a symbol has the value that it has at capture."""
+        value = self.value(name)
+        return ("eq", ("load", name), (type(value).__name__, value))
 
     def now(self, tree: Tree) -> Any:
         """What a computation gives at capture, in Python's own arithmetic."""
@@ -321,15 +326,10 @@ class Symbols:
         if missing > 0:
             self._lines += [self.line()] * missing
 
-    def _bounds(self, symbol: Any) -> tuple[int | None, int | None]:
+    def _bounds(self, symbol: Any) -> Limits:
         known = self.env.var_to_range.get(symbol)
-        if known is None:
-            return None, None
-        bounds: list[int | None] = []
-        for bound in (known.lower, known.upper):
-            finite = bool(bound.is_Integer) and abs(int(bound)) < _FAR
-            bounds.append(int(bound) if finite else None)
-        return bounds[0], bounds[1]
+        ends = (known.lower, known.upper) if known is not None else ()
+        return Limits(*[int(n) if n.is_Integer and abs(int(n)) < _FAR else None for n in ends])
 
     def fixed(self, name: str) -> int | float | None:
         """The value that the program forces a symbol to have, if it does."""
@@ -367,7 +367,7 @@ class Symbols:
             add(*required)
         lowest: dict[str, int] = {}
         for name, what in self.known.items():
-            low, high = self._first.get(name, (None, None))
+            low, high = self._first.get(name, Limits())
             if any(t[0] == "eq" and t[1] == ("load", name) and t[2][0] == "int" for t in found):
                 continue
             if low is not None and what.kind in ("size", "stride"):
@@ -406,8 +406,7 @@ class Symbols:
         try:
             trees = [_normal(from_sympy(expression))]
         except NotExpressible:  # rare: all that is in it keeps its value
-            values = {name: self.value(name) for name in names}
-            trees = [("eq", ("load", n), (type(v).__name__, v)) for n, v in values.items()]
+            trees = [self._is_now(name) for name in names]
         for tree in trees:
             add(replaced(tree, self.derived), line)
 
