@@ -422,7 +422,7 @@ def structure(cls: type) -> tuple[Any, ...]:
     bases = tuple(map(_known_by, cls.__bases__))
     attributes = tuple(
         (name, _known_by(type(raw)), codes(raw)) for name, raw in cls.__dict__.items()
-        if name.startswith("__") and name.endswith("__") and name not in _NOT_COMPARED
+        if str(name).startswith("__") and name.endswith("__") and name not in _NOT_COMPARED
     )  # fmt: skip
     meta = _known_by(type(cls))
     size = cls.__basicsize__, cls.__dictoffset__, cls.__flags__ & IS_ABSTRACT

@@ -285,7 +285,7 @@ class TensorValue(Value):
         if name in _UNGUARDED_METHODS and self.obj is not None and self.source is not None:
             if not args and not kwargs:
                 return self._asked(space, getattr(torch.Tensor, name))
-        if name in ("dim", "ndimension"):
+        if name in ("dim", "ndimension") and not args and not kwargs:
             return ConstantValue(len(self.metadata().shape))
         real = [a.realize().as_python() if not isinstance(a.realize(), TensorValue)
                 else a.realize().fake(space) for a in args]  # type: ignore[attr-defined]  # fmt: skip
