@@ -61,7 +61,8 @@ def swapped_operands(tree: ast.AST) -> Iterator[Edit]:
                 other_way = ast.Compare(node.comparators[0], node.ops, [node.left])
                 yield node, f"({ast.unparse(other_way)})"
         elif isinstance(node, ast.Call) and len(node.args) == 2 and not node.keywords:
-            if not any(isinstance(arg, ast.Starred) for arg in node.args):
+            same = ast.unparse(node.func) in ("max", "min")  # whatever the order
+            if not same and not any(isinstance(arg, ast.Starred) for arg in node.args):
                 yield node, ast.unparse(ast.Call(node.func, node.args[::-1], []))
 
 

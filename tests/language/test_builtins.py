@@ -543,3 +543,27 @@ def test_what_methodcaller_refuses(given):
         return x + 1
 
     check(program, torch.ones(2))
+
+
+class SaysInt:
+    __class__ = property(lambda self: int)
+
+
+class SaysMore:
+    def __getattribute__(self, name):
+        return str if name == "__class__" else object.__getattribute__(self, name)
+
+
+class Inherits(SaysInt):
+    pass
+
+
+@pytest.mark.parametrize("cls", [SaysInt, SaysMore, Inherits])
+def test_objects_that_say_what_they_are(cls):
+    given = cls()
+
+    def program(x):
+        kinds = (int, str, cls, SaysInt)
+        return x + 1, [[isinstance(one, kind) for kind in kinds] for one in (given, cls())]
+
+    check(program, torch.ones(2))

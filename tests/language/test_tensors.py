@@ -831,3 +831,15 @@ def test_out_of_a_view_of_an_input_is_an_alias() -> None:
     flat, row, pair = framejit.compile(f, backend="eager")(x)
     flat[0] = 100
     assert x[0, 0] == 100 and row[0] == 100 and pair.b[0, 0] == 100 and pair.a is x
+
+
+@pytest.mark.parametrize("given", [(), (True,), (False,), (True, True), (None,)], ids=str)
+@pytest.mark.parametrize("named", [{}, {"requires_grad": True}, {"wanted": True}], ids=str)
+def test_gradients_that_are_asked_for_again(given, named):
+    def program(x):
+        try:
+            return x.requires_grad_(*given, **named).requires_grad, x + 1
+        except TypeError:
+            return x + 2
+
+    check(program, torch.ones(2, requires_grad=True))

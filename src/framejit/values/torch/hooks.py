@@ -304,7 +304,6 @@ class Surrounding:
 
     def _uses_changed(self) -> bool:
         changed = {id(value.obj) for value in self.space.effects.changed}
-        changed.update(map(id, self.space.class_writes))
         named = not self.names.isdisjoint(self.space.effects.globals)
         return named or not self.objects.keys().isdisjoint(changed)
 
@@ -330,7 +329,6 @@ def unsettled(
         made = [make([None] * len(hooks.tensors)) for make in hooks.makers]
         objects, names = reached(made)
         changed = {id(value.obj) for value in effects.changed}
-        changed.update(map(id, space.class_writes))
         looked_at = {id(obj) for obj, _ in space.known_objects()}
         why = None
         if hooks in effects.open_hooks:
