@@ -763,3 +763,22 @@ def test_what_is_assigned_to_slices(bounds, assigned):
         return x + 1, made
 
     check(program, torch.ones(2), graphs=1, ops=1)
+
+
+@pytest.mark.parametrize("maxlen", [None, 0, 3])
+@pytest.mark.parametrize(
+    "other", [deque((5,)), [5], deque((), 2), deque(range(5)), 2, 0, -1], ids=str
+)
+@pytest.mark.parametrize("operation", [operator.add, operator.mul, operator.iadd, operator.imul])
+def test_operators_of_deques(maxlen, other, operation):
+    def program(x):
+        found = []
+        for left, right in ((deque((1, 2), maxlen), other), (other, deque((1, 2), maxlen))):
+            try:
+                made = operation(copy.copy(left), right)
+                found.append((made, getattr(made, "maxlen", 0)))
+            except TypeError as error:
+                found.append(str(error))
+        return x + 1, found
+
+    check(program, torch.ones(2))

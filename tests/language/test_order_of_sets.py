@@ -261,3 +261,16 @@ def test_updates_beside_keys_of_the_program(program):
             expected, found = program(torch.ones(n), numbers), compiled(torch.ones(n), numbers)
             assert found[1:] == expected[1:]
     assert framejit.report().graphs
+
+
+@pytest.mark.parametrize("elements", [(0, 8), (8, 0), (0, 8, 16), (16, 8, 0), (1,), ()])
+def test_equal_frozensets_of_another_order(elements):
+    def program(x, given):
+        return x + 1, list(given)
+
+    backend = CountingBackend()
+    compiled = framejit.compile(program, backend=backend)
+    for order in (elements, elements[::-1]):
+        given = frozenset(order)
+        assert compiled(torch.ones(1), given)[1] == list(given)
+    assert len(backend.graphs) == 1 + (list(frozenset(elements)) != list(given))
