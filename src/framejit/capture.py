@@ -34,7 +34,7 @@ from framejit.collection import imports_end, no_collection
 from framejit.exc import BackendCompilerFailed, GraphBreak, InternalError
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
-from framejit.graph.failures import failing_node, place_of
+from framejit.graph.errors import failing_node, place_of
 from framejit.graph.global_state import leave_transforms, unseen
 from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
 from framejit.graph.nested import close_all_hooks, open_hooks

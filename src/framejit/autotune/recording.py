@@ -15,10 +15,11 @@ from typing import Any
 import torch
 import torch.fx
 
-from framejit.backends.compile import first_line, watching
+from framejit.backends.compile import watching
 from framejit.backends.context import preserved_state
 from framejit.callables import new_compiler, supported
 from framejit.exc import FramejitWarning, warn
+from framejit.graph.errors import begins_at
 from framejit.graph.fakes import isolated
 from framejit.regions import watch_frames
 from framejit.report.messages import checked_path
@@ -46,7 +47,7 @@ class Recording:
             with preserved_state(), isolated(), torch.no_grad():
                 path = subgraphs.save(self.folder, gm, inputs, settings)
         except subgraphs.Unsaveable as problem:
-            line = first_line(gm) or "a graph"
+            line = begins_at(gm) or "a graph"
             self.left_out.append(f"{line}: it refers to {problem}")
         else:
             if path not in self.saved:

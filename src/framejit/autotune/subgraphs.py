@@ -19,9 +19,9 @@ import torch
 import torch.fx
 
 from framejit import tensor_file
-from framejit.backends.compile import first_line
 from framejit.exc import PackageError
 from framejit.files import replacing
+from framejit.graph.errors import begins_at
 from framejit.package.data import Decoder, Encoder, Home, Json, Unsaveable
 from framejit.package.graphs import decode_graph, encode_graph
 
@@ -118,7 +118,7 @@ def save(folder: Path, gm: torch.fx.GraphModule, inputs: Sequence[Any], settings
         else:
             rows.append(["tensor", encoder.tensor(value)[1], value.is_leaf])
     data = {
-        "framejit subgraph": VERSION, "key": key, "line": first_line(gm), "settings": settings,
+        "framejit subgraph": VERSION, "key": key, "line": begins_at(gm), "settings": settings,
         "inputs": rows, "graph": graph,
         "text": [line for line in str(gm.graph).splitlines() if line],
     }  # fmt: skip

@@ -5,9 +5,10 @@ and returns a tuple or list of the graph's outputs. Backends are found by name i
 each lives in one file and imports its compiler only when it is used. Next room: codegen.
 """
 
-from . import aot, cudagraphs, eager, inductor, onnxrt, torchscript, tvm
+from . import aot, cudagraphs, eager, inductor, torchscript
 from .aot import aot_autograd
 from .compile import compile_graph
+from .exported import onnxrt, tvm
 from .registry import (
     configured_backend,
     doctor,

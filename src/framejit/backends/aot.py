@@ -15,12 +15,10 @@ import torch
 from torch._guards import TracingContext
 
 from ..graph.lazy import lazy_graph_modules
-from .compile import first_line
 from .context import aot_settings
 from .dividing import divided
 from .memory import hide_views
 from .registry import register_backend
-from .repeatable import prepare_backward
 
 GraphCompiler = Callable[..., Any]  # (gm, fake example inputs) -> a callable
 
@@ -48,7 +46,6 @@ def aot_autograd(
         from torch._functorch.aot_autograd import aot_module_simplified
 
         table = decompositions() if callable(decompositions) else decompositions
-        place = first_line(gm)
 
         def compile_forward(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
             metadata = TracingContext.get().fw_metadata
@@ -68,7 +65,6 @@ def aot_autograd(
                     decompositions=table,
                     keep_inference_input_mutations=keep_inference_input_mutations,
                 )
-                prepare_backward(made, place)
             return made
 
         return divided(compile_graph, gm, list(example_inputs))

@@ -9,7 +9,6 @@ is not compiled. Next room: codegen.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import threading
 import traceback
@@ -23,6 +22,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from ..exc import BackendCompilerFailed, FramejitError, GraphBreak
 from ..graph import global_state
+from ..graph.errors import begins_at
 from . import repro
 from .context import preserved_state
 from .dividing import in_context
@@ -52,9 +52,7 @@ def compile_graph(
         watcher(gm, example_inputs)
     try:
         with exclusive(), preserved_state(), global_state.unseen():
-            compiled = in_context(
-                backend, gm, list(example_inputs), functools.partial(first_line, gm)
-            )
+            compiled = in_context(backend, gm, list(example_inputs))
     except (FramejitError, GraphBreak):
         raise
     except Exception as error:
@@ -140,7 +138,7 @@ def _describe(name: str, gm: torch.fx.GraphModule, error: Exception) -> str:
     lines += [f"  {line[:_WIDTH]}" for line in text[:3] or ["(no message)"]]
     if len(text) > 3:
         lines.append(f"  ... {len(text) - 3} more lines in the exception below")
-    place = first_line(gm)
+    place = begins_at(gm)
     if place:
         lines.insert(1, f"  the graph begins at {place}")
     frames = traceback.extract_tb(error.__traceback__)
@@ -148,16 +146,3 @@ def _describe(name: str, gm: torch.fx.GraphModule, error: Exception) -> str:
         last = frames[-1]
         lines.append(f"  at {last.filename}:{last.lineno} in {last.name}")
     return "\n".join(lines)
-
-
-def first_line(gm: torch.fx.GraphModule) -> str:
-    """The line of the graph's first operation: the innermost one that is not PyTorch's own."""
-    files: list[str] = []
-    for node in gm.graph.nodes:
-        if node.op.startswith("call_"):
-            trace = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
-            files = [line for line in trace if line.startswith("File ")]
-            break
-    torch_files = f'File "{os.path.dirname(torch.__file__)}'
-    own = [line for line in files if not line.startswith(torch_files)]
-    return (own or files or [""])[-1]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.fx
@@ -33,26 +33,9 @@ PATIENCE = 4
 _Run = Callable[..., Sequence[Any]]
 
 
-class Recorded(Protocol):
-    """A recording: ``replay`` does again, on the same memory, what was recorded."""
-
-    def replay(self) -> None: ...
-
-
-class Platform(Protocol):
-    """What records. The tests have one for the CPU."""
-
-    device_type: str
-
-    def warm_up(self, run: Callable[[], Any]) -> Any:
-        """Run for real."""
-
-    def record(self, run: Callable[[], Any]) -> tuple[Recorded, Any]:
-        """The recording, and what ``run`` returned; nothing is computed."""
-
-
 class Cuda:
-    """CUDA graphs. All share one memory pool: outputs are cloned before anything else runs."""
+    """CUDA graphs. All share one memory pool: outputs are cloned before anything else runs. The
+    tests have something of the kind for the CPU."""
 
     device_type = "cuda"
 
@@ -61,6 +44,7 @@ class Cuda:
         self._lock = threading.Lock()
 
     def warm_up(self, run: Callable[[], Any]) -> Any:
+        """Run for real."""
         here, aside = torch.cuda.current_stream(), torch.cuda.Stream()
         aside.wait_stream(here)
         with torch.cuda.stream(aside):
@@ -71,7 +55,9 @@ class Cuda:
                 value.record_stream(here)
         return result
 
-    def record(self, run: Callable[[], Any]) -> tuple[Recorded, Any]:
+    def record(self, run: Callable[[], Any]) -> tuple[torch.cuda.CUDAGraph, Any]:
+        """The recording, whose ``replay`` does the same again on the same memory, and what ``run``
+        returned; nothing is computed."""
         with self._lock:
             if self._pool is None:
                 self._pool = torch.cuda.graph_pool_handle()
@@ -87,7 +73,7 @@ class Cuda:
 class Replayer:
     """A segment: ``run(*inputs)`` gives its outputs, ``mutated`` are the inputs it writes to."""
 
-    def __init__(self, run: _Run, mutated: Sequence[int], platform: Platform) -> None:
+    def __init__(self, run: _Run, mutated: Sequence[int], platform: Cuda) -> None:
         self._run = run
         self._mutated = frozenset(mutated)
         self._platform = platform
@@ -111,13 +97,13 @@ class Replayer:
 class _Variant:
     """A segment for inputs of certain shapes."""
 
-    def __init__(self, run: _Run, mutated: frozenset[int], platform: Platform) -> None:
+    def __init__(self, run: _Run, mutated: frozenset[int], platform: Cuda) -> None:
         self._run, self._mutated, self._platform = run, mutated, platform
         self._calls = 0
         #: Address by input, while it has been the same in every call: read and written in place.
         self._fixed: dict[int, int] = {}
         self._moves = 0
-        self._recorded: Recorded | None = None
+        self._recorded: torch.cuda.CUDAGraph | None = None
         self._inputs: list[Any] = []
         self._outputs: Sequence[Any] = ()
 
@@ -230,7 +216,7 @@ def replayable(node: torch.fx.Node, device: torch.device) -> bool:
     return True
 
 
-def compiler_for(platform: Platform) -> Callable[..., Any]:
+def compiler_for(platform: Cuda) -> Callable[..., Any]:
     """A compiler for AOTAutograd's graphs that records with ``platform``."""
 
     def with_graphs(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -239,7 +225,7 @@ def compiler_for(platform: Platform) -> Callable[..., Any]:
     return with_graphs
 
 
-def _with_segments(gm: torch.fx.GraphModule, platform: Platform) -> torch.fx.GraphModule:
+def _with_segments(gm: torch.fx.GraphModule, platform: Cuda) -> torch.fx.GraphModule:
     devices = {
         value.device for node in gm.graph.nodes for value in tensors_of(node)
         if value.device.type == platform.device_type

@@ -14,11 +14,12 @@ from typing import Any
 
 import torch
 import torch.fx
-from torch._guards import TracingContext, tracing
+from torch._guards import tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
 from ..graph.builder import WRITES
+from ..graph.errors import begins_at
 from ..graph.gradients import exact_gradients
 from ..graph.lazy import LazyGraphModule
 from ..graph.nested import hooks_around, with_hooks, without_hooks
@@ -42,22 +43,22 @@ from .strides import keep_strides
 GraphCompiler = Callable[..., Any]  # (gm, example inputs) -> a callable
 
 
-def in_context(
-    backend: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any], place: Callable[[], str]
-) -> Any:
-    """``backend(gm, inputs)`` in a tracing context. ``place`` tells the graph's first line."""
+def in_context(backend: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+    """``backend(gm, inputs)`` in a tracing context."""
 
     def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
         with aot_settings():
-            compiled = backend(gm, inputs)
-        around = TracingContext.get()
-        if callable(compiled) and not (isinstance(around, Context) and not around.asked):
-            prepare_backward(compiled, place())
+            return backend(gm, inputs)
+
+    def compile_whole(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        compiled = compile_graph(gm, inputs)
+        if context.asked:
+            prepare_backward(compiled, begins_at(gm))
         return compiled
 
     with entered(Context(gm, inputs, _is_whole(gm))) as context:
         try:
-            compiled = _compiled(compile_graph, gm, inputs)
+            compiled = _compiled(compile_whole, gm, inputs)
         except Exception:
             if not context.refused:
                 raise
@@ -104,17 +105,22 @@ def divided(
     """``compile_graph(gm, inputs)``, or what runs the graph's parts one after the other (`parts`).
     AOTAutograd makes a node of autograd's graph for each."""
     with context_of(gm, inputs) as context:
-        mode = context.fake_mode
+        mode, place = context.fake_mode, begins_at(gm)
         assert mode is not None
+
+        def prepared(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+            compiled: Callable[..., Any] = compile_graph(gm, inputs)
+            prepare_backward(compiled, place)
+            return compiled
 
         def compile_part(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             hooks = hooks_around()
             if hooks is None:
                 gm = without_idle_dropout(gm)
-                return with_floats(functools.partial(_compiled, compile_graph), gm, inputs, mode)
+                return with_floats(functools.partial(_compiled, prepared), gm, inputs, mode)
             owned = owned_copy(without_idle_dropout(gm))
             with_hooks(owned, hooks)
-            return without_hooks(with_floats(compile_graph, owned, inputs, mode))
+            return without_hooks(with_floats(prepared, owned, inputs, mode))
 
         parts, strided = gm.meta.get(PARTS), gm.meta.get(WRITES)
         if parts is not None and not parts:

@@ -18,11 +18,9 @@ import torch.fx
 from torch._guards import TracingContext
 
 from ..graph.lazy import lazy_graph_modules
-from .compile import first_line
 from .context import aot_settings, patched
 from .dividing import divided, owned_copy
 from .registry import register_backend
-from .repeatable import prepare_backward
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
 
@@ -65,19 +63,16 @@ class InductorBackend:
             return InductorBackend(mode, options)(gm, example_inputs)
         if any(isinstance(x, torch.Tensor) and (x.is_neg() or x.is_conj()) for x in example_inputs):
             return gm.forward  # Inductor reads the memory without looking at these bits
-        place = first_line(gm)
 
         def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             # compile_fx changes the graph it is given; ours is still shown to people afterwards.
             owned = owned_copy(gm)
             _mark_static_inputs(owned, inputs)
-            return self._compile(owned, inputs, place)
+            return self._compile(owned, inputs)
 
         return divided(compile_graph, gm, list(example_inputs))
 
-    def _compile(
-        self, gm: torch.fx.GraphModule, inputs: Sequence[Any], place: str
-    ) -> Callable[..., Any]:
+    def _compile(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         # Slow optional dependency, see above.
         from torch._inductor.compile_fx import compile_fx
 
@@ -92,7 +87,6 @@ class InductorBackend:
         metadata = context.fw_metadata
         if metadata is before:  # AOTAutograd had it in its cache
             metadata = None
-        prepare_backward(unwrapped, place)
         with contextlib.suppress(TypeError):  # an object that cannot be referred to weakly
             _metadata[unwrapped] = metadata
         return unwrapped

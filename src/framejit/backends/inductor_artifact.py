@@ -20,9 +20,9 @@ from typing import Any
 import torch
 
 from framejit import tensor_file
+from framejit.graph.errors import begins_at
 
 from . import inductor_runtime as runtime
-from .compile import first_line
 from .context import preserved_state
 from .repeatable import Found, UnknownObjects, donated, search
 
@@ -44,7 +44,7 @@ def serialize(
             found.metadata.append(metadata or _cached_metadata(compiled))
         plan, graphs = _plan(found, len(gm.graph.find_nodes(op="placeholder")))
         if "training" in plan:
-            plan["training"]["place"] = first_line(gm)
+            plan["training"]["place"] = begins_at(gm)
         parts: dict[str, bytes] = {}
         for role, graph in graphs.items():
             plan[role] = _graph_parts(graph, role, parts)

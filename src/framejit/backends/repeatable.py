@@ -92,8 +92,10 @@ def prepare_backward(compiled: Callable[..., Any], place: str) -> None:
         return differentiated_once(run, args, place)
 
     for function in found.functions:
-        function._double_backward = staticmethod(double_backward)  # type: ignore[attr-defined]
         prologue = function._bw_prologue_fn  # type: ignore[attr-defined]
+        if getattr(prologue, "func", None) is _with_dense_gradients:
+            continue  # prepared already
+        function._double_backward = staticmethod(double_backward)  # type: ignore[attr-defined]
         function._bw_prologue_fn = staticmethod(  # type: ignore[attr-defined]
             functools.partial(_with_dense_gradients, prologue)
         )

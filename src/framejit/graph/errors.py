@@ -1,14 +1,20 @@
-"""Why an operation cannot be captured, in words that a user understands.
+"""Why an operation cannot be captured, in words that a user understands, and where a graph raised.
 
 In: the exception that an operation raised on fake tensors. Out: a `GraphBreak` that names the
-operation as the program does; `PropagationError` if the operation will raise for real as well.
+operation as the program does; `PropagationError` if the operation will raise for real as well. Of
+the error of a graph that ran operation by operation: its node, and the user's place that this was
+recorded from. Graphs that a backend compiled tell nothing.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import re
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.fx
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -18,6 +24,11 @@ from torch._subclasses.fake_tensor import (
 )
 
 from ..exc import GraphBreak
+
+if TYPE_CHECKING:
+    from ..bytecode.model import Place
+
+_PLACE = re.compile(r'File "([^"]+)", line (\d+), in (.+)')
 
 
 class PropagationError(GraphBreak):
@@ -81,3 +92,41 @@ def first_line(error: BaseException) -> str:
     """The first line of an exception's message, or its type's name."""
     text = str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__
+
+
+def failing_node(
+    module: torch.fx.GraphModule, error: BaseException
+) -> tuple[torch.fx.Node | None, TracebackType | None]:
+    """The node of ``module`` that raised ``error`` and the traceback from there on; twice None when
+    the module's own code did not run."""
+    forward = type(module).__dict__.get("forward")
+    code, lines = getattr(forward, "__code__", None), getattr(module, "_lineno_map", None)
+    start = getattr(module, "_prologue_start", None)
+    trace = error.__traceback__
+    while trace is not None and code is not None and lines and start is not None:
+        if trace.tb_frame.f_code is code:
+            index = lines.get(trace.tb_lineno - start)
+            nodes = list(module.graph.nodes)
+            known = index is not None and index < len(nodes)
+            return (nodes[index], trace) if known else (None, None)
+        trace = trace.tb_next
+    return None, None
+
+
+def begins_at(gm: torch.fx.GraphModule) -> str:
+    """The line of the graph's first operation: the innermost one that is not PyTorch's own."""
+    first = next((node for node in gm.graph.nodes if node.op.startswith("call_")), None)
+    trace = "" if first is None else str(first.meta.get("stack_trace") or "")
+    lines = [found.group() for found in _PLACE.finditer(trace)]
+    torch_files = f'File "{os.path.dirname(torch.__file__)}'
+    own = [line for line in lines if not line.startswith(torch_files)]
+    return (own or lines or [""])[-1]
+
+
+def place_of(node: torch.fx.Node) -> Place | None:
+    """File, function and line of the user's operation that ``node`` was recorded from."""
+    found = _PLACE.findall(str(node.meta.get("stack_trace") or ""))
+    if not found:
+        return None
+    filename, line, name = found[-1]
+    return filename, name, (int(line), None, None, None)

@@ -58,26 +58,16 @@ class _Const(NamedTuple):
     value: Any
 
 
-class _Outcome:
+class _Outcome(NamedTuple):
     """What the cache knows. ``single`` is the metadata of the usual result, one new tensor;
     else ``template`` describes the result's structure. ``aliases``: the result shares memory with
     arguments. ``replay``: the operation must run for real every time."""
 
-    __slots__ = ("aliases", "effects", "replay", "single", "template")
-
-    def __init__(
-        self,
-        effects: Effects,
-        template: Any = None,
-        aliases: bool = False,
-        replay: bool = False,
-    ) -> None:
-        self.effects = effects
-        usual = isinstance(template, TensorMeta) and not aliases and not replay
-        self.single = template if usual else None
-        self.template = template
-        self.aliases = aliases
-        self.replay = replay
+    effects: Effects
+    single: TensorMeta | None
+    template: Any
+    aliases: bool
+    replay: bool
 
 
 _cache: dict[tuple[Any, ...], _Outcome] = {}
@@ -313,7 +303,8 @@ def _run(
             example.recipe = call
         join(tensors + reader.fresh)
     replay = bool(writes) or not reader.cacheable or not reader.found_tensor
-    return _Outcome(effects, template, aliases, replay), result
+    single = template if isinstance(template, TensorMeta) and not (aliases or replay) else None
+    return _Outcome(effects, single, template, aliases, replay), result
 
 
 @dataclasses.dataclass(slots=True, eq=False)
