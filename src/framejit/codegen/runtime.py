@@ -22,6 +22,7 @@ from framejit import native
 from framejit.bytecode.assemble import with_location
 from framejit.bytecode.model import Place, Positions
 from framejit.native import DELETED
+from framejit.values.core.ends import is_divided
 
 
 def new_cell() -> types.CellType:
@@ -133,9 +134,11 @@ def keep_in_traceback(
 
 
 def _caller() -> types.FrameType | None:
-    """The program's innermost running frame."""
+    """The program's innermost running frame that will not go on in another one."""
     frame: types.FrameType | None = sys._getframe(2)
-    while frame and str(frame.f_globals.get("__name__")).startswith("framejit."):
+    while frame and (
+        is_divided(frame.f_code) or str(frame.f_globals.get("__name__")).startswith("framejit.")
+    ):
         frame = frame.f_back
     return frame
 
