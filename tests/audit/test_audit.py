@@ -18,6 +18,7 @@ import torch
 
 import framejit
 from framejit import native
+from framejit.audit.snapshot import Snapshot
 from framejit.report import events
 
 STATE = {"calls": 0, "seen": []}
@@ -441,6 +442,18 @@ def test_lazy_modules_are_skipped_and_arguments_are_not_kept_alive():
     del net
     gc.collect()
     assert reference() is None
+
+
+def test_a_bug_of_the_auditor_counts_as_one_call_that_is_not_compared(monkeypatch):
+    def fail(self):
+        raise RuntimeError("no")
+
+    compiled = framejit.compile(lambda x: x + 1, backend="eager")
+    with monkeypatch.context() as patch, framejit.config.patch(raise_internal_errors=False):
+        patch.setattr(Snapshot, "now", fail)
+        audit = audited(compiled, ones())
+    assert audit.skipped == {"the auditor failed (RuntimeError: no)": 1}
+    assert audited(compiled, ones()).calls == 1
 
 
 def test_exceptions_that_cause_themselves():

@@ -10,6 +10,8 @@ import pytest
 import torch
 
 import framejit
+from framejit import tensor_file
+from framejit.audit import portable
 
 
 def run(path):
@@ -164,3 +166,24 @@ def test_a_script_that_cannot_be_written_is_no_secret(tmp_path):
             framejit.compile(Locked(), backend=bad)(torch.ones(2))
     assert audit.mismatches[0].script == "" and "lock" in audit.mismatches[0].unwritten
     assert len(told) == 1
+
+
+def test_tensors_in_scripts_are_as_they_were():
+    base = torch.arange(6.0)
+    leaf = torch.ones(3, requires_grad=True)
+    result = leaf * 2
+    module = torch.nn.Module()
+    module.buffer = torch.nn.Buffer(base[1:])
+    conjugate = torch.tensor([1 + 2j]).conj()
+    given = [base, base.view(2, 3).t(), leaf, result, result, conjugate, module]
+    memory = []
+    data = portable.dump(given, [], memory, {}, inside_live=True)
+    storages = portable.load_tensors(tensor_file.dump(memory))
+    got = portable.Reader(data, [], storages).content()
+    assert len(memory) == 4 and got[3] is got[4]
+    for one, two in zip(given[:-1], got):
+        assert torch.equal(one, two) and one.stride() == two.stride()
+        assert (one.requires_grad, one.is_leaf) == (two.requires_grad, two.is_leaf)
+    assert isinstance(got[-1].buffer, torch.nn.Buffer)
+    got[0].zero_()
+    assert got[1].sum() == 0 == got[-1].buffer.sum()

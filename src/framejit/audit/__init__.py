@@ -82,7 +82,8 @@ class audit(Region):
         self.rate = checked_rate(rate)
         if on_mismatch not in ("warn", "raise"):
             raise ValueError(f'on_mismatch must be "warn" or "raise", not {on_mismatch!r} [FJ0210]')
-        self.budget = _checked_budget(budget, 5 * self.rate)
+        budget = 5 * self.rate if budget is None else budget
+        self.budget = _checked(budget, "budget", "above 0", lambda number: number > 0, " or None")
         if type(gradients) is not bool:
             raise TypeError(f"gradients must be True or False, not {gradients!r} [FJ0210]")
         self.gradients = gradients
@@ -148,7 +149,6 @@ class audit(Region):
             self._skip(compiled, "a mode or transform that sees every operation is active")
             return None
         from framejit.audit.call import CallAudit  # only where something is audited
-        from framejit.audit.contents import NotSaveable
 
         began = time.process_time()
         if began < self._paid:
@@ -158,14 +158,12 @@ class audit(Region):
             return None
         try:
             call = CallAudit(self, compiled, function, args, kwargs)
-            self._spent(time.process_time() - began)
-            return call.step
-        except NotSaveable as reason:
-            self._skip(compiled, f"{reason} cannot be put back")
-        except Exception as error:
-            self.failed(compiled, error)
-        _busy.release()
-        return None
+        except Exception as problem:
+            _busy.release()
+            self._give_up(compiled, problem)
+            return None
+        self._spent(time.process_time() - began)
+        return call.step
 
     def _spent(self, seconds: float) -> None:
         """Audits took this long."""
@@ -180,21 +178,21 @@ class audit(Region):
             self._told.add(key)
             events.emit(events.AuditSkipped(**shown, reason=reason))
 
-    def failed(self, compiled: Any, error: Exception) -> None:
-        """A bug of the auditor: the call counts as not compared."""
+    def _give_up(self, compiled: Any, problem: Exception) -> None:
+        """The call is not compared, as not everything can be put back; or for a bug of ours."""
+        from framejit.audit.contents import NotSaveable
+
+        if isinstance(problem, NotSaveable):
+            self._skip(compiled, f"{problem} cannot be put back")
+            return
+        text = f"{type(problem).__name__}: {problem}"
         if config.raise_internal_errors:
-            _busy.release()
-            raise InternalError(f"while auditing: {type(error).__name__}: {error}") from error
-        self._skip(compiled, f"the auditor failed ({type(error).__name__}: {error})")
+            raise InternalError(f"while auditing: {text}") from problem
+        self._skip(compiled, f"the auditor failed ({text})")
 
     def earlier(self, compiled: Any) -> list[Any]:
         """The calls of this object that compiled something, as far as they are remembered."""
         return self._earlier.setdefault(compiled, [])
-
-    @property
-    def scripts(self) -> str:
-        """The folder for scripts."""
-        return self.folder or config.audit_folder or "framejit_audit"
 
     def tolerance_for(self, compiled: Any) -> Tolerance:
         """What was asked for, or what the backend promises."""
@@ -208,15 +206,17 @@ class audit(Region):
         AuditMismatch."""
         _busy.release()
         self._spent(seconds)
-        if call.fell_back:
-            return
-        if call.skipped:
-            self._skip(call.compiled, call.skipped)
-            return
-        self.calls += 1
-        if call.difference is None:
-            return
         compiled = call.compiled
+        if call.problem is not None:
+            self._give_up(compiled, call.problem)
+        elif call.skipped:
+            self._skip(compiled, call.skipped)
+        elif not call.fell_back:
+            self.calls += 1
+            if call.difference is not None:
+                self._mismatch(compiled, call)
+
+    def _mismatch(self, compiled: Any, call: Any) -> None:
         event = events.Mismatch(
             **compiled.target.shown, difference=call.difference,
             backend=compiled.compiler.backend_name, script=call.script, unwritten=call.unwritten,
@@ -230,35 +230,23 @@ class audit(Region):
 
 def checked_rate(rate: Any) -> float:
     """A share above 0 and up to 1."""
-    if isinstance(rate, bool) or not isinstance(rate, (int, float)):
-        raise TypeError(f"rate must be a number, not {rate!r} [FJ0210]")
-    if not 0 < rate <= 1:
-        raise ValueError(f"rate must be above 0 and at most 1, not {rate!r} [FJ0210]")
-    return float(rate)
+    return _checked(rate, "rate", "above 0 and at most 1", lambda number: 0 < number <= 1)
 
 
-def _checked_tolerance(tolerance: Any, name: str) -> float | None:
-    number = _checked_number(tolerance, name)
-    if number is not None and not number >= 0:
-        raise ValueError(f"{name} must be 0 or more, not {tolerance!r} [FJ0210]")
-    return number
+def _checked(
+    value: Any, name: str, limits: str, fits: Callable[[float], bool], or_none: str = ""
+) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number{or_none}, not {value!r} [FJ0210]")
+    if not fits(value):
+        raise ValueError(f"{name} must be {limits}, not {value!r} [FJ0210]")
+    return float(value)
 
 
-def _checked_budget(budget: Any, default: float) -> float:
-    number = _checked_number(budget, "budget")
-    if number is None:
-        return default
-    if not number > 0:
-        raise ValueError(f"budget must be above 0, not {budget!r} [FJ0210]")
-    return number
-
-
-def _checked_number(value: Any, name: str) -> float | None:
+def _checked_tolerance(value: float | None, name: str) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} must be a number or None, not {value!r} [FJ0210]")
-    return float(value)
+    return _checked(value, name, "0 or more", lambda number: number >= 0, " or None")
 
 
 # -- all threads -----------------------------------------------------------------------------------

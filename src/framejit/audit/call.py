@@ -9,6 +9,7 @@ Next: the room's front door.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import inspect
 import sys
 import time
@@ -35,14 +36,15 @@ _OWN_RANDOM = ("inductor", "autotuned", "cudagraphs", "onnxrt", "tvm")
 PlainCall = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
+@dataclasses.dataclass
 class Outcome:
-    """What one run did: result or error, printed text, gradients, the state after it."""
+    """What one run did: result or error, printed text, the state after it, gradients."""
 
-    def __init__(self, result: Any, error: BaseException | None) -> None:
-        self.result, self.error = result, error
-        self.gradients: Any = None
-        self.printed: dict[str, str] = {}
-        self.moment: Moment = {}
+    result: Any
+    error: BaseException | None
+    printed: dict[str, str]
+    moment: Moment
+    gradients: Any = None
 
 
 class IsCompiling:
@@ -71,12 +73,16 @@ class IsCompiling:
 
 
 class CallAudit:
-    """The steps of one call; `step` is what the native dispatch calls. Raises NotSaveable."""
+    """The steps of one call; `step` is what the native dispatch calls. Raises NotSaveable.
+
+    ``quiet``: somebody here wants to know how it differs, and nobody else.
+    """
 
     def __init__(
-        self, auditor: Any, compiled: Any, function: Any, args: Any, kwargs: Any
-    ) -> None:
-        self.auditor, self.compiled = auditor, compiled
+        self, auditor: Any, compiled: Any, function: Any, args: Any, kwargs: Any,
+        quiet: bool = False,
+    ) -> None:  # fmt: skip
+        self.auditor, self.compiled, self.quiet = auditor, compiled, quiet
         self.call = plain_call(function, args, kwargs)
         self.tolerance: Tolerance = auditor.tolerance_for(compiled)
         self.snapshot = Snapshot(_roots(*self.call))
@@ -85,6 +91,8 @@ class CallAudit:
         self.difference: str | None = None
         #: Why nothing was compared, if so.
         self.skipped = ""
+        #: What ended the audit, if so.
+        self.problem: Exception | None = None
         self.fell_back = False
         #: When the compiled run was over.
         self.since = 0.0
@@ -105,18 +113,15 @@ class CallAudit:
         self.since = self.since or time.process_time()
         try:
             again = self._next(result, error, fell_back)
-        except NotSaveable as reason:
-            self.skipped = f"{reason} cannot be put back"
-        except Exception as failure:
+        except Exception as problem:
+            self.problem = problem
+        if again is None:
             try:
                 self._leave()
-            finally:
-                self.auditor.failed(self.compiled, failure)
-            self.skipped = self.skipped or "the auditor failed"
-            again = None
-        if again is None:
-            self._leave()
-            self.auditor.done(self, time.process_time() - self.since)
+            except Exception as problem:
+                self.problem = self.problem or problem
+            if not self.quiet:
+                self.auditor.done(self, time.process_time() - self.since)
         return again
 
     def _next(self, result: Any, error: BaseException | None, fell_back: bool) -> PlainCall | None:
@@ -129,35 +134,38 @@ class CallAudit:
         if not self.seen and isinstance(error, FramejitError):
             self.skipped = f"it was not compiled: {type(error).__name__}"
             return None
-        outcome = Outcome(result, error)
-        outcome.printed = self.printed.taken()
-        if self.auditor.gradients and error is None:
-            outcome.gradients = gradients_of(result, self.snapshot)
-        outcome.moment = self.snapshot.now()
+        outcome = self._outcome(result, error)
         self.seen.append(outcome)
-        if len(self.seen) == 2:
+        run = len(self.seen)
+        if run == 2:
             self.difference = self.compared(outcome, self.seen[0])
-        if len(self.seen) == 3:
+        elif run == 3:
             self._repeats(outcome)
-        if len(self.seen) == 4 and self.compared(outcome, self.seen[0]) is None:
+        elif run == 4 and self.compared(outcome, self.seen[0]) is None:
             self.difference, self.skipped = None, "it asks torch.compiler.is_compiling()"
-        if len(self.seen) == 3 and self.difference is not None and self.asked.asked:
-            self.asked.says = True
-            self.snapshot.put({}, outcome.moment)
-            return self._plain()
-        if len(self.seen) > 2 and self.difference is not None and self._is_new():
-            self.snapshot.put({}, outcome.moment)
-            self.asked.stop()
-            self._write()
-        if len(self.seen) == 1 or (len(self.seen) == 2 and self.difference is not None):
-            self.printed.silent = True
-            self.asked.start()
-            self.snapshot.put({}, outcome.moment)
-            self.held = _held_memory()
-            if len(self.seen) == 1 and self.compiled.compiler.compiled_anew > self.anew:
-                self._keep()
-            return self._plain()
+        differs = self.difference is not None
+        if run == 1 or (differs and (run == 2 or (run == 3 and self.asked.asked))):
+            return self._again(run, outcome.moment)
+        if differs:
+            self._write(outcome.moment)
         return None
+
+    def _outcome(self, result: Any, error: BaseException | None) -> Outcome:
+        printed, gradients = self.printed.taken(), None
+        if self.auditor.gradients and error is None:
+            gradients = gradients_of(result, self.snapshot)
+        return Outcome(result, error, printed, self.snapshot.now(), gradients)
+
+    def _again(self, run: int, now: Moment) -> PlainCall:
+        """Back to the start, for a plain run. The third one is told that it is compiled."""
+        self.printed.silent = True
+        self.asked.start()
+        self.asked.says = run == 3
+        self.snapshot.put({}, now)
+        self.held = _held_memory()
+        if run == 1 and not self.quiet and self.compiled.compiler.compiled_anew > self.anew:
+            self._keep()
+        return self._plain()
 
     def _plain(self) -> PlainCall:
         function, args, kwargs = self.call
@@ -170,7 +178,11 @@ class CallAudit:
         if (found := self.compared(self.seen[1], again)) is not None:
             self.difference = None
             self.skipped = f"plain Python does something else each time ({found})"
-        elif "random" not in str(self.difference) and self._draws_otherwise():
+        elif (
+            self.compiled.compiler.backend_name in _OWN_RANDOM
+            and "random" not in str(self.difference)
+            and self.snapshot.drew(self.seen[1].moment)
+        ):
             self.difference = None
             self.skipped = "it draws random numbers, which the backend does in a way of its own"
 
@@ -182,28 +194,24 @@ class CallAudit:
             with contextlib.suppress(Exception):  # then scripts do without
                 known.append(script.Earlier(args, kwargs, script.namespaces(self.snapshot)))
 
-    def _is_new(self) -> bool:
+    def _write(self, now: Moment) -> None:
         """One script for each place in a function's results and state."""
         written = self.auditor.written
-        if not self.auditor.writes or self._key() in written:
-            self.script = written.get(self._key(), "")
-            return False
-        return True
-
-    def _key(self) -> Any:
-        return (*self.compiled.target.shown.values(), _place(str(self.difference)))
-
-    def _write(self) -> None:
-        """The script; the state is that before the call."""
-        self.printed.closed = True
-        try:
-            earlier = self.auditor.earlier(self.compiled)[: self.known]
-            self.script = script.write(
-                self, script.Reduced(self, self._shows, earlier), self.auditor.scripts
-            )
-        except Exception as error:  # the mismatch is reported all the same
-            self.unwritten = f"{type(error).__name__}: {error}"
-        self.auditor.written[self._key()] = self.script
+        key = (*self.compiled.target.shown.values(), _place(str(self.difference)))
+        if self.quiet or not self.auditor.writes:
+            return
+        if key not in written:
+            self.snapshot.put({}, now)
+            self.asked.stop()
+            self.printed.closed = True
+            written[key] = ""
+            try:
+                earlier = self.auditor.earlier(self.compiled)[: self.known]
+                reduced = script.Reduced(self, self._shows, earlier)
+                written[key] = script.write(self, reduced)
+            except Exception as error:  # the mismatch is reported all the same
+                self.unwritten = f"{type(error).__name__}: {error}"
+        self.script = written[key]
 
     def _shows(self, earlier: list[Any], args: Any, kwargs: Any) -> bool:
         """Does a new compilation, after these calls, show the difference at the same place?"""
@@ -224,65 +232,37 @@ class CallAudit:
             self.snapshot.put({}, self.snapshot.now())
         return found is not None and _place(found) == _place(str(self.difference))
 
-    def _draws_otherwise(self) -> bool:
-        compiler = self.compiled.compiler
-        return compiler.backend_name in _OWN_RANDOM and self.snapshot.drew(self.seen[1].moment)
-
     def compared(self, right: Outcome, other: Outcome) -> str | None:
         """The first difference of the second outcome."""
         same = self.snapshot.comparison(self.tolerance)
-        found = differences([("result", right.result, other.result)], same)
-        if found is None and (right.error is not None or other.error is not None):
-            found = _error_difference(right.error, other.error, same)
-        if found is None:
-            found = self.snapshot.difference(right.moment, other.moment, same)
-        if found is None and right.printed != other.printed:
-            texts = right.printed, other.printed
-            name = next(name for name in texts[0] if texts[0][name] != texts[1][name])
-            found = f"{name}: printed {texts[1][name]!r:.200}, not {texts[0][name]!r:.200}"
-        if found is None and self.auditor.gradients:  # sums of them have no fixed order
-            near = Comparison(Tolerance(self.tolerance.rtol or None, self.tolerance.atol or None))
-            found = differences([("gradients", right.gradients, other.gradients)], near)
-        return found
+        # Sums of gradients have no fixed order.
+        near = Comparison(Tolerance(self.tolerance.rtol or None, self.tolerance.atol or None))
+        return (
+            differences([("result", right.result, other.result)], same)
+            or _error_difference(right.error, other.error, same)
+            or self.snapshot.difference(right.moment, other.moment, same)
+            or _printed_difference(right.printed, other.printed)
+            or differences([("gradients", right.gradients, other.gradients)], near)
+        )
 
     def _leave(self) -> None:
         """Back to what the compiled run left, once more after what plain runs made is gone: its
         end may have effects."""
         self.asked.stop()
-        if len(self.seen) > 1 or (self.skipped and self.seen):
-            first = self.seen[0]
-            try:
+        try:
+            if len(self.seen) > 1 or (self.seen and (self.skipped or self.problem)):
+                first = self.seen[0]
                 self.snapshot.put(first.moment, self.snapshot.now())
                 del self.seen[1:]
                 self.snapshot.put(first.moment, self.snapshot.now())
-            except NotSaveable as reason:
-                self.skipped = f"{reason} cannot be put back"
-        self.printed.stop()
+        finally:
+            self.printed.stop()
 
 
 def _held_memory() -> list[Any]:
     """Memory of all small sizes: what is made next has another address than what was made last,
     so that a program which looks at addresses is seen to do something else each time."""
     return [object(), [], {}, *[bytes(size) for size in range(0, 1024, 8)]]
-
-
-class _Silent:
-    """An auditor for a call that only somebody here wants to know about."""
-
-    writes = False
-
-    def __init__(self, auditor: Any) -> None:
-        self.gradients, self.tolerance_for = auditor.gradients, auditor.tolerance_for
-        self.written: dict[Any, str] = {}
-
-    def failed(self, compiled: Any, error: Exception) -> None:
-        raise error
-
-    def done(self, call: Any, seconds: float) -> None:
-        pass
-
-    def earlier(self, compiled: Any) -> list[Any]:
-        return [None] * script.EARLIER_CALLS
 
 
 def run_here(function: Any, args: Any, kwargs: Any) -> Any:
@@ -294,7 +274,7 @@ def difference_of(
     compiled: Any, function: Any, args: Any, kwargs: Any, auditor: Any
 ) -> str | None:
     """How a compiled call differs from plain Python, with the state as it was."""
-    audit = CallAudit(_Silent(auditor), compiled, function, args, kwargs)
+    audit = CallAudit(auditor, compiled, function, args, kwargs, quiet=True)
     call: PlainCall | None = (compiled, args, kwargs)
     while call is not None:
         plain = len(audit.seen) > 0
@@ -307,7 +287,9 @@ def difference_of(
         finally:
             set_dispatch_enabled(enabled)
         call = audit.step(result, error, False)
-    return None if audit.skipped else audit.difference
+    if audit.problem is not None and not isinstance(audit.problem, NotSaveable):
+        raise audit.problem
+    return None if audit.skipped or audit.problem else audit.difference
 
 
 def _place(difference: str) -> str:
@@ -317,9 +299,16 @@ def _place(difference: str) -> str:
 def _error_difference(
     right: BaseException | None, other: BaseException | None, same: Comparison
 ) -> str | None:
-    if right is None or other is None:
+    if (right is None) != (other is None):
         return f"raised {other!r}, not {right!r}"
     return differences([("the exception", right, other)], same)
+
+
+def _printed_difference(right: dict[str, str], other: dict[str, str]) -> str | None:
+    for name, text in right.items():
+        if other[name] != text:
+            return f"{name}: printed {other[name]!r:.200}, not {text!r:.200}"
+    return None
 
 
 def gradients_of(result: Any, snapshot: Snapshot) -> Any:

@@ -33,13 +33,12 @@ class Writer(pickle.Pickler):
         self.live, self.memory = live, memory
         self.inside_live = False
         self._storages: dict[int, int] = {}
-        self._tensors: dict[int, tuple[Any, Any]] = {}
         #: By module: the globals of functions that travel by value, and the names they use.
         self.spaces: dict[str, tuple[dict[str, Any], set[str]]] = {}
 
     def persistent_id(self, obj: Any) -> Any:
-        if isinstance(obj, torch.Tensor):
-            return self._tensor(obj)
+        if isinstance(obj, torch.TypedStorage):
+            return self._memory(obj)
         if isinstance(obj, types.ModuleType):
             return "module", obj.__name__
         if isinstance(obj, torch.nn.Module) and not self.inside_live:
@@ -49,29 +48,23 @@ class Writer(pickle.Pickler):
             return "live", known.index(True) if True in known else len(known)
         return None
 
-    def _tensor(self, t: torch.Tensor) -> Any:
-        known = self._tensors.get(id(t))
-        if known is None:
-            if type(t) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
-                raise pickle.PicklingError(f"a tensor of class {type(t).__qualname__}")
-            key = storage_key(t)
-            if t.layout is not torch.strided or key is None:
-                raise pickle.PicklingError(f"a tensor of layout {t.layout}")
-            place = self._storages.get(key)
-            if place is None:
-                place = self._storages[key] = len(self.memory)
-                storage = t.untyped_storage()
-                self.memory.append(
-                    torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)  # type: ignore
-                )
-            row = (
-                "tensor", (id(t), place), str(t.dtype)[6:], tuple(t.shape), t.stride(),
-                t.storage_offset(), t.requires_grad, t.is_leaf, type(t).__name__,
-            )  # fmt: skip
-            known = self._tensors[id(t)] = (t, row)
-        return known[1]
+    def _memory(self, storage: torch.TypedStorage) -> Any:
+        """Which memory, and what it is read as."""
+        untyped = storage._untyped_storage
+        place = self._storages.setdefault(untyped._cdata, len(self.memory))
+        if place == len(self.memory):
+            empty = torch.empty(0, dtype=torch.uint8, device=untyped.device)
+            self.memory.append(empty.set_(untyped))  # type: ignore[call-overload]
+        return "memory", place, storage.dtype
 
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, torch.Tensor):
+            if type(obj) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+                raise pickle.PicklingError(f"a tensor of class {type(obj).__qualname__}")
+            if obj.layout is not torch.strided or storage_key(obj) is None:
+                raise pickle.PicklingError(f"a tensor of layout {obj.layout}")
+            if obj.grad_fn is not None:
+                return _result, (obj.detach().requires_grad_(),)
         if isinstance(obj, types.FunctionType) and not importable(obj):
             space = obj.__globals__
             name = str(space.get("__name__"))
@@ -81,9 +74,9 @@ class Writer(pickle.Pickler):
             return _function, made, state, None, None, _fill_function
         if isinstance(obj, types.CellType):
             try:
-                return _cell, (), (obj.cell_contents,), None, None, _fill_cell
+                return _made, ("CellType",), (obj.cell_contents,), None, None, _fill_cell
             except ValueError:
-                return _cell, ()
+                return _made, ("CellType",)
         if isinstance(obj, type) and not importable(obj):
             content = {k: v for k, v in vars(obj).items() if k not in _NOT_COPIED
                        and not isinstance(v, types.MemberDescriptorType)}  # fmt: skip
@@ -91,7 +84,7 @@ class Writer(pickle.Pickler):
             made = type(obj), obj.__name__, obj.__bases__, slots, obj.__qualname__, obj.__module__  # type: ignore
             return _class, made, content, None, None, _fill_class
         if isinstance(obj, types.MappingProxyType):
-            return _read_only, (dict(obj),)
+            return _made, ("MappingProxyType", dict(obj))
         return NotImplemented
 
 
@@ -142,7 +135,6 @@ class Reader(pickle.Unpickler):
         self.names, inner = marshal.loads(data)
         super().__init__(io.BytesIO(inner))
         self.live, self.storages = live, storages
-        self._made: dict[Any, torch.Tensor] = {}
 
     def content(self) -> Any:
         content = self.load()
@@ -156,22 +148,8 @@ class Reader(pickle.Unpickler):
             return importlib.import_module(which)
         if kind == "live":
             return self.live[which]
-        if which not in self._made:
-            self._made[which] = self._tensor(which[1], *rest)
-        return self._made[which]
-
-    def _tensor(
-        self, place: int, dtype: str, shape: Any, stride: Any, offset: int, grad: bool, leaf: bool,
-        kind: str,
-    ) -> torch.Tensor:  # fmt: skip
-        storage = self.storages[place].untyped_storage()
-        made = torch.empty(0, dtype=getattr(torch, dtype), device=storage.device)
-        made.set_(storage, offset, shape, stride)  # type: ignore[call-overload]
-        if kind != "Tensor":
-            return getattr(torch.nn, kind)(made, requires_grad=grad) if kind == "Parameter" else (
-                torch.nn.Buffer(made))  # fmt: skip
-        made.requires_grad_(grad)
-        return made if leaf else made.view_as(made)
+        storage = self.storages[which].untyped_storage()
+        return torch.TypedStorage(wrap_storage=storage, dtype=rest[0], _internal=True)
 
 
 def _space(name: str) -> dict[str, Any]:
@@ -189,12 +167,13 @@ def _fill_function(function: Any, state: Any) -> None:
     vars(function).update(attributes)
 
 
-def _cell() -> types.CellType:
-    return types.CellType()
+def _made(kind: str, *args: Any) -> Any:
+    return getattr(types, kind)(*args)
 
 
-def _read_only(content: dict[Any, Any]) -> Any:
-    return types.MappingProxyType(content)
+def _result(leaf: torch.Tensor) -> torch.Tensor:
+    """What an operation made."""
+    return leaf.view_as(leaf)
 
 
 def _fill_cell(cell: Any, state: Any) -> None:

@@ -16,13 +16,13 @@ import sys
 import textwrap
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from framejit import tensor_file
+from framejit import config, tensor_file
 from framejit.audit import portable
 from framejit.audit.snapshot import GENERATORS
 from framejit.files import replacing
@@ -118,38 +118,34 @@ class Reduced:
 
     def __init__(self, call: Any, shows: Callable[..., bool], earlier: list[Earlier]) -> None:
         self.shows, self.until = shows, time.monotonic() + BUDGET
-        _, self.args, self.kwargs = call.call
-        self.earlier = earlier
+        _, args, kwargs = call.call
+        self.args, self.kwargs = [*args], {**kwargs}
+        self.earlier: list[Earlier] = []
         self.first = 1 if call.compiled.stands_for_call else 0
-        self.alone = self._try([], self.args, self.kwargs)
-        self.found = self.alone or self._try(earlier, self.args, self.kwargs)
-        if self.alone:
-            self.earlier = []
-        elif self.found:
+        self.found = self._try([])
+        if not self.found and self._try(earlier):
+            self.found, self.earlier = True, earlier
             for one in list(earlier):
                 rest = [other for other in self.earlier if other is not one]
-                if rest and self._try(rest, self.args, self.kwargs):
+                if rest and self._try(rest):
                     self.earlier = rest
         if self.found:
-            self._arguments()
+            self._reduce(self.args, range(self.first, len(self.args)))
+            self._reduce(self.kwargs, list(self.kwargs))
 
-    def _try(self, earlier: list[Earlier], args: Any, kwargs: Any) -> bool:
-        return time.monotonic() < self.until and self.shows(earlier, args, kwargs)
+    def _try(self, earlier: list[Earlier]) -> bool:
+        in_time = time.monotonic() < self.until
+        return in_time and self.shows(earlier, tuple(self.args), self.kwargs)
 
-    def _arguments(self) -> None:
+    def _reduce(self, arguments: Any, keys: Iterable[Any]) -> None:
         """Put None, or one row, in place of what the difference does not need."""
-        for position in range(self.first, len(self.args)):
-            for smaller in _smaller(self.args[position]):
-                args = (*self.args[:position], smaller, *self.args[position + 1 :])
-                if self._try(self.earlier, args, self.kwargs):
-                    self.args = args
+        for key in keys:
+            whole = arguments[key]
+            for smaller in _smaller(whole):
+                arguments[key] = smaller
+                if self._try(self.earlier):
                     break
-        for name, value in list(self.kwargs.items()):
-            for smaller in _smaller(value):
-                kwargs = {**self.kwargs, name: smaller}
-                if self._try(self.earlier, self.args, kwargs):
-                    self.kwargs = kwargs
-                    break
+                arguments[key] = whole
 
 
 def _smaller(value: Any) -> list[Any]:
@@ -162,8 +158,9 @@ def _smaller(value: Any) -> list[Any]:
     return [None]
 
 
-def write(call: Any, reduced: Reduced, folder: str) -> str:
+def write(call: Any, reduced: Reduced) -> str:
     """The path of the script. Raises what pickling and writing raise."""
+    folder = call.auditor.folder or config.audit_folder or "framejit_audit"
     os.makedirs(folder, exist_ok=True)
     compiled, compiler = call.compiled, call.compiled.compiler
     name = re.sub(r"\W+", "_", compiled.target.name).strip("_") or "call"
