@@ -28,31 +28,27 @@ def backends_of(results: Sequence[Result]) -> list[str]:
 def total(results: Sequence[Result], backend: str | None) -> float | None:
     """Seconds for one call of each graph: with one backend, or each with its winner (None). None
     where one of the graphs has no time."""
-    times = []
-    for result in results:
-        name = result.winner if backend is None else backend
-        if name is None or name not in result.timed:
-            return None
-        times.append(result.timed[name])
-    return sum(times)
+    names = [result.winner if backend is None else backend for result in results]
+    times = [r.timed.get(name) for r, name in zip(results, names, strict=True) if name is not None]
+    known = [seconds for seconds in times if seconds is not None]
+    return sum(known) if len(known) == len(results) else None
 
 
 def rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     """One row per graph and backend, as in the CSV file; speed-ups are over eager."""
     made = []
     for result in results:
-        base = result.timed.get(REFERENCE)
+        graph = result.subgraph
         for outcome in result.outcomes:
-            seconds = outcome.seconds
-            faster = "" if seconds is None or base is None else f"{base / seconds:.3f}"
-            made.append({
-                "graph": result.subgraph.key, "line": result.subgraph.line,
-                "operations": result.subgraph.operations,
-                "training": int(result.subgraph.training), "backend": str(outcome.candidate),
-                "milliseconds": "" if seconds is None else f"{seconds * 1e3:.4f}",
-                "speedup": faster, "winner": int(str(outcome.candidate) == result.winner),
-                "problem": outcome.problem,
-            })  # fmt: skip
+            name, seconds = str(outcome.candidate), outcome.seconds
+            faster = result.speedup(name)
+            values = (
+                graph.key, graph.line, graph.operations, int(graph.training), name,
+                "" if seconds is None else f"{seconds * 1e3:.4f}",
+                "" if faster is None else f"{faster:.3f}", int(name == result.winner),
+                outcome.problem,
+            )  # fmt: skip
+            made.append(dict(zip(COLUMNS, values, strict=True)))
     return made
 
 
@@ -83,11 +79,11 @@ def show(results: Sequence[Result], console: Any) -> None:
         cells = ["-" if s is None else f"{s * 1e3:.3f}" for s in sums.values()]
         table.add_row("all together", "", *cells, end_section=True)
     console.print(table)
-    problems = [
-        f"{_place(r)}: {o.candidate}: {o.problem}" for r in results for o in r.outcomes if o.problem
-    ]
-    for problem in problems:
-        console.print(f"left out  {problem}", markup=False, highlight=False)
+    for result in results:
+        for outcome in result.outcomes:
+            if outcome.problem:
+                text = f"left out  {_place(result)}: {outcome.candidate}: {outcome.problem}"
+                console.print(text, markup=False, highlight=False)
     tuned, eager = total(results, None), total(results, REFERENCE)
     if tuned is not None and eager is not None:
         text = f"with the winners: {tuned * 1e3:.3f} ms, {eager / tuned:.2f} times as fast as eager"
@@ -111,10 +107,9 @@ def _cell(result: Result, name: str) -> str:
     if seconds is None:
         tried = any(str(outcome.candidate) == name for outcome in result.outcomes)
         return "left out" if tried else "-"
-    base = result.timed.get(REFERENCE)
-    text = f"{seconds * 1e3:.3f}"
-    if base is not None and name != REFERENCE:
-        text += f" ({base / seconds:.2f})"
+    text, faster = f"{seconds * 1e3:.3f}", result.speedup(name)
+    if faster is not None and name != REFERENCE:
+        text += f" ({faster:.2f})"
     return f"[bold green]{text}[/]" if name == result.winner else text
 
 
@@ -129,11 +124,8 @@ def plot(path: str | os.PathLike[str], results: Sequence[Result]) -> None:
         raise ImportError("the chart needs matplotlib: pip install framejit[plots]") from error
     speed: dict[str, float] = {}
     for name in [*backends_of(results)[1:], None]:
-        ratios = [
-            r.timed[REFERENCE] / r.timed[chosen]
-            for r in results
-            if (chosen := name or r.winner) in r.timed and REFERENCE in r.timed
-        ]
+        chosen = [(r, name or r.winner) for r in results]
+        ratios = [s for r, which in chosen if which and (s := r.speedup(which)) is not None]
         if ratios:
             speed[name or "winners"] = statistics.median(ratios)
     figure = Figure(figsize=(max(4, 1.2 * len(speed) + 1.5), 3.6), layout="constrained")

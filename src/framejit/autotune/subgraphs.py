@@ -56,9 +56,6 @@ def _encoded(
     graph = encode_graph(gm, encoder)
     if encoder.late:
         raise Unsaveable("an object that no import leads to")
-    for value in encoder.tensors:
-        if not tensor_file.saveable(value):
-            raise Unsaveable(f"a tensor of class {type(value).__qualname__}, {value.dtype}")
     constants = [_kind(value) for value in encoder.tensors]
     described = [_nameless(graph), constants, _kinds(gm, inputs), settings]
     text = json.dumps(described, sort_keys=True)

@@ -7,10 +7,9 @@ others), and only those that pass are timed: in turn, so that noise hits all ali
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -77,6 +76,11 @@ class Result(NamedTuple):
         timed = self.timed
         return min(timed, key=timed.__getitem__) if timed else None
 
+    def speedup(self, name: str) -> float | None:
+        """How many times as fast as eager a candidate is; None where one of both has no time."""
+        timed = self.timed
+        return timed[REFERENCE] / timed[name] if REFERENCE in timed and name in timed else None
+
 
 def default_candidates(device: str = "cpu") -> list[Candidate]:
     """Every installed backend that is not for debugging."""
@@ -98,9 +102,9 @@ def try_all(
         except Exception as error:
             problem = f"PyTorch's own operators fail: {_short(error)}"
             return Result(subgraph, [Outcome(Candidate(REFERENCE), None, problem)])
+        order = [Candidate(REFERENCE), *[c for c in candidates if c != Candidate(REFERENCE)]]
         runs: dict[Candidate, _Run] = {}
         problems: dict[Candidate, str] = {}
-        order = [Candidate(REFERENCE), *[c for c in candidates if c != Candidate(REFERENCE)]]
         for candidate in order:
             step(str(candidate))
             try:
@@ -114,9 +118,8 @@ def try_all(
                 runs[candidate] = run
         step("timing")
         seconds = _timed(subgraph, runs, repeats)
-    return Result(
-        subgraph, [Outcome(c, seconds.get(c), problems.get(c, "")) for c in order]
-    )
+    outcomes = [Outcome(c, seconds.get(c), problems.get(c, "")) for c in order]
+    return Result(subgraph, outcomes)
 
 
 def _short(error: Exception) -> str:
@@ -135,24 +138,19 @@ def _compiled(subgraph: Subgraph, candidate: Candidate) -> _Run:
 # -- what a call leaves behind ---------------------------------------------------------------------
 
 
-def _arguments(subgraph: Subgraph, leaves: list[Any]) -> list[Any]:
-    """What a call gets: inputs that come from other operations do so here, too."""
+def _call(subgraph: Subgraph, run: _Run, leaves: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Results and gradients of one call; in training a backward pass belongs to it, and inputs that
+    come from other operations do so here, too."""
     inner = subgraph.inner if subgraph.training else ()
-    return [
+    given = [
         value.clone() if number in inner and value.requires_grad else value
         for number, value in enumerate(leaves)
     ]
-
-
-def _call(subgraph: Subgraph, run: _Run, leaves: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Results and gradients of one call; in training a backward pass belongs to it."""
-    results, _ = tree_flatten(run(*_arguments(subgraph, leaves)))
-    if not subgraph.training:
-        return results, []
+    results, _ = tree_flatten(run(*given))
     ends = [r for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
-    starts = [x for x in leaves if isinstance(x, torch.Tensor) and x.requires_grad]
-    if not ends:
+    if not subgraph.training or not ends:
         return results, []
+    starts = [x for x in leaves if isinstance(x, torch.Tensor) and x.requires_grad]
     grads = torch.autograd.grad(ends, starts, [torch.ones_like(r) for r in ends], allow_unused=True)
     return results, list(grads)
 
@@ -170,7 +168,8 @@ class _Check:
 
     def _everything(self, run: _Run, seed: int) -> list[Any]:
         leaves = self._subgraph.inputs(self._scale)
-        with _seeded(seed):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
             results, grads = _call(self._subgraph, run, leaves)
         return [*results, *grads, *leaves]
 
@@ -180,38 +179,35 @@ class _Check:
         return text and f"wrong: {text}"
 
 
-@contextlib.contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        yield
-
-
 def _difference(
     expected: list[Any], got: list[Any], exact: bool = False, kinds_only: bool = False
 ) -> str:
     if len(expected) != len(got):
         return f"{len(got)} values instead of {len(expected)}"
     for number, (one, two) in enumerate(zip(expected, got, strict=True)):
-        if not isinstance(one, torch.Tensor) or not isinstance(two, torch.Tensor):
-            if isinstance(one, torch.Tensor) or isinstance(two, torch.Tensor) or one != two:
-                return f"value {number} is {two!r:.40} instead of {one!r:.40}"
-            continue
-        if (one.shape, one.dtype, one.device) != (two.shape, two.dtype, two.device):
-            return f"value {number} is {_words(two)} instead of {_words(one)}"
-        if kinds_only or one.numel() == 0:
-            continue
-        one, two = one.detach(), two.detach()
-        if not one.is_floating_point() and not one.is_complex():
-            if not torch.equal(one, two):
-                return f"value {number} differs"
-            continue
-        largest = one[one.isfinite()].abs().max().item() if one.isfinite().any() else 0.0
-        tolerance = 0.0 if exact else _TOLERANCE.get(one.dtype, 1e-3) * max(largest, 1e-6)
-        if not torch.allclose(two, one, rtol=0.0, atol=tolerance, equal_nan=True):
-            off = (two - one).abs().nan_to_num(float("inf")).max().item()
-            return f"value {number} is off by {off:.2g}, of {largest:.2g}"
+        if text := _different(one, two, exact, kinds_only):
+            return f"value {number} {text}"
     return ""
+
+
+def _different(one: Any, two: Any, exact: bool, kinds_only: bool) -> str:
+    tensors = isinstance(one, torch.Tensor), isinstance(two, torch.Tensor)
+    if not all(tensors):
+        same = not any(tensors) and one == two
+        return "" if same else f"is {two!r:.40} instead of {one!r:.40}"
+    if (one.shape, one.dtype, one.device) != (two.shape, two.dtype, two.device):
+        return f"is {_words(two)} instead of {_words(one)}"
+    if kinds_only or one.numel() == 0:
+        return ""
+    one, two = one.detach(), two.detach()
+    if not one.is_floating_point() and not one.is_complex():
+        return "" if torch.equal(one, two) else "differs"
+    largest = one[one.isfinite()].abs().max().item() if one.isfinite().any() else 0.0
+    tolerance = 0.0 if exact else _TOLERANCE.get(one.dtype, 1e-3) * max(largest, 1e-6)
+    if torch.allclose(two, one, rtol=0.0, atol=tolerance, equal_nan=True):
+        return ""
+    off = (two - one).abs().nan_to_num(float("inf")).max().item()
+    return f"is off by {off:.2g}, of {largest:.2g}"
 
 
 def _words(value: torch.Tensor) -> str:
@@ -227,19 +223,14 @@ def _timed(
     """Median seconds per call; samples are taken in turn, in changing order. After ``repeats`` of
     everybody's come more of those whose samples overlap with the fastest's."""
     inputs = {candidate: subgraph.inputs() for candidate in runs}
-    counts = {
-        candidate: _calls_per_sample(subgraph, run, inputs[candidate])
-        for candidate, run in runs.items()
-    }
+    counts = {c: _calls_per_sample(subgraph, run, inputs[c]) for c, run in runs.items()}
     samples: dict[Candidate, list[float]] = {candidate: [] for candidate in runs}
     order = list(runs)
     for _ in range(_ROUNDS):
         for turn in range(repeats):
             first = turn % max(len(order), 1)
-            for candidate in order[first:] + order[:first]:
-                count = counts[candidate]
-                seconds = _sample(subgraph, runs[candidate], inputs[candidate], count)
-                samples[candidate].append(seconds / count)
+            for c in order[first:] + order[:first]:
+                samples[c].append(_sample(subgraph, runs[c], inputs[c], counts[c]) / counts[c])
         order = _near_the_fastest({candidate: samples[candidate] for candidate in order})
         if len(order) < 2:
             break

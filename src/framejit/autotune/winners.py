@@ -57,15 +57,20 @@ def _processor() -> str:
 
 def read(path: str | os.PathLike[str]) -> dict[str, str]:
     """Winners on this machine by graph; none if there is no such file. Raises ValueError."""
+    known = _machines(Path(path)).get(machine(), {})
+    return {str(key): str(winner) for key, winner in known.items()}
+
+
+def _machines(path: Path) -> dict[str, dict[str, str]]:
+    """The file's content by machine. Raises ValueError, OSError."""
     try:
-        with open(path, encoding="utf-8") as file:
-            data = json.load(file)
+        data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     if not isinstance(data, dict) or data.get("framejit winners") != VERSION:
         raise ValueError(f"{path} is no file of winners of this release of framejit")
-    known = data.get("machines", {}).get(machine(), {})
-    return {str(key): str(winner) for key, winner in known.items()}
+    found: dict[str, dict[str, str]] = data.get("machines", {})
+    return found
 
 
 def keep(path: str | os.PathLike[str], results: Iterable[Result]) -> None:
@@ -73,9 +78,8 @@ def keep(path: str | os.PathLike[str], results: Iterable[Result]) -> None:
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        data = json.loads(target.read_text(encoding="utf-8"))
-        machines = data["machines"] if data["framejit winners"] == VERSION else {}
-    except (OSError, ValueError, KeyError, TypeError):
+        machines = _machines(target)
+    except (OSError, ValueError):  # it is written anew
         machines = {}
     mine = machines.setdefault(machine(), {})
     mine.update({r.subgraph.key: r.winner for r in results if r.winner is not None})
@@ -95,15 +99,10 @@ class AutotunedBackend:
         options = dict(options or {})
         self.path = options.pop("winners", None)
         default = options.pop("default", DEFAULT)
-        for name, value, kinds in (
-            ("winners", self.path, (str, os.PathLike, type(None))), ("default", default, str)
-        ):  # fmt: skip
-            if not isinstance(value, kinds):
-                raise ValueError(
-                    f"the option {name!r} of the backend 'autotuned' is {value!r}, a "
-                    f"{type(value).__name__}: it must be "
-                    + ("a path" if name == "winners" else "the name of a backend") + " [FJ0213]"
-                )
+        if not isinstance(self.path, (str, os.PathLike, type(None))):
+            raise _bad_option("winners", self.path, "a path")
+        if not isinstance(default, str):
+            raise _bad_option("default", default, "the name of a backend")
         self.default = Candidate.parse(default)
         if options:
             raise ValueError(
@@ -125,12 +124,10 @@ class AutotunedBackend:
         winner = self.winner(gm, example_inputs)
         if winner is not None and winner != str(self.default):
             try:
-                chosen = Candidate.parse(winner)
-                return configured_backend(chosen.backend, chosen.mode)(gm, example_inputs)
+                return _compile(Candidate.parse(winner), gm, example_inputs)
             except (UnknownBackend, ValueError) as error:
                 warn(f"{winner} won for a graph, but cannot be used: {error}", WinnersWarning)
-        default = configured_backend(self.default.backend, self.default.mode)
-        return default(gm, example_inputs)
+        return _compile(self.default, gm, example_inputs)
 
     def winner(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> str | None:
         """What won for this graph on this machine."""
@@ -154,6 +151,15 @@ class AutotunedBackend:
                 warn(f"winners are ignored: {error}", WinnersWarning)
                 self._read = (stamp, {})
         return self._read[1]
+
+
+def _compile(chosen: Candidate, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+    return configured_backend(chosen.backend, chosen.mode)(gm, inputs)
+
+
+def _bad_option(name: str, value: Any, wanted: str) -> ValueError:
+    what = f"the option {name!r} of the backend 'autotuned' is {value!r}"
+    return ValueError(f"{what}, a {type(value).__name__}: it must be {wanted} [FJ0213]")
 
 
 autotuned = register_backend(AutotunedBackend(), name="autotuned")
