@@ -81,6 +81,18 @@ def content_dict_length_after_pop(w):
 
 
 @row(NEEDED)
+def content_dict_truth_after_pop(w):
+    def f(x, k):
+        taken = k.pop("a")
+        result = x * 2 if k else x
+        k["a"] = taken
+        return result
+
+    k = {"a": 1, "b": 2}
+    return f, (X, k), lambda: k.pop("b") and None
+
+
+@row(NEEDED)
 def content_dict_stored_and_removed(w):
     def f(x, k):
         k["a"] = 5

@@ -281,3 +281,17 @@ def test_what_lru_cache_returns_without_a_function():
             return x + 1, names, one(1), other(1), one(1), str(error)
 
     check(program, torch.ones(2), graphs=1)
+
+
+def test_state_of_torch_set_in_a_cached_function_that_prints():
+    def make():
+        @cache
+        def computed(k):
+            with torch.no_grad():
+                print("computed", k)
+            return 3
+
+        return lambda x: (x * 2 * computed(5), torch.is_grad_enabled())
+
+    check(make(), torch.ones(2, requires_grad=True), make=make, calls=1, graphs=4)
+    assert torch.is_grad_enabled()
