@@ -32,7 +32,8 @@ except ImportError:  # no tables for this Python release: everything runs eagerl
     CompiledFrame: Any = CompiledFunction  # type: ignore[no-redef]
     Compiler: Any = object  # type: ignore[no-redef]
 else:
-    from framejit.compiler import CompiledFrame, Compiler
+    from framejit.compiled_frame import CompiledFrame
+    from framejit.compiler import Compiler
     from framejit.values.core.knowledge import Way, known_callable
 
     _supported = True

@@ -1,26 +1,24 @@
-"""The driver: what happens when a call finds no entry, and what a graph break goes on with.
+"""The driver: captures and compiles what misses ask for, and makes what a graph break goes on with.
 
-In: misses of the native dispatch. Out: entries (captured, compiled by the backend, guarded), break
-functions and continuations, events for reports. One `Compiler` per ``compile()`` call or
-``optimize()`` block; its entries and its limit are its own (D10). Next room: api.
+In: compiled frames, and calls that fit none of their entries. Out: entries (captured, compiled by
+the backend, guarded), break functions and continuations, events for reports. One `Compiler` per
+``compile()`` call or ``optimize()`` block; its entries and its limit are its own (D10). Next room:
+api.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import time
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
-from torch._C._dynamo.eval_frame import set_eval_frame
 
 from framejit import config, directives, native
 from framejit.backends.compile import compile_graph
-from framejit.backends.exclusive import exclusive
 from framejit.bytecode.continuations import (
     FramePoint,
     build_break,
@@ -30,26 +28,26 @@ from framejit.bytecode.continuations import (
 )
 from framejit.bytecode.decode import decode
 from framejit.bytecode.frame_point import leaves_result
-from framejit.capture import Caller, Capture, Driver, GraphCall, Target, capture
+from framejit.capture import Caller, Capture, Driver, Target, capture
 from framejit.codegen.function import call_point, hands_over
 from framejit.codegen.runtime import Unexpected, new_object
+from framejit.compiled_frame import CompiledFrame, Library, Origin
 from framejit.exc import (
     BackendCompilerFailed,
     ComptimeError,
     FramejitError,
     InternalError,
     MarkContradicted,
-    NothingFits,
     Unsupported,
 )
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.loop import Broken
+from framejit.misses import miss
 from framejit.peer import is_machinery, keep_out, left_alone
 from framejit.plain import has_blocks, plain_function
 from framejit.report import events, messages
 from framejit.shapes import profile
-from framejit.shapes.policy import Policy, Seen
 from framejit.values.core import inline_policy
 from framejit.values.objects.exceptions import UNSEEN
 from framejit.values.stdlib.cached_functions import make_calls
@@ -64,17 +62,6 @@ POLYFILLS = "framejit.values.core.polyfills"
 native.set_unseen_files(UNSEEN | {left_alone.__code__.co_filename})
 
 
-class Origin(NamedTuple):
-    """What an entry was made from, besides its guards: for saving it."""
-
-    call: GraphCall | None
-    executed: dict[types.CodeType, str]
-    text: str = ""  # of the generated function
-    lines: dict[str, set[int]] = {}  # that were captured, if somebody wanted to know
-    operations: int = 0
-    broke: events.GraphBreak | None = None
-
-
 class Break(NamedTuple):
     """How a break function was made: it can be made again."""
 
@@ -83,159 +70,6 @@ class Break(NamedTuple):
     variant: str  # of `build_break`
     #: Somebody looks at the frame: it goes on as plain Python.
     seen: bool
-
-
-class Library(Protocol):
-    """Entries that were compiled in another process and wait to be used (package room)."""
-
-    #: What varied there.
-    profile: profile.Profile
-
-    def attach(self, compiled: CompiledFrame) -> None:
-        """``compiled`` is new: are there entries for it?"""
-
-    def entry_for(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
-        """Add the waiting entry that fits and return it, or None."""
-
-    def has(self, target: Target) -> bool:
-        """Does it say anything about this frame?"""
-
-    def explain(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> list[str]:
-        """Why its waiting entries do not fit."""
-
-
-class CompiledFrame(native.CompiledFunction):
-    """A compiled function or continuation: the native dispatch object and what it captures."""
-
-    target: Target
-    compiler: Compiler
-    plans: dict[int, Any]
-    origins: dict[int, Origin]
-    hooked: bool
-    #: Continuations of this one and of a caller, by caller.
-    joined: dict[Caller, CompiledFrame]
-    #: Why it runs as plain Python, if it does.
-    skipped: events.FrameSkipped | events.RecompileLimit | None
-    #: What varied from call to call, and its name in profiles.
-    policy: Policy
-    profile_key: str
-    #: The same as plain Python, made when a graph has raised.
-    plain: Callable[..., Any] | None
-    #: How often a truth value was not the one that had been taken for granted.
-    refuted: int
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        """A class makes class methods of these by itself, but only of plain functions."""
-        if name in ("__init_subclass__", "__class_getitem__"):
-            setattr(owner, name, classmethod(self))
-
-    def setup(self, compiler: Compiler, target: Target, hooked: bool) -> None:
-        """Fill in what the native constructor does not know."""
-        self.compiler = compiler
-        self.target = target
-        self.policy = Policy(compiler.dynamic, Seen())
-        self.profile_key = ""
-        self.plans = {}
-        self.origins = {}
-        self.hooked = hooked
-        self.joined = {}
-        self.plain = None
-        self.refuted = 0
-        self.skipped = None
-        self.consider()
-
-    def consider(self) -> None:
-        """Nothing is compiled yet: is there a reason to leave it alone?"""
-        self.run_only = self.ask_always = False
-        before, self.skipped = self.skipped, None
-        function: Any = self.function
-        if function is None:
-            return
-        mark = directives.mark_of(function)
-        if decode(function.__code__).is_generator:
-            reason = "generators and coroutines run as plain Python"
-            if self.compiler.fullgraph:
-                raise messages.graph_break_error(
-                    "FJ0301", reason, "", self.target.code.co_filename, self.target.line,
-                    self.target.name, [],
-                )  # fmt: skip
-            self.skip("FJ0301", reason, before=before)
-        elif is_machinery(function, asked_for=not self.hooked):
-            reason = "it was made by torch.compile, which compiles what is inside"
-            self.skip("FJ0303", reason, before=before)
-            self.context = None
-        elif mark in ("disable", "skip"):
-            code = getattr(inspect.unwrap(function), "__code__", None)  # none: written in C
-            place = ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
-            reason = f"it is marked with framejit.{mark}, or the like"
-            self.skip("FJ0306", reason, place, before)
-
-    def forget(self) -> None:
-        """Nothing was seen to vary yet."""
-        self.policy = Policy(self.compiler.dynamic, Seen())
-        self.profile_key = ""
-
-    def remember(self) -> None:
-        """Before the first capture: what earlier runs say about this code."""
-        if not self.profile_key:
-            target = self.target
-            module = str(target.namespace.get("__name__"))
-            self.profile_key = profile.frame_key(target.code, module, target.place)
-            library = self.compiler.library
-            told = None if library is None else library.profile
-            profile.start(self.profile_key, self.policy.seen, told)
-
-    def recode(self, function: types.FunctionType) -> None:
-        """Its code is no longer what it was."""
-        label = self.target.label
-        self.target = Target(function.__code__, function.__globals__, None, label=label)
-        self.forget()
-        self.drop_entries()
-        self.consider()
-
-    def drop_entries(self) -> None:
-        """Forget what is compiled."""
-        self.clear_entries()
-        self.plans.clear()
-        self.origins.clear()
-
-    def left(self, identifier: str, reason: str) -> None:
-        """A call runs as plain Python: whoever follows what happens wants to know."""
-        if events.followed():
-            shown = self.target.shown
-            if self.skipped is not None:
-                shown |= {"filename": self.skipped.filename, "line": self.skipped.line}
-            events.emit(events.CallSkipped(**shown, reason=reason, identifier=identifier))
-
-    def failures(self, slots: tuple[Any, ...]) -> list[Any]:
-        """Why the entries do not fit a call; last: the one that fits best."""
-        found = [
-            plan.failure(entry.tree, slots)
-            for entry in self.entries
-            if (plan := self.plans.get(id(entry))) is not None
-        ]
-        return sorted(found, key=lambda failure: failure.checked)
-
-    def described(self, entry: native.Entry) -> events.EntryAdded:
-        """An entry for reports."""
-        origin = self.origins.get(id(entry))
-        operations = 0 if origin is None else origin.operations
-        return events.EntryAdded(
-            **self.target.shown, operations=operations, detail=_detail(self, id(entry))
-        )
-
-    def skip(
-        self, identifier: str, reason: str, place: tuple[str, int] | None = None, before: Any = None
-    ) -> None:
-        """Run as plain Python from now on. ``place``: the user's, if it is not the code's;
-        ``before``: what was told of it before a reset, and is not told again."""
-        self.run_only = True
-        shown = self.target.shown
-        if place is not None:
-            shown |= {"filename": place[0], "line": place[1]}
-        self.skipped = events.FrameSkipped(**shown, reason=reason, identifier=identifier)
-        if getattr(before, "reason", None) != reason:
-            events.emit(self.skipped)
 
 
 class Compiler:
@@ -272,7 +106,7 @@ class Compiler:
         hooked: bool = False,
     ) -> CompiledFrame:  # fmt: skip
         """The dispatch object of ``function``."""
-        compiled = kind(function, _miss, context=self.hook_context)
+        compiled = kind(function, miss, context=self.hook_context)
         label = function.__qualname__  # that of what it wraps, if it wraps something
         compiled.setup(
             self, Target(function.__code__, function.__globals__, None, label=label), hooked
@@ -344,7 +178,7 @@ class Compiler:
         known = self._continuations.get(key)
         if known is None:
             arity = point.arity + sum(caller.arity for caller in callers)
-            known = CompiledFrame(None, _miss, nslots=arity, context=self.hook_context)
+            known = CompiledFrame(None, miss, nslots=arity, context=self.hook_context)
             known.setup(self, target, False)
             known.fallback = self._fallback(target)
             self._continuations[key] = known
@@ -643,29 +477,6 @@ class Compiler:
         compiled.skip("FJ0206", f"internal error: {reason}")
 
 
-def _detail(compiled: CompiledFrame, key: int) -> Callable[[], events.EntryDetail | None]:
-    """What reports show of an entry, while it exists."""
-    known = weakref.ref(compiled)
-
-    def detail() -> events.EntryDetail | None:
-        alive = known()
-        origin = None if alive is None else alive.origins.get(key)
-        if alive is None or not isinstance(origin, Origin):
-            return None
-        graph = None if origin.call is None else origin.call.module
-        functions = [
-            (code.co_filename, code.co_firstlineno, code.co_qualname)
-            for code, module in origin.executed.items()
-            if not inline_policy.is_library(module)
-        ]
-        return events.EntryDetail(
-            alive.target.code, graph, origin.text, alive.plans[key].guards(), origin.lines,
-            functions,
-        )  # fmt: skip
-
-    return detail
-
-
 def _under_hooks() -> bool:
     """Are saved-tensor hooks in place?"""
     return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
@@ -678,67 +489,3 @@ def _blamed(broken: Broken) -> Frame:
         if not inline_policy.is_library(module):
             return frame
     return broken.frames[-1]
-
-
-def _nothing_fits(compiled: Any, slots: tuple[Any, ...]) -> NothingFits:
-    """The error for a call under ``run(strict=True)``."""
-    reasons = [failure.sentence for failure in compiled.failures(slots)]
-    library = compiled.compiler.library
-    if library is not None:
-        reasons += library.explain(compiled, slots)
-    listed = "".join(f"\n  {reason}" for reason in reasons) or "\n  it has none"
-    return NothingFits(
-        f"no compiled entry of {compiled.target.name} fits this call, and nothing new may be "
-        f"compiled here:{listed}"
-    )
-
-
-def _why_nothing_new(compiled: Any, slots: tuple[Any, ...]) -> tuple[str, str]:
-    """Identifier and reason: nothing more is captured of this frame, or anywhere."""
-    if isinstance(compiled.skipped, events.RecompileLimit):
-        best = [failure.sentence for failure in compiled.failures(slots)][-1:]
-        return "FJ0305", compiled.skipped.sentence(*best)
-    if compiled.skipped is not None:
-        return compiled.skipped.identifier, compiled.skipped.reason
-    return "FJ0306", "nothing new is compiled inside framejit.run(), and nothing compiled fits"
-
-
-def _miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
-    """Called by the native dispatch, once per call that fits no entry."""
-    if config.disable:
-        compiled.left("FJ0306", "framejit.config.disable is on")
-        return None
-    # Called from inside torch.compile: its frame hook must not see the capture's own frames.
-    other_hook = set_eval_frame(None)
-    try:
-        with exclusive():
-            function = compiled.function
-            if function is not None and not compiled.target.is_start_of(function):
-                compiled.recode(function)
-                if compiled.run_only:
-                    return None
-            for entry in compiled.entries:  # another thread may have been faster
-                if entry.tree.check(slots) is not None:
-                    return entry
-            library = compiled.compiler.library
-            if library is not None:
-                entry = library.entry_for(compiled, slots)
-                if entry is not None:
-                    return entry
-            if compiled.run_only or native.is_run_only():
-                full = isinstance(compiled.skipped, events.RecompileLimit)
-                if native.is_run_only() == 2 and (full or compiled.skipped is None):
-                    raise _nothing_fits(compiled, slots)
-                compiled.left(*_why_nothing_new(compiled, slots))
-                return None  # asked for the library, or by `explain`
-            return compiled.compiler.compile_entry(compiled, slots)
-    except RecursionError:  # the stack is nearly full: the user's code may still fit
-        return None
-    except BaseException as error:
-        if isinstance(error, FramejitError) and not (
-            config.verbose or isinstance(error, InternalError)
-        ):
-            error.with_traceback(None)  # raised by our caller: users see their own frames
-        return compiled.compiler.raising(compiled.target, error) or error
-    finally:
-        set_eval_frame(other_hook)

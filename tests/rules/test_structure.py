@@ -28,6 +28,8 @@ ORDER = [
     {"capture"},
     {"peer"},
     {"plain"},
+    {"compiled_frame"},
+    {"misses"},
     {"compiler"},
     {"package"},
     {"settings", "regions"},

@@ -21,7 +21,8 @@ from framejit.bytecode.continuations import FramePoint
 from framejit.capture import Target, UnlessWritten, callable_graph
 from framejit.codegen.function import GRAPH
 from framejit.codegen.runtime import HELPERS, raise_again
-from framejit.compiler import Break, CompiledFrame, Origin
+from framejit.compiled_frame import CompiledFrame, Origin
+from framejit.compiler import Break
 from framejit.graph.aliasing import Watch
 from framejit.graph.bounds import Assumption
 from framejit.graph.expressions import postfix

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from framejit.compiler import CompiledFrame, Compiler
+from framejit.compiled_frame import CompiledFrame
+from framejit.compiler import Compiler
 from framejit.exc import PackageError
 from framejit.guards.plan import value_at
 from framejit.guards.texts import TensorText

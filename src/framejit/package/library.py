@@ -17,7 +17,7 @@ from typing import Any
 
 from framejit.capture import Target
 from framejit.collection import no_collection
-from framejit.compiler import CompiledFrame
+from framejit.compiled_frame import CompiledFrame
 from framejit.package import naming
 from framejit.package.container import Reader
 from framejit.package.data import Codes, Home, Json

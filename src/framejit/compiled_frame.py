@@ -1,0 +1,212 @@
+"""What one compiled function or continuation holds: entries, their origins, why it is left alone.
+
+In: a `Target` and the compiler that it belongs to. Out: a `CompiledFrame`, the object that the
+native dispatch calls. Next room: misses.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from framejit import directives, native
+from framejit.bytecode.decode import decode
+from framejit.capture import Caller, GraphCall, Target
+from framejit.peer import is_machinery
+from framejit.report import events, messages
+from framejit.shapes import profile
+from framejit.shapes.policy import Policy, Seen
+from framejit.values.core import inline_policy
+
+if TYPE_CHECKING:
+    from framejit.compiler import Compiler
+
+
+class Origin(NamedTuple):
+    """What an entry was made from, besides its guards: for saving it."""
+
+    call: GraphCall | None
+    executed: dict[types.CodeType, str]
+    text: str = ""  # of the generated function
+    lines: dict[str, set[int]] = {}  # that were captured, if somebody wanted to know
+    operations: int = 0
+    broke: events.GraphBreak | None = None
+
+
+class Library(Protocol):
+    """Entries that were compiled in another process and wait to be used (package room)."""
+
+    #: What varied there.
+    profile: profile.Profile
+
+    def attach(self, compiled: CompiledFrame) -> None:
+        """``compiled`` is new: are there entries for it?"""
+
+    def entry_for(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
+        """Add the waiting entry that fits and return it, or None."""
+
+    def has(self, target: Target) -> bool:
+        """Does it say anything about this frame?"""
+
+    def explain(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> list[str]:
+        """Why its waiting entries do not fit."""
+
+
+class CompiledFrame(native.CompiledFunction):
+    """A compiled function or continuation: the native dispatch object and what it captures."""
+
+    target: Target
+    compiler: Compiler
+    plans: dict[int, Any]
+    origins: dict[int, Origin]
+    hooked: bool
+    #: Continuations of this one and of a caller, by caller.
+    joined: dict[Caller, CompiledFrame]
+    #: Why it runs as plain Python, if it does.
+    skipped: events.FrameSkipped | events.RecompileLimit | None
+    #: What varied from call to call, and its name in profiles.
+    policy: Policy
+    profile_key: str
+    #: The same as plain Python, made when a graph has raised.
+    plain: Callable[..., Any] | None
+    #: How often a truth value was not the one that had been taken for granted.
+    refuted: int
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """A class makes class methods of these by itself, but only of plain functions."""
+        if name in ("__init_subclass__", "__class_getitem__"):
+            setattr(owner, name, classmethod(self))
+
+    def setup(self, compiler: Compiler, target: Target, hooked: bool) -> None:
+        """Fill in what the native constructor does not know."""
+        self.compiler = compiler
+        self.target = target
+        self.policy = Policy(compiler.dynamic, Seen())
+        self.profile_key = ""
+        self.plans = {}
+        self.origins = {}
+        self.hooked = hooked
+        self.joined = {}
+        self.plain = None
+        self.refuted = 0
+        self.skipped = None
+        self.consider()
+
+    def consider(self) -> None:
+        """Nothing is compiled yet: is there a reason to leave it alone?"""
+        self.run_only = self.ask_always = False
+        before, self.skipped = self.skipped, None
+        function: Any = self.function
+        if function is None:
+            return
+        mark = directives.mark_of(function)
+        if decode(function.__code__).is_generator:
+            reason = "generators and coroutines run as plain Python"
+            if self.compiler.fullgraph:
+                raise messages.graph_break_error(
+                    "FJ0301", reason, "", self.target.code.co_filename, self.target.line,
+                    self.target.name, [],
+                )  # fmt: skip
+            self.skip("FJ0301", reason, before=before)
+        elif is_machinery(function, asked_for=not self.hooked):
+            reason = "it was made by torch.compile, which compiles what is inside"
+            self.skip("FJ0303", reason, before=before)
+            self.context = None
+        elif mark in ("disable", "skip"):
+            code = getattr(inspect.unwrap(function), "__code__", None)  # none: written in C
+            place = ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
+            reason = f"it is marked with framejit.{mark}, or the like"
+            self.skip("FJ0306", reason, place, before)
+
+    def forget(self) -> None:
+        """Nothing was seen to vary yet."""
+        self.policy = Policy(self.compiler.dynamic, Seen())
+        self.profile_key = ""
+
+    def remember(self) -> None:
+        """Before the first capture: what earlier runs say about this code."""
+        if not self.profile_key:
+            target = self.target
+            module = str(target.namespace.get("__name__"))
+            self.profile_key = profile.frame_key(target.code, module, target.place)
+            library = self.compiler.library
+            told = None if library is None else library.profile
+            profile.start(self.profile_key, self.policy.seen, told)
+
+    def recode(self, function: types.FunctionType) -> None:
+        """Its code is no longer what it was."""
+        label = self.target.label
+        self.target = Target(function.__code__, function.__globals__, None, label=label)
+        self.forget()
+        self.drop_entries()
+        self.consider()
+
+    def drop_entries(self) -> None:
+        """Forget what is compiled."""
+        self.clear_entries()
+        self.plans.clear()
+        self.origins.clear()
+
+    def left(self, identifier: str, reason: str) -> None:
+        """A call runs as plain Python: whoever follows what happens wants to know."""
+        if events.followed():
+            shown = self.target.shown
+            if self.skipped is not None:
+                shown |= {"filename": self.skipped.filename, "line": self.skipped.line}
+            events.emit(events.CallSkipped(**shown, reason=reason, identifier=identifier))
+
+    def failures(self, slots: tuple[Any, ...]) -> list[Any]:
+        """Why the entries do not fit a call; last: the one that fits best."""
+        found = [
+            plan.failure(entry.tree, slots)
+            for entry in self.entries
+            if (plan := self.plans.get(id(entry))) is not None
+        ]
+        return sorted(found, key=lambda failure: failure.checked)
+
+    def described(self, entry: native.Entry) -> events.EntryAdded:
+        """An entry for reports."""
+        origin = self.origins.get(id(entry))
+        operations = 0 if origin is None else origin.operations
+        return events.EntryAdded(
+            **self.target.shown, operations=operations, detail=_detail(self, id(entry))
+        )
+
+    def skip(
+        self, identifier: str, reason: str, place: tuple[str, int] | None = None, before: Any = None
+    ) -> None:
+        """Run as plain Python from now on. ``place``: the user's, if it is not the code's;
+        ``before``: what was told of it before a reset, and is not told again."""
+        self.run_only = True
+        shown = self.target.shown
+        if place is not None:
+            shown |= {"filename": place[0], "line": place[1]}
+        self.skipped = events.FrameSkipped(**shown, reason=reason, identifier=identifier)
+        if getattr(before, "reason", None) != reason:
+            events.emit(self.skipped)
+
+
+def _detail(compiled: CompiledFrame, key: int) -> Callable[[], events.EntryDetail | None]:
+    """What reports show of an entry, while it exists."""
+    known = weakref.ref(compiled)
+
+    def detail() -> events.EntryDetail | None:
+        alive = known()
+        origin = None if alive is None else alive.origins.get(key)
+        if alive is None or not isinstance(origin, Origin):
+            return None
+        graph = None if origin.call is None else origin.call.module
+        functions = [
+            (code.co_filename, code.co_firstlineno, code.co_qualname)
+            for code, module in origin.executed.items()
+            if not inline_policy.is_library(module)
+        ]
+        return events.EntryDetail(
+            alive.target.code, graph, origin.text, alive.plans[key].guards(), origin.lines,
+            functions,
+        )  # fmt: skip
+
+    return detail

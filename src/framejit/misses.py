@@ -1,0 +1,80 @@
+"""A call that fits no entry: what it runs, and who says why nothing is compiled for it.
+
+In: a compiled frame and the slots of a call, from the native dispatch. Out: an entry, None for
+plain Python, or an error. Next room: compiler.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch._C._dynamo.eval_frame import set_eval_frame
+
+from framejit import config, native
+from framejit.backends.exclusive import exclusive
+from framejit.exc import FramejitError, InternalError, NothingFits
+from framejit.report import events
+
+
+def _nothing_fits(compiled: Any, slots: tuple[Any, ...]) -> NothingFits:
+    """The error for a call under ``run(strict=True)``."""
+    reasons = [failure.sentence for failure in compiled.failures(slots)]
+    library = compiled.compiler.library
+    if library is not None:
+        reasons += library.explain(compiled, slots)
+    listed = "".join(f"\n  {reason}" for reason in reasons) or "\n  it has none"
+    return NothingFits(
+        f"no compiled entry of {compiled.target.name} fits this call, and nothing new may be "
+        f"compiled here:{listed}"
+    )
+
+
+def _why_nothing_new(compiled: Any, slots: tuple[Any, ...]) -> tuple[str, str]:
+    """Identifier and reason: nothing more is captured of this frame, or anywhere."""
+    if isinstance(compiled.skipped, events.RecompileLimit):
+        best = [failure.sentence for failure in compiled.failures(slots)][-1:]
+        return "FJ0305", compiled.skipped.sentence(*best)
+    if compiled.skipped is not None:
+        return compiled.skipped.identifier, compiled.skipped.reason
+    return "FJ0306", "nothing new is compiled inside framejit.run(), and nothing compiled fits"
+
+
+def miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
+    """Called by the native dispatch, once per call that fits no entry."""
+    if config.disable:
+        compiled.left("FJ0306", "framejit.config.disable is on")
+        return None
+    # Called from inside torch.compile: its frame hook must not see the capture's own frames.
+    other_hook = set_eval_frame(None)
+    try:
+        with exclusive():
+            function = compiled.function
+            if function is not None and not compiled.target.is_start_of(function):
+                compiled.recode(function)
+                if compiled.run_only:
+                    return None
+            for entry in compiled.entries:  # another thread may have been faster
+                if entry.tree.check(slots) is not None:
+                    return entry
+            library = compiled.compiler.library
+            if library is not None:
+                entry = library.entry_for(compiled, slots)
+                if entry is not None:
+                    return entry
+            if compiled.run_only or native.is_run_only():
+                full = isinstance(compiled.skipped, events.RecompileLimit)
+                if native.is_run_only() == 2 and (full or compiled.skipped is None):
+                    raise _nothing_fits(compiled, slots)
+                compiled.left(*_why_nothing_new(compiled, slots))
+                return None  # asked for the library, or by `explain`
+            return compiled.compiler.compile_entry(compiled, slots)
+    except RecursionError:  # the stack is nearly full: the user's code may still fit
+        return None
+    except BaseException as error:
+        if isinstance(error, FramejitError) and not (
+            config.verbose or isinstance(error, InternalError)
+        ):
+            error.with_traceback(None)  # raised by our caller: users see their own frames
+        return compiled.compiler.raising(compiled.target, error) or error
+    finally:
+        set_eval_frame(other_hook)
