@@ -84,8 +84,6 @@ class CompiledFrame(native.CompiledFunction):
         """Fill in what the native constructor does not know."""
         self.compiler = compiler
         self.target = target
-        self.policy = Policy(compiler.dynamic, Seen())
-        self.profile_key = ""
         self.plans = {}
         self.origins = {}
         self.hooked = hooked
@@ -93,38 +91,37 @@ class CompiledFrame(native.CompiledFunction):
         self.plain = None
         self.refuted = 0
         self.skipped = None
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Forget what is compiled, and what was seen to vary."""
+        self.drop_entries()
+        self.joined.clear()
+        self.policy = Policy(self.compiler.dynamic, Seen())
+        self.profile_key = ""
         self.consider()
 
     def consider(self) -> None:
         """Nothing is compiled yet: is there a reason to leave it alone?"""
         self.run_only = self.ask_always = False
-        before, self.skipped = self.skipped, None
         function: Any = self.function
         if function is None:
-            return
-        mark = directives.mark_of(function)
-        if decode(function.__code__).is_generator:
+            self.skipped = None
+        elif decode(function.__code__).is_generator:
             reason = "generators and coroutines run as plain Python"
             if self.compiler.fullgraph:
-                raise messages.graph_break_error(
-                    "FJ0301", reason, "", self.target.code.co_filename, self.target.line,
-                    self.target.name, [],
-                )  # fmt: skip
-            self.skip("FJ0301", reason, before=before)
+                name, filename, line = self.target.shown.values()
+                raise messages.graph_break_error("FJ0301", reason, "", (filename, line, name))
+            self.skip("FJ0301", reason)
         elif is_machinery(function, asked_for=not self.hooked):
-            reason = "it was made by torch.compile, which compiles what is inside"
-            self.skip("FJ0303", reason, before=before)
+            self.skip("FJ0303", "it was made by torch.compile, which compiles what is inside")
             self.context = None
-        elif mark in ("disable", "skip"):
+        elif (mark := directives.mark_of(function)) in ("disable", "skip"):
             code = getattr(inspect.unwrap(function), "__code__", None)  # none: written in C
             place = ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
-            reason = f"it is marked with framejit.{mark}, or the like"
-            self.skip("FJ0306", reason, place, before)
-
-    def forget(self) -> None:
-        """Nothing was seen to vary yet."""
-        self.policy = Policy(self.compiler.dynamic, Seen())
-        self.profile_key = ""
+            self.skip("FJ0306", f"it is marked with framejit.{mark}, or the like", place)
+        else:
+            self.skipped = None
 
     def remember(self) -> None:
         """Before the first capture: what earlier runs say about this code."""
@@ -140,9 +137,7 @@ class CompiledFrame(native.CompiledFunction):
         """Its code is no longer what it was."""
         label = self.target.label
         self.target = Target(function.__code__, function.__globals__, None, label=label)
-        self.forget()
-        self.drop_entries()
-        self.consider()
+        self.start_over()
 
     def drop_entries(self) -> None:
         """Forget what is compiled."""
@@ -175,17 +170,16 @@ class CompiledFrame(native.CompiledFunction):
             **self.target.shown, operations=operations, detail=_detail(self, id(entry))
         )
 
-    def skip(
-        self, identifier: str, reason: str, place: tuple[str, int] | None = None, before: Any = None
-    ) -> None:
-        """Run as plain Python from now on. ``place``: the user's, if it is not the code's;
-        ``before``: what was told of it before a reset, and is not told again."""
+    def skip(self, identifier: str, reason: str, place: tuple[str, int] | None = None) -> None:
+        """Run as plain Python from now on. ``place``: the user's, if it is not the code's. What was
+        told of it before a reset is not told again."""
         self.run_only = True
+        told = self.skipped is not None and self.skipped.reason == reason
         shown = self.target.shown
         if place is not None:
             shown |= {"filename": place[0], "line": place[1]}
         self.skipped = events.FrameSkipped(**shown, reason=reason, identifier=identifier)
-        if getattr(before, "reason", None) != reason:
+        if not told:
             events.emit(self.skipped)
 
 

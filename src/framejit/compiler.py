@@ -118,11 +118,8 @@ class Compiler:
 
     def reset(self) -> None:
         """Forget everything that was compiled."""
-        for frame in [*self._frames, *self._continuations.values()]:
-            frame.drop_entries()
-            frame.joined.clear()
-            frame.forget()
-            frame.consider()
+        for frame in self.frames():
+            frame.start_over()
         self._continuations.clear()
         self.library = None
         self.hook_context.ask_always = False
@@ -205,22 +202,18 @@ class Compiler:
 
     def break_function(self, recipe: Break) -> Any:
         """The function that an entry calls for a frame of a break."""
-        made = self._make_break(*recipe)
+        point, namespace, variant, seen = recipe
+        if seen:
+            made = (build_return if variant == "call" else build_resume)(point, namespace)
+            keep_out(made.__code__)
+        else:
+            joins = variant == "call" and leaves_result(point)
+            tail = self._joining_tail(Caller(point, namespace)) if joins else native.tail
+            made = self._break_at(point, namespace, tail, variant)
         self.breaks[made] = recipe
         return made
 
-    def _make_break(
-        self, point: FramePoint, namespace: dict[str, Any], variant: str, seen: bool
-    ) -> Any:
-        if seen:
-            build = build_return if variant == "call" else build_resume
-            made = build(point, namespace)
-            keep_out(made.__code__)
-            return made
-        if variant != "call" or not leaves_result(point):
-            return self._break_at(point, namespace, native.tail, variant)
-        caller = Caller(point, namespace)
-
+    def _joining_tail(self, caller: Caller) -> Any:
         def tail(successor: Any, *state: Any) -> Any:
             inner = state[-1]
             if type(inner) is native.TailCall:  # the callee's operation is done, its rest is not
@@ -228,7 +221,7 @@ class Compiler:
                 return native.tail(joined, *inner.args, *state[:-1])
             return native.tail(successor, *state)
 
-        return self._break_at(point, namespace, tail, variant)
+        return tail
 
     def _break_at(
         self, point: FramePoint, namespace: dict[str, Any], tail: Any, variant: str
@@ -283,10 +276,10 @@ class Compiler:
 
         def blame(thunk: Callable[[], Any], error: Exception) -> Any:
             result = thunk()
-            target, name = compiled.target, self.backend_name
+            shown, name = compiled.target.shown, self.backend_name
             reason = f"what it compiled raised {type(error).__name__}: {error}"
-            events.emit(events.BackendFailed(**target.shown, backend=name, reason=reason))
-            messages.warn_backend(name, target.name, target.code.co_filename, target.line, reason)
+            events.emit(events.BackendFailed(**shown, backend=name, reason=reason))
+            messages.warn_backend(name, **shown, reason=reason)
             return result
 
         return deoptimise
@@ -296,29 +289,20 @@ class Compiler:
     ) -> None:
         """A break was met: an error under ``fullgraph``, an event, also in ``met``, otherwise."""
         frame = _blamed(broken)
+        identifier, reason, hint = broken.identifier, broken.reason, broken.hint
         filename, line = frame.line
         if self.fullgraph:
-            error = messages.graph_break_error(
-                broken.identifier, broken.reason, broken.hint, filename, line,
-                frame.info.code.co_name,
-                [(*frame.line, frame.info.code.co_name) for frame in broken.frames],
-            )  # fmt: skip
+            place, *chain = [(*f.line, f.info.code.co_name) for f in (frame, *broken.frames)]
+            error = messages.graph_break_error(identifier, reason, hint, place, chain)
             if not broken.raises:
                 raise error
             self._goes_on = error
+        known = {**target.shown, "filename": filename, "line": line}
+        known |= {"identifier": identifier, "reason": reason}
         if broken.raises:
-            events.emit(
-                events.Raises(
-                    name=target.name, filename=filename, line=line, reason=broken.reason,
-                    identifier=broken.identifier,
-                )
-            )  # fmt: skip
+            events.emit(events.Raises(**known))
             return
-        event = events.GraphBreak(
-            name=target.name, filename=filename, line=line, reason=broken.reason,
-            identifier=broken.identifier, hint=broken.hint,
-            code=messages.source_line(filename, line),
-        )  # fmt: skip
+        event = events.GraphBreak(**known, hint=hint, code=messages.source_line(filename, line))
         met.append(event)
         events.emit(event)
 
@@ -337,61 +321,21 @@ class Compiler:
         target = compiled.target
         if self.fullgraph and target.point is not None and self._goes_on is not None:
             raise self._goes_on  # the operation was expected to raise the user's own error
-        entries = compiled.entries
-        if entries:
-            failures = compiled.failures(slots)
-            reasons = tuple([failure.sentence for failure in failures])
-            if len(entries) >= config.recompile_limit:
-                reason = reasons[-1] if reasons else ""
-                compiled.skipped = events.RecompileLimit(
-                    **target.shown, limit=config.recompile_limit, reason=reason
-                )
-                compiled.run_only = True
-                events.emit(compiled.skipped)
-                messages.warn_recompile_limit(
-                    target.name, target.code.co_filename, target.line, config.recompile_limit,
-                    reason,
-                )  # fmt: skip
-                return None
-            events.emit(
-                events.Recompile(
-                    **target.shown, reasons=reasons, count=len(entries),
-                    identifiers=tuple([failure.identifier for failure in failures]),
-                )
-            )  # fmt: skip
-        events.emit(events.CaptureStart(**target.shown))
-        started = time.perf_counter()
-        compiled.remember()
+        if compiled.entries and not self._may_recompile(compiled, slots):
+            return None
         met: list[events.GraphBreak] = []
         try:
-            made = capture(
-                target,
-                slots,
-                Driver(
-                    self._backend_for(target),
-                    self._break_function,
-                    self.answer,
-                    lambda broken: self._check_break(target, broken, met),
-                    functools.partial(self.deoptimise, compiled),
-                    compiled.refuted < REFUTED_LIMIT,
-                    not self.fullgraph,
-                ),
-                compiled.policy,
-            )
+            made = self._captured(compiled, slots, met)
         except (Unsupported, BackendCompilerFailed, MarkContradicted, ComptimeError):
-            events.emit(self._end(target, "failed", started, 0))
             raise
         except RecursionError:  # the stack is nearly full: the user's code may still fit
-            events.emit(self._end(target, "failed", started, 0))
             compiled.left("FJ0306", "the stack is nearly full (RecursionError)")
             return None
         except MemoryError:  # what is captured takes more room than what runs
-            events.emit(self._end(target, "failed", started, 0))
             compiled.skip("FJ0139", "there is not enough memory to capture it")
             return None
         except Exception as error:
-            return self._internal_error(compiled, error, started)
-        events.emit(self._end(target, "compiled", started, made.steps, made.backend_seconds))
+            return self._internal_error(compiled, error)
         profile.learn(compiled.profile_key, compiled.policy.seen)
         if compiled.hooked and not isinstance(made.outcome, Broken) and not made.operations:
             compiled.skip("FJ0302", "it runs no PyTorch operation")
@@ -400,8 +344,56 @@ class Compiler:
         if isinstance(problem, InternalError):
             if not again:  # other threads run meanwhile, and objects end that nobody holds
                 return self.compile_entry(compiled, slots, again=True)
-            return self._internal_error(compiled, problem, started)
+            return self._internal_error(compiled, problem)
         return problem
+
+    def _may_recompile(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> bool:
+        """Is there room for one more entry? Says why those that are there do not fit."""
+        shown, failures = compiled.target.shown, compiled.failures(slots)
+        reasons = tuple([failure.sentence for failure in failures])
+        count, limit = len(compiled.entries), config.recompile_limit
+        if count >= limit:
+            told = {**shown, "limit": limit, "reason": reasons[-1] if reasons else ""}
+            compiled.skipped = events.RecompileLimit(**told)
+            compiled.run_only = True
+            events.emit(compiled.skipped)
+            messages.warn_recompile_limit(**told)
+            return False
+        identifiers = tuple([failure.identifier for failure in failures])
+        events.emit(
+            events.Recompile(**shown, reasons=reasons, count=count, identifiers=identifiers)
+        )
+        return True
+
+    def _captured(
+        self, compiled: CompiledFrame, slots: tuple[Any, ...], met: list[events.GraphBreak]
+    ) -> Capture:
+        """A capture of this call, between the events that it begins and that it is over."""
+        target = compiled.target
+        events.emit(events.CaptureStart(**target.shown))
+        started = time.perf_counter()
+        compiled.remember()
+        driver = Driver(
+            functools.partial(self.run_backend, target),
+            self._break_function,
+            self.answer,
+            lambda broken: self._check_break(target, broken, met),
+            functools.partial(self.deoptimise, compiled),
+            compiled.refuted < REFUTED_LIMIT,
+            not self.fullgraph,
+        )
+        outcome, steps, backend_seconds = "failed", 0, 0.0
+        try:
+            made = capture(target, slots, driver, compiled.policy)
+            outcome, steps, backend_seconds = "compiled", made.steps, made.backend_seconds
+            return made
+        finally:
+            events.emit(
+                events.CaptureEnd(
+                    **target.shown, outcome=outcome, seconds=time.perf_counter() - started,
+                    steps=steps, backend_seconds=backend_seconds,
+                )
+            )  # fmt: skip
 
     def _add_entry(
         self, compiled: CompiledFrame, made: Capture, slots: tuple[Any, ...],
@@ -426,54 +418,27 @@ class Compiler:
         events.emit(compiled.described(entry))
         return entry
 
-    def compile_again(
-        self, target: Target, module: torch.fx.GraphModule, examples: list[Any]
+    def run_backend(
+        self, target: Target, module: torch.fx.GraphModule, examples: list[torch.Tensor]
     ) -> Callable[..., Any]:
-        """Compile a graph that was captured in another process."""
-        return self._backend_for(target)(module, examples)
+        """Compile a graph of ``target``, captured here or in another process."""
+        started = time.perf_counter()
+        operations = sum(n.op.startswith("call") for n in module.graph.nodes)
+        known = {**target.shown, "backend": self.backend_name, "operations": operations}
+        events.emit(events.BackendStart(**known))
+        compiled = compile_graph(self.backend, self.backend_name, module, examples, **self.options)
+        seconds = time.perf_counter() - started
+        events.emit(events.GraphCompiled(**known, inputs=len(examples), seconds=seconds))
+        return compiled
 
-    def _backend_for(
-        self, target: Target
-    ) -> Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]:
-        def run_backend(
-            module: torch.fx.GraphModule, examples: list[torch.Tensor]
-        ) -> Callable[..., Any]:
-            started = time.perf_counter()
-            operations = sum(n.op.startswith("call") for n in module.graph.nodes)
-            known = {**target.shown, "backend": self.backend_name, "operations": operations}
-            events.emit(events.BackendStart(**known))
-            compiled = compile_graph(
-                self.backend, self.backend_name, module, examples, **self.options
-            )
-            events.emit(
-                events.GraphCompiled(
-                    inputs=len(examples), seconds=time.perf_counter() - started, **known
-                )
-            )
-            return compiled
-
-        return run_backend
-
-    def _end(
-        self, target: Target, outcome: str, started: float, steps: int, backend: float = 0.0
-    ) -> events.CaptureEnd:
-        return events.CaptureEnd(
-            **target.shown, outcome=outcome, seconds=time.perf_counter() - started, steps=steps,
-            backend_seconds=backend,
-        )  # fmt: skip
-
-    def _internal_error(
-        self, compiled: CompiledFrame, error: Exception, started: float
-    ) -> None:
+    def _internal_error(self, compiled: CompiledFrame, error: Exception) -> None:
         """A bug of ours: the frame runs as plain Python, and says so once (D11)."""
-        target, reason = compiled.target, f"{type(error).__name__}: {error}"
-        events.emit(self._end(target, "failed", started, 0))
-        events.emit(events.InternalFailure(**target.shown, reason=reason))
+        shown, reason = compiled.target.shown, f"{type(error).__name__}: {error}"
+        events.emit(events.InternalFailure(**shown, reason=reason))
         if config.raise_internal_errors:
-            raise InternalError(
-                f"while capturing {target.name} ({target.code.co_filename}:{target.line}): {reason}"
-            ) from error
-        messages.warn_internal_error(error, target.name, target.code.co_filename, target.line)
+            name, filename, line = shown.values()
+            raise InternalError(f"while capturing {name} ({filename}:{line}): {reason}") from error
+        messages.warn_internal_error(error, **shown)
         compiled.skip("FJ0206", f"internal error: {reason}")
 
 

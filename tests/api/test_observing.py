@@ -170,6 +170,17 @@ def test_an_internal_error_is_reported_once_and_harms_nobody(monkeypatch, backen
     assert sum(framejit.counters["internal_error"].values()) == 1
 
 
+def test_a_capture_that_is_interrupted_is_over():
+    def interrupted(gm, inputs):
+        raise KeyboardInterrupt
+
+    with events.recording(events.CaptureStart, events.CaptureEnd) as seen:
+        with pytest.raises(KeyboardInterrupt):
+            framejit.compile(simple, backend=interrupted)(torch.ones(2), torch.ones(3))
+    assert [type(event) for event in seen] == [events.CaptureStart, events.CaptureEnd]
+    assert seen[1].outcome == "failed"
+
+
 def test_tracebacks_show_the_users_line(backend):
     def outer(x):
         y = x * 2

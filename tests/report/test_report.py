@@ -224,13 +224,13 @@ def test_a_long_compile_shows_a_line_in_a_terminal(monkeypatch):
 
 def test_a_graph_break_error_is_short_and_names_everything():
     line = test_a_graph_break_error_is_short_and_names_everything.__code__.co_firstlineno
-    error = messages.graph_break_error("FJ0130", "print() writes", "", __file__, line, "f")
+    error = messages.graph_break_error("FJ0130", "print() writes", "", (__file__, line, "f"))
     text = str(error)
     assert isinstance(error, exc.Unsupported)
     assert len(text.splitlines()) <= 6
     for part in (__file__, f"line {line}", "def test_a_graph_break", "print() writes", "Move it"):
         assert part in text
-    hinted = str(messages.graph_break_error("FJ0130", "x " * 500, "Do that.", "gone.py", 1))
+    hinted = str(messages.graph_break_error("FJ0130", "x " * 500, "Do that.", ("gone.py", 1, "")))
     assert len(hinted.splitlines()) <= 6
     assert hinted.endswith("Do that.")
     assert max(map(len, hinted.splitlines())) < 250

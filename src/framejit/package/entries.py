@@ -373,7 +373,7 @@ class WaitingEntry:
             if saved["sizes"] is not None and shapes is not None:
                 sizes = Sizes(saved["sizes"], shapes, decoder)
                 examples = sizes.inputs(module(), examples)
-            run = compiled.compiler.compile_again(compiled.target, module(), examples)
+            run = compiled.compiler.run_backend(compiled.target, module(), examples)
             if sizes is not None:
                 bound.assumed = sizes.news()
         watch = None

@@ -3,7 +3,7 @@
 In: the event stream. Out: ``counters["graph_break"][reason]`` and the like; unknown groups are
 empty counters, and ``counters.clear()`` starts over. Next room: api.
 
-Groups: ``frames`` (total, ok, skipped, failed), ``graph_break`` (by reason), ``stats``
+Groups: ``frames`` (total, ok, failed), ``graph_break`` (by reason), ``stats``
 (unique_graphs, calls_captured), ``recompiles`` (by frame), ``recompile_reasons`` (by sentence),
 ``skipped`` and ``internal_error`` (by reason), ``backend`` (graphs by backend), ``deoptimised``
 (by reason), ``mismatch`` (by frame) and ``not_audited`` (by reason) of `framejit.audit`.

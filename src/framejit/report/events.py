@@ -44,7 +44,7 @@ class CaptureStart(Event):
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class CaptureEnd(Event):
-    """Capturing a frame is over. ``outcome``: "compiled", "skipped" or "failed"."""
+    """Capturing a frame is over. ``outcome``: "compiled" or "failed"."""
 
     outcome: str
     seconds: float = 0.0

@@ -42,17 +42,17 @@ def remedy(identifier: str) -> str:
 
 
 def graph_break_error(
-    identifier: str, reason: str, hint: str, filename: str, line: int, function: str = "",
+    identifier: str, reason: str, hint: str, place: tuple[str, int, str],
     chain: Sequence[tuple[str, int, str]] = (),
 ) -> exc.Unsupported:  # fmt: skip
     """The error for a graph break under ``fullgraph=True``: at most six lines.
 
-    With ``config.verbose``: also ``chain``, the (file, line, function) of every frame, torch's and
-    the standard library's included, from the compiled function to where it broke.
+    Places are (file, line, function). With ``config.verbose``: all of ``chain``, those of every
+    frame, torch's and the standard library's included, from the compiled function to the break.
     """
     lines = ["graph break under fullgraph=True"]
-    for place in chain if config.verbose and chain else [(filename, line, function)]:
-        lines += _place(*place)
+    for one in chain if config.verbose and chain else [place]:
+        lines += _place(*one)
     lines.append(f"framejit cannot capture this, because: {_cut(reason)}")
     lines.append(_cut(hint or remedy(identifier)))
     return exc.Unsupported("\n".join(lines), identifier)
@@ -65,7 +65,7 @@ def _place(filename: str, line: int, function: str) -> list[str]:
     return [*lines, f"    {_cut(code)}"] if code else lines
 
 
-def warn_internal_error(error: BaseException, function: str, filename: str, line: int) -> None:
+def warn_internal_error(error: BaseException, name: str, filename: str, line: int) -> None:
     """Say once per kind of bug that a frame runs as plain Python, with a report ready to file."""
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-1] if frames else None
@@ -73,13 +73,13 @@ def warn_internal_error(error: BaseException, function: str, filename: str, line
     if not _first_time(key):
         return
     warn(
-        f"framejit has a bug and runs {function} ({filename}:{line}) as plain Python. Results are "
+        f"framejit has a bug and runs {name} ({filename}:{line}) as plain Python. Results are "
         "not affected. Please file this report [FJ0206]:\n"
-        + textwrap.indent(internal_report(error, function, filename, line), "  | ")
+        + textwrap.indent(internal_report(error, name, filename, line), "  | ")
     )
 
 
-def internal_report(error: BaseException, function: str, filename: str, line: int) -> str:
+def internal_report(error: BaseException, name: str, filename: str, line: int) -> str:
     """What a bug report needs: versions, the user's place, the end of our traceback."""
     frames = traceback.extract_tb(error.__traceback__)[-_REPORT_FRAMES:]
     stack = "".join(traceback.format_list(frames)).rstrip()
@@ -87,31 +87,31 @@ def internal_report(error: BaseException, function: str, filename: str, line: in
         [
             f"framejit {__version__}, torch {torch.__version__}, "
             f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
-            f"while capturing {function} ({filename}:{line}): {source_line(filename, line)}",
+            f"while capturing {name} ({filename}:{line}): {source_line(filename, line)}",
             f"{type(error).__name__}: {_cut(str(error))}",
             stack,
         ]
     )
 
 
-def warn_recompile_limit(function: str, filename: str, line: int, limit: int, reason: str) -> None:
+def warn_recompile_limit(name: str, filename: str, line: int, limit: int, reason: str) -> None:
     """Say once per frame that other inputs run as plain Python from now on, and why."""
-    if not _first_time(("limit", function, filename, str(line))):
+    if not _first_time(("limit", name, filename, str(line))):
         return
     warn(
-        f"framejit compiled {function} ({filename}:{line}) {limit} times, which is the limit. What "
+        f"framejit compiled {name} ({filename}:{line}) {limit} times, which is the limit. What "
         "was compiled stays in use; other inputs run as plain Python. "
         f"The last guard that failed: {reason or 'unknown'}. The limit is "
         "framejit.config.recompile_limit. [FJ0305]"
     )
 
 
-def warn_backend(backend: str, function: str, filename: str, line: int, reason: str) -> None:
+def warn_backend(backend: str, name: str, filename: str, line: int, reason: str) -> None:
     """Say once per frame that what a backend compiled does not work, though plain Python does."""
-    if not _first_time(("backend", backend, function, filename, str(line))):
+    if not _first_time(("backend", backend, name, filename, str(line))):
         return
     warn(
-        f"the backend {backend!r} is at fault in {function} ({filename}:{line}): {reason}. Plain "
+        f"the backend {backend!r} is at fault in {name} ({filename}:{line}): {reason}. Plain "
         "Python does not raise; it runs instead, on every call. [FJ0207]"
     )
 
