@@ -25,7 +25,6 @@ from framejit.callables import (
     compilers,
     disable_module,
     new_compiler,
-    original_module,
     supported,
 )
 from framejit.native import CompiledFunction
@@ -185,11 +184,6 @@ class _RunOnly(Region):
         return restore
 
 
-class _Disabled(Region):
-    def start(self) -> Restore:
-        return use_nothing_compiled()
-
-
 def run(fn: Any = None, *, strict: bool = False) -> Any:
     """Use what is compiled and compile nothing new; inputs that nothing fits run as plain Python.
 
@@ -211,7 +205,7 @@ def disable(fn: Any = None, recursive: bool = True) -> Any:
     if not checked_flag(recursive, "recursive"):
         return skip(fn)
     if fn is None:
-        return _DisableDecorator()
+        return _Disabled()
     if isinstance(fn, torch.nn.Module):
         return disable_module(fn)
     if isinstance(fn, type) and issubclass(fn, torch.nn.Module):
@@ -220,8 +214,11 @@ def disable(fn: Any = None, recursive: bool = True) -> Any:
     return _wrapped(fn, disabled_function, "disable")
 
 
-class _DisableDecorator(_Disabled):
+class _Disabled(Region):
     """What ``disable()`` returns: good for ``with disable():`` and for ``@disable()``."""
+
+    def start(self) -> Restore:
+        return use_nothing_compiled()
 
     def __call__(self, fn: F) -> F:
         return disable(fn)
@@ -376,13 +373,6 @@ class packaged:
         """Take a compiled function into the package."""
         self._alive.append(compiled)  # it may be gone before the block ends
         self._file.add(compiled, self._skip)
-
-
-def original(compiled: Any) -> Any:
-    """What ``compiled`` was made from: the eager function or module."""
-    if isinstance(compiled, torch.nn.Module):
-        return original_module(compiled)
-    return getattr(compiled, "__wrapped__", compiled)
 
 
 def reset() -> None:

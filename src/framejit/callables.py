@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import operator
 import os
 import sys
 import types
@@ -182,31 +183,12 @@ class CompiledCallable(CompiledFrame):
         module = None if self.module is None else self.module()
         return Member(self, module, self.settings.stable)
 
-    @property
-    def __code__(self) -> types.CodeType:
-        """As of the function that is compiled, like the next ones."""
-        return self._original().__code__
-
-    @property
-    def __defaults__(self) -> tuple[Any, ...] | None:
-        return self._original().__defaults__
-
-    @property
-    def __kwdefaults__(self) -> dict[str, Any] | None:
-        return self._original().__kwdefaults__
-
-    @property
-    def __closure__(self) -> tuple[types.CellType, ...] | None:
-        return self._original().__closure__
-
-    @property
-    def __globals__(self) -> dict[str, Any]:
-        return self._original().__globals__
-
-    def _original(self) -> types.FunctionType:
-        function = self.function
-        assert function is not None
-        return function
+    # As those of the function that is compiled.
+    __code__ = property(operator.attrgetter("function.__code__"))
+    __defaults__ = property(operator.attrgetter("function.__defaults__"))
+    __kwdefaults__ = property(operator.attrgetter("function.__kwdefaults__"))
+    __closure__ = property(operator.attrgetter("function.__closure__"))
+    __globals__ = property(operator.attrgetter("function.__globals__"))
 
     def __repr__(self) -> str:
         return f"<compiled function {self.__wrapped__.__qualname__}>"
@@ -396,33 +378,18 @@ def _subclass(cls: type, namespace: dict[str, Any]) -> Any:
     return made
 
 
-def _save_module(
-    self: Any, path: str | os.PathLike[str] | None = None, *, key: bytes | None = None
-) -> None:
-    call: Any = compiled_function_of(self)
-    call.save_package(path, key=key)
+def _package_method(name: str) -> Callable[..., Any]:
+    """A method of `CompiledCallable` for what is called through one."""
+    method = getattr(CompiledCallable, name)
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        done = method(compiled_function_of(self), *args, **kwargs)
+        return None if done is None else self
+
+    return functools.update_wrapper(call, method, ("__name__", "__doc__"), ())
 
 
-def _load_module(
-    self: Any,
-    path: str | os.PathLike[str],
-    *,
-    key: bytes | None = None,
-    skip_source_check: bool = False,
-) -> Any:
-    call: Any = compiled_function_of(self)
-    call.load_package(path, key=key, skip_source_check=skip_source_check)
-    return self
-
-
-_PACKAGE_METHODS: dict[str, Callable[..., Any]] = {
-    "save_package": functools.update_wrapper(
-        _save_module, CompiledCallable.save_package, ("__name__", "__doc__"), ()
-    ),
-    "load_package": functools.update_wrapper(
-        _load_module, CompiledCallable.load_package, ("__name__", "__doc__"), ()
-    ),
-}
+_PACKAGE_METHODS = {name: _package_method(name) for name in ("save_package", "load_package")}
 
 
 def _copy_module(self: torch.nn.Module) -> torch.nn.Module:

@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy
 import torch
+from torch.fx.immutable_collections import immutable_dict, immutable_list
 
 from framejit.exc import PackageError
-from framejit.graph.nested import note_made, was_made
+from framejit.graph.nested import applied, is_applied, note_made, was_made
 from framejit.native import CompiledFunction
 from framejit.package import forms, naming
 
@@ -91,7 +92,26 @@ _TORCH_NAMES = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
 #: The descriptor of a named tuple's field.
 _TUPLE_GETTER = type(collections.namedtuple("_Point", "x").x)  # type: ignore[attr-defined]
 _CONTAINERS: dict[type, str] = {tuple: "t", list: "l", set: "s", frozenset: "fs", torch.Size: "z"}
-_MADE_OF = {tag: kind for kind, tag in _CONTAINERS.items()}
+#: What graphs make of the containers among the arguments of a node.
+_IN_GRAPHS: dict[type, type] = {immutable_list: list, immutable_dict: dict}
+
+
+def _parts(obj: Any) -> tuple[Any, ...] | None:
+    """A tag of `_MAKERS` and what it takes, for an object of which only the content matters."""
+    kind = type(obj)
+    if kind is slice:
+        return "slice", obj.start, obj.stop, obj.step
+    if kind is functools.partial:
+        return "partial", obj.func, obj.args, dict(obj.keywords)
+    if kind is types.FunctionType and is_applied(obj):
+        return "applied", obj.__closure__[0].cell_contents
+    if kind is types.FunctionType and was_made(obj):
+        return "function", *_function_parts(obj)
+    if kind is types.MethodType and was_made(obj):
+        return "method", obj.__func__, obj.__self__
+    if isinstance(obj, tuple) and hasattr(kind, "_fields"):
+        return "nt", kind, *obj
+    return None
 
 
 class Encoder:
@@ -102,6 +122,8 @@ class Encoder:
         self.codes = codes
         self.late: list[Json] = []
         self.tensors: list[torch.Tensor] = []
+        #: While a graph is encoded: its nodes by now, with their positions.
+        self.nodes: dict[torch.fx.Node, int] = {}
         self._late_objects: list[Any] = []
 
     def value(self, obj: Any) -> Json:
@@ -110,28 +132,30 @@ class Encoder:
         if plain is not None or obj is None:
             return plain
         kind = type(obj)
+        if self.nodes:
+            if kind is torch.fx.Node:
+                return ["n", self.nodes[obj]]
+            kind = _IN_GRAPHS.get(kind, kind)
         tag = _CONTAINERS.get(kind)
         if tag is not None:
             items = [self.value(item) for item in obj]
             return [tag, *(sorted(items, key=repr) if tag in ("s", "fs") else items)]
         if kind is dict:
             return self.dictionary(obj)
-        if kind is slice:
-            return ["slice", self.value(obj.start), self.value(obj.stop), self.value(obj.step)]
-        if kind is functools.partial:
-            keywords = self.value(dict(obj.keywords))
-            return ["partial", self.value(obj.func), self.value(obj.args), keywords]
         if isinstance(obj, enum.Enum) and identity(kind, self.home) is not None:
             return ["enum", self.value(kind), self.value(obj.value)]
-        if kind is types.FunctionType and was_made(obj):
-            return ["function", *map(self.value, _function_parts(obj))]
-        if kind is types.MethodType and was_made(obj):
-            return ["method", self.value(obj.__func__), self.value(obj.__self__)]
         if isinstance(obj, types.CodeType):
             return ["code", self.codes.add(obj, self.home.name)]
-        if isinstance(obj, tuple) and hasattr(kind, "_fields"):
-            return ["nt", self.value(kind), *[self.value(item) for item in obj]]
-        return self.reference(obj)
+        parts = _parts(obj)
+        if parts is not None:
+            return [parts[0], *map(self.value, parts[1:])]
+        named = identity(obj, self.home)
+        if named is not None:
+            return named
+        form = forms.parts_of(obj)
+        if form is not None:
+            return ["form", form[0], *map(self.value, form[1])]
+        return self._late(obj)
 
     def dictionary(self, obj: dict[Any, Any]) -> Json:
         """A dict by content, or the namespace of a module by name."""
@@ -141,16 +165,6 @@ class Encoder:
         if "__name__" in obj and "__builtins__" in obj:
             return self._late(obj)
         return ["d", *[[self.value(key), self.value(item)] for key, item in obj.items()]]
-
-    def reference(self, obj: Any) -> Json:
-        """An object by its name, or late."""
-        named = identity(obj, self.home)
-        if named is not None:
-            return named
-        form = forms.parts_of(obj)
-        if form is not None:
-            return ["form", form[0], *[self.value(part) for part in form[1]]]
-        return self._late(obj)
 
     def _late(self, obj: Any) -> Json:
         for number, known in enumerate(self._late_objects):
@@ -360,15 +374,21 @@ class Decoder:
         self.code_at = code_at
         self.late: dict[int, Any] = {}
         self.tensors: list[torch.Tensor] = []
+        #: While a graph is decoded: its nodes by now.
+        self.nodes: list[torch.fx.Node] = []
 
     def value(self, data: Json) -> Any:
         """The way back from `Encoder.value`. LookupError: a late object is not known yet."""
         if type(data) is not list:
             return data
-        decode = _DECODERS.get(data[0])
-        if decode is None:
-            raise PackageError(f"a package holds a value of unknown kind {data[0]!r}")
-        return decode(self, *data[1:])
+        tag, *parts = data
+        make = _MAKERS.get(tag)
+        if make is not None:
+            return make(*self.values(parts))
+        find = _FINDERS.get(tag)
+        if find is None:
+            raise PackageError(f"a package holds a value of unknown kind {tag!r}")
+        return find(self, *parts)
 
     def values(self, data: Json) -> list[Any]:
         return [self.value(item) for item in data]
@@ -414,72 +434,70 @@ def _late(decoder: Decoder, number: int) -> Any:
     return decoder.late[number]
 
 
-def _enum(decoder: Decoder, cls: Json, value: Json) -> Any:
-    return decoder.value(cls)(decoder.value(value))
+def _partial(function: Any, args: Any, keywords: Any) -> Any:
+    return functools.partial(function, *args, **keywords)
 
 
-def _partial(decoder: Decoder, function: Json, args: Json, keywords: Json) -> Any:
-    named = decoder.value(keywords)
-    return functools.partial(decoder.value(function), *decoder.value(args), **named)
-
-
-def _function(decoder: Decoder, *parts: Json) -> Any:
-    code, namespace, defaults, keywords, held = decoder.values(parts)
+def _function(
+    code: types.CodeType, namespace: dict[str, Any], defaults: Any, keywords: Any, held: Any
+) -> Any:
     cells = tuple([types.CellType(*contents) for contents in held])
     function = types.FunctionType(code, namespace, None, defaults, cells)
     function.__kwdefaults__ = keywords
     return note_made(function)
 
 
-def _named_tuple(decoder: Decoder, cls: Json, *items: Json) -> Any:
-    return decoder.value(cls)(*decoder.values(items))
-
-
-def _container(tag: str) -> Callable[..., Any]:
-    return lambda decoder, *items: _MADE_OF[tag](decoder.values(items))
-
-
-def _numpy(decoder: Decoder, dtype: str, content: str | None = None) -> Any:
+def _numpy(dtype: str, content: str | None = None) -> Any:
     made = numpy.dtype(dtype)
     return made if content is None else numpy.frombuffer(base64.b64decode(content), made)[0]
 
 
-def _form(decoder: Decoder, tag: str, *parts: Json) -> Any:
+def _form(tag: str, *parts: Any) -> Any:
     try:
-        return forms.make(tag, decoder.values(parts))
+        return forms.make(tag, list(parts))
     except (TypeError, ValueError, AttributeError, KeyError) as error:
         raise PackageError(f"a package holds a {tag} that cannot be made: {error}") from error
 
 
-_DECODERS: dict[str, Callable[..., Any]] = {
-    **{tag: _container(tag) for tag in _MADE_OF},
-    "class of": lambda decoder, value: type(decoder.value(value)),
+#: What makes an object again from its parts, which are decoded.
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "t": lambda *items: items,
+    "l": lambda *items: list(items),
+    "s": lambda *items: set(items),
+    "fs": lambda *items: frozenset(items),
+    "z": lambda *items: torch.Size(items),
+    "class of": type,
+    "int": lambda text: int(text, 16),
+    "f": float.fromhex,
+    "b": base64.b64decode,
+    "c": lambda real, imag: complex(float.fromhex(real), float.fromhex(imag)),
+    "range": range,
+    "slice": slice,
+    "...": lambda: Ellipsis,
+    "torch": lambda name: getattr(torch, name),
+    "device": torch.device,
+    "info": lambda kind, name: getattr(torch, kind)(getattr(torch, name)),
+    "op": lambda *spelling: naming.find_operator(list(spelling)),
+    "modules": lambda: sys.modules,
+    "bound": getattr,
+    "enum": lambda cls, value: cls(value),
+    "nt": lambda cls, *items: cls(*items),
+    "partial": _partial,
+    "applied": applied,
+    "function": _function,
+    "method": lambda *parts: note_made(types.MethodType(*parts)),
+    "numpy": _numpy,
+    "form": _form,
+}
+#: What finds an object: with the decoder, and the rest as it is written.
+_FINDERS: dict[str, Callable[..., Any]] = {
     "d": lambda decoder, *items: {decoder.value(k): decoder.value(v) for k, v in items},
-    "int": lambda decoder, text: int(text, 16),
-    "f": lambda decoder, text: float.fromhex(text),
-    "b": lambda decoder, text: base64.b64decode(text),
-    "c": lambda decoder, real, imag: complex(float.fromhex(real), float.fromhex(imag)),
-    "range": lambda decoder, *ends: range(*ends),
-    "slice": lambda decoder, *ends: slice(*decoder.values(ends)),
-    "...": lambda decoder: Ellipsis,
-    "torch": lambda decoder, name: getattr(torch, name),
-    "device": lambda decoder, name: torch.device(name),
-    "info": lambda decoder, kind, name: getattr(torch, kind)(getattr(torch, name)),
     "o": _object,
-    "op": lambda decoder, *spelling: naming.find_operator(list(spelling)),
     "m": _module,
     "g": _namespace,
     "operators": _operators,
-    "modules": lambda decoder: sys.modules,
-    "bound": lambda decoder, owner, name: getattr(decoder.value(owner), name),
-    "enum": _enum,
-    "partial": _partial,
-    "nt": _named_tuple,
-    "function": _function,
-    "method": lambda decoder, *parts: note_made(types.MethodType(*decoder.values(parts))),
     "code": lambda decoder, number: decoder.code_at(number),
     "tensor": lambda decoder, number: decoder.tensors[number],
+    "n": lambda decoder, number: decoder.nodes[number],
     "late": _late,
-    "numpy": _numpy,
-    "form": _form,
 }

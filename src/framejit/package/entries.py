@@ -8,6 +8,7 @@ and checked, and only then is anything of it executed. Next: library.
 from __future__ import annotations
 
 import builtins
+import functools
 import json
 import marshal
 import types
@@ -18,11 +19,11 @@ import torch
 
 from framejit import native, tensor_file
 from framejit.bytecode.continuations import FramePoint
-from framejit.capture import Target, UnlessWritten, callable_graph
+from framejit.capture import GraphCall, UnlessWritten, callable_graph
 from framejit.codegen.function import GRAPH
 from framejit.codegen.runtime import HELPERS, raise_again
-from framejit.compiled_frame import CompiledFrame, Origin
-from framejit.compiler import Break
+from framejit.compiled_frame import CompiledFrame
+from framejit.compiler import Break, Compiler
 from framejit.graph.aliasing import Watch
 from framejit.graph.bounds import Assumption
 from framejit.graph.expressions import postfix
@@ -76,10 +77,12 @@ def encode_entry(
         for name, obj in entry.function.__globals__.items()
         if name not in _OWN_NAMES
     }
-    parts: dict[str, bytes] = {f"code {label}": marshal.dumps(entry.function.__code__)}
+    parts: dict[str, bytes] = {"code": marshal.dumps(entry.function.__code__)}
     graph: Json = None
     if origin.call is not None:
-        graph = _encode_graph_call(compiled, origin, plan, nodes, encoder, label, parts)
+        inputs = _encode_inputs(origin.call, plan, nodes, encoder)
+        graph, made = _encode_graph_call(compiled.compiler, origin.call, inputs, encoder)
+        parts |= made
     data = {
         "nodes": nodes,
         "labels": [source.label for source in plan.sources],
@@ -98,13 +101,20 @@ def encode_entry(
     for late in encoder.late:
         if not late["at"]:
             raise Unsaveable(f"{_words(late['is'])}, which no guard leads to")
-    parts[f"entry {label}"] = json.dumps(data).encode()
+    parts["entry"] = json.dumps(data).encode()
     row = {"label": label, "guards": plan.describe(), "operations": 0, "backend": None}
     if origin.call is not None:
         row["operations"] = sum(n.op.startswith("call") for n in origin.call.module.graph.nodes)
         row["backend"] = compiled.compiler.backend_name
         row["artifact"] = graph["artifact"]
-    return row, parts
+    return row, {_labelled(name, label): part for name, part in parts.items()}
+
+
+def _labelled(name: str, label: str) -> str:
+    """The name of an entry's part in the file: "graph" is "graph 3", "artifact code" is
+    "artifact 3 code"."""
+    kind, *rest = name.split(" ")
+    return " ".join([kind, label, *rest])
 
 
 def _words(description: Json) -> str:
@@ -190,17 +200,8 @@ def _encode_name(compiled: CompiledFrame, name: str, obj: Any, encoder: Encoder)
     return ["value", encoder.value(obj)]
 
 
-def _encode_graph_call(
-    compiled: CompiledFrame,
-    origin: Origin,
-    plan: Plan,
-    nodes: list[Json],
-    encoder: Encoder,
-    label: str,
-    parts: dict[str, bytes],
-) -> Json:
-    call = origin.call
-    assert call is not None
+def _encode_inputs(call: GraphCall, plan: Plan, nodes: list[Json], encoder: Encoder) -> list[Json]:
+    """Where the inputs of a graph come from."""
     position = {id(source): number for number, source in enumerate(plan.sources)}
     inputs: list[Json] = []
     for source in call.inputs:
@@ -210,26 +211,35 @@ def _encode_graph_call(
             inputs.append(["const", encoder.pinned(source.key)])
         else:
             inputs.append(["capture", nodes[position[id(source)]][4]])
-    parts[f"graph {label}"] = json.dumps(encode_graph(call.module, encoder)).encode()
+    return inputs
+
+
+def _encode_graph_call(
+    compiler: Compiler, call: GraphCall, inputs: list[Json], encoder: Encoder
+) -> tuple[Json, dict[str, bytes]]:
+    """A graph and how it is called, and the parts with its nodes, constants and artefacts."""
+    parts = {"graph": json.dumps(encode_graph(call.module, encoder)).encode()}
     if encoder.tensors:
-        parts[f"constants {label}"] = tensor_file.dump(encoder.tensors)
+        parts["constants"] = tensor_file.dump(encoder.tensors)
     artifact: list[str] | None = None
-    serialize = getattr(compiled.compiler.backend, "serialize", None)
+    serialize = getattr(compiler.backend, "serialize", None)
     if serialize is not None:
         made: Mapping[str, bytes] | None = serialize(call.compiled, call.module)
         if made is not None:
             artifact = sorted(made)
-            parts |= {f"artifact {label} {name}": data for name, data in made.items()}
+            parts |= {f"artifact {name}": data for name, data in made.items()}
     watch = None
     if call.watch is not None:
-        watch = [sorted(v) if isinstance(v, frozenset) else v for v in call.watch]
-        watch = [encoder.value(part) for part in watch]
+        watch = [
+            encoder.value(sorted(part) if isinstance(part, frozenset) else part)
+            for part in call.watch
+        ]
     return {
         "inputs": inputs, "watch": watch, "unseen": call.unseen, "artifact": artifact,
         "reached": call.reached and [sorted(inputs) for inputs in call.reached],
         "saved": list(call.saved), "in_parts": call.module.meta[PARTS] is not None,
         "constants": bool(encoder.tensors), "sizes": encode_sizes(call.module, encoder),
-    }  # fmt: skip
+    }, parts  # fmt: skip
 
 
 # -- loading ---------------------------------------------------------------------------------------
@@ -256,14 +266,11 @@ class WaitingEntry:
         #: The table of code objects that the entry's numbers are for; they start at ``base``.
         self.codes = codes
         self._code_at = code_at
-        self._data: Json = None
 
-    @property
+    @functools.cached_property
     def data(self) -> Json:
         """The entry's own part, parsed when it is needed first."""
-        if self._data is None:
-            self._data = self.reader.json(f"entry {self.label}")
-        return self._data
+        return self.reader.json(f"entry {self.label}")
 
     def code_at(self, number: int) -> types.CodeType:
         """The code object that the entry knows under that number."""
@@ -279,112 +286,34 @@ class WaitingEntry:
 
         Raises PackageError when it names something that this process does not have.
         """
-        bound = _Bound(self, slots)
-        if not bound.find_late():
-            return None
-        nodes = bound.nodes()
+        bound = _Bound(self, compiled, slots)
+        nodes = bound.nodes() if bound.find_late() else None
         if nodes is None:
             return None
-        state = bound.state()
-        tree = native.GuardTree(nodes, state, bound.program())
+        tree = bound.tree(nodes)
         captures = tree.check(slots)
         if captures is None:
             return None
-        function = self._function(compiled, bound, slots, captures)
+        function = bound.function(captures)
         if bound.assumed:  # by the backend, which compiled the graph again
-            tree = native.GuardTree(nodes, state, bound.program())
+            tree = bound.tree(nodes)
             if tree.check(slots) is None:
                 return None
         layout = self.data["layout"]
         entry = native.Entry(tree, function, layout and (tuple(layout[0]), tuple(layout[1])))
-        plan = bound.plan()
-        plan.state, plan.backend = state, compiled.compiler.backend_name
+        compiled.plans[id(entry)] = plan = bound.plan()
+        plan.backend = compiled.compiler.backend_name
         plan.line = (compiled.target.code.co_filename, compiled.target.line)
-        compiled.plans[id(entry)] = plan
         compiled.origins[id(entry)] = self  # type: ignore[assignment]
         return entry
 
-    def explain(self, slots: tuple[Any, ...]) -> str:
+    def explain(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> str:
         """Why `bind` returns None."""
-        bound = _Bound(self, slots)
+        bound = _Bound(self, compiled, slots)
         if not bound.find_late():
             return "an object that the guards compare with is another one now"
         nodes = bound.nodes()
-        if nodes is None:
-            return bound.changed
-        plan, state = bound.plan(), bound.state()
-        plan.state = state
-        return plan.explain(native.GuardTree(nodes, state, bound.program()), slots)
-
-    def _function(
-        self,
-        compiled: CompiledFrame,
-        bound: _Bound,
-        slots: tuple[Any, ...],
-        captures: tuple[Any, ...],
-    ) -> types.FunctionType:
-        target: Target = compiled.target
-        code = marshal.loads(self.reader.part(f"code {self.label}"))
-        assert isinstance(code, types.CodeType)
-        moved = target.code.co_firstlineno - self.data["line"]
-        code = code.replace(
-            co_filename=target.code.co_filename, co_firstlineno=max(code.co_firstlineno + moved, 1)
-        )
-        namespace: dict[str, Any] = {
-            name: _decode_name(compiled, spec, bound.decoder)
-            for name, spec in self.data["names"].items()
-        }
-        namespace["__builtins__"] = builtins
-        namespace["__name__"] = "framejit.generated"
-        if self.data["graph"] is not None:
-            again = raise_again if self.data["writes"] else compiled.compiler.deoptimise(compiled)
-            namespace[_DEOPTIMISE] = again
-            namespace[GRAPH] = self._graph(compiled, bound, slots, captures)
-        return types.FunctionType(code, namespace, code.co_name)
-
-    def _graph(
-        self,
-        compiled: CompiledFrame,
-        bound: _Bound,
-        slots: tuple[Any, ...],
-        captures: tuple[Any, ...],
-    ) -> Callable[..., Any]:
-        saved, decoder = self.data["graph"], bound.decoder
-        made: list[torch.fx.GraphModule] = []
-
-        def module() -> torch.fx.GraphModule:
-            if not made:
-                if saved["constants"]:
-                    decoder.tensors = tensor_file.load(self.reader.part(f"constants {self.label}"))
-                made.append(decode_graph(self.reader.json(f"graph {self.label}"), decoder))
-            return made[0]
-
-        run: Callable[..., Any] | None = None
-        deserialize = getattr(compiled.compiler.backend, "deserialize", None)
-        if saved["artifact"] is not None and deserialize is not None:
-            parts = {
-                name: self.reader.part(f"artifact {self.label} {name}")
-                for name in saved["artifact"]
-            }
-            run = deserialize(parts, module)
-        if run is None:
-            examples = [_input(spec, decoder, slots, captures) for spec in saved["inputs"]]
-            shapes, sizes = bound.shapes(), None
-            if saved["sizes"] is not None and shapes is not None:
-                sizes = Sizes(saved["sizes"], shapes, decoder)
-                examples = sizes.inputs(module(), examples)
-            run = compiled.compiler.run_backend(compiled.target, module(), examples)
-            if sizes is not None:
-                bound.assumed = sizes.news()
-        watch = None
-        if saved["watch"] is not None:
-            watched, written, *rest = decoder.values(saved["watch"])
-            watch = Watch(watched, frozenset(written), *rest)
-        reached = saved["reached"] and [frozenset(inputs) for inputs in saved["reached"]]
-        return callable_graph(
-            run, lambda *args: module()(*args), watch, saved["unseen"], reached,
-            tuple(saved["saved"]), saved["in_parts"],
-        )  # fmt: skip
+        return bound.changed if nodes is None else bound.plan().explain(bound.tree(nodes), slots)
 
 
 _PART_KINDS = frozenset({"entry", "code", "graph", "constants", "artifact"})
@@ -396,17 +325,8 @@ def copied_entry(reader: Reader, row: Json, label: str) -> tuple[Json, dict[str,
     for name in reader.part_sizes:
         kind, number, *rest = name.split(" ")
         if number == row["label"] and kind in _PART_KINDS:
-            parts[" ".join([kind, label, *rest])] = bytes(reader.part(name))
+            parts[_labelled(" ".join([kind, *rest]), label)] = bytes(reader.part(name))
     return {**row, "label": label}, parts
-
-
-def _input(
-    spec: Json, decoder: Decoder, slots: tuple[Any, ...], captures: tuple[Any, ...]
-) -> Any:
-    kind, which = spec
-    if kind == "slot":
-        return slots[which]
-    return captures[which] if kind == "capture" else decoder.value(which)
 
 
 def _decode_name(compiled: CompiledFrame, spec: Json, decoder: Decoder) -> Any:
@@ -426,10 +346,13 @@ def _decode_name(compiled: CompiledFrame, spec: Json, decoder: Decoder) -> Any:
 
 
 class _Bound:
-    """A waiting entry together with the values of one call."""
+    """A waiting entry together with the values of one call of ``compiled``."""
 
-    def __init__(self, waiting: WaitingEntry, slots: tuple[Any, ...]) -> None:
-        self.data = waiting.data
+    def __init__(
+        self, waiting: WaitingEntry, compiled: CompiledFrame, slots: tuple[Any, ...]
+    ) -> None:
+        self.reader, self.label, self.data = waiting.reader, waiting.label, waiting.data
+        self.compiled = compiled
         self.slots = slots
         self.decoder = Decoder(waiting.home, waiting.code_at)
         self.changed = ""
@@ -525,10 +448,15 @@ class _Bound:
             return kind, self.decoder.value(payload[0])
         return (kind, *payload)
 
+    @functools.cached_property
     def state(self) -> Any:
         """torch's global state that the entry was made for."""
         flags, modes = self.data["state"]
         return native.GlobalState(flags, tuple(self.decoder.values(modes)))
+
+    def tree(self, nodes: list[Any]) -> native.GuardTree:
+        """The native checks."""
+        return native.GuardTree(nodes, self.state, self.program())
 
     def program(self) -> Any:
         """The checks on sizes that vary, in native form."""
@@ -560,9 +488,7 @@ class _Bound:
         """For printing and explaining."""
         sources = [self.source(number) for number in range(len(self._sources))]
         checked = []
-        for (_, _, _, checks, _), facts in zip(
-            self.data["nodes"], self.data["facts"], strict=True
-        ):
+        for (_, _, _, checks, _), facts in zip(self.data["nodes"], self.data["facts"], strict=True):
             made = []
             for check, (kind, line, text) in zip(checks, facts, strict=True):
                 payload: Any
@@ -578,7 +504,78 @@ class _Bound:
                     payload = KINDS[kind].remember(self._check(check)[1])
                 made.append(Fact(kind, payload, None if line is None else tuple(line)))
             checked.append(made)
-        return Plan([], sources, checked, [], self.shapes(), self.program())
+        plan = Plan([], sources, checked, [], self.shapes(), self.program())
+        plan.state = self.state
+        return plan
+
+    # -- what runs
+
+    def function(self, captures: tuple[Any, ...]) -> types.FunctionType:
+        """The generated function; ``captures`` is what the guards have loaded."""
+        target, compiler = self.compiled.target, self.compiled.compiler
+        code = marshal.loads(self.reader.part(f"code {self.label}"))
+        assert isinstance(code, types.CodeType)
+        moved = target.code.co_firstlineno - self.data["line"]
+        code = code.replace(
+            co_filename=target.code.co_filename, co_firstlineno=max(code.co_firstlineno + moved, 1)
+        )
+        namespace: dict[str, Any] = {
+            name: _decode_name(self.compiled, spec, self.decoder)
+            for name, spec in self.data["names"].items()
+        }
+        namespace["__builtins__"] = builtins
+        namespace["__name__"] = "framejit.generated"
+        if self.data["graph"] is not None:
+            again = raise_again if self.data["writes"] else compiler.deoptimise(self.compiled)
+            namespace[_DEOPTIMISE] = again
+            namespace[GRAPH] = self._graph(captures)
+        return types.FunctionType(code, namespace, code.co_name)
+
+    def _graph(self, captures: tuple[Any, ...]) -> Callable[..., Any]:
+        # What stays with the graph must not hold `self`, and with it the arguments of this call.
+        saved, decoder, reader, label = self.data["graph"], self.decoder, self.reader, self.label
+
+        @functools.cache
+        def module() -> torch.fx.GraphModule:
+            if saved["constants"]:
+                decoder.tensors = tensor_file.load(reader.part(f"constants {label}"))
+            return decode_graph(reader.json(f"graph {label}"), decoder)
+
+        run: Callable[..., Any] | None = None
+        deserialize = getattr(self.compiled.compiler.backend, "deserialize", None)
+        if saved["artifact"] is not None and deserialize is not None:
+            parts = {name: reader.part(f"artifact {label} {name}") for name in saved["artifact"]}
+            run = deserialize(parts, module)
+        if run is None:
+            run = self._compiled_again(module(), captures)
+        watch = None
+        if saved["watch"] is not None:
+            watched, written, *rest = decoder.values(saved["watch"])
+            watch = Watch(watched, frozenset(written), *rest)
+        reached = saved["reached"] and [frozenset(inputs) for inputs in saved["reached"]]
+        return callable_graph(
+            run, lambda *args: module()(*args), watch, saved["unseen"], reached,
+            tuple(saved["saved"]), saved["in_parts"],
+        )  # fmt: skip
+
+    def _compiled_again(
+        self, module: torch.fx.GraphModule, captures: tuple[Any, ...]
+    ) -> Callable[..., Any]:
+        """What the backend makes of the saved graph for this call."""
+        saved, shapes, sizes = self.data["graph"], self.shapes(), None
+        examples = [self._input(kind, which, captures) for kind, which in saved["inputs"]]
+        if saved["sizes"] is not None and shapes is not None:
+            sizes = Sizes(saved["sizes"], shapes, self.decoder)
+            examples = sizes.inputs(module, examples)
+        run = self.compiled.compiler.run_backend(self.compiled.target, module, examples)
+        if sizes is not None:
+            self.assumed = sizes.news()
+        return run
+
+    def _input(self, kind: str, which: Any, captures: tuple[Any, ...]) -> Any:
+        if kind == "slot":
+            return self.slots[which]
+        return captures[which] if kind == "capture" else self.decoder.value(which)
 
 
 def _tensor_text(data: Json) -> TensorText:

@@ -397,4 +397,3 @@ def _value_reason(name: str, saved: Json, value: Any, exists: bool) -> str:
     if not exists or type(value) is not type(saved) or value != saved:
         return f"{name} was {saved!r}, now it is {value!r}"
     return ""
-

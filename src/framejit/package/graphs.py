@@ -8,7 +8,6 @@ Next: entries.
 from __future__ import annotations
 
 import contextlib
-import types
 from typing import Any
 
 import torch
@@ -22,7 +21,7 @@ from framejit.graph.expressions import Tree, evaluate, replaced, symbols_of
 from framejit.graph.fakes import plain_keys
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
 from framejit.graph.metadata import describe
-from framejit.graph.nested import HeldHook, applied, open_hooks
+from framejit.graph.nested import HeldHook, open_hooks
 from framejit.graph.parts import PARTS, Part
 from framejit.graph.symbol_nodes import remember_inputs, symbolic_inputs
 from framejit.guards.shapes import ShapePlan
@@ -31,40 +30,29 @@ from framejit.package.data import Decoder, Encoder, Json, Unsaveable
 
 def encode_graph(module: torch.fx.GraphModule, encoder: Encoder) -> Json:
     """The nodes and attributes of ``module``. Raises Unsaveable."""
-    numbers: dict[torch.fx.Node, int] = {}
     rows = []
     attributes: dict[str, Json] = {}
+    outer, encoder.nodes = encoder.nodes, {}
     for number, node in enumerate(module.graph.nodes):
-        numbers[node] = number
+        encoder.nodes[node] = number
         target: Json = str(node.target)
         if node.op == "call_function":
-            target = _encode_target(node.target, encoder)
+            if node.target is open_hooks:
+                raise Unsaveable("saved-tensor hooks that a graph opens")
+            target = encoder.value(node.target)
         elif node.op == "get_attr":
             attributes[target] = _encode_attribute(module, target, encoder)
         elif node.op == "call_module":
             raise Unsaveable(f"a module called in a graph ({target})")
-        rows.append(
-            [
-                node.op, node.name, target,
-                [_encode(arg, numbers, encoder) for arg in node.args],
-                {name: _encode(arg, numbers, encoder) for name, arg in node.kwargs.items()},
-            ]
-        )  # fmt: skip
+        args = [encoder.value(arg) for arg in node.args]
+        named = {name: encoder.value(arg) for name, arg in node.kwargs.items()}
+        rows.append([node.op, node.name, target, args, named])
+    encoder.nodes = outer
     parts = module.meta.get(PARTS)
     return {
         "nodes": rows, "attributes": attributes, "parts": parts and [list(p) for p in parts],
         "writes": module.meta.get(WRITES),
     }  # fmt: skip
-
-
-def _encode_target(target: Any, encoder: Encoder) -> Json:
-    if target is open_hooks:
-        raise Unsaveable("saved-tensor hooks that a graph opens")
-    closure = getattr(target, "__closure__", None)
-    if isinstance(target, types.FunctionType) and target.__code__ in applied.__code__.co_consts:
-        assert closure is not None
-        return ["applied", encoder.value(closure[0].cell_contents)]
-    return encoder.value(target)
 
 
 def _encode_attribute(module: torch.fx.GraphModule, name: str, encoder: Encoder) -> Json:
@@ -78,32 +66,19 @@ def _encode_attribute(module: torch.fx.GraphModule, name: str, encoder: Encoder)
     raise Unsaveable(f"a constant of class {type(value).__qualname__} in a graph")
 
 
-def _encode(arg: Any, numbers: dict[torch.fx.Node, int], encoder: Encoder) -> Json:
-    if isinstance(arg, torch.fx.Node):
-        return ["n", numbers[arg]]
-    kind = type(arg)
-    if isinstance(arg, (tuple, list)) and not hasattr(kind, "_fields") and kind is not torch.Size:
-        tag = "t" if isinstance(arg, tuple) else "l"
-        return [tag, *[_encode(item, numbers, encoder) for item in arg]]
-    if isinstance(arg, dict):
-        return ["d", *[[key, _encode(item, numbers, encoder)] for key, item in arg.items()]]
-    if kind is slice:
-        ends = (arg.start, arg.stop, arg.step)
-        return ["slice", *[_encode(end, numbers, encoder) for end in ends]]
-    return encoder.value(arg)
-
-
 def decode_graph(data: Json, decoder: Decoder) -> torch.fx.GraphModule:
     """A module that runs the saved nodes. Raises PackageError."""
     graph = CapturedGraph()
-    nodes: list[torch.fx.Node] = []
+    outer, decoder.nodes = decoder.nodes, []
     for op, name, target, args, kwargs in data["nodes"]:
         if op == "call_function":
-            target = _decode_target(target, decoder)
-        decoded = tuple([_decode(arg, nodes, decoder) for arg in args])
-        named = {key: _decode(arg, nodes, decoder) for key, arg in kwargs.items()}
-        node = graph.create_node(op, target, decoded, named, name=name)
-        nodes.append(node)
+            saved, target = target, decoder.value(target)
+            if not callable(target):
+                raise PackageError(f"a graph of a package calls {saved!r}, which is not callable")
+        decoded = tuple(decoder.values(args))
+        named = {key: decoder.value(arg) for key, arg in kwargs.items()}
+        decoder.nodes.append(graph.create_node(op, target, decoded, named, name=name))
+    decoder.nodes = outer
     root = {name: _decode_attribute(value, decoder) for name, value in data["attributes"].items()}
     module = LazyGraphModule(root, graph, "GraphModule")
     module.meta[PARTS] = data["parts"] and [Part(*part) for part in data["parts"]]
@@ -208,31 +183,3 @@ class Sizes:
 def as_tuples(data: Json) -> Any:
     """Lists of JSON as the tuples that they were."""
     return tuple([as_tuples(part) for part in data]) if type(data) is list else data
-
-
-def _decode_target(data: Json, decoder: Decoder) -> Any:
-    if type(data) is list and data[0] == "applied":
-        return applied(decoder.value(data[1]))
-    target = decoder.value(data)
-    if not callable(target):
-        raise PackageError(f"a graph of a package calls {data!r}, which is not callable")
-    return target
-
-
-def _decode(data: Json, nodes: list[torch.fx.Node], decoder: Decoder) -> Any:
-    if type(data) is not list:
-        return data
-    tag = data[0]
-    if tag == "n":
-        return nodes[data[1]]
-    if tag == "t" or tag == "l":
-        items = [_decode(item, nodes, decoder) for item in data[1:]]
-        return tuple(items) if tag == "t" else items
-    if tag == "d":
-        return {
-            (decoder.value(key) if type(key) is list else key): _decode(item, nodes, decoder)
-            for key, item in data[1:]
-        }
-    if tag == "slice":
-        return slice(*[_decode(end, nodes, decoder) for end in data[1:]])
-    return decoder.value(data)

@@ -135,7 +135,7 @@ class LoadedPackage:
 
     def explain(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> list[str]:
         """Why the waiting entries do not fit."""
-        return [entry.explain(slots) for entry in self._waiting.get(compiled, ())]
+        return [entry.explain(compiled, slots) for entry in self._waiting.get(compiled, ())]
 
     # -- for saving again
 

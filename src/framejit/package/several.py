@@ -15,13 +15,12 @@ import weakref
 from typing import Any, NamedTuple
 
 from framejit.backends.exclusive import exclusive
-from framejit.exc import PackageError
+from framejit.exc import PackageError, warn
 from framejit.files import locked
 from framejit.package.container import Reader, is_foreign
 from framejit.package.data import Json
 from framejit.package.files import Path, check_arguments, load, opened, save
 from framejit.package.identity import check_environment, is_made_for
-from framejit.report import messages
 
 
 class _Place(NamedTuple):
@@ -72,9 +71,9 @@ class PackageFile:
             devices = {device for row in rows for device in row["devices"]}
             check_environment(reader.path, reader.manifest["environment"], devices)
         except PackageError as error:
-            messages.warn_package_refused(str(error))
+            warn(f"framejit: {error}")
         except (KeyError, TypeError) as error:
-            messages.warn_package_refused(f"the manifest of {self.path} is not right ({error})")
+            warn(f"framejit: the manifest of {self.path} is not right ({error})")
         else:
             alive = [(root, root.member().identity) for root in self._members]
             for row in rows:
@@ -105,7 +104,7 @@ class PackageFile:
             try:
                 self._give(root, places, skip_source_check)
             except PackageError as error:
-                messages.warn_package_refused(str(error))
+                warn(f"framejit: {error}")
                 gone = {id(place.row) for place in places if place.is_free}  # of use to nobody
                 self._places = [place for place in self._places if id(place.row) not in gone]
 
@@ -202,4 +201,4 @@ def _save_all() -> None:
         try:
             file.save_news()
         except PackageError as error:
-            messages.warn_package_refused(str(error))
+            warn(f"framejit: {error}")

@@ -32,6 +32,18 @@ class Counters(collections.defaultdict[str, "collections.Counter[str]"]):
 
 counters = Counters()
 
+#: The groups that count an event by one of its fields.
+_BY_FIELD: dict[type[events.Event], tuple[str, str]] = {
+    events.GraphBreak: ("graph_break", "reason"),
+    events.RecompileLimit: ("recompile_limit", "name"),
+    events.FrameSkipped: ("skipped", "reason"),
+    events.Deoptimised: ("deoptimised", "reason"),
+    events.BackendFailed: ("backend_failed", "backend"),
+    events.InternalFailure: ("internal_error", "reason"),
+    events.Mismatch: ("mismatch", "name"),
+    events.AuditSkipped: ("not_audited", "reason"),
+}
+
 
 def _count(event: events.Event) -> None:
     match event:
@@ -43,26 +55,13 @@ def _count(event: events.Event) -> None:
             counters["stats"]["unique_graphs"] += 1
             counters["stats"]["calls_captured"] += event.operations
             counters["backend"][event.backend] += 1
-        case events.GraphBreak():
-            counters["graph_break"][event.reason] += 1
         case events.Recompile():
             counters["recompiles"][event.name] += 1
             if event.reasons:
                 counters["recompile_reasons"][event.reasons[-1]] += 1
-        case events.RecompileLimit():
-            counters["recompile_limit"][event.name] += 1
-        case events.FrameSkipped():
-            counters["skipped"][event.reason] += 1
-        case events.Deoptimised():
-            counters["deoptimised"][event.reason] += 1
-        case events.BackendFailed():
-            counters["backend_failed"][event.backend] += 1
-        case events.InternalFailure():
-            counters["internal_error"][event.reason] += 1
-        case events.Mismatch():
-            counters["mismatch"][event.name] += 1
-        case events.AuditSkipped():
-            counters["not_audited"][event.reason] += 1
+        case _ if type(event) in _BY_FIELD:
+            group, field = _BY_FIELD[type(event)]
+            counters[group][getattr(event, field)] += 1
 
 
 events.subscribe(_count)

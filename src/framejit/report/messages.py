@@ -26,7 +26,7 @@ from framejit.version import __version__
 _WIDTH = 160
 _REPORT_FRAMES = 12
 
-_warned: set[tuple[str, ...]] = set()
+_warned: set[tuple[Any, ...]] = set()
 _lock = threading.Lock()
 
 
@@ -69,13 +69,12 @@ def warn_internal_error(error: BaseException, name: str, filename: str, line: in
     """Say once per kind of bug that a frame runs as plain Python, with a report ready to file."""
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-1] if frames else None
-    key = ("internal", type(error).__name__, f"{last.filename}:{last.lineno}" if last else "")
-    if not _first_time(key):
-        return
-    warn(
+    key = ("internal", type(error).__name__, last and (last.filename, last.lineno))
+    _warn_once(
+        key,
         f"framejit has a bug and runs {name} ({filename}:{line}) as plain Python. Results are "
         "not affected. Please file this report [FJ0206]:\n"
-        + textwrap.indent(internal_report(error, name, filename, line), "  | ")
+        + textwrap.indent(internal_report(error, name, filename, line), "  | "),
     )
 
 
@@ -96,23 +95,21 @@ def internal_report(error: BaseException, name: str, filename: str, line: int) -
 
 def warn_recompile_limit(name: str, filename: str, line: int, limit: int, reason: str) -> None:
     """Say once per frame that other inputs run as plain Python from now on, and why."""
-    if not _first_time(("limit", name, filename, str(line))):
-        return
-    warn(
+    _warn_once(
+        ("limit", name, filename, line),
         f"framejit compiled {name} ({filename}:{line}) {limit} times, which is the limit. What "
         "was compiled stays in use; other inputs run as plain Python. "
         f"The last guard that failed: {reason or 'unknown'}. The limit is "
-        "framejit.config.recompile_limit. [FJ0305]"
+        "framejit.config.recompile_limit. [FJ0305]",
     )
 
 
 def warn_backend(backend: str, name: str, filename: str, line: int, reason: str) -> None:
     """Say once per frame that what a backend compiled does not work, though plain Python does."""
-    if not _first_time(("backend", backend, name, filename, str(line))):
-        return
-    warn(
+    _warn_once(
+        ("backend", backend, name, filename, line),
         f"the backend {backend!r} is at fault in {name} ({filename}:{line}): {reason}. Plain "
-        "Python does not raise; it runs instead, on every call. [FJ0207]"
+        "Python does not raise; it runs instead, on every call. [FJ0207]",
     )
 
 
@@ -129,17 +126,17 @@ def mismatch_text(event: Any) -> str:
 
 def warn_mismatch(event: Any) -> None:
     """Say once per frame that an audit found something."""
-    if _first_time(("mismatch", event.name, event.filename, str(event.line))):
-        warn(f"{mismatch_text(event)} [FJ0216]")
+    key = ("mismatch", event.name, event.filename, event.line)
+    _warn_once(key, f"{mismatch_text(event)} [FJ0216]")
 
 
 def warn_unsupported_release() -> None:
     """Say once that this Python release is not known and everything runs eagerly."""
-    if _first_time(("release",)):
-        release = ".".join(map(str, sys.version_info[:3]))
-        warn(
-            f"framejit does not support Python {release}: everything runs eagerly. [FJ0304]"
-        )
+    release = ".".join(map(str, sys.version_info[:3]))
+    _warn_once(
+        ("release",),
+        f"framejit does not support Python {release}: everything runs eagerly. [FJ0304]",
+    )
 
 
 def warn_not_saved(path: str, reasons: list[str]) -> None:
@@ -154,23 +151,16 @@ def warn_not_saved(path: str, reasons: list[str]) -> None:
 
 def warn_source_changed(path: str, listed: str) -> None:
     """Say what differs when a package is used although the source has changed."""
-    warn(
-        f"framejit uses {path} although its source changed: {_cut(listed)} [FJ0308]"
-    )
-
-
-def warn_package_refused(reason: str) -> None:
-    """Say why a package is not used, or not written."""
-    warn(f"framejit: {reason}")
+    warn(f"framejit uses {path} although its source changed: {_cut(listed)} [FJ0308]")
 
 
 def warn_package_entry(function: str, path: str, error: Exception) -> None:
     """Say once why an entry of a package is not used."""
-    if _first_time(("package", function, path, str(error))):
-        warn(
-            f"framejit cannot use what {path} holds for {function}: {_cut(str(error))}. "
-            "It is compiled again. [FJ0308]"
-        )
+    _warn_once(
+        ("package", function, path, str(error)),
+        f"framejit cannot use what {path} holds for {function}: {_cut(str(error))}. "
+        "It is compiled again. [FJ0308]",
+    )
 
 
 def checked_path(path: Any, name: str = "path") -> str:
@@ -187,12 +177,12 @@ def forget_warnings() -> None:
         _warned.clear()
 
 
-def _first_time(key: tuple[str, ...]) -> bool:
+def _warn_once(key: tuple[Any, ...], text: str) -> None:
     with _lock:
-        if key in _warned:
-            return False
+        known = key in _warned
         _warned.add(key)
-        return True
+    if not known:
+        warn(text)
 
 
 def _cut(text: str) -> str:
