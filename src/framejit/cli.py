@@ -15,7 +15,7 @@ import platform
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -120,7 +120,15 @@ def _parser() -> argparse.ArgumentParser:
         rest = one.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script gets")
         rest.required = False  # so that no message asks for them
 
-    package = command("package", None, "look into a package of compiled code")
+    _add_actions(
+        command("package", None, "look into a package of compiled code"),
+        command("profile", None, "look at, or join, files of what varied from call to call"),
+    )
+    commands.add_parser("autotune", help="find the fastest backend for each recorded graph")
+    return parser
+
+
+def _add_actions(package: argparse.ArgumentParser, shapes: argparse.ArgumentParser) -> None:
     actions = package.add_subparsers(required=True, metavar="ACTION")
     show = actions.add_parser("show", help="print what is inside")
     show.add_argument("path", help=_PACKAGE)
@@ -131,7 +139,6 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--key-file", help="a file with the key that the package is signed with")
     verify.set_defaults(function=_verify)
 
-    shapes = command("profile", None, "look at, or join, files of what varied from call to call")
     actions = shapes.add_subparsers(required=True, metavar="ACTION")
     show = actions.add_parser("show", help="print what profiles say")
     show.add_argument("files", nargs="+", help=_PROFILES)
@@ -142,8 +149,6 @@ def _parser() -> argparse.ArgumentParser:
     merge.set_defaults(
         function=lambda options: profile.command(["merge", options.output, *options.files])
     )
-    commands.add_parser("autotune", help="find the fastest backend for each recorded graph")
-    return parser
 
 
 # -- scripts ---------------------------------------------------------------------------------------
@@ -180,14 +185,12 @@ def _run_and_report(options: argparse.Namespace) -> int:
         os.stat(options.script)
     with open(options.report, "a", encoding="utf-8"):  # it can be written: say so now
         pass
-    explanation = Explanation()
-    try:
-        with following(explanation):
-            _run_script(options)
-    finally:
+
+    def write(explanation: Explanation) -> None:
         explanation.to_html(options.report)
         print(f"framejit: the report is in {options.report}", file=sys.stderr)
-    return 0
+
+    return _run_explained(options, write)
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -195,12 +198,17 @@ def _explain(options: argparse.Namespace) -> int:
         return _explain_identifier(options.script)
     if not options.module:
         os.stat(options.script)
+    return _run_explained(options, print)
+
+
+def _run_explained(options: argparse.Namespace, tell: Callable[[Explanation], None]) -> int:
+    """Run the script; ``tell`` gets what has happened, however it ends."""
     explanation = Explanation()
     try:
         with following(explanation):
             _run_script(options)
     finally:
-        print(explanation)
+        tell(explanation)
     return 0
 
 

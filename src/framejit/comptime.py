@@ -33,6 +33,17 @@ if TYPE_CHECKING:
     from framejit.interpreter.frame import Frame
 
 
+def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, object], Any]:
+    """A method of `ComptimeValue` that compares a number."""
+
+    def compared(self: ComptimeValue, other: object) -> Any:
+        if not (self.is_constant or isinstance(self._value, SymbolicValue)):
+            return NotImplemented
+        return compare(self.expression, other)
+
+    return compared
+
+
 class ComptimeValue:
     """A value of the captured program while it is compiled: there is no data yet.
 
@@ -95,30 +106,13 @@ class ComptimeValue:
             int(part)
         self._context._poll()
 
-    def __eq__(self, other: object) -> Any:
-        return self._compared(operator.eq, other)
-
-    def __ne__(self, other: object) -> Any:
-        return self._compared(operator.ne, other)
-
-    def __lt__(self, other: object) -> Any:
-        return self._compared(operator.lt, other)
-
-    def __le__(self, other: object) -> Any:
-        return self._compared(operator.le, other)
-
-    def __gt__(self, other: object) -> Any:
-        return self._compared(operator.gt, other)
-
-    def __ge__(self, other: object) -> Any:
-        return self._compared(operator.ge, other)
-
+    __eq__ = _comparison(operator.eq)
+    __ne__ = _comparison(operator.ne)
+    __lt__ = _comparison(operator.lt)
+    __le__ = _comparison(operator.le)
+    __gt__ = _comparison(operator.gt)
+    __ge__ = _comparison(operator.ge)
     __hash__ = object.__hash__
-
-    def _compared(self, compare: Callable[[Any, Any], Any], other: object) -> Any:
-        if not (self.is_constant or isinstance(self._value, SymbolicValue)):
-            return NotImplemented
-        return compare(self.expression, other)
 
     def _tensor(self) -> TensorValue:
         if not isinstance(self._value, TensorValue):
