@@ -82,7 +82,14 @@ def _held(obj: Any) -> list[Any]:
         held = [
             one for one in held if type(one) is not types.FunctionType or one.__code__ is not code
         ]  # fmt: skip
+        if is_divided(code):  # nor what goes on after it
+            held = [one for one in held if not _holds_continuation(one)]
     return held
+
+
+def _holds_continuation(obj: Any) -> bool:
+    held = gc.get_referents(obj) if type(obj) is types.CellType else ()
+    return any(issubclass(type(one), native.CompiledFunction) for one in held)
 
 
 def end_is_seen(obj: Any, layers: Layers = ()) -> bool:
