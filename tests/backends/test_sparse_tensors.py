@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional
 
 import framejit
+from framejit.backends import repeatable
 
 I = torch.tensor([[0, 2, 2]])
 S = torch.eye(3).to_sparse()
@@ -75,3 +76,17 @@ def test_sparse_gradients_of_results(function, backend):
     function(w).sum().backward()
     framejit.compile(function, backend=backend)(v).sum().backward()
     torch.testing.assert_close(v.grad.to_dense(), w.grad.to_dense())
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_gradients_are_made_dense_once(backend, monkeypatch):
+    calls = []
+
+    def counted(*args, original=repeatable._with_dense_gradients):
+        calls.append(args)
+        return original(*args)
+
+    monkeypatch.setattr(repeatable, "_with_dense_gradients", counted)
+    x = torch.ones(3, requires_grad=True)
+    framejit.compile(lambda x: (x * 2).sin(), backend=backend)(x).sum().backward()
+    assert len(calls) == 1 and torch.allclose(x.grad, 2 * torch.cos(torch.tensor(2.0)))

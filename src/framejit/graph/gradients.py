@@ -8,6 +8,7 @@ Next: parts.
 
 from __future__ import annotations
 
+import dataclasses
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -113,16 +114,13 @@ def _compiled_node(output: Any) -> tuple[Any, int]:
     return None, 0
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class _Mask:
     """Called after the compiled backward: takes the zeros out that eager would not compute."""
 
-    def __init__(
-        self, outputs: dict[int, frozenset[int]], inputs: list[int],
-        watched: dict[int, weakref.ref[torch.Tensor]],
-    ) -> None:  # fmt: skip
-        self.outputs = outputs
-        self.inputs = inputs  # which of the graph's arguments are tensors
-        self.watched = watched  # those that some outputs do not depend on
+    outputs: dict[int, frozenset[int]]
+    inputs: list[int]  # which of the graph's arguments are tensors
+    watched: dict[int, weakref.ref[torch.Tensor]]  # those that some outputs do not depend on
 
     def __call__(self, gradients: tuple[Any, ...], given: tuple[Any, ...]) -> Any:
         needed: set[int] = set()
