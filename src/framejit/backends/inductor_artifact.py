@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import hashlib
 import json
 import marshal
 import types
@@ -175,9 +176,8 @@ def _graph_parts(graph: Any, role: str, parts: dict[str, bytes]) -> dict[str, An
         file = getattr(getattr(getattr(loaded, name, None), "__self__", None), "__file__", None)
         _require(file is not None)
         data = Path(str(file)).read_bytes()
-        part = f"so {_digest(data)}"
+        part = names[name] = f"so {hashlib.sha256(data).hexdigest()[:24]}"
         parts[part] = data
-        names[name] = part
     _check_names(tree, {*kernels, *(graph.constants or ())})
     code = compile(tree, "<inductor>", "exec", dont_inherit=True)
     parts[f"{role}.code"] = marshal.dumps(code)
@@ -187,12 +187,6 @@ def _graph_parts(graph: Any, role: str, parts: dict[str, bytes]) -> dict[str, An
     if constants:
         parts[f"{role}.constants"] = tensor_file.dump([c.detach() for c in constants.values()])
     return {"kernels": names, "constants": list(constants)}
-
-
-def _digest(data: bytes) -> str:
-    import hashlib  # only when saving
-
-    return hashlib.sha256(data).hexdigest()[:24]
 
 
 def _loaded_module(graph: Any) -> types.ModuleType:
