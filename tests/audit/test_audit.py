@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import functools
 import gc
 import io
 import itertools
@@ -158,6 +159,9 @@ PLANTED = [
     ("global", set_global(1), set_global(2), ones, "TOTAL"),
     ("content of a global", lambda x: STATE["seen"].append(1), lambda x: None, ones, "STATE"),
     ("array", lambda a: a.__iadd__(1), lambda a: a, lambda: numpy.ones(3), "array"),
+    ("bytearray", lambda x: bytearray(b"a"), lambda x: bytearray(b"b"), ones, "b'b'"),
+    ("partial", lambda x: functools.partial(len, 1), lambda x: functools.partial(len, 2), ones,
+     "result.args[0]: 2, not 1"),
     ("printed", lambda x: print("right"), lambda x: print("wrong"), ones, "stdout: printed"),
     ("not raised", raising(ValueError, "a"), lambda x: None, ones, "raised None"),
     ("raised", lambda x: None, raising(ValueError, "a"), ones, "raised ValueError('a')"),
@@ -453,6 +457,24 @@ def test_a_bug_of_the_auditor_counts_as_one_call_that_is_not_compared(monkeypatc
         patch.setattr(Snapshot, "now", fail)
         audit = audited(compiled, ones())
     assert audit.skipped == {"the auditor failed (RuntimeError: no)": 1}
+    assert audited(compiled, ones()).calls == 1
+
+
+def test_output_appears_after_the_state_could_not_be_put_back(monkeypatch, capsys):
+    compiled = framejit.compile(lambda x: x + 1, backend="eager")
+    put, calls = Snapshot.put, []
+
+    def fail_later(self, *moments):
+        calls.append(moments)
+        if len(calls) > 1:
+            raise RuntimeError("no")
+        put(self, *moments)
+
+    with monkeypatch.context() as patch, framejit.config.patch(raise_internal_errors=False):
+        patch.setattr(Snapshot, "put", fail_later)
+        assert audited(compiled, ones()).skipped.total() == 1
+    print("after")
+    assert capsys.readouterr().out == "after\n"
     assert audited(compiled, ones()).calls == 1
 
 

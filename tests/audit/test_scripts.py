@@ -10,7 +10,6 @@ import pytest
 import torch
 
 import framejit
-from framejit import tensor_file
 from framejit.audit import portable
 
 
@@ -176,14 +175,14 @@ def test_tensors_in_scripts_are_as_they_were():
     module.buffer = torch.nn.Buffer(base[1:])
     conjugate = torch.tensor([1 + 2j]).conj()
     given = [base, base.view(2, 3).t(), leaf, result, result, conjugate, module]
-    memory = []
-    data = portable.dump(given, [], memory, {}, inside_live=True)
-    storages = portable.load_tensors(tensor_file.dump(memory))
-    got = portable.Reader(data, [], storages).content()
-    assert len(memory) == 4 and got[3] is got[4]
+    data, tensors = portable.dump(given, [], {}, 1000, inside_live=True)
+    got = portable.load(data, tensors, [])
+    assert got[3] is got[4]
     for one, two in zip(given[:-1], got):
         assert torch.equal(one, two) and one.stride() == two.stride()
         assert (one.requires_grad, one.is_leaf) == (two.requires_grad, two.is_leaf)
     assert isinstance(got[-1].buffer, torch.nn.Buffer)
     got[0].zero_()
     assert got[1].sum() == 0 == got[-1].buffer.sum()
+    with pytest.raises(ValueError, match="the inputs have more than"):
+        portable.dump(given, [], {}, 10)

@@ -52,24 +52,20 @@ class IsCompiling:
 
     def __init__(self) -> None:
         self.asked = self.says = False
-        self._before: list[tuple[Any, str, Any]] = []
+        self._undo = contextlib.ExitStack()
+        self.stop = self._undo.close
 
     def start(self) -> None:
-        if self._before:
-            return
+        self.stop()
         for owner in (torch.compiler, sys.modules.get("torch._dynamo")):
             for name in ("is_compiling", "is_dynamo_compiling"):
                 if name in getattr(owner, "__dict__", ()):
-                    self._before.append((owner, name, getattr(owner, name)))
+                    self._undo.callback(setattr, owner, name, getattr(owner, name))
                     setattr(owner, name, self._answer)
 
     def _answer(self) -> bool:
         self.asked = True
         return self.says
-
-    def stop(self) -> None:
-        while self._before:
-            setattr(*self._before.pop())
 
 
 class CallAudit:

@@ -7,6 +7,7 @@ are shared in one run only are found. Next: snapshot.
 
 from __future__ import annotations
 
+import array
 import enum
 import functools
 import gc
@@ -32,6 +33,10 @@ _MEMBERS = {
         (types.FunctionType, ("__defaults__", "__kwdefaults__")),
         (types.CellType, ("cell_contents",)),
         (types.MethodType, ("__func__", "__self__")),
+        (functools.partial, ("func", "args", "keywords")),
+        (property, ("fget", "fset", "fdel")),
+        (staticmethod, ("__func__",)),
+        (classmethod, ("__func__",)),
     )
 }
 #: Of a tensor: what a program can see, besides its content.
@@ -147,6 +152,8 @@ class Comparison:
         elif isinstance(expected, (set, frozenset)):
             ours, theirs = (self.keys_of(elements) for elements in (expected, got))
             _require(theirs == ours, path, theirs, ours)
+        elif isinstance(expected, (bytearray, memoryview, array.array)):
+            _require(bytes(got) == bytes(expected), path, got, expected)
         elif isinstance(expected, types.FunctionType):
             self.compare_functions(expected, got, path)
         elif isinstance(expected, BaseException):

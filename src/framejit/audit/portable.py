@@ -19,19 +19,18 @@ import torch
 
 from framejit import tensor_file
 from framejit.audit.comparison import storage_key
-from framejit.audit.reach import is_foreign, names_in
+from framejit.audit.reach import is_foreign, used_in
 
 _NOT_COPIED = ("__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "_abc_impl")
 
 
 class Writer(pickle.Pickler):
-    """Pickles; ``live`` are modules that are the same object for all pickles of a script, and
-    ``memory`` is the tensors' memory."""
+    """Pickles; modules are added to ``live``, unless ``inside_live`` says to pickle them."""
 
-    def __init__(self, file: Any, live: list[Any], memory: list[torch.Tensor]) -> None:
+    def __init__(self, file: Any, live: list[Any], inside_live: bool) -> None:
         super().__init__(file, protocol=4)
-        self.live, self.memory = live, memory
-        self.inside_live = False
+        self.live, self.inside_live = live, inside_live
+        self.memory: list[torch.Tensor] = []
         self._storages: dict[int, int] = {}
         #: By module: the globals of functions that travel by value, and the names they use.
         self.spaces: dict[str, tuple[dict[str, Any], set[str]]] = {}
@@ -68,7 +67,7 @@ class Writer(pickle.Pickler):
         if isinstance(obj, types.FunctionType) and not importable(obj):
             space = obj.__globals__
             name = str(space.get("__name__"))
-            self.spaces.setdefault(name, (space, set()))[1].update(names_in(obj.__code__))
+            self.spaces.setdefault(name, (space, set()))[1].update(used_in(obj.__code__).names)
             made = marshal.dumps(obj.__code__), name, obj.__closure__
             state = obj.__defaults__, obj.__kwdefaults__, vars(obj), obj.__qualname__
             return _function, made, state, None, None, _fill_function
@@ -102,14 +101,14 @@ def importable(obj: Any) -> bool:
 
 
 def dump(
-    content: Any, live: list[Any], memory: list[torch.Tensor], spaces: dict[str, dict[str, Any]],
+    content: Any, live: list[Any], spaces: dict[str, dict[str, Any]], limit: int,
     inside_live: bool = False,
-) -> bytes:  # fmt: skip
-    """``content`` as a pickle. ``spaces``: for namespaces of functions that travel by value, the
-    names that count. Raises what pickling raises."""
+) -> tuple[bytes, bytes]:  # fmt: skip
+    """``content`` as a pickle, and the memory of its tensors. ``spaces``: for namespaces of
+    functions that travel by value, the names that count. Raises what pickling raises, and
+    ValueError for memory of more than ``limit`` bytes."""
     file = io.BytesIO()
-    writer = Writer(file, live, memory)
-    writer.inside_live = inside_live
+    writer = Writer(file, live, inside_live)
     writer.dump(content)
     told: set[tuple[str, str]] = set()
     order: list[str] = []
@@ -120,7 +119,9 @@ def dump(
             order.append(name)
             keys = [key for of, key in sorted(more) if of == name and key in space]
             writer.dump({key: space[key] for key in keys})
-    return marshal.dumps([order, file.getvalue()])
+    if sum(map(len, writer.memory)) > limit:
+        raise ValueError(f"the inputs have more than {limit >> 20} MiB")
+    return marshal.dumps([order, file.getvalue()]), tensor_file.dump(writer.memory)
 
 
 # -- and back --------------------------------------------------------------------------------------
@@ -131,16 +132,9 @@ _spaces: dict[str, dict[str, Any]] = {}
 class Reader(pickle.Unpickler):
     """The other way. ``storages`` are the tensors' memory, as bytes."""
 
-    def __init__(self, data: bytes, live: list[Any], storages: list[torch.Tensor]) -> None:
-        self.names, inner = marshal.loads(data)
-        super().__init__(io.BytesIO(inner))
+    def __init__(self, file: Any, live: list[Any], storages: list[torch.Tensor]) -> None:
+        super().__init__(file)
         self.live, self.storages = live, storages
-
-    def content(self) -> Any:
-        content = self.load()
-        for name in self.names:
-            _space(name).update(self.load())
-        return content
 
     def persistent_load(self, row: Any) -> Any:
         kind, which, *rest = row
@@ -150,6 +144,17 @@ class Reader(pickle.Unpickler):
             return self.live[which]
         storage = self.storages[which].untyped_storage()
         return torch.TypedStorage(wrap_storage=storage, dtype=rest[0], _internal=True)
+
+
+def load(data: bytes, tensors: bytes, live: list[Any]) -> Any:
+    """What `dump` was given, anew; ``live`` are the objects that it added there."""
+    names, inner = marshal.loads(data)
+    storages = [t.clone() for t in tensor_file.load(memoryview(bytearray(tensors)))]
+    reader = Reader(io.BytesIO(inner), live, storages)
+    content = reader.load()
+    for name in names:
+        _space(name).update(reader.load())
+    return content
 
 
 def _space(name: str) -> dict[str, Any]:
@@ -190,8 +195,3 @@ def _fill_class(cls: Any, content: dict[str, Any]) -> None:
             setattr(cls, name, value)
         except (AttributeError, TypeError):  # what the class has made itself
             continue
-
-
-def load_tensors(data: bytes) -> list[torch.Tensor]:
-    """What `tensor_file.dump` wrote, each with memory of its own."""
-    return [t.clone() for t in tensor_file.load(memoryview(bytearray(data)))]

@@ -7,12 +7,12 @@ Warnings, and what framejit itself writes, are not the program's text. Next: scr
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -23,13 +23,14 @@ class Printed:
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
-        self.texts: list[tuple[str, str]] = []
+        self.texts: dict[str, list[Any]] = {"stdout": [], "stderr": []}
         #: Nothing of the program's reaches the streams; ``closed``: nothing at all.
         self.silent = self.closed = False
-        self._undo: list[Callable[[], None]] = []
+        self._undo = contextlib.ExitStack()
+        self.stop = self._undo.close
 
     def start(self) -> None:
-        for name in ("stdout", "stderr"):
+        for name in self.texts:
             stream = getattr(sys, name)
             if stream is not None:
                 self._listen(name, stream)
@@ -50,7 +51,7 @@ class Printed:
                 plain(message)
 
         warnings._showwarnmsg = show  # type: ignore[attr-defined]
-        self._undo.append(lambda: setattr(warnings, "_showwarnmsg", plain))
+        self._undo.callback(setattr, warnings, "_showwarnmsg", plain)
 
     def _listen(self, name: str, stream: Any) -> None:
         plain = stream.write
@@ -60,7 +61,7 @@ class Printed:
                 return plain(text)
             kind = _writer(sys._getframe(1))
             if kind == "program":
-                self.texts.append((name, text))
+                self.texts[name].append(text)
             quiet = self.closed or (self.silent and kind != "framejit")
             return len(text) if quiet else plain(text)
 
@@ -70,21 +71,16 @@ class Printed:
         except (AttributeError, TypeError):  # what it writes is seen twice
             return
         if had:
-            self._undo.append(lambda: setattr(stream, "write", plain))
+            self._undo.callback(setattr, stream, "write", plain)
         else:
-            self._undo.append(lambda: stream.__dict__.pop("write", None))
+            self._undo.callback(stream.__dict__.pop, "write", None)
 
     def taken(self) -> dict[str, str]:
         """What was written since the last time, by stream."""
-        texts, self.texts = self.texts, []
-        return {
-            name: "".join(str(text) for stream, text in texts if stream == name)
-            for name in ("stdout", "stderr")
-        }
-
-    def stop(self) -> None:
-        while self._undo:
-            self._undo.pop()()
+        taken = {name: "".join(map(str, texts)) for name, texts in self.texts.items()}
+        for texts in self.texts.values():
+            texts.clear()
+        return taken
 
 
 def _writer(frame: types.FrameType | None) -> str:

@@ -16,7 +16,7 @@ import sysconfig
 import types
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from framejit.audit.comparison import MISSING, Comparison, differences
 from framejit.audit.contents import Named
@@ -31,21 +31,24 @@ _INSTALLED = tuple(
 Found = Iterator[tuple[str, Any]]
 
 
-@functools.lru_cache(maxsize=8192)
-def names_in(code: types.CodeType) -> frozenset[str]:
-    """All names of globals and attributes in a code object and the ones inside it."""
-    inner = [names_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
-    return frozenset(code.co_names).union(*inner)
+class Used(NamedTuple):
+    """The globals and attributes that code names, and those that it assigns."""
+
+    names: frozenset[str]
+    stored: frozenset[str]
 
 
 @functools.lru_cache(maxsize=8192)
-def stored_in(code: types.CodeType) -> frozenset[str]:
-    """The names of globals and attributes that a code object, or one inside it, assigns."""
-    inner = [stored_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
-    found: set[str] = set()
+def used_in(code: types.CodeType) -> Used:
+    """What a code object uses, with the ones inside it."""
+    stored: set[str] = set()
     if not _STORES.isdisjoint(code.co_code[::2]):
-        found = {i.argval for i in dis.get_instructions(code) if i.opcode in _STORES}
-    return frozenset(found).union(*inner)
+        stored = {i.argval for i in dis.get_instructions(code) if i.opcode in _STORES}
+    inner = [used_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    return Used(
+        frozenset(code.co_names).union(*[used.names for used in inner]),
+        frozenset(stored).union(*[used.stored for used in inner]),
+    )
 
 
 @functools.lru_cache(maxsize=8192)
@@ -105,8 +108,8 @@ class Reach:
         if code in self._codes or is_foreign(str(space.get("__name__"))):
             return
         self._codes.add(code)
-        names = names_in(code)
-        self._stored |= stored_in(code)
+        names, stored = used_in(code)
+        self._stored |= stored
         yield from self._named(space, names, "")
         new = names - self._names
         self._names |= new
@@ -154,25 +157,18 @@ class Reach:
                     names.values[name] = vars(names.owner).get(name, MISSING)
 
     def _space(self, owner: Any) -> Names:
-        found = self.spaces.get(id(owner))
-        if found is None:
-            found = self.spaces[id(owner)] = Names(owner)
-        return found
+        return self.spaces.setdefault(id(owner), Names(owner))
 
     def _named(self, space: dict[str, Any], names: Any, prefix: str) -> Found:
         known = self._space(space).values
         for name in names:
             if name not in known:
                 value = space.get(name, MISSING)
-                if value is not MISSING:
+                if value is not MISSING or name in self._stored:
                     known[name] = value
                     yield prefix + name, value
-                elif name in self._stored:
-                    known[name] = value
 
 
 def _is_special(name: str) -> bool:
     """Called without being named."""
-    return (name.startswith("__") and name.endswith("__")) or name in ("forward",)
-
-
+    return (name.startswith("__") and name.endswith("__")) or name == "forward"

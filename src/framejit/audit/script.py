@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from framejit import config, tensor_file
+from framejit import config
 from framejit.audit import portable
 from framejit.audit.snapshot import GENERATORS
 from framejit.files import replacing
@@ -86,20 +86,15 @@ class Earlier:
 
     def __init__(self, args: Any, kwargs: Any, spaces: dict[str, dict[str, Any]]) -> None:
         live: list[Any] = []
-        memory: list[torch.Tensor] = []
-        self.data = portable.dump((args, kwargs), live, memory, spaces)
+        self.data = portable.dump((args, kwargs), live, spaces, EARLIER_LIMIT)
         self.live = [weakref.ref(obj) for obj in live]
-        if sum(map(len, memory)) > EARLIER_LIMIT:
-            raise ValueError("too large")
-        self.tensors = tensor_file.dump(memory)
 
     def call(self) -> tuple[Any, Any]:
         """The arguments again. Raises ReferenceError."""
         live = [reference() for reference in self.live]
         if any(obj is None for obj in live):
             raise ReferenceError("an argument is gone")
-        storages = portable.load_tensors(self.tensors)
-        made: tuple[Any, Any] = portable.Reader(self.data, live, storages).content()
+        made: tuple[Any, Any] = portable.load(*self.data, live)
         return made
 
 
@@ -181,12 +176,9 @@ def write(call: Any, reduced: Reduced) -> str:
         "modules": {name: _plain(values) for name, values in spaces.items()
                     if getattr(sys.modules.get(name), "__spec__", None) is not None},
     }  # fmt: skip
-    memory: list[torch.Tensor] = []
-    data = portable.dump(content, [], memory, spaces, inside_live=True)
-    if sum(map(len, memory)) > LIMIT:
-        raise ValueError(f"the inputs have more than {LIMIT >> 20} MiB")
+    data, tensors = portable.dump(content, [], spaces, LIMIT, inside_live=True)
     with replacing(f"{stem}.safetensors") as file:
-        file.write(tensor_file.dump(memory))
+        file.write(tensors)
     with replacing(f"{stem}.pickle") as file:
         file.write(data)
     with replacing(path) as file:
@@ -279,8 +271,8 @@ class Case:
 
     def __init__(self, name: str, script: str) -> None:
         stem = Path(script).resolve().with_name(name).with_suffix("")
-        storages = portable.load_tensors(stem.with_suffix(".safetensors").read_bytes())
-        content = portable.Reader(stem.with_suffix(".pickle").read_bytes(), [], storages).content()
+        tensors = stem.with_suffix(".safetensors").read_bytes()
+        content = portable.load(stem.with_suffix(".pickle").read_bytes(), tensors, [])
         for module, values in content["modules"].items():
             vars(__import__(module, fromlist=["*"])).update(values)
         self.target, self.args, self.kwargs = (content[k] for k in ("target", "args", "kwargs"))
