@@ -93,13 +93,11 @@ def _computes(node: _Node) -> bool:
 
 def _complete(segment: Segment, memory: Memory) -> None:
     inside = set(segment.nodes)
-    given: dict[_Node, None] = {}
-    for node in segment.nodes:
-        given.update(dict.fromkeys(n for n in node.all_input_nodes if n not in inside))
-    segment.inputs = list(given)
+    used = [n for node in segment.nodes for n in node.all_input_nodes]
+    segment.inputs = list(dict.fromkeys(n for n in used if n not in inside))
     segment.outputs = [n for n in segment.nodes if any(user not in inside for user in n.users)]
     written = frozenset().union(*[memory.writes(node) for node in segment.nodes])
-    segment.mutated = [i for i, n in enumerate(given) if memory.roots(n) & written]
+    segment.mutated = [i for i, n in enumerate(segment.inputs) if memory.roots(n) & written]
 
 
 def _clashes(segment: Segment, memory: Memory) -> list[_Node]:

@@ -207,16 +207,8 @@ class Stretch:
         """Nodes from before the stretch that its outputs depend on, in order of their first use."""
         inside = set(self.nodes)
         needed = self._needed(outputs)
-        found: dict[_Node, None] = {}
-        for node in self.nodes:
-            if node in needed:
-                for used in node.all_input_nodes:
-                    if used not in inside:
-                        found.setdefault(used)
-        for node in outputs:
-            if node not in inside:
-                found.setdefault(node)
-        return list(found)
+        used = [one for node in self.nodes if node in needed for one in node.all_input_nodes]
+        return list(dict.fromkeys(node for node in (*used, *outputs) if node not in inside))
 
     def _needed(self, outputs: list[_Node]) -> set[_Node]:
         inside = set(self.nodes)

@@ -333,10 +333,8 @@ class Symbols:
 
     def fixed(self, name: str) -> int | float | None:
         """The value that the program forces a symbol to have, if it does."""
-        replaced = self.env.replace(self.symbol(name))
-        if not replaced.is_number:
-            return None
-        return int(replaced) if replaced.is_Integer else float(replaced)
+        known = self.env.replace(self.symbol(name))
+        return _plain(known) if known.is_number else None
 
     def symbol(self, name: str) -> Any:
         """The sympy symbol of this name."""
