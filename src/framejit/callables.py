@@ -17,7 +17,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -262,14 +262,11 @@ def _python_function(target: Callable[..., Any]) -> types.FunctionType:
 # -- modules ---------------------------------------------------------------------------------------
 
 
-class _Link:
+class _Link(NamedTuple):
     """What the class of a compiled module knows: the original, and how to make such a module."""
 
-    __slots__ = ("again", "original")
-
-    def __init__(self, original: torch.nn.Module, again: Callable[[Any], torch.nn.Module]) -> None:
-        self.original = original
-        self.again = again
+    original: torch.nn.Module
+    again: Callable[[Any], torch.nn.Module]
 
 
 class _SharedSlot:

@@ -10,7 +10,7 @@ import inspect
 import types
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from framejit import directives, native
 from framejit.bytecode.decode import decode
@@ -34,25 +34,6 @@ class Origin(NamedTuple):
     lines: dict[str, set[int]] = {}  # that were captured, if somebody wanted to know
     operations: int = 0
     broke: events.GraphBreak | None = None
-
-
-class Library(Protocol):
-    """Entries that were compiled in another process and wait to be used (package room)."""
-
-    #: What varied there.
-    profile: profile.Profile
-
-    def attach(self, compiled: CompiledFrame) -> None:
-        """``compiled`` is new: are there entries for it?"""
-
-    def entry_for(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> Any:
-        """Add the waiting entry that fits and return it, or None."""
-
-    def has(self, target: Target) -> bool:
-        """Does it say anything about this frame?"""
-
-    def explain(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> list[str]:
-        """Why its waiting entries do not fit."""
 
 
 class CompiledFrame(native.CompiledFunction):

@@ -13,7 +13,7 @@ import time
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -31,7 +31,7 @@ from framejit.bytecode.frame_point import leaves_result
 from framejit.capture import Caller, Capture, Driver, Target, capture
 from framejit.codegen.function import call_point, hands_over
 from framejit.codegen.runtime import Unexpected, new_object
-from framejit.compiled_frame import CompiledFrame, Library, Origin
+from framejit.compiled_frame import CompiledFrame, Origin
 from framejit.exc import (
     BackendCompilerFailed,
     ComptimeError,
@@ -51,6 +51,9 @@ from framejit.shapes import profile
 from framejit.values.core import inline_policy
 from framejit.values.objects.exceptions import UNSEEN
 from framejit.values.stdlib.cached_functions import make_calls
+
+if TYPE_CHECKING:
+    from framejit.package.library import LoadedPackage
 
 _NEW_OBJECT = Caller(None, {})
 #: After so many errors of the program what leads to them is captured as any other branch.
@@ -94,8 +97,8 @@ class Compiler:
         self._frames: list[CompiledFrame] = []
         #: How the break functions in entries were made.
         self.breaks: weakref.WeakKeyDictionary[Any, Break] = weakref.WeakKeyDictionary()
-        #: What a package brought.
-        self.library: Library | None = None
+        #: What a package brought: entries that were compiled in another process and wait.
+        self.library: LoadedPackage | None = None
         #: Under ``fullgraph``: the error for an operation that should have raised but has not.
         self._goes_on: Unsupported | None = None
 
@@ -144,20 +147,21 @@ class Compiler:
             return None
         if is_machinery(function) or function.__code__.co_name in _SEES_OPERATIONS:
             return left_alone(function)
-        if directives.mark_of(function) in ("disable", "skip"):
-            return None  # a disabled function's wrapper turns the hook off for what it calls
         code, namespace = function.__code__, function.__globals__
         module = str(namespace.get("__name__") or "")
-        refused = inline_policy.refuses(code, namespace) is not None or code.co_name == "<module>"
-        if refused or not inline_policy.goes_on_alone(code):
-            return None
-        if module == POLYFILLS:  # plain Python is what it is when it runs as a frame of its own
-            return None
-        if is_continuation(code):
-            return None
-        if (module + ".").startswith("torch.") and not module.startswith("torch.nn.modules"):
-            return None
-        if inline_policy.is_library_of_python(module) or decode(code).is_generator:
+        if (
+            # A disabled function's wrapper turns the hook off for what it calls.
+            directives.mark_of(function) in ("disable", "skip")
+            or code.co_name == "<module>"
+            or inline_policy.refuses(code, namespace) is not None
+            or not inline_policy.goes_on_alone(code)
+            # Plain Python is what it is when it runs as a frame of its own.
+            or module == POLYFILLS
+            or is_continuation(code)
+            or ((module + ".").startswith("torch.") and not module.startswith("torch.nn.modules"))
+            or inline_policy.is_library_of_python(module)
+            or decode(code).is_generator
+        ):
             return None
         if native.is_run_only():  # nothing new is captured, but a package may know the frame
             library = self.library

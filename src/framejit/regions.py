@@ -16,7 +16,7 @@ from framejit import directives
 from framejit.native import HookContext, set_context, set_dispatch_enabled, set_run_only
 
 #: Puts back what a region changed.
-Restore = Callable[[], None]
+Restore = Callable[[], object]
 
 
 class Region:
@@ -40,14 +40,12 @@ class Region:
 
 def watch_frames(context: HookContext | None) -> Restore:
     """Every frame that starts from now on in this thread is shown to ``context``."""
-    previous = set_context(context)
-    return lambda: _ignore(set_context(previous))
+    return functools.partial(set_context, set_context(context))
 
 
 def compile_nothing_new(strict: bool = False) -> Restore:
     """What is compiled is used; everything else runs as plain Python, or raises if ``strict``."""
-    previous = set_run_only(2 if strict else 1)
-    return lambda: _ignore(set_run_only(previous))
+    return functools.partial(set_run_only, set_run_only(2 if strict else 1))
 
 
 def use_nothing_compiled() -> Restore:
@@ -92,7 +90,3 @@ def run_only_function(function: Callable[..., Any], strict: bool = False) -> Any
 
     directives.mark(call, "skip")
     return call
-
-
-def _ignore(_: object) -> None:
-    """A setter's result that nobody needs."""

@@ -104,8 +104,7 @@ class _Output:
         """A row of the manifest: one compiled object."""
         compiler = member.root.compiler
         home = _home(member)
-        library = compiler.library
-        loaded = library if isinstance(library, LoadedPackage) else None
+        loaded = compiler.library
         codes = loaded.codes() if loaded is not None else Codes()
         frames: dict[str, dict[str, Any]] = {}
         sources: dict[tuple[str, str, str], Json] = {}
@@ -241,7 +240,7 @@ def _load(
     joining = joining or any(compiled.entries for compiled in compiler.frames())
     package = LoadedPackage(reader, row, home, function.__code__, joining)
     _check_state(package, member)
-    if isinstance(compiler.library, LoadedPackage):
+    if compiler.library is not None:
         package.add(compiler.library)
     compiler.library = package
     compiler.hook_context.ask_always = True

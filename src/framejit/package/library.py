@@ -1,7 +1,7 @@
 """A package that was loaded: its entries by frame, waiting for the calls they were made for.
 
-In: an opened package and the compiler it is loaded into. Out: what the compiler asks of a
-`Library`: which frames it has entries for, and the entry that fits a call. Next: identity, api.
+In: an opened package and the compiler it is loaded into. Out: what the compiler asks:
+which frames it has entries for, and the entry that fits a call. Next: identity, api.
 """
 
 from __future__ import annotations
