@@ -4,6 +4,7 @@ import copy
 import functools
 import types
 import warnings
+import weakref
 
 import pytest
 import torch
@@ -269,6 +270,23 @@ def test_run_only_uses_what_a_package_holds_for_functions_that_are_called_from_o
         assert captured == []
         frames = {f.target.name: len(f.entries) for f in compiled.compiler.frames()}
         assert frames["outside"] == 1
+
+
+def test_a_loaded_entry_keeps_no_argument_of_its_first_call(tmp_path):
+    def adds(x, y):  # runs as plain nodes where they share memory
+        x.add_(y)
+        return x * 2
+
+    saved = framejit.compile(adds, backend="eager")
+    saved(torch.ones(3), X)
+    saved.save_package(tmp_path / "arguments")
+    compiled = loaded(adds, tmp_path / "arguments")
+    x = torch.ones(3)
+    compiled(x, X)
+    assert not compiled.compiler.compiled_anew
+    gone = weakref.ref(x)
+    del x
+    assert gone() is None
 
 
 def test_strict_run_only_raises_and_says_why(saved):
