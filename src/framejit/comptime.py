@@ -8,7 +8,6 @@ it. In eager code all of this does nothing. Next room: api.
 from __future__ import annotations
 
 import ast
-import linecache
 import operator
 import sys
 import types
@@ -20,6 +19,7 @@ import torch
 from framejit.exc import ComptimeError, GraphBreak
 from framejit.guards.plan import Guard, guards_of
 from framejit.native import HookContext, set_context
+from framejit.report.messages import source_line
 from framejit.report.printouts import bytecode_text, graph_table
 from framejit.values.core.base import NULL, Value
 from framejit.values.core.constants import ConstantValue
@@ -175,7 +175,7 @@ class ComptimeContext:
         for frame in self._frame.chain():
             filename, line = frame.line
             print(f'  File "{filename}", line {line}, in {frame.info.code.co_name}')
-            code = linecache.getline(filename, line).strip()
+            code = source_line(filename, line)
             if code:
                 print(f"    {code}")
 
@@ -252,7 +252,7 @@ class ComptimeContext:
             filename, line = caller.f_code.co_filename, caller.f_lineno
             if filename == __file__:
                 filename, line = self._frame.line
-            text = linecache.getline(filename, line).strip() or text
+            text = source_line(filename, line) or text
         else:
             if type(condition).__name__ != "SymBool":
                 raise TypeError(f"a condition over sizes is needed, not {condition!r}")
@@ -377,7 +377,7 @@ def _run(
 
 def _placed(context: ComptimeContext, error: ComptimeError) -> ComptimeError:
     filename, line = context._frame.line
-    code = linecache.getline(filename, line).strip()
+    code = source_line(filename, line)
     text = str(error).removesuffix(f" [{error.identifier}]")
     return ComptimeError(f'{text}\n  File "{filename}", line {line}\n    {code}')
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from framejit.report import events
-from framejit.report.messages import checked_path, remedy
+from framejit.report.messages import checked_path, remedy, source_line
 
 _TRACE_LINE = re.compile(r'File "(.+)", line (\d+)')
 
@@ -276,9 +276,9 @@ class Explanation:
         return renderable(self)
 
     def _repr_html_(self) -> str:
-        from framejit.report.page import fragment
+        from framejit.report.page import page
 
-        return fragment(self)
+        return page(self, whole=False)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write one page that needs nothing else: no network, no other file.
@@ -318,7 +318,7 @@ def _break(event: events.GraphBreak, times: int) -> Break:
     return Break(
         event.identifier, event.reason, event.hint or remedy(event.identifier),
         event.filename, event.line,
-        event.code or linecache.getline(event.filename, event.line).strip(), times,
+        event.code or source_line(event.filename, event.line), times,
     )  # fmt: skip
 
 

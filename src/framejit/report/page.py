@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from framejit.report.drawing import HEIGHT, WIDTH, picture
-from framejit.report.terminal import count, seconds, size
+from framejit.report.terminal import count, counts, seconds, size
 
 if TYPE_CHECKING:
     from framejit.report.explanation import Entry, Explanation
@@ -29,17 +29,8 @@ _DRAWN_LIMIT = 1500
 _MARGIN = 3
 
 
-def page(explanation: Explanation) -> str:
-    """The whole page."""
-    return _rendered(explanation, whole=True)
-
-
-def fragment(explanation: Explanation) -> str:
-    """The same for a notebook's cell."""
-    return _rendered(explanation, whole=False)
-
-
-def _rendered(explanation: Explanation, whole: bool) -> str:
+def page(explanation: Explanation, whole: bool = True) -> str:
+    """The whole page, or the same for a notebook's cell."""
     files = _files(explanation)
     anchors = {
         (file.name, line.number): f"f{i}l{line.number}"
@@ -84,14 +75,7 @@ def _prose(text: str) -> Any:
 def _figures(explanation: Explanation) -> list[Any]:
     times = explanation.times
     figures: list[Any] = [
-        *(
-            count(number, noun).split(" ", 1)
-            for number, noun in (
-                (explanation.graph_count, "graph"), (explanation.break_count, "graph break"),
-                (explanation.op_count, "operation"), (len(explanation.guards), "guard"),
-                (len(explanation.recompiles), "recompile"),
-            )
-        ),
+        *[counted.split(" ", 1) for counted in counts(explanation)],
         [seconds(times["trace"]), "to trace"],
         [seconds(times["backend"]), "in the backend"],
     ]

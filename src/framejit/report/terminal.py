@@ -83,12 +83,20 @@ def _headline(explanation: Explanation) -> str:
     times = explanation.times
     memory = f", memory +{size(explanation.memory)}" if explanation.memory else ""
     return (
-        f"{count(explanation.graph_count, 'graph')}, "
-        f"{count(explanation.break_count, 'graph break')}, "
-        f"{count(explanation.op_count, 'operation')}, {count(len(explanation.guards), 'guard')}, "
-        f"{count(len(explanation.recompiles), 'recompile')}; traced in {seconds(times['trace'])}, "
+        f"{', '.join(counts(explanation))}; traced in {seconds(times['trace'])}, "
         f"backend {seconds(times['backend'])}{memory}"
     )
+
+
+def counts(explanation: Explanation) -> list[str]:
+    """How many there are of everything that is counted."""
+    return [
+        count(explanation.graph_count, "graph"),
+        count(explanation.break_count, "graph break"),
+        count(explanation.op_count, "operation"),
+        count(len(explanation.guards), "guard"),
+        count(len(explanation.recompiles), "recompile"),
+    ]
 
 
 def count(number: int, noun: str) -> str:
