@@ -392,6 +392,19 @@ def test_output_appears_once(capsys):
     assert capsys.readouterr().out == "after\n"
 
 
+def test_output_of_what_functions_of_framejit_call_for_the_program(capsys):
+    def f(x):
+        def key(v):
+            print("key", v)
+            return -v
+
+        return sorted([1, 3, 2], key=key), x + 1
+
+    with framejit.audit(on_mismatch="raise") as audit:
+        framejit.compile(f, backend="eager")(torch.ones(2))
+    assert audit.calls == 1 and capsys.readouterr().out == "key 1\nkey 3\nkey 2\n"
+
+
 def test_the_program_sees_the_same_stack():
     import inspect
 

@@ -15,6 +15,8 @@ import types
 import warnings
 from typing import Any
 
+from framejit.values.core import polyfills
+
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -86,9 +88,10 @@ class Printed:
 def _writer(frame: types.FrameType | None) -> str:
     """Who writes: "program", "warning", or "framejit"."""
     while frame is not None:
-        if frame.f_code.co_filename == warnings.__file__:
+        file = frame.f_code.co_filename
+        if file == warnings.__file__:
             return "warning"
-        if frame.f_code.co_filename.startswith(_OURS):
+        if file.startswith(_OURS) and file != polyfills.__file__:  # they run for the program
             return "program" if frame.f_code.co_name == "run_here" else "framejit"
         frame = frame.f_back
     return "program"
