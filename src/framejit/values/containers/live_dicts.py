@@ -15,6 +15,7 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.mappings import DictValue, InstanceDictValue, Pair, wrap_dict
 from framejit.values.core.base import Value
+from framejit.values.core.keys import asked, find
 from framejit.values.core.methods import builtin
 from framejit.values.core.namespaces import real_namespace
 from framejit.values.core.registry import Result, wraps
@@ -38,8 +39,10 @@ class LiveDictValue(DictValue):
         found = {key: self.lookup(self.space, key) for key in self.keys_in_order(self.space)}
         return {key: pair for key, pair in found.items() if pair is not None}
 
-    def look_at_all(self, space: Space) -> None:
-        self.keys_in_order(space)
+    def _held(self, space: Space, key: Any) -> Any:
+        if not asked(space, (key,)):
+            return key
+        return find(space, dict.fromkeys(self.keys_in_order(space)), key)
 
     def size(self, space: Space) -> int:
         return len(self.keys_in_order(space))
@@ -97,7 +100,19 @@ class ProxyValue(LiveDictValue):
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Result:
         """Only the methods that a proxy has get here; all of them only read."""
+        if name == "__ior__":
+            return super().call_method(space, name, args, kwargs)
+        if name in self.methods:
+            self.check_counts(space, name, args, kwargs)
         return self.shown.call_method(space, name, args, kwargs)
+
+    def binary_op(
+        self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
+    ) -> Result | None:
+        if inplace:
+            text = "'|=' is not supported by mappingproxy; use '|' instead"
+            return space.raise_error(TypeError, text) if op == "|" else None
+        return super().binary_op(space, op, other, reflected, inplace)
 
     def setitem(self, space: Space, key: Value, value: Value) -> None:
         space.raise_error(TypeError, "'mappingproxy' object does not support item assignment")

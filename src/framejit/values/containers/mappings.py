@@ -570,7 +570,10 @@ class DictValue(ContainerValue):
         self, space: Space, *args: Value, kwargs: dict[str, Value] | None = None
     ) -> None:
         if self.cls is defaultdict and args:
-            self.default_factory, args = args[0], args[1:]
+            self.default_factory, args = args[0].realize(), args[1:]
+            known = space.class_attribute(self.default_factory.python_type(), "__call__")
+            if known is None and not self.default_factory.is_none():
+                space.raise_error(TypeError, "first argument must be callable or None")
         if len(args) > 1:
             name = self.cls.__name__
             space.raise_error(TypeError, f"{name} expected at most 1 argument, got {len(args)}")

@@ -114,15 +114,8 @@ class ContainerValue(Value):
         entry = self.methods.get(name)
         if entry is None:
             return self.call_special_method(space, name, args, kwargs)
-        run, low, high, keywords = entry
-        if not low <= len(args) <= high or (
-            kwargs and "**" not in keywords and not keywords.issuperset(kwargs)
-        ):
-            count_error(space, lambda: self._sample_method(name), args, kwargs)
-        if kwargs and "**" not in keywords:
-            names = entry.run.__code__.co_varnames[2 : 2 + len(args)]
-            if not kwargs.keys().isdisjoint(names):
-                count_error(space, lambda: self._sample_method(name), args, kwargs)
+        self.check_counts(space, name, args, kwargs)
+        run, keywords = entry.run, entry.keywords
         if not kwargs:
             result = run(self, space, *args)
         elif "**" in keywords:
@@ -130,6 +123,18 @@ class ContainerValue(Value):
         else:
             result = run(self, space, *args, **kwargs)
         return space.constant(None) if result is None else result
+
+    def check_counts(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> None:
+        """Raise what CPython says if the method does not take these arguments."""
+        run, low, high, keywords = self.methods[name]
+        fits = low <= len(args) <= high
+        if fits and kwargs and "**" not in keywords:
+            given = run.__code__.co_varnames[2 : 2 + len(args)]
+            fits = keywords.issuperset(kwargs) and kwargs.keys().isdisjoint(given)
+        if not fits:
+            count_error(space, lambda: self._sample_method(name), args, kwargs)
 
     def call_special_method(
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
@@ -223,8 +228,10 @@ def count_error(
     space: Space, find: Callable[[], Any], args: list[Value], kwargs: dict[str, Value]
 ) -> None:
     """The arguments do not fit: raise what CPython says to as many of them."""
+    given = [stand_in(value.realize()) for value in args]
+    named = {name: stand_in(value.realize()) for name, value in kwargs.items()}
     try:
-        space.run_real(find(), *[None] * len(args), **dict.fromkeys(kwargs))
+        space.run_real(find(), *given, **named)
     except Raised as error:
         if error.is_a(TypeError):  # others are about the arguments' values
             raise
@@ -309,7 +316,7 @@ def builtin(function: Any, low: int, high: int | None = None, *keywords: str) ->
     """Register a handler ``(space, *args)`` that takes ``low`` to ``high`` arguments.
 
     A call that does not fit raises CPython's complaint (the real function is called with as many
-    ``None``s). Keyword arguments are passed on under their own names.
+    stand-ins). Keyword arguments are passed on under their own names.
     """
     top = low if high is None else (1 << 30 if high < 0 else high)
 

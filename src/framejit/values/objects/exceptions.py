@@ -21,6 +21,7 @@ from framejit.values.core import polyfills
 from framejit.values.core.base import Value, is_heap_class
 from framejit.values.core.carried import with_known_class
 from framejit.values.core.constants import ConstantValue, constant_value
+from framejit.values.core.methods import container_of
 from framejit.values.core.registry import Result, wraps_classes
 from framejit.values.core.space import LazyValue, Space
 from framejit.values.objects.classes import ClassValue, initialise
@@ -367,19 +368,15 @@ def _wrap_exception(space: Space, source: Source, obj: BaseException) -> Value:
 
 
 def matches(space: Space, value: Value, classes: Value) -> bool:
-    """``except classes:`` for the exception ``value``."""
+    """``except classes:`` for the exception ``value``; a tuple holds nothing but classes."""
     classes = classes.realize()
-    if isinstance(classes, ClassValue):
-        if not issubclass(classes.cls, BaseException):
-            space.raise_error(
-                TypeError,
-                "catching classes that do not inherit from BaseException is not allowed",
-            )
-        return classes.cls in value.python_type().__mro__
-    items = classes.items_now(space)
-    if items is None:
-        raise GraphBreak("FJ0146", f"catching a {classes.describe()}")
-    return any(matches(space, value, item) for item in items)
+    group = container_of(classes, TupleValue)
+    known = [item.realize() for item in ([classes] if group is None else group.items)]
+    if not all(isinstance(one, ClassValue) and issubclass(one.cls, BaseException) for one in known):
+        space.raise_error(
+            TypeError, "catching classes that do not inherit from BaseException is not allowed"
+        )
+    return any(one.cls in value.python_type().__mro__ for one in known)  # type: ignore[attr-defined]
 
 
 wraps_classes(lambda cls: issubclass(cls, BaseException))(_wrap_exception)

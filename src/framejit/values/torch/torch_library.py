@@ -110,8 +110,13 @@ def _group_tensors(space: Space, args: list[Value], kwargs: dict[str, Value]) ->
             )
         metadata = tensor.metadata()
         groups.setdefault((metadata.device, metadata.dtype), []).append(index)
+    # They come in the order of a hash table in C++, which their kinds decide.
+    kinds: list[torch.Tensor | None] = [
+        torch.empty(0, device=device, dtype=dtype) for device, dtype in groups
+    ]
     result = DictValue({})
-    for key, members in groups.items():
+    for key in torch._C._group_tensors_by_device_and_dtype([kinds], False) if kinds else ():
+        members = groups[key]
         parts: list[Value] = [
             ListValue([part[index] for index in members] if part else []) for part in lists
         ]
