@@ -188,9 +188,7 @@ def rows_for(reader: Reader, member: Member) -> list[Json]:
     try:
         found = [row for row in rows if is_made_for(row["object"], now)]
         if not found:
-            names = [shown(row["object"]) for row in rows]
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            made_for = ", the ".join(names[:3]) + more
+            made_for = _some([shown(row["object"]) for row in rows], ", the ")
             raise PackageError(
                 f"the package {reader.path} was made for the {made_for}, not for the {shown(now)}"
             )
@@ -298,9 +296,13 @@ def _check_settings(path: str, saved: Json, now: Json) -> None:
             )
 
 
+def _some(names: list[str], between: str) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return between.join(names[:3]) + more
+
+
 def _source_changed(path: str, changed: list[str], skip: bool) -> None:
-    more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-    listed = ", ".join(changed[:3]) + more
+    listed = _some(changed, ", ")
     if skip:
         messages.warn_source_changed(path, listed)
         return

@@ -59,18 +59,15 @@ def check_environment(path: str, saved: dict[str, str], devices: Iterable[str]) 
             )
 
 
-def identity_of(root: types.FunctionType, module: torch.nn.Module | None) -> Json:
+def identity_of(root: Any, module: torch.nn.Module | None) -> Json:
     """What a package says about the object that it was made for."""
+    kind, named, function = "function", root, root
     if module is not None:
-        cls = type(module)
-        forward = cls.forward
-        return {
-            "kind": "module", "module": cls.__module__, "name": cls.__qualname__,
-            "signature": _signature(forward), "hash": _hash(forward),
-        }  # fmt: skip
+        kind, named, function = "module", type(module), type(module).forward
+    code = getattr(function, "__code__", None)
     return {
-        "kind": "function", "module": root.__module__, "name": root.__qualname__,
-        "signature": _signature(root), "hash": naming.code_hash(root.__code__),
+        "kind": kind, "module": named.__module__, "name": named.__qualname__,
+        "signature": _signature(function), "hash": "" if code is None else naming.code_hash(code),
     }  # fmt: skip
 
 
@@ -82,11 +79,6 @@ def _signature(function: Callable[..., Any]) -> str:
     kind = inspect.Parameter
     marks: dict[Any, str] = {kind.VAR_POSITIONAL: "*", kind.VAR_KEYWORD: "**"}
     return f"({', '.join(marks.get(p.kind, '') + p.name for p in parameters)})"
-
-
-def _hash(function: Any) -> str:
-    code = getattr(function, "__code__", None)
-    return naming.code_hash(code) if code is not None else ""
 
 
 def check_signature(path: str, saved: Json, now: Json) -> None:

@@ -167,20 +167,15 @@ class LoadedPackage:
                 row = self._code_rows[number]
             except IndexError:
                 raise self.reader.damaged(f"there is no code {number}") from None
-            known = live_code(row, self._root, self.home)
-            if known is None:
+            for found in codes_named(row["module"], row["name"], self._root, self.home):
+                if naming.code_hash(found) == row["hash"]:
+                    known = found
+                    break
+            else:
                 known = marshal.loads(base64.b64decode(row["code"]))
                 assert isinstance(known, types.CodeType)
             self._codes[number] = known
         return known
-
-
-def live_code(row: Json, root: types.CodeType, home: Home) -> types.CodeType | None:
-    """The code of that name and content in this process."""
-    for found in codes_named(row["module"], row["name"], root, home):
-        if naming.code_hash(found) == row["hash"]:
-            return found
-    return None
 
 
 def codes_named(
