@@ -135,8 +135,13 @@ class _Dict(Aspect):
         return super().same(one, two) and all(map(is_, one.values(), two.values()))
 
     def unchanged(self, obj: Any, content: Any) -> bool:
-        size = dict.__len__(obj)
-        return size == len(content) and (size == 0 or super().unchanged(obj, content))
+        if dict.__len__(obj) != len(content):
+            return False
+        if not content or isinstance(obj, OrderedDict):
+            return not content or super().unchanged(obj, content)
+        return all(map(is_, dict.values(obj), content.values())) and all(
+            map(is_, dict.__iter__(obj), content)
+        )
 
     def put(self, obj: Any, content: Any) -> None:
         write = dict.__setitem__
@@ -203,6 +208,15 @@ class _Attributes(_Members):
     def slots(self, cls: type) -> dict[str, Any]:
         more = {"__dict__": _DICT} if cls.__dictoffset__ else {}
         return {**self._slots, **more, **slots_of(cls)}
+
+    def take(self, obj: Any) -> Any:  # of every object, so it is quick
+        cls: Any = type(obj)
+        content = {"__class__": cls}
+        if cls.__dictoffset__:
+            content["__dict__"] = dict_of(obj)
+        for name, slot in slots_of(cls).items():
+            content[name] = read_slot(slot, obj)
+        return content
 
     def put(self, obj: Any, content: Any) -> None:
         if type(obj) is not content["__class__"]:  # first: slots are those of the class
