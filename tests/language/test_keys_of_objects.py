@@ -286,3 +286,47 @@ def test_numbers_of_the_programs_own(cls):
         return x + len(made), list(made.values()), one in made, cls(7) in made, 4 in {one, four}
 
     check(program, torch.ones(2), cls(1), cls(4), cls(1))
+
+
+class Equal:
+    """Equal to everything that has its hash."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __hash__(self):
+        return self.number
+
+    def __eq__(self, other):
+        return True
+
+
+def in_dicts(x, one):
+    key, made = Equal(hash(one)), {one: 2}
+    made[key] = 3
+    return {one: 1}.get(key), {key: 1}.get(one), list(made.values()), {one: 1} == {key: 1}
+
+
+def in_sets(x, one):
+    key, made = Equal(hash(one)), {one}
+    made.discard(key)
+    return key in {one}, len({one, key}), made, len({one} & {key}), {one} <= {key}
+
+
+def in_parts_of_keys(x, one):
+    key = Equal(hash(one))
+    return (key,) in {(one,)}, (one,) in {(key,): 1}, frozenset([one]) == frozenset([key])
+
+
+def by_its_address(x, one):
+    return Equal(id(one)) in {one}, {one: 1}.get(Equal(id(one)))
+
+
+@pytest.mark.parametrize("program", [in_dicts, in_sets, in_parts_of_keys, by_its_address])
+@pytest.mark.parametrize("one", [Plain, Plain(), len, torch.ones(2), Equal.__eq__])
+def test_hash_of_another_object(program, one):
+    def run(x, one):
+        y = x + 1
+        return y, program(x, one), y * 2
+
+    check(run, torch.ones(3), one, graphs=2, ops=2)

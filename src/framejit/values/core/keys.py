@@ -46,10 +46,16 @@ class ObjectKey:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
+        if type(other) is UserKey:  # has the same hash, and says itself what it equals
+            return NotImplemented
         return type(other) is ObjectKey and other.target is self.target
 
     def __hash__(self) -> int:
-        return id(self.target)
+        """That of an existing object; nothing knows the address of another."""
+        real = self.target
+        if isinstance(real, Value) or issubclass(type(real), torch.Tensor):
+            return id(real)
+        return hash(real)
 
     def __repr__(self) -> str:
         return f"<key of {type(self.target).__name__}>"
@@ -85,13 +91,13 @@ class UserKey:
 
     def _equals(self, other: object) -> bool:
         if type(other) is ObjectKey:
-            if not isinstance(other.target, Value):
-                raise GraphBreak(
-                    "FJ0157", "a key with its own __eq__ is compared with an existing object"
-                )
+            if isinstance(other.target, Value):  # by chance the same number
+                return False
+            raise GraphBreak(
+                "FJ0157", "a key with its own __eq__ is compared with an existing object"
+            )
+        if type(other) is UserKey:
             value: Value = other.target
-        elif type(other) is UserKey:
-            value = other.target
         elif is_plain(other):
             value = self.space.constant(other)
         else:
