@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
 import operator
 import types
@@ -101,6 +102,11 @@ def default_factories():
     return texts, Groups(list)["a"], defaultdict(Plain().__eq__)
 
 
+def cached_objects():
+    made = functools.lru_cache(2)
+    return said(functools.cache, 3), said(made, []), said(functools.lru_cache, Plain())
+
+
 def counted():
     return (
         said(sorted, [3, 1], zz=2), said(sorted), said(sorted, [1], 2),
@@ -151,7 +157,7 @@ def caught():
 
 
 @pytest.mark.parametrize("program", [
-    sets_of_views, proxies, keys_of_namespaces, default_factories, counted, thrown,
+    sets_of_views, proxies, keys_of_namespaces, default_factories, cached_objects, counted, thrown,
 ], ids=lambda program: program.__name__)  # fmt: skip
 def test_in_one_graph(program):
     check_inside(program)

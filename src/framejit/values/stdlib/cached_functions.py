@@ -348,8 +348,9 @@ def _overflows(function: Any, missed: list[Any]) -> bool:
 @lookaside(functools.lru_cache)
 def _lru_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     """``lru_cache(function)``, or the decorator that ``lru_cache(maxsize, typed)`` gives."""
-    if len(args) == 1 and not kwargs and not args[0].realize().is_constant:
-        return _new_cached(space, args[0].realize(), None)
+    first = args[0].realize() if len(args) == 1 and not kwargs else None
+    if first is not None and space.class_attribute(first.python_type(), "__call__") is not None:
+        return _new_cached(space, first, None)
     made = function_value(space, functools.lru_cache)  # type: ignore[arg-type]
     assert isinstance(made, FunctionValue)
     return made.inline(space, args, kwargs)
@@ -370,6 +371,8 @@ def _make_cached(space: Space, args: list[Value], kwargs: dict[str, Value]) -> R
 
 
 def _new_cached(space: Space, function: Value, options: dict[str, Value] | None) -> Value:
+    if space.class_attribute(function.python_type(), "__call__") is None:
+        space.raise_error(TypeError, "the first argument must be callable")
     own = space.getattr_now(function, "__dict__") if isinstance(function, FunctionValue) else None
     if own is not None and space.truth(own):
         raise GraphBreak("FJ0167", "functools.lru_cache copies the attributes of its function")
