@@ -674,6 +674,25 @@ def test_what_is_thrown(started, thrown):
     check(program, torch.ones(2))
 
 
+def test_errors_go_through_context_managers_without_a_break():
+    @contextlib.contextmanager
+    def caught():
+        try:
+            yield
+        except ValueError as error:
+            log.append(str(error))
+
+    log = []
+
+    def program(x):
+        y = x * 2
+        with caught():
+            raise ValueError("a")
+        return y + 1, log.pop()
+
+    check(program, torch.ones(2), graphs=1, ops=2)
+
+
 def test_generators_that_are_returned_keep_all_arguments():
     def walk(first, *rest, by=2, **others):
         yield from (first, rest, by, others)

@@ -39,6 +39,8 @@ class Value:
     container: Any = None
     #: What the program assigned to attributes, by name (None: deleted).
     attributes: dict[str, Any] | None = None
+    #: Of a traceback: the exception raised while capturing that has it.
+    exception: Any = None
     #: Of a class: what it is being made of.
     making: Any = None
     #: ``binary_op(space, op, other, reflected, inplace)`` and ``compare_op(space, op, other)`` of

@@ -150,8 +150,8 @@ def _exception(space: Space, args: list[Value]) -> Value:
     """The exception of ``throw(exception)`` or ``throw(class, value, traceback)``."""
     none = ConstantValue(None)
     value, given, trace = [*(arg.realize() for arg in args), none, none][:3]
-    if not trace.is_none():
-        raise GraphBreak("FJ0158", "generator.throw() with a traceback")
+    if not trace.is_none() and (given is none or trace.exception is not given):
+        raise GraphBreak("FJ0158", "generator.throw() with another traceback")
     kind = given.python_type()
     if issubclass(value.python_type(), type):
         if issubclass(kind, value.cls):  # type: ignore[attr-defined]
