@@ -109,8 +109,16 @@ def end_is_seen(obj: Any, layers: Layers = ()) -> bool:
     if issubclass(cls, torch.nn.Module) and not (layers is None or id(obj) in layers):
         return False
     return not issubclass(cls, _ENDS_UNNOTICED) and any(
-        type(reference) is not native.GuardReference for reference in weakref.getweakrefs(obj)
+        map(_is_the_programs, weakref.getweakrefs(obj))
     )
+
+
+def _is_the_programs(reference: Any) -> bool:
+    """Guards and torch (which knows the generations of modules) refer to objects weakly, too."""
+    if type(reference) is native.GuardReference:
+        return False
+    module = getattr(getattr(reference, "__callback__", None), "__module__", None)
+    return not str(module).startswith("torch.")
 
 
 def _may_be_noticed(obj: Any, layers: Layers) -> bool:
