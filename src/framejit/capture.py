@@ -45,7 +45,8 @@ from framejit.guards.shapes import make_shape_plan
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
 from framejit.interpreter.dropped import Existing
 from framejit.interpreter.frame import Frame, HandledValue
-from framejit.interpreter.loop import Broken, Interpreter, Restart, Returned
+from framejit.interpreter.loop import Interpreter
+from framejit.interpreter.outcomes import Broken, Restart, Returned
 from framejit.interpreter.side_run import compute, is_pure_hook, is_pure_round_trip
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source

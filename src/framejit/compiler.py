@@ -42,7 +42,7 @@ from framejit.exc import (
 )
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code
 from framejit.interpreter.frame import Frame
-from framejit.interpreter.loop import Broken
+from framejit.interpreter.outcomes import Broken
 from framejit.misses import miss
 from framejit.peer import is_machinery, keep_out, left_alone
 from framejit.plain import has_blocks, plain_function

@@ -26,7 +26,8 @@ from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import CODE_LOOKASIDES, LOOKASIDES
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue, check
-from framejit.values.objects.functions import CellValue, FunctionValue
+from framejit.values.objects.cells import CellValue
+from framejit.values.objects.functions import FunctionValue
 from framejit.values.torch.tensors import TensorValue
 
 if TYPE_CHECKING:

@@ -360,7 +360,10 @@ def test_scalars_beside_containers_give_arrays(scalar, container):
         except (TypeError, ValueError) as error:
             return x, compared, str(error)
 
+    framejit.reset()
     check(program, torch.ones(1), scalar, container, ops=1)
+    said = "numpy makes an array of a container beside one of its scalars"
+    assert said in framejit.counters["graph_break"]
 
 
 def test_conversions_that_fail_raise_as_in_eager_mode():

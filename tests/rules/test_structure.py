@@ -47,7 +47,9 @@ ROOMS_OF_VALUES = ["core", "containers", "objects", "torch", "numpy", "stdlib"]
 CIRCLES = {
     ("audit", "audit.call", "audit.script"): "a script that shows a mismatch runs an audit itself",
 }
-MODULE_LIMIT = 800
+MODULE_LIMIT = 600
+#: What is to be divided next.
+LARGER = {"capture.py": 700}
 
 
 def room_of(path):
@@ -196,7 +198,8 @@ def test_slow_libraries_are_imported_inside_functions(path):
 def test_modules_stay_small_and_say_what_they_are(path):
     text = path.read_text()
     lines = text.count("\n")
-    assert lines <= MODULE_LIMIT, f"{relative(path)} has {lines} lines"
+    limit = LARGER.get(relative(path), MODULE_LIMIT)
+    assert lines <= limit, f"{relative(path)} has {lines} lines"
     assert ast.get_docstring(ast.parse(text)), f"{relative(path)} has no docstring"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import framejit
 from framejit.values.core.base import Value
-from framejit.values.core.space import OPERATIONS
+from framejit.values.core.operations import OPERATIONS
 from framejit.values.object_space import ObjectSpace
 
 

@@ -13,7 +13,7 @@ import framejit
 from checking import check
 from framejit.exc import GraphBreak
 from framejit.values.containers.sequences import ListValue, TupleValue
-from framejit.values.core.space import LazyValue
+from framejit.values.core.operations import LazyValue
 
 LIST_CALLS = [
     ("append", 4), ("append",), ("append", 1, 2), ("extend", (4, 5)), ("extend", "ab"),

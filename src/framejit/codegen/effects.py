@@ -28,9 +28,10 @@ from framejit.values.containers.mappings import DictValue, InstanceDictValue
 from framejit.values.containers.sequences import ListValue
 from framejit.values.containers.sets import SetValue
 from framejit.values.containers.started_iterators import StartedIterator
+from framejit.values.objects.cells import CellValue
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.exceptions import ExceptionValue
-from framejit.values.objects.functions import CellValue, FunctionValue
+from framejit.values.objects.functions import FunctionValue
 from framejit.values.objects.instances import ObjectValue
 from framejit.values.stdlib.cached_functions import CacheHit
 from framejit.values.stdlib.process import ContextVarValue

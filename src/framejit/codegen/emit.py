@@ -24,7 +24,8 @@ from framejit.values.containers.started_iterators import StartedIterator
 from framejit.values.core.base import NULL, Unmaterialisable, Value
 from framejit.values.core.carried import CarriedSum, NewNumber
 from framejit.values.core.constants import ConstantValue, OpaqueValue, PythonModuleValue
-from framejit.values.core.space import LazyValue, Space
+from framejit.values.core.operations import LazyValue
+from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue
 from framejit.values.identity import is_shared
 from framejit.values.objects.classes import ClassValue, NewMethodValue

@@ -19,8 +19,9 @@ from framejit.values.containers.deques import DequeValue
 from framejit.values.containers.live_dicts import ClassDictValue, GlobalsValue, ProxyValue
 from framejit.values.containers.mapping_views import DictViewValue
 from framejit.values.containers.mappings import DictValue, InstanceDictValue
-from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.sets import SetValue
+from framejit.values.containers.slices import SliceValue
 from framejit.values.core.base import Value
 from framejit.values.core.keys import asked, settled, user_keys
 from framejit.values.core.namespaces import entries

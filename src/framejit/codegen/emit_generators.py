@@ -17,7 +17,7 @@ from framejit.interpreter.dropped import reached
 from framejit.interpreter.frame import Frame
 from framejit.values.core.base import NULL, Unmaterialisable, Value
 from framejit.values.core.ends import end_is_seen, keeps_what_is_seen
-from framejit.values.core.space import LazyValue
+from framejit.values.core.operations import LazyValue
 from framejit.values.objects.exceptions import ExceptionValue
 from framejit.values.objects.generators import GeneratorValue
 

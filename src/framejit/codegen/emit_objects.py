@@ -18,10 +18,11 @@ from framejit.codegen.emit_containers import fill_namespace, hashing, write_cont
 from framejit.codegen.emit_generators import kept_in_traceback
 from framejit.values.core.base import Unmaterialisable, Value
 from framejit.values.core.namespaces import entries
+from framejit.values.objects.cells import CellValue
 from framejit.values.objects.classes import ClassValue, SuperValue
 from framejit.values.objects.descriptors import ObjectMethodValue, is_data_descriptor
 from framejit.values.objects.exceptions import ExceptionValue, Made, TracebackValue
-from framejit.values.objects.functions import BoundBuiltin, CellValue, FunctionValue, MethodValue
+from framejit.values.objects.functions import BoundBuiltin, FunctionValue, MethodValue
 from framejit.values.objects.instances import SCALARS, ObjectValue, PropertyValue
 from framejit.values.objects.local_classes import DescriptorValue
 from framejit.values.objects.partials import PartialValue

@@ -30,12 +30,13 @@ from framejit.codegen.emit import Emitter, call, name
 from framejit.codegen.emit_generators import held_by, keeps_what_acts, kept_in_older_traceback
 from framejit.interpreter.dropped import reached
 from framejit.interpreter.frame import Frame
-from framejit.interpreter.loop import Broken, Returned
+from framejit.interpreter.outcomes import Broken, Returned
 from framejit.values.core.base import NULL, Value, is_user_class
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.ends import HOLD_NOTHING, keeps_what_is_seen, noticed_parts
 from framejit.values.core.inline_policy import is_library
-from framejit.values.core.space import LazyValue, Space
+from framejit.values.core.operations import LazyValue
+from framejit.values.core.space import Space
 from framejit.values.objects.functions import BoundBuiltin
 from framejit.values.objects.generators import GeneratorValue
 from framejit.values.objects.instances import ObjectValue

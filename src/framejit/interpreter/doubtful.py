@@ -11,7 +11,7 @@ import types
 
 from framejit.interpreter.frame import Frame
 from framejit.values.core.base import NULL, Raised, is_user_class, parts_held
-from framejit.values.core.space import LazyValue
+from framejit.values.core.operations import LazyValue
 
 #: No C code asks for these in place of a number, a text, a container, ...
 _PLAIN = frozenset(

@@ -19,6 +19,7 @@ from typing import Any
 
 from framejit.exc import FrameKept
 from framejit.interpreter.frame import Frame
+from framejit.values.containers.dict_contents import DictContent
 from framejit.values.containers.mappings import DictValue, InstanceDictValue
 from framejit.values.containers.sequences import ListValue
 from framejit.values.containers.sets import SetValue
@@ -28,8 +29,8 @@ from framejit.values.core.ends import function_of, is_divided, search_what_is_se
 from framejit.values.core.keys import ReferenceKey, key_of_real
 from framejit.values.core.namespaces import instance_namespace
 from framejit.values.core.space import Space
+from framejit.values.objects.cells import CellValue
 from framejit.values.objects.exceptions import UNSEEN, ExceptionValue
-from framejit.values.objects.functions import CellValue
 from framejit.values.objects.instances import ObjectValue
 from framejit.values.torch.torch_library import WeakReferenceValue
 
@@ -41,7 +42,7 @@ _WALKED = {Frame, CallRequest, dict, *_SEQUENCES, set, frozenset, types.Function
 _WEAK = (WeakReferenceValue, ReferenceKey, InstanceDictValue)
 #: Where objects note what was done to them; what they hold is elsewhere.
 _HISTORY: dict[type, tuple[str, ...]] = {
-    DictValue: ("moved", "removed", "written"), SetValue: ("log", "start"),
+    DictContent: ("moved", "removed", "written"), SetValue: ("log", "start"),
     ExceptionValue: ("parts",),
 }  # fmt: skip
 _slot_names: dict[type, tuple[str, ...]] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Container
-from typing import Any, NamedTuple
+from typing import Any
 
 from framejit import config
 from framejit.bytecode.analysis import never_declines
@@ -21,6 +21,14 @@ from framejit.interpreter import doubtful, forced
 from framejit.interpreter.dropped import Existing, Roots
 from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.limits import Limits
+from framejit.interpreter.outcomes import (
+    BreakHere,
+    Broken,
+    LeavingError,
+    Restart,
+    Returned,
+    Yielded,
+)
 from framejit.interpreter.registry import HANDLERS, Handler
 from framejit.report import events
 from framejit.values.core.base import CallRequest, Raised, Value, type_name
@@ -32,55 +40,6 @@ from framejit.values.objects.exceptions import ExceptionValue, note_read
 
 #: Instructions after which everything is held that was held before.
 _DROPS_NOTHING = having(Trait.KEEPS)
-
-
-class Returned(NamedTuple):
-    """A frame returned ``value``; as the outcome of a capture, the root frame."""
-
-    value: Value
-
-
-class Broken:
-    """The capture ends before an instruction; ``frames`` go from the root to the innermost."""
-
-    __slots__ = ("as_it_is", "frames", "hint", "identifier", "raises", "reason")
-
-    def __init__(self, frames: list[Frame], cause: GraphBreak) -> None:
-        self.frames = frames
-        self.identifier = cause.identifier
-        self.reason = cause.reason
-        self.hint = cause.hint
-        self.raises = cause.raises
-        self.as_it_is = cause.as_it_is
-        handed = frames[-1].operands()
-        for depth, frame in enumerate(frames):
-            frame.seen = cause.seen and depth >= cause.unseen
-            frame.raises, frame.handed = cause.raises, handed
-
-
-class Restart(Exception):
-    """Capture again, and break before step ``step``."""
-
-    def __init__(self, step: int, cause: GraphBreak) -> None:
-        super().__init__(step, cause.reason)
-        self.step = step
-        self.cause = cause
-
-
-class LeavingError(GraphBreak):
-    """The captured program raises an exception that nothing in it catches."""
-
-    raises = True
-
-    def __init__(self, value: Value) -> None:
-        name = value.python_type().__name__
-        super().__init__("FJ0109", f"{name} is raised and leaves the compiled function")
-
-
-class Yielded(NamedTuple):
-    """A generator frame is suspended with this value."""
-
-    value: Value
 
 
 class Interpreter(Running):
@@ -590,14 +549,6 @@ def _noting(handler: Handler, seen: set[int]) -> Handler:
         return handler(vm, frame, instruction)
 
     return note
-
-
-class BreakHere(Exception):
-    """Carries the outcome out of the loop."""
-
-    def __init__(self, outcome: Broken) -> None:
-        super().__init__()
-        self.outcome = outcome
 
 
 __all__ = ["BreakHere", "Broken", "Interpreter", "Restart", "Returned", "Yielded"]

@@ -13,12 +13,14 @@ from framejit.exc import GraphBreak
 from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.registry import Handler, opcode
 from framejit.values.containers.mappings import DictValue, known_pairs
-from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue, code_constant
+from framejit.values.containers.sequences import ListValue, TupleValue, code_constant
 from framejit.values.containers.sets import SetValue
+from framejit.values.containers.slices import SliceValue
 from framejit.values.core.base import NULL, CallRequest, Raised, Value, type_name
 from framejit.values.core.constants import ConstantValue, constant_value
 from framejit.values.core.methods import elements
-from framejit.values.objects.functions import BoundBuiltin, CellValue, FunctionValue
+from framejit.values.objects.cells import CellValue
+from framejit.values.objects.functions import BoundBuiltin, FunctionValue
 from framejit.values.objects.text import format_value, joined
 
 # -- variables -------------------------------------------------------------------------------------

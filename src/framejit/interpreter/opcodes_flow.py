@@ -15,16 +15,16 @@ from framejit.bytecode.analysis import only_passes_through, usual_truth
 from framejit.bytecode.model import Instruction
 from framejit.exc import GraphBreak
 from framejit.interpreter.frame import NONE, Frame, HandledValue
-from framejit.interpreter.loop import Yielded
 from framejit.interpreter.opcodes_data import deliver, mapping_pairs, never_iterable
+from framejit.interpreter.outcomes import Yielded
 from framejit.interpreter.registry import opcode, unsupported
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import NULL, Raised, Value, type_name
 from framejit.values.core.constants import ConstantValue, PythonModuleValue
 from framejit.values.core.methods import elements
+from framejit.values.objects.cells import CellValue
 from framejit.values.objects.classes import ClassValue, make_super
 from framejit.values.objects.exceptions import matches
-from framejit.values.objects.functions import CellValue
 from framejit.values.objects.generators import GeneratorValue
 from framejit.values.objects.matching import match_class, match_keys, match_mapping, match_sequence
 

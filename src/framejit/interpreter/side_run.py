@@ -16,7 +16,8 @@ import torch
 from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
 from framejit.graph.fakes import isolated
-from framejit.interpreter.loop import Interpreter, Restart, Returned
+from framejit.interpreter.loop import Interpreter
+from framejit.interpreter.outcomes import Restart, Returned
 from framejit.source import Source
 from framejit.values.core import polyfills
 from framejit.values.core.base import Unmaterialisable, Value

@@ -34,6 +34,7 @@ import framejit.values.core.symbolic
 import framejit.values.torch.tensors
 import framejit.values.torch.torch_functions
 import framejit.values.torch.torch_library
+import framejit.values.torch.transform_makers
 import framejit.values.torch.transforms
 import framejit.values.object_space
 from framejit.values.stdlib import number_functions

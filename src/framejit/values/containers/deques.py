@@ -14,7 +14,8 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.iterators import DequeIterator
-from framejit.values.containers.sequences import ListValue, SliceValue
+from framejit.values.containers.sequences import ListValue
+from framejit.values.containers.slices import SliceValue
 from framejit.values.core.base import Value, element_as_python, type_name
 from framejit.values.core.methods import check_own_iteration, container_of, index_of, method
 from framejit.values.core.registry import Result, wraps

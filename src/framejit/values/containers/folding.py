@@ -12,8 +12,9 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.values.containers.mappings import DictValue
-from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.sets import SetValue
+from framejit.values.containers.slices import SliceValue
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import LOOKASIDES

@@ -13,7 +13,8 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.containers.mappings import DictValue, InstanceDictValue, Pair, wrap_dict
+from framejit.values.containers.dict_contents import Pair
+from framejit.values.containers.mappings import DictValue, InstanceDictValue, wrap_dict
 from framejit.values.core.base import Value
 from framejit.values.core.keys import asked, find
 from framejit.values.core.methods import builtin

@@ -1,4 +1,4 @@
-"""Lists, tuples (also torch.Size and struct sequences) and slices.
+"""Lists and tuples (also torch.Size and struct sequences).
 
 In: existing sequences with their sources, or elements put together by the captured program. Out:
 their operations and methods. A sourced list is read lazily: an index guards the presence of that
@@ -17,6 +17,7 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
+from framejit.values.containers.slices import SliceValue, compare_items, to_slice
 from framejit.values.core.amounts import check_count
 from framejit.values.core.base import Value, element_as_python, type_name
 from framejit.values.core.keys import key_of
@@ -28,72 +29,12 @@ from framejit.values.core.methods import (
     listed,
     method,
 )
+from framejit.values.core.operations import LazyValue
 from framejit.values.core.registry import Result, makes, wraps, wraps_classes
-from framejit.values.core.space import LazyValue, Space
+from framejit.values.core.space import Space
 from framejit.values.core.symbolic import fix_length, wrap_length
 
 _PLAIN = (int, str, bool, float, complex, bytes, type(None))
-_BOUNDS = ("start", "stop", "step")
-_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-
-
-class SliceValue(ContainerValue):
-    """A slice; its bounds may be any values (tensors and objects are allowed in indexing)."""
-
-    __slots__ = ("obj", "start", "step", "stop")
-
-    def __init__(
-        self, start: Value, stop: Value, step: Value, *, source: Source | None = None,
-        obj: Any = None,
-    ) -> None:  # fmt: skip
-        self.start = start
-        self.stop = stop
-        self.step = step
-        self.source = source
-        self.obj = obj
-
-    @property
-    def is_constant(self) -> bool:  # type: ignore[override]
-        return all(part.realize().is_constant for part in self.parts())
-
-    def parts(self) -> list[Value]:
-        """Start, stop, step."""
-        return [self.start, self.stop, self.step]
-
-    def python_type(self) -> type:
-        return slice
-
-    def as_python(self) -> slice:
-        return slice(*[part.realize().as_python() for part in self.parts()])
-
-    def getattr(self, space: Space, name: str) -> Result:
-        if name in _BOUNDS:
-            part = getattr(self, name)
-            assert isinstance(part, Value)
-            return part
-        return space.generic_getattr(self, name)
-
-    def sample(self) -> Any:
-        return slice(None)
-
-    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
-        if not isinstance(other, SliceValue):
-            return None
-        return compare_items(space, op, self.parts(), other.parts())
-
-    @method(1)
-    def do_indices(self, space: Space, length: Value) -> Value:
-        bounds = to_slice(space, self)
-        return space.constant(space.run_real(bounds.indices, index_of(space, length)))
-
-
-def to_slice(space: Space, value: SliceValue) -> slice:
-    """A real slice whose bounds are ints or None."""
-    complaint = "slice indices must be integers or None or have an __index__ method"
-    bounds = [
-        None if part.is_none() else index_of(space, part, complaint) for part in value.parts()
-    ]
-    return slice(*bounds)
 
 
 class SequenceValue(ContainerValue):
@@ -528,17 +469,6 @@ def _plain(obj: Any) -> bool:
     return type(obj) in _PLAIN or (type(obj) in (tuple, torch.Size) and all(map(_plain, obj)))
 
 
-def compare_items(space: Space, op: str, left: list[Value], right: list[Value]) -> Value:
-    """How CPython compares lists and tuples: the first elements that differ decide."""
-    if op in ("==", "!="):
-        same = all(map(space.equal, left, right)) and len(left) == len(right)
-        return space.constant(same is (op == "=="))
-    for one, two in zip(left, right, strict=False):
-        if not space.equal(one, two):
-            return space.now(space.compare(op, one, two))
-    return space.constant(_COMPARE[op](len(left), len(right)))
-
-
 @functools.cache
 def field_names(cls: type) -> tuple[str, ...]:
     """The names of a struct sequence's fields, in order."""
@@ -548,14 +478,6 @@ def field_names(cls: type) -> tuple[str, ...]:
 def is_struct_sequence(cls: type) -> bool:
     """Whether ``cls`` is a C-level named tuple, such as what ``torch.max(x, 0)`` returns."""
     return tuple in cls.__bases__ and hasattr(cls, "n_sequence_fields")
-
-
-@wraps(slice)
-def _wrap_slice(space: Space, source: Source, obj: slice) -> Value:
-    """An existing slice: its bounds are guarded where they are used."""
-    space.guard(source, "TYPE_MATCH", slice)
-    parts = [space.load(source.child("attr", name), getattr(obj, name)) for name in _BOUNDS]
-    return space.remember(obj, SliceValue(*parts, source=source, obj=obj))
 
 
 @wraps(list)
@@ -592,11 +514,6 @@ def existing_tuple(
 
 
 wraps_classes(is_struct_sequence)(wrap_tuple)
-
-
-@makes(slice)
-def _constant_slice(space: Space, obj: slice) -> Value:
-    return SliceValue(*(space.constant(part) for part in (obj.start, obj.stop, obj.step)))
 
 
 @makes(tuple, torch.Size)

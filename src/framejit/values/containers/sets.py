@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.iterators import SetIterator
+from framejit.values.containers.real_sets import content_of, has_address, in_order, iterate, size_of
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.amounts import check_count
 from framejit.values.core.base import Unmaterialisable, Value, element_as_python, type_name
 from framejit.values.core.keys import (
-    ObjectKey,
     asked,
     find,
     hash_known_here,
@@ -27,7 +27,6 @@ from framejit.values.core.keys import (
     key_at,
     key_of,
     key_of_real,
-    real_key,
     separate,
     settled,
     value_of_key,
@@ -115,15 +114,15 @@ class SetValue(ContainerValue):
         keys = self._keys
         if keys is None:
             assert self.space is not None and self.source is not None
-            check_count(_size(self.obj))
+            check_count(size_of(self.obj))
             fix_length(self.space, self.source, self._kind)
-            elements = list(_iterate(self.obj))
+            elements = list(iterate(self.obj))
             found = [key_of_real(element) for element in elements]
             plain = all(map(is_plain, elements))
             if plain:
                 copy = (frozenset if self.cls is frozenset else set)(elements)
                 exact = type(self.obj) in (set, frozenset)
-                content = self.source if exact else self.source.child("call", _content)
+                content = self.source if exact else self.source.child("call", content_of)
                 self.space.guard(content, "EQUALS_MATCH", copy if exact else frozenset(copy))
             keys = self._keys = set()
             places = None
@@ -142,8 +141,8 @@ class SetValue(ContainerValue):
     def _guard_order(self, space: Space) -> Source:
         """Guard the order of an existing set; where its elements are in this order."""
         assert self.source is not None
-        asked = tuple if type(self.obj) in (set, frozenset) else _in_order
-        place, elements = self.source.child("call", asked), _in_order(self.obj)
+        asked = tuple if type(self.obj) in (set, frozenset) else in_order
+        place, elements = self.source.child("call", asked), in_order(self.obj)
         if is_plain(elements):
             space.guard(place, "EQUALS_MATCH", elements)
         else:  # nothing of a guard may keep them alive
@@ -185,7 +184,7 @@ class SetValue(ContainerValue):
         Raises Unmaterialisable when that is not known."""
         order = list(self.keys(self.space))
         grown = self.start is None and (self.source is not None or self.step < 0)
-        if self._order_unknown() or (not grown and any(map(_has_address, order))):
+        if self._order_unknown() or (not grown and any(map(has_address, order))):
             raise Unmaterialisable(self.step, _UNKNOWN_ORDER)
         candidates = [list(self.values), order, order[::-1]]
         if len(order) <= 5:
@@ -200,13 +199,13 @@ class SetValue(ContainerValue):
     def elements_in_order(self, space: Space) -> list[Value]:
         """The elements in CPython's order; a graph break when that is not known."""
         with settled(space):
-            return self._in_order(space)
+            return self.in_order(space)
 
-    def _in_order(self, space: Space) -> list[Value]:
+    def in_order(self, space: Space) -> list[Value]:
         keys = self.keys(space)
         if len(keys) > 1:
             if self.source is not None and not self.mutated:
-                place, at = self._guard_order(space), enumerate(_iterate(self.obj))
+                place, at = self._guard_order(space), enumerate(iterate(self.obj))
                 return [
                     value_of_key(space, element, place.child("index", i))
                     if key_of_real(element) is element else self.values[key_of_real(element)]
@@ -214,7 +213,7 @@ class SetValue(ContainerValue):
                 ]
             if self._order_unknown():
                 raise GraphBreak("FJ0164", _UNKNOWN_ORDER, "sort the set")
-            if any(_has_address(key) for key in keys):
+            if any(has_address(key) for key in keys):
                 raise GraphBreak(
                     "FJ0164", "the order of a set of objects depends on their addresses",
                     "use a dict or a list instead of a set",
@@ -243,7 +242,7 @@ class SetValue(ContainerValue):
             return False
         if self.space is not None and self.space.user_keys:
             return False
-        before = set(map(key_of_real, _iterate(self.obj)))
+        before = set(map(key_of_real, iterate(self.obj)))
         lost = any(
             method == "discard" and not before.isdisjoint(keys) for method, _, keys in self.log
         )
@@ -254,7 +253,7 @@ class SetValue(ContainerValue):
     def truth(self, space: Space) -> bool:
         if self._keys is not None:
             return bool(self._keys)
-        answer = _size(self.obj) > 0
+        answer = size_of(self.obj) > 0
         space.guard(self.source, "BOOL_MATCH", answer)
         return answer
 
@@ -563,30 +562,6 @@ class SetValue(ContainerValue):
             self.do_clear(space)
             if iterable is not None:
                 self.do_update(space, iterable)
-
-
-def _has_address(key: Any) -> bool:
-    if type(key) in (tuple, frozenset):
-        return any(map(_has_address, key))
-    return type(key) is ObjectKey or not real_key(key)[0]
-
-
-def _content(obj: Any) -> frozenset[Any]:
-    """The elements of an instance of a subclass, for guards."""
-    return frozenset(_iterate(obj))
-
-
-def _in_order(obj: Any) -> tuple[Any, ...]:
-    """The same in order."""
-    return tuple(_iterate(obj))
-
-
-def _iterate(obj: Any) -> Any:
-    return set.__iter__(obj) if isinstance(obj, set) else frozenset.__iter__(obj)
-
-
-def _size(obj: Any) -> int:
-    return set.__len__(obj) if isinstance(obj, set) else frozenset.__len__(obj)
 
 
 @wraps(set)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.keys import ObjectKey
-from framejit.values.core.space import LazyValue, Space
+from framejit.values.core.operations import LazyValue
+from framejit.values.core.space import Space
 
 
 class CarriedSum(Value):

@@ -13,7 +13,7 @@ import itertools
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
@@ -32,6 +32,7 @@ from framejit.values.core.base import (
 from framejit.values.core.effects import Effects
 from framejit.values.core.inline_policy import is_library
 from framejit.values.core.namespaces import codes
+from framejit.values.core.operations import ClassAttribute, LazyValue
 from framejit.values.core.registry import WRAP_RULES, WRAPPERS, Result
 from framejit.values.core.running import Running
 
@@ -39,56 +40,6 @@ if TYPE_CHECKING:
     from framejit.values.containers.mappings import DictValue
     from framejit.values.containers.set_operands import Operand
     from framejit.values.containers.sets import SetValue
-
-#: The operations the interpreter asks for: name -> (operands, what it may return).
-OPERATIONS: dict[str, tuple[int, str]] = {
-    "getattr": (2, "Result; raises AttributeError"),
-    "setattr": (3, "None; raises AttributeError"),
-    "delattr": (2, "None; raises AttributeError"),
-    "binary": (3, "Result; raises TypeError and what the operation raises"),
-    "unary": (2, "Result; raises TypeError"),
-    "compare": (3, "Result; raises TypeError"),
-    "is_": (2, "bool"),
-    "contains": (2, "bool; raises TypeError"),
-    "truth": (1, "bool; a graph break for tensors"),
-    "expect": (2, "bool: may the truth value be taken to be this one?"),
-    "getitem": (2, "Result; raises IndexError, KeyError, TypeError"),
-    "setitem": (3, "None; raises IndexError, KeyError, TypeError"),
-    "delitem": (2, "None; raises IndexError, KeyError, TypeError"),
-    "len": (1, "Value; raises TypeError"),
-    "iter": (1, "Value; raises TypeError"),
-    "next": (1, "Value, or None when exhausted"),
-    "unpack": (2, "list of values; raises ValueError, TypeError"),
-    "call": (3, "Result; raises what the callee raises"),
-}
-
-
-class ClassAttribute(NamedTuple):
-    """What a raw lookup along the MRO found: the object in the class's ``__dict__``."""
-
-    raw: Any
-    source: Source
-    owner: type
-
-
-class LazyValue(Value):
-    """A value that nobody has looked at yet: carried through, it costs no guard."""
-
-    __slots__ = ("obj", "space", "value")
-
-    def __init__(self, space: Space, source: Source, obj: Any) -> None:
-        self.space = space
-        self.source: Source = source
-        self.obj = obj
-        self.value: Value | None = None
-
-    def realize(self) -> Value:
-        if self.value is None:
-            self.value = self.space.wrap(self.source, self.obj)
-        return self.value
-
-    def python_type(self) -> type:
-        return self.realize().python_type()
 
 
 class Space:

@@ -15,17 +15,17 @@ import operator
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_any
 
 from framejit.exc import GraphBreak
 from framejit.graph.fakes import isolated
 from framejit.values.containers.calling_iterators import IndexIterator
-from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.containers.slices import SliceValue
 from framejit.values.core.base import Raised, Unmaterialisable, Value
 from framejit.values.core.constants import ConstantValue, guard_state
 from framejit.values.core.registry import (
@@ -40,6 +40,16 @@ from framejit.values.core.registry import (
 )
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SYMBOLIC_TYPES, SymbolicValue
+from framejit.values.numpy.agreement import (
+    Differs,
+    Leaf,
+    form_of,
+    holds,
+    made_up_numbers,
+    numpy_on_torch,
+    same_numbers,
+    torch_dtype,
+)
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import BoundBuiltin
 from framejit.values.torch.tensors import (
@@ -173,30 +183,6 @@ def clone(space: Space, tensor: TensorValue) -> TensorValue:
     return made
 
 
-class _Differs(Exception):
-    """numpy and ``torch._numpy`` do not agree."""
-
-
-class _Leaf(NamedTuple):
-    """What is known of one array among the results."""
-
-    cls: type
-    #: The position of the argument that it is, if it is one.
-    argument: int | None
-    #: It shares memory in torch, but not in numpy.
-    copied: bool
-    contiguous: bool
-    owns: bool = False
-
-
-@functools.cache
-def numpy_on_torch() -> Any:
-    """``torch._numpy``, imported when arrays are first met."""
-    import torch._numpy
-
-    return torch._numpy
-
-
 @contextlib.contextmanager
 def _numpys_defaults() -> Iterator[None]:
     """numpy's own default dtypes, whatever those of torch's compiler are set to."""
@@ -273,10 +259,10 @@ def call_numpy(
     try:
         with isolated():
             answers = [_rehearse(function, there, args, kwargs, seed, what) for seed in (0, 1)]
-    except _Differs as error:
+    except Differs as error:
         raise GraphBreak("FJ0132", f"numpy's {what}: {error}")
     arrays = _arrays([*args, *kwargs.values()])
-    if not arrays and not _holds(_Leaf, answers[0][1]):
+    if not arrays and not holds(Leaf, answers[0][1]):
         _each([*args, *kwargs.values()], _pin)
         return space.constant(answers[0][0])
     if answers[0][1] != answers[1][1]:
@@ -386,11 +372,6 @@ def _on_torch(known: Any, function: Any) -> Any:
 _OPERATORS = frozenset([*BINARY.values(), *INPLACE.values(), *COMPARE.values(), *UNARY.values()])
 
 
-def torch_dtype(array: Any) -> torch.dtype:
-    """The dtype of tensors that corresponds to an array's."""
-    return torch.from_numpy(numpy.empty(0, array.dtype)).dtype
-
-
 # -- the rehearsal ---------------------------------------------------------------------------------
 
 
@@ -404,7 +385,8 @@ def _sample(value: ArrayValue, seed: int) -> Any:
     count = 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
     if count > _TOO_LARGE:
         raise GraphBreak("FJ0132", "an array is too large to try what numpy does with it")
-    drawn = _numbers(numpy.random.default_rng(seed), dtype, min(max(count, 1), 4099), bool(seed))
+    generator, few = numpy.random.default_rng(seed), min(max(count, 1), 4099)
+    drawn = made_up_numbers(generator, dtype, few, bool(seed))
     flat = numpy.resize(drawn, max(count, 1))
     steps = tuple(step * dtype.itemsize for step in strides)
     if 0 in shape:  # new arrays have no strides then, parts of others have
@@ -423,25 +405,10 @@ def _number_now(value: SymbolicValue) -> Any:
     return value.sym.node.hint
 
 
-def _numbers(draw: Any, dtype: Any, count: int, odd: bool) -> Any:
-    if dtype.kind == "b":
-        return draw.integers(0, 2, count).astype(dtype)
-    if dtype.kind in "iu":
-        low = 1 if not odd else 0 if dtype.kind == "u" else -4
-        return draw.integers(low, 5, count).astype(dtype)
-    numbers = draw.normal(size=count) * 3 if odd else draw.uniform(0.1, 0.9, count)
-    if odd:
-        numbers[1::5], numbers[2::5], numbers[4::10] = 0.0, -1.5, 2.5
-        numbers[3::20], numbers[8::20] = numpy.nan, numpy.inf
-    if dtype.kind == "c":
-        numbers = numbers + 1j * draw.uniform(0.1, 0.9, count)
-    return numbers.astype(dtype)
-
-
 def _rehearse(
     function: Any, there: Any, args: list[Value], kwargs: dict[str, Value], seed: int, what: str
 ) -> tuple[Any, Any]:
-    """(numpy's result, the form of it) on made-up arrays; `_Differs` unless both agree."""
+    """(numpy's result, the form of it) on made-up arrays; `Differs` unless both agree."""
     arrays = _arrays([*args, *kwargs.values()])
     ours = {a: _sample(a, seed + 2 * i) for i, a in enumerate(arrays)}
     theirs = {a: torch.from_numpy(_sample(a, seed + 2 * i)) for i, a in enumerate(arrays)}
@@ -454,8 +421,8 @@ def _rehearse(
         try:
             answer = function(*given, **named)
         except Exception as error:
-            raise _Differs(f"{type(error).__name__}: {error}")
-        if not arrays and not _holds(numpy.ndarray, answer):
+            raise Differs(f"{type(error).__name__}: {error}")
+        if not arrays and not holds(numpy.ndarray, answer):
             return answer, None
         with _numpys_defaults(), torch.no_grad():
             wrap = numpy_on_torch().ndarray
@@ -466,88 +433,12 @@ def _rehearse(
                     **{key: other(value, function) for key, value in kwargs.items()},
                 )
             except Exception as error:
-                raise _Differs(f"torch has no such operation ({type(error).__name__}: {error})")
+                raise Differs(f"torch has no such operation ({type(error).__name__}: {error})")
             compare = what not in _UNINITIALISED
-            form = _form(answer, made, list(ours.values()), list(theirs.values()), compare)
+            form = form_of(answer, made, list(ours.values()), list(theirs.values()), compare)
             for one, two in zip(ours.values(), theirs.values(), strict=True):
-                _same_numbers(one, two.numpy())
+                same_numbers(one, two.numpy())
     return answer, form
-
-
-def _holds(kind: type, tree: Any) -> bool:
-    """Is there an object of this kind in the lists and tuples?"""
-
-    def found(part: Any) -> bool:
-        return isinstance(part, kind)
-
-    return tree_any(found, tree, is_leaf=found)
-
-
-def _form(answer: Any, made: Any, ours: list[Any], theirs: list[Any], compare: bool) -> Any:
-    """How a result is put together: a list of forms, a `_Leaf`, or ``(constant,)``."""
-    library = numpy_on_torch()
-    if type(answer) in (tuple, list) and isinstance(made, (tuple, list)):
-        if len(answer) != len(made):
-            raise _Differs("another number of results")
-        return [_form(a, m, ours, theirs, compare) for a, m in zip(answer, made, strict=True)]
-    if isinstance(made, library.ndarray):
-        if type(answer) is not numpy.ndarray and not isinstance(answer, numpy.generic):
-            raise _Differs(f"it returns {type(answer).__name__}")
-        return _leaf(answer, made.tensor, ours, theirs, compare)
-    if isinstance(made, library.DType) and getattr(answer, "name", "") == made.name:
-        return (answer,)
-    if type(answer) is not type(made) and not isinstance(answer, numpy.generic):
-        raise _Differs(f"it returns {type(answer).__name__}")
-    if not isinstance(made, (int, float, complex, str, type(None))) or answer != made:
-        raise _Differs("torch answers something else")
-    return (answer,)
-
-
-def _leaf(
-    answer: Any, made: torch.Tensor, ours: list[Any], theirs: list[Any], compare: bool
-) -> _Leaf:
-    scalar = isinstance(answer, numpy.generic)
-    array = numpy.asarray(answer)
-    for position, one in enumerate(ours):
-        if answer is one:
-            return _Leaf(numpy.ndarray, position, False, True)
-    if made.dtype != torch_dtype(array) or tuple(made.shape) != array.shape:
-        raise _Differs(f"torch gives {made.dtype} {list(made.shape)}, numpy {answer.dtype}")
-    if not array.size and any(array.strides):
-        raise _Differs("a part without elements, which keeps its strides")
-    if not scalar and not answer.flags.writeable:
-        raise _Differs("the result is read-only")
-    shared = [not scalar and numpy.may_share_memory(answer, one) for one in ours]
-    storage = made.untyped_storage().data_ptr()
-    alike = [storage == two.untyped_storage().data_ptr() for two in theirs]
-    if any(a and not b for a, b in zip(shared, alike, strict=True)):
-        raise _Differs("the result shares memory with an argument")
-    copied = any(b and not a for a, b in zip(shared, alike, strict=True))
-    made = made.resolve_conj().resolve_neg()
-    if compare:
-        _same_numbers(array, made.numpy())
-    contiguous = not any(shared) and bool(array.flags.c_contiguous)
-    if not scalar and not contiguous and _layout(array) != _layout(made.numpy()):
-        raise _Differs("the result has another layout")
-    return _Leaf(type(answer), None, copied, contiguous, array.flags.owndata)
-
-
-def _layout(array: Any) -> Any:
-    """The strides that matter."""
-    return [step for size, step in zip(array.shape, array.strides, strict=True) if size > 1]
-
-
-def _same_numbers(one: Any, two: Any) -> None:
-    exact = one.dtype.kind in "biu"
-    loose = 1e-2 if one.dtype.itemsize <= 2 else 1e-4 if one.dtype.name in _SINGLE else 1e-9
-    same = numpy.array_equal(one, two) if exact else numpy.allclose(
-        one, two, rtol=loose, atol=loose, equal_nan=True
-    )
-    if not same:
-        raise _Differs("torch computes other numbers for some inputs")
-
-
-_SINGLE = ("float32", "complex64")
 
 
 # -- the recording ---------------------------------------------------------------------------------
@@ -653,7 +544,7 @@ def _answer(
             for parts in zip(answer, form, made, strict=True)
         ]
         return ListValue(items) if type(answer) is list else TupleValue(items)
-    if not isinstance(form, _Leaf):
+    if not isinstance(form, Leaf):
         if isinstance(made, SYMBOLIC_TYPES):
             return recorder.value(made)
         return space.constant(form[0])

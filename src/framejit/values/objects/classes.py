@@ -34,8 +34,9 @@ from framejit.values.core.constants import (
 from framejit.values.core.ends import has_own_end
 from framejit.values.core.knowledge import Asked, Way, handler_of, known
 from framejit.values.core.methods import iterator_by
+from framejit.values.core.operations import ClassAttribute
 from framejit.values.core.registry import LOOKASIDES, Result, lookaside, wraps, wraps_classes
-from framejit.values.core.space import ClassAttribute, Space
+from framejit.values.core.space import Space
 from framejit.values.objects.descriptors import (
     ObjectMethodValue,
     bind,

@@ -16,8 +16,9 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.core.base import Value, is_heap_class, is_user_class, type_name
 from framejit.values.core.namespaces import instance_dict
+from framejit.values.core.operations import ClassAttribute
 from framejit.values.core.registry import LOOKASIDES, Result, wraps
-from framejit.values.core.space import ClassAttribute, Space
+from framejit.values.core.space import Space
 from framejit.values.objects.functions import BoundBuiltin, BuiltinValue, MethodValue
 
 _C_METHODS = (

@@ -22,8 +22,9 @@ from framejit.values.core.base import Value, is_heap_class
 from framejit.values.core.carried import with_known_class
 from framejit.values.core.constants import ConstantValue, constant_value
 from framejit.values.core.methods import container_of
+from framejit.values.core.operations import LazyValue
 from framejit.values.core.registry import Result, wraps_classes
-from framejit.values.core.space import LazyValue, Space
+from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue, initialise
 from framejit.values.objects.instances import ObjectValue
 

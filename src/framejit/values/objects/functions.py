@@ -26,6 +26,7 @@ from framejit.values.core.methods import check_found, count_error
 from framejit.values.core.namespaces import codes, own_attribute, own_globals, store_own
 from framejit.values.core.registry import Result, lookaside, wraps
 from framejit.values.core.space import Space
+from framejit.values.objects.cells import CellValue
 from framejit.values.objects.generators import GeneratorValue
 
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -44,57 +45,6 @@ _ASSIGNED: dict[str, type] = {
     "__name__": str, "__qualname__": str, "__doc__": object, "__module__": object,
     "__annotations__": dict,
 }  # fmt: skip
-
-
-class CellValue(Value):
-    """A closure cell; ``contents`` is None while it is empty."""
-
-    __slots__ = ("contents", "mutated", "obj")
-
-    def __init__(
-        self, contents: Value | None, source: Source | None = None, obj: Any = None
-    ) -> None:
-        self.contents = contents
-        self.source = source
-        self.obj = obj
-        self.mutated = False
-
-    def python_type(self) -> type:
-        return types.CellType
-
-    def store(self, space: Space, value: Value | None) -> None:
-        """Assign (or empty) the cell."""
-        self.contents = value
-        self.mutated = True
-        space.changes += 1
-        if self.source is not None:
-            space.effects.note(self)
-
-    def getattr(self, space: Space, name: str) -> Result:
-        if name == "cell_contents":
-            if self.contents is None:
-                return space.raise_error(ValueError, "Cell is empty")
-            return self.contents
-        return space.generic_getattr(self, name)
-
-    def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
-        if isinstance(other, CellValue):
-            raise GraphBreak("FJ0155", f"`{op}` of two closure cells")
-        return None
-
-
-@wraps(types.CellType)
-def wrap_cell(space: Space, source: Source, obj: Any) -> CellValue:
-    """The value of an existing cell; what it holds is guarded when it is looked at."""
-    try:
-        contents = obj.cell_contents
-    except ValueError:
-        space.guard(source.child("cell"), "ABSENT")
-        cell = CellValue(None, source, obj)
-    else:
-        cell = CellValue(space.load(source.child("cell"), contents), source, obj)
-    space.remember(obj, cell)
-    return cell
 
 
 class FunctionValue(Value):

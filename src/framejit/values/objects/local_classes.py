@@ -32,10 +32,12 @@ from framejit.values.core.base import CallRequest, Value, is_user_class
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.methods import container_of
 from framejit.values.core.namespaces import codes, entries
+from framejit.values.core.operations import ClassAttribute
 from framejit.values.core.registry import Result, lookaside
-from framejit.values.core.space import ClassAttribute, Space
+from framejit.values.core.space import Space
+from framejit.values.objects.cells import CellValue
 from framejit.values.objects.classes import IS_ABSTRACT, ClassValue
-from framejit.values.objects.functions import CellValue, FunctionValue
+from framejit.values.objects.functions import FunctionValue
 from framejit.values.objects.instances import ObjectValue
 
 # -- descriptors made by the program ---------------------------------------------------------------

@@ -24,8 +24,9 @@ from framejit.values.core.base import Value, is_heap_class, type_name
 from framejit.values.core.carried import CarriedSum, with_known_class
 from framejit.values.core.constants import ConstantValue, guard_decimal_context
 from framejit.values.core.methods import as_returned, listed
+from framejit.values.core.operations import LazyValue
 from framejit.values.core.registry import METHODS
-from framejit.values.core.space import LazyValue, Space
+from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue
 from framejit.values.objects.exceptions import text_is_of_args
 

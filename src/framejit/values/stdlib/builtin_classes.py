@@ -21,8 +21,9 @@ from framejit.values.containers.iterators import (
     ZipIterator,
 )
 from framejit.values.containers.mappings import DictValue
-from framejit.values.containers.sequences import ListValue, SequenceValue, SliceValue, TupleValue
+from framejit.values.containers.sequences import ListValue, SequenceValue, TupleValue
 from framejit.values.containers.set_operands import copy_as
+from framejit.values.containers.slices import SliceValue
 from framejit.values.core.base import Value, is_user_class, type_name
 from framejit.values.core.methods import (
     as_returned,

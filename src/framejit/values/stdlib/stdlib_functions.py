@@ -27,9 +27,10 @@ from framejit.values.containers.deques import DequeValue
 from framejit.values.containers.folding import fold, folds
 from framejit.values.containers.live_dicts import namespace_of
 from framejit.values.containers.mappings import DictValue
-from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.set_operands import copy_as
 from framejit.values.containers.sets import SetValue
+from framejit.values.containers.slices import SliceValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Raised, Value
 from framejit.values.core.methods import builtin

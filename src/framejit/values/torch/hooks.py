@@ -35,8 +35,9 @@ from framejit.values.core.keys import real_object
 from framejit.values.core.namespaces import entries, instance_namespace
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
+from framejit.values.objects.cells import CellValue
 from framejit.values.objects.classes import ClassValue
-from framejit.values.objects.functions import BoundBuiltin, CellValue, FunctionValue, MethodValue
+from framejit.values.objects.functions import BoundBuiltin, FunctionValue, MethodValue
 from framejit.values.objects.partials import PartialValue
 from framejit.values.torch.tensors import TensorValue
 

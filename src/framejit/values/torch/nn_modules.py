@@ -15,7 +15,8 @@ from framejit.exc import GraphBreak
 from framejit.values.containers.mappings import DictValue, existing_dict
 from framejit.values.core.base import Value
 from framejit.values.core.carried import with_known_class
-from framejit.values.core.space import LazyValue, Space
+from framejit.values.core.operations import LazyValue
+from framejit.values.core.space import Space
 from framejit.values.objects.instances import ObjectValue
 from framejit.values.torch.tensors import TensorValue, has_flag
 

@@ -22,7 +22,8 @@ from framejit.exc import GraphBreak
 from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.graph.metadata import Example
 from framejit.source import Source
-from framejit.values.containers.sequences import ListValue, SliceValue, TupleValue
+from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.containers.slices import SliceValue
 from framejit.values.core.base import Raised, Value, is_user_class
 from framejit.values.core.constants import ConstantValue, constant_value, wrap_opaque
 from framejit.values.core.keys import key_of_object

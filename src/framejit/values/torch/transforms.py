@@ -29,9 +29,8 @@ from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Raised, Value
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.registry import CODE_LOOKASIDES, LOOKASIDES, Result, lookaside
+from framejit.values.core.registry import LOOKASIDES, Result, lookaside
 from framejit.values.core.space import Space
-from framejit.values.objects.functions import FunctionValue, function_value
 from framejit.values.torch.nesting import (
     Nested,
     leaves,
@@ -53,7 +52,7 @@ _NO_HOOKS = (
 
 
 @contextlib.contextmanager
-def _level(space: Space, levels: int = 1) -> Iterator[int]:
+def entered(space: Space, levels: int = 1) -> Iterator[int]:
     """Inside of one more transform: its level. Transforms around the capture are none of ours.
     An error of the program would leave it without the operations that do."""
     space.transforms += 1
@@ -104,7 +103,7 @@ def _vmap(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         raise GraphBreak("FJ0123", "torch.vmap() without a dimension to map over")
     sizes = space.items(space.getattr_now(mapped[0][0], "shape"))
     size, how = to_fx(space, sizes[mapped[0][1]]), randomness.realize().as_python()
-    with _level(space) as level:
+    with entered(space) as level:
         builder.call_effect(predispatch.lazy_load_decompositions, (), {})
         builder.call_effect(predispatch._vmap_increment_nesting, (size, how), {})
         space.changes += 1
@@ -229,7 +228,7 @@ class _Differentiated:
         self.like = chosen
         #: Who does not allow hooks already, in words.
         self.refused = torch._C._autograd._saved_tensors_hooks_get_disabled_error_message()
-        with _level(space) as self.level:
+        with entered(space) as self.level:
             builder.call_effect(torch._C._autograd._saved_tensors_hooks_disable, (_NO_HOOKS,), {})
             builder.call_effect(native_transforms._grad_increment_nesting, (), {})
             space.changes += 1
@@ -293,7 +292,7 @@ class _Differentiated:
         return made[0] if isinstance(argnums, int) else TupleValue(made)
 
 
-def _plain(value: Value) -> Any:
+def plain_numbers(value: Value) -> Any:
     return value.realize().as_python()
 
 
@@ -306,7 +305,7 @@ def _gradient(name: str) -> Any:
 
     def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
         function, numbers, has_aux, positional, keywords = args
-        argnums, aux = _plain(numbers), space.truth(has_aux)
+        argnums, aux = plain_numbers(numbers), space.truth(has_aux)
         operands = [operand.realize() for operand in space.items(positional)]
         named = keywords.realize()
         options = {}
@@ -354,7 +353,7 @@ LOOKASIDES[eager_transforms.grad_impl] = _gradient("grad")
 LOOKASIDES[eager_transforms.grad_and_value_impl] = _gradient("grad_and_value")
 
 
-def _jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) -> Result:
+def jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) -> Result:
     """``torch.func.jacrev``: the function once, then every row pulled back under one vmap."""
     builder, what = space.builder, "torch.func.jacrev()"
     run = _Differentiated(space, function, operands, {}, _numbers(argnums), what)
@@ -381,7 +380,7 @@ def _jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) 
                      {key: ConstantValue(value) for key, value in like.items()})  # fmt: skip
     sizes = space.constant((rows, *shape))
     basis = to_fx(space, graph_call(space, torch.reshape, [eye, sizes], {}))
-    with _level(space) as level:
+    with entered(space) as level:
         builder.call_effect(predispatch.lazy_load_decompositions, (), {})
         builder.call_effect(predispatch._vmap_increment_nesting, (rows, "error"), {})
         row = builder.record(predispatch._add_batch_dim, (basis, 0, level),
@@ -496,7 +495,7 @@ def transform(
         raise GraphBreak("FJ0123", f"torch.func.{name}() of something else than tensors")
     inputs = [stand_in(space, operand) for operand in given]  # type: ignore[arg-type]
     what = f"the function under torch.func.{name}()"
-    with _level(space, _LEVELS[name]):  # transforms in the function nest inside this one
+    with entered(space, _LEVELS[name]):  # transforms in the function nest inside this one
         result, stretch = trial(space, function, list(inputs), what, state=True)
     body = Nested(space, result, stretch)
     if not body.outputs or leaves(result) != len(body.outputs):
@@ -516,90 +515,3 @@ def transform(
     )
     space.changes += 1
     return from_fx(space, node, example)
-
-
-def _maker(function: Any) -> Any:
-    """torch's code around functions, run as it is: all it does is to make another."""
-
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        made = function_value(space, function)
-        assert isinstance(made, FunctionValue)
-        return made.inline(space, args, kwargs)
-
-    return handler
-
-
-def _options_of(space: Space, made: Any) -> dict[str, Value]:
-    """What a function that torch.func made keeps in its cells."""
-    cells = zip(made.code.co_freevars, made.cells(space), strict=True)
-    return {name: cell.contents for name, cell in cells}
-
-
-def _made_jacobian(name: str) -> Any:
-    """A call of what ``torch.func.jacrev`` or ``jacfwd`` has returned outside."""
-
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        made, *operands = args
-        options = _options_of(space, made)
-        function, argnums = options.pop("func"), options.pop("argnums")
-        given = {key: value.realize().as_python() for key, value in options.items()}
-        if kwargs or any(value not in (None, False, "error") for value in given.values()):
-            raise GraphBreak("FJ0123", f"torch.func.{name}() with options")
-        numbers = _plain(argnums)
-        if name == "jacrev":
-            return _jacrev(space, function, numbers, operands)
-        return transform(space, name, function, operands, {"argnums": numbers})
-
-    return handler
-
-
-def _made_functional(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    """A call of what ``torch.func.functionalize`` makes: how the function computes is the
-    backend's business. But it gets other tensor objects, and writes to operands when it ends."""
-    made, *operands = args
-    options = _options_of(space, made)
-    what = "torch.func.functionalize()"
-    if not space.truth(options["reapply_views"]):
-        raise GraphBreak("FJ0123", f"{what} that makes copies of views")
-    builder = space.builder
-    originals: dict[Value, TensorValue] = {}
-
-    def wrap(tensor: TensorValue) -> Value:
-        if tensor.python_type() is not torch.Tensor or tensor.metadata().requires_grad:
-            raise GraphBreak("FJ0123", f"{what} of a tensor that requires a gradient")
-        if tensor.proxy(space) in [known.node for known in originals.values()]:
-            raise GraphBreak("FJ0123", f"{what} of one tensor twice")
-        wrapped = TensorValue(tensor.node, tensor.example)
-        originals[wrapped] = tensor
-        return wrapped
-
-    operands = [rebuild(operand, wrap) for operand in operands]
-    kwargs = {name: rebuild(operand, wrap) for name, operand in kwargs.items()}
-    start = len(builder.recorded)
-    with _level(space, 0):
-        result = space.now(space.call(options["func"], operands, kwargs))
-    inside = [operation.node for operation in builder.recorded[start:]]
-    if any(nested.is_applied(node.target) for node in inside):
-        raise GraphBreak("FJ0123", f"an autograd.Function under {what}")
-    used = {operand for node in inside for operand in node.all_input_nodes}
-    if any(map(builder.is_written, used.difference(inside))):
-        raise GraphBreak("FJ0123", f"{what} of a function that writes to a tensor of outside")
-    return rebuild(result, lambda tensor: originals.get(tensor, tensor))
-
-
-for _made, _handler in (
-    (torch.func.jacrev, _made_jacobian("jacrev")),
-    (torch.func.jacfwd, _made_jacobian("jacfwd")),
-    (torch.func.functionalize, _made_functional),
-):
-    LOOKASIDES[_made] = _maker(_made)
-    CODE_LOOKASIDES[id(_made(lambda: None).__code__)] = _handler
-LOOKASIDES[torch.func.hessian] = _maker(torch.func.hessian)
-
-
-@lookaside(torch.func.jvp)
-def _jvp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    if len(args) != 3 or kwargs:
-        raise GraphBreak("FJ0123", "torch.func.jvp() with options")
-    function, primals, tangents = args
-    return transform(space, "jvp", function, space.items(primals), {}, space.items(tangents))

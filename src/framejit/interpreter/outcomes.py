@@ -1,0 +1,69 @@
+"""How running a frame or a capture ends, and what unwinds it on the way.
+
+In: frames. Out: the outcomes that `loop` gives to `capture`, and its signals. Next: loop.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from framejit.exc import GraphBreak
+from framejit.interpreter.frame import Frame
+from framejit.values.core.base import Value
+
+
+class Returned(NamedTuple):
+    """A frame returned ``value``; as the outcome of a capture, the root frame."""
+
+    value: Value
+
+
+class Broken:
+    """The capture ends before an instruction; ``frames`` go from the root to the innermost."""
+
+    __slots__ = ("as_it_is", "frames", "hint", "identifier", "raises", "reason")
+
+    def __init__(self, frames: list[Frame], cause: GraphBreak) -> None:
+        self.frames = frames
+        self.identifier = cause.identifier
+        self.reason = cause.reason
+        self.hint = cause.hint
+        self.raises = cause.raises
+        self.as_it_is = cause.as_it_is
+        handed = frames[-1].operands()
+        for depth, frame in enumerate(frames):
+            frame.seen = cause.seen and depth >= cause.unseen
+            frame.raises, frame.handed = cause.raises, handed
+
+
+class Restart(Exception):
+    """Capture again, and break before step ``step``."""
+
+    def __init__(self, step: int, cause: GraphBreak) -> None:
+        super().__init__(step, cause.reason)
+        self.step = step
+        self.cause = cause
+
+
+class LeavingError(GraphBreak):
+    """The captured program raises an exception that nothing in it catches."""
+
+    raises = True
+
+    def __init__(self, value: Value) -> None:
+        name = value.python_type().__name__
+        super().__init__("FJ0109", f"{name} is raised and leaves the compiled function")
+
+
+class Yielded(NamedTuple):
+    """A generator frame is suspended with this value."""
+
+    value: Value
+
+
+class BreakHere(Exception):
+    """Carries the outcome out of the loop."""
+
+    def __init__(self, outcome: Broken) -> None:
+        super().__init__()
+        self.outcome = outcome
