@@ -230,8 +230,8 @@ class Compiler:
     def _break_at(
         self, point: FramePoint, namespace: dict[str, Any], tail: Any, variant: str
     ) -> Any:
-        def successor(behind: FramePoint) -> CompiledFrame:
-            return self.continuation(Target(behind.code, namespace, behind))
+        def successor(after: FramePoint) -> CompiledFrame:
+            return self.continuation(Target(after.code, namespace, after))
 
         made = build_break(point, namespace, tail, successor, variant)
         keep_out(made.__code__)
@@ -409,7 +409,7 @@ class Compiler:
         if tree.check(slots) is None:  # it would never be used: a bug, not a recompile
             made.plan.state = made.state
             reason = made.plan.explain(tree, slots)
-            return InternalError(f"a guard fails right behind the capture: {reason}")
+            return InternalError(f"a guard fails right after the capture: {reason}")
         entry = native.Entry(tree, made.generated.function, made.generated.layout)
         made.plan.state, made.plan.backend = made.state, self.backend_name
         made.plan.line = (target.code.co_filename, target.line)

@@ -415,7 +415,7 @@ def _error_text(error: BaseException) -> Any:
     if isinstance(error, RecursionError):
         return None  # it says where the stack ended
     if isinstance(error, RuntimeError):
-        return str(error).splitlines()[:1]  # torch's name C++ frames behind
+        return str(error).splitlines()[:1]  # torch's name C++ frames after that
     return str(error)
 
 

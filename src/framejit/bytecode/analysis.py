@@ -105,8 +105,8 @@ def only_passes_through(info: CodeInfo, index: int) -> bool:
     handler = info.handlers[index]
     if handler is None:
         return True
-    behind = info.instructions[handler.target + 1]
-    return behind.op == "WITH_EXCEPT_START"
+    following = info.instructions[handler.target + 1]
+    return following.op == "WITH_EXCEPT_START"
 
 
 #: What they put on the stack is never NotImplemented: operators turn that into a TypeError.

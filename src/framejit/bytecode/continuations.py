@@ -100,7 +100,7 @@ def build_generator(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     start += emit("LOAD_CONST", len(code.co_consts))
     suspended = info.instructions[point.index - 1]
     if suspended.op != "YIELD_VALUE" or code.co_code[suspended.end] != dis.opmap["RESUME"]:
-        raise ValueError("the frame does not stand behind a yield")
+        raise ValueError("the frame does not stand after a yield")
     # Its operand says whether a `yield from` waits here: throw() goes to the inner one then. Once
     # that has ended, throw() itself jumps as far as the unit in front of the yield says: over the
     # loop that sends, or raises in front of there.

@@ -244,8 +244,8 @@ class Interpreter(Running):
         Returns what is to be thrown into the frame itself, and what the inner generator yields.
         """
         instructions = frame.info.instructions
-        behind = instructions[frame.pc]  # a `yield from` goes back to its SEND
-        send = instructions[behind.target] if behind.op == "JUMP" else behind
+        following = instructions[frame.pc]  # a `yield from` goes back to its SEND
+        send = instructions[following.target] if following.op == "JUMP" else following
         inner: Any = frame.stack[-1].realize() if send.op == "SEND" else None
         if inner is None or not hasattr(inner, "resume"):
             return thrown, None

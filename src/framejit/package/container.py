@@ -2,7 +2,7 @@
 
 In: a JSON manifest and the bytes of every part. Out: one file, replaced atomically; and a `Reader`
 that hands out parts whose checksum was right: constants as they are mapped, everything else from
-memory, so that nobody changes it behind the check. Layout: magic, format, length of the manifest,
+memory, so that nobody changes it after the check. Layout: magic, format, length of the manifest,
 SHA-256 of header and manifest, optional signature, manifest, parts at
 multiples of 64 bytes with zeros between them: no byte is without a check. There are no paths and
 no compression inside, so neither can be abused. Next: naming.

@@ -373,10 +373,10 @@ class Space:
         self._class_attributes[key] = found
         return found
 
-    def super_attribute(self, start: type, behind: type, name: str) -> ClassAttribute | None:
-        """Raw lookup of ``name`` along the MRO of ``start``, after the class ``behind``."""
+    def super_attribute(self, start: type, after: type, name: str) -> ClassAttribute | None:
+        """Raw lookup of ``name`` along the MRO of ``start``, after the class ``after``."""
         self.guard_order(start)
-        return self._first_own(start.__mro__[start.__mro__.index(behind) + 1 :], name)
+        return self._first_own(start.__mro__[start.__mro__.index(after) + 1 :], name)
 
     def guard_order(self, cls: type) -> None:
         """The bases of a class can be replaced."""

@@ -459,7 +459,7 @@ for _function in (torch.inference_mode.__enter__, torch.inference_mode.__exit__)
 
 @lookaside(torch.set_default_device)
 def _set_default_device(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    raise GraphBreak("FJ0124", "torch.set_default_device() changes what comes behind it")
+    raise GraphBreak("FJ0124", "torch.set_default_device() changes what comes after it")
 
 
 def _nest(function: Callable[[], int], step: int) -> None:
