@@ -158,12 +158,13 @@ def caught():
 
 @pytest.mark.parametrize("program", [
     sets_of_views, proxies, keys_of_namespaces, default_factories, cached_objects, counted, thrown,
+    thrown_otherwise,
 ], ids=lambda program: program.__name__)  # fmt: skip
 def test_in_one_graph(program):
     check_inside(program)
 
 
-@pytest.mark.parametrize("program", [thrown_otherwise, other_receivers])
+@pytest.mark.parametrize("program", [other_receivers])
 def test_around_a_break(program):
     check_inside(program, graphs=2)
 

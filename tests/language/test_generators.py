@@ -650,7 +650,7 @@ class Own(ValueError):
         (ValueError,), (ValueError, "a"), (ValueError, ("a", "b")), (ValueError, ()),
         (ValueError, None), (ValueError, ValueError("v")), (ValueError, Own("o")),
         (ValueError, KeyError("k")), (Own, ValueError("v")), (ValueError("v"),),
-        (ValueError("v"), None), (ValueError("v"), 1), (int,), (5,), (), ("text",),
+        (ValueError("v"), None), (ValueError("v"), 1), (int,), (5,), (), ("text",), (int, 5),
         (ValueError, "a", None), (ValueError, "a", 5), (ValueError, "a", None, None),
     ],
     ids=str,

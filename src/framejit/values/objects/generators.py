@@ -13,7 +13,7 @@ from collections.abc import Generator
 from typing import Any
 
 from framejit.exc import GraphBreak
-from framejit.values.core.base import CallRequest, Raised, Unmaterialisable, Value
+from framejit.values.core.base import CallRequest, Raised, Unmaterialisable, Value, type_name
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.methods import count_error
 from framejit.values.core.registry import Result
@@ -153,13 +153,19 @@ def _exception(space: Space, args: list[Value]) -> Value:
     if not trace.is_none() and (given is none or trace.exception is not given):
         raise GraphBreak("FJ0158", "generator.throw() with another traceback")
     kind = given.python_type()
-    if issubclass(value.python_type(), type):
-        if issubclass(kind, value.cls):  # type: ignore[attr-defined]
+    cls = getattr(value, "cls", object)
+    if issubclass(value.python_type(), type) and issubclass(cls, BaseException):
+        if issubclass(kind, cls):
             return given
         parts = space.items(given) if issubclass(kind, tuple) else [given]
-        return space.call_now(value, [] if given.is_none() else parts)
+        made = space.call_now(value, [] if given.is_none() else parts)
+        if not issubclass(made.python_type(), BaseException):
+            raise GraphBreak("FJ0158", "generator.throw() of a class that makes no exception")
+        return made
     if not issubclass(value.python_type(), BaseException):
-        raise GraphBreak("FJ0158", "generator.throw() of something that is not an exception")
+        named = type_name(value.python_type())
+        text = "exceptions must be classes or instances deriving from BaseException"
+        space.raise_error(TypeError, f"{text}, not {named}")
     if not given.is_none():
         space.raise_error(TypeError, "instance exception may not have a separate value")
     return value
