@@ -4,7 +4,7 @@ In: nothing. Out: `Value` (one subclass per kind of value), `Raised` (the progra
 exception while it was executed symbolically), `CallRequest` (the interpreter is to push a frame)
 and `NULL`.
 The operations on values are methods of `space.Space`, written down as a table in
-`space.OPERATIONS`. Next room: interpreter.
+`operations.OPERATIONS`. Next room: interpreter.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Value:
             name = type(self).__name__
         return f"{name} object"
 
-    # -- operations; `space` dispatches to them, see space.OPERATIONS ---------------------------
+    # -- operations; `space` dispatches to them, see operations.py --------------------------------
 
     def getattr(self, space: Space, name: str) -> Value | CallRequest:
         return space.generic_getattr(self, name)

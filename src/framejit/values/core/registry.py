@@ -106,6 +106,10 @@ def _registers(table: dict[Any, Any]) -> Callable[..., Callable[[Any], Any]]:
 
 #: Register the maker of the values that represent existing objects of exactly these types ...
 wraps = _registers(WRAPPERS)
+#: ... those that are known while capturing, and need no guard of their own.
+makes = _registers(MAKERS)
+#: Register a handler that runs instead of these functions when captured code calls them.
+lookaside = _registers(LOOKASIDES)
 
 
 def wraps_classes(applies: Callable[[Any], bool], rank: Rank = Rank.KIND) -> Callable[[Any], Any]:
@@ -116,9 +120,3 @@ def wraps_classes(applies: Callable[[Any], bool], rank: Rank = Rank.KIND) -> Cal
         return maker
 
     return register
-
-
-#: ... those that are known while capturing, and need no guard of their own.
-makes = _registers(MAKERS)
-#: Register a handler that runs instead of these functions when captured code calls them.
-lookaside = _registers(LOOKASIDES)
