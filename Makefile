@@ -34,8 +34,9 @@ test-sanitize: $(VENV)/.installed ## the C++ part under AddressSanitizer and Und
 	FRAMEJIT_SANITIZE=1 $(BIN)/python setup.py -q build --build-lib build/sanitize --build-temp build/sanitize-objects
 	$(SANITIZED) $(BIN)/python -m pytest --timeout=600 $(or $(ARGS),tests/native)
 
-lint: $(VENV)/.installed ## ruff and mypy
+lint: $(VENV)/.installed ## ruff (rules and format) and mypy
 	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/ruff format --check src tests examples benchmarks
 	$(BIN)/mypy
 
 bench: $(VENV)/.installed ## the figures of the README, against torch.compile in the same run

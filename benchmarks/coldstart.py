@@ -81,9 +81,7 @@ def main() -> None:
         }
         medians = {}
         for label, (mode, cache) in rows.items():
-            runs = [
-                child(mode, path, options.layers, cache) for _ in range(options.processes)
-            ]
+            runs = [child(mode, path, options.layers, cache) for _ in range(options.processes)]
             medians[label] = statistics.median(float(str(run["seconds"])) for run in runs)
             imported = ", ".join(runs[0]["imported"])  # type: ignore[arg-type]
             note = f"  (imports {imported})" if imported else ""

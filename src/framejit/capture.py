@@ -115,8 +115,7 @@ class Target(NamedTuple):
             return ""
         points = [self.point, *[caller.point for caller in self.callers]]
         return "".join(
-            "@new" if point is None else f"@{point.code.co_name}+{point.offset}"
-            for point in points
+            "@new" if point is None else f"@{point.code.co_name}+{point.offset}" for point in points
         )
 
     @property
@@ -367,11 +366,8 @@ def _attempt(
     )  # fmt: skip
 
 
-def _check_hooks(
-    space: Space, outcome: Returned | Broken, made: Container[Any]
-) -> list[Source]:
-    """Hooks that the graph puts in place must stay as they are; the sources of what they depend on.
-    """
+def _check_hooks(space: Space, outcome: Returned | Broken, made: Container[Any]) -> list[Source]:
+    """Hooks that the graph puts in place must stay as they are; returns what they depend on."""
     variables = [variable for hooks in space.effects.hooks for variable in hooks.cells]
     left = {v.cell for v in variables if v.cell in made or v.cell.source is not None}
     for frame in outcome.frames if isinstance(outcome, Broken) else ():
@@ -434,9 +430,7 @@ def _compile_under_hooks(
         return module.forward, []
 
 
-def _watch(
-    examples: list[Any], inputs: list[TensorValue], builder: GraphBuilder
-) -> Watch | None:
+def _watch(examples: list[Any], inputs: list[TensorValue], builder: GraphBuilder) -> Watch | None:
     """Which inputs may alias each other otherwise than now, where that matters."""
     mutated = set(builder.mutated_inputs)
     written = [i for i, position in enumerate(builder.used_inputs) if position in mutated]

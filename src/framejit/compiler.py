@@ -288,9 +288,7 @@ class Compiler:
 
         return deoptimise
 
-    def _check_break(
-        self, target: Target, broken: Broken, met: list[events.GraphBreak]
-    ) -> None:
+    def _check_break(self, target: Target, broken: Broken, met: list[events.GraphBreak]) -> None:
         """A break was met: an error under ``fullgraph``, an event, also in ``met``, otherwise."""
         frame = _blamed(broken)
         identifier, reason, hint = broken.identifier, broken.reason, broken.hint

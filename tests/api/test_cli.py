@@ -80,23 +80,35 @@ def test_report_writes_a_page(script, tmp_path, capsys):
 
 def test_the_report_is_written_although_the_script_fails(tmp_path, capsys):
     path, page = tmp_path / "bad.py", tmp_path / "page.html"
-    path.write_text("import torch\ntorch.compile(lambda x: x + 1, backend='eager')"
-                    "(torch.ones(2))\nraise KeyError('mine')\n")
+    path.write_text(
+        "import torch\ntorch.compile(lambda x: x + 1, backend='eager')"
+        "(torch.ones(2))\nraise KeyError('mine')\n"
+    )
     with pytest.raises(SystemExit) as left:
         cli.main(["run", "--report", str(page), str(path)])
     assert left.value.code == 1 and "KeyError: 'mine'" in capsys.readouterr().err
     assert "<b>1</b>graph" in page.read_text()
 
 
-@pytest.mark.parametrize("error", ["OSError(2, 'lost')", "ConnectionError('lost')",
-                                   "framejit.exc.PackageError('lost')", "ValueError('lost')"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        "OSError(2, 'lost')",
+        "ConnectionError('lost')",
+        "framejit.exc.PackageError('lost')",
+        "ValueError('lost')",
+    ],
+)
 def test_errors_of_a_script_are_shown_as_python_shows_them(error, tmp_path, monkeypatch):
     path = tmp_path / "bad.py"
-    path.write_text(f"import os, framejit\nos.chdir('/')\nassert os.path.exists(__file__)\n"
-                    f"def fail():\n    raise {error}\nfail()\n")
+    path.write_text(
+        f"import os, framejit\nos.chdir('/')\nassert os.path.exists(__file__)\n"
+        f"def fail():\n    raise {error}\nfail()\n"
+    )
     said = [
-        subprocess.run([sys.executable, *command, path.name], cwd=tmp_path, capture_output=True,
-                       text=True)
+        subprocess.run(
+            [sys.executable, *command, path.name], cwd=tmp_path, capture_output=True, text=True
+        )
         for command in ([], ["-m", "framejit", "run", "--report", "page.html"])
     ]
     plain, ours = said
@@ -144,8 +156,17 @@ sys.exit("said" if sys.argv[-1] == "exit" else None)
 """
 
 
-@pytest.mark.parametrize("command", ["program.py a --b", "program.py fail", "program.py exit",
-                                     "-m parts.program MODULE", "-m parts MODULE", "parts MODULE"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "program.py a --b",
+        "program.py fail",
+        "program.py exit",
+        "-m parts.program MODULE",
+        "-m parts MODULE",
+        "parts MODULE",
+    ],
+)
 def test_a_script_is_run_as_python_does(command, tmp_path):
     (tmp_path / "parts").mkdir()
     for name in ("program.py", "parts/program.py", "parts/__main__.py"):
@@ -168,8 +189,14 @@ def test_explain_knows_every_identifier(capsys):
 
 
 def test_a_file_that_is_not_there(tmp_path, capsys):
-    for command in (["run"], ["explain"], ["report", "-o", str(tmp_path / "page.html")],
-                    ["package", "show"], ["profile", "show"], ["profile", "merge", "out"]):
+    for command in (
+        ["run"],
+        ["explain"],
+        ["report", "-o", str(tmp_path / "page.html")],
+        ["package", "show"],
+        ["profile", "show"],
+        ["profile", "merge", "out"],
+    ):
         assert cli.main([*command, "/no/such.py"]) == 2
         out, error = capsys.readouterr()
         (line,) = error.splitlines()

@@ -22,7 +22,8 @@ SHOWN = {
     "get_local": (lambda ctx: ctx.print(ctx.get_local("y").shape), ["(3,)"]),
     "outer local": (lambda ctx: ctx.print(ctx.get_local("depth", stacklevel=1)), None),
     "is_dynamic": (
-        lambda ctx: ctx.print(ctx.is_dynamic("y"), ctx.is_dynamic("k")), ["False False"]
+        lambda ctx: ctx.print(ctx.is_dynamic("y"), ctx.is_dynamic("k")),
+        ["False False"],
     ),  # fmt: skip
     "assert_static": (lambda ctx: ctx.assert_static("y"), []),
     "force_static": (lambda ctx: ctx.force_static("y"), []),

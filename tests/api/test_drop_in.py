@@ -58,9 +58,7 @@ def test_scripts_give_the_same_and_a_report(script, tmp_path, monkeypatch):
     expected = as_plain_python(path, monkeypatch)
     page = tmp_path / "out.html"
     with events.recording(events.GraphCompiled, events.InternalFailure) as seen:
-        got = printed_by(
-            lambda: cli.main(["run", "--report", str(page), str(path), "a", "--b"])
-        )
+        got = printed_by(lambda: cli.main(["run", "--report", str(page), str(path), "a", "--b"]))
     if script == "controls":  # captured code knows that it is
         expected = expected.replace("[35., 35.]", "[36., 36.]").replace(
             "[35., 35., 35., 35., 35.]", "[36., 36., 36., 36., 36.]"
@@ -98,6 +96,7 @@ def test_a_backend_for_everything():
 
 def test_the_arguments_of_torch_compile_are_understood():
     with framejit.install():
+
         def f(x):
             return x + 1
 

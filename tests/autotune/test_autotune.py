@@ -467,8 +467,10 @@ def test_an_ensemble_written_by_a_user():
 
     def ensemble(gm, example_inputs):
         for name in ("picky", "ts"):
-            compiled = picky(gm, example_inputs) if name == "picky" else (
-                lookup_backend(name)(gm, example_inputs)
+            compiled = (
+                picky(gm, example_inputs)
+                if name == "picky"
+                else (lookup_backend(name)(gm, example_inputs))
             )
             tried.append((name, compiled is not None))
             if compiled is not None:

@@ -200,6 +200,7 @@ def test_writes_through_conjugates_and_their_parts(function):
 
 def test_compiling_tells_nothing_of_errors_in_gradients(recwarn):
     """The gradients are never computed: they would be an error."""
+
     def f(x):
         y = x.exp()
         y.add_(1)
@@ -223,6 +224,7 @@ BEYOND = [
 @pytest.mark.parametrize("function", BEYOND)
 def test_writes_beyond_what_an_input_shows_of_its_memory(function):
     """Whatever the offset at capture was."""
+
     def whole():
         b = torch.arange(6.0)
         return b, b[:3]

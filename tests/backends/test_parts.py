@@ -13,8 +13,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 class Parts(CountingBackend):
-    """Counts captured graphs, and those that AOTAutograd makes: with a backward graph and without.
-    """
+    """Counts captured graphs, and those of AOTAutograd: with a backward graph and without."""
 
     def __init__(self):
         super().__init__()

@@ -75,9 +75,7 @@ def viewed(x, w):
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_training_with_sizes_that_vary(backend, dynamic):
     # The second size makes the graph dynamic.
-    agrees(
-        summed, *leaves(8, 9, 12), backend=backend, dynamic=dynamic, graphs=1 if dynamic else 2
-    )
+    agrees(summed, *leaves(8, 9, 12), backend=backend, dynamic=dynamic, graphs=1 if dynamic else 2)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -215,10 +215,13 @@ EXPRESSIONS = {
         "itertools.starmap(max, zip({nums}, {nums}))", "(v for vs in {nest} for v in vs)", "iter({ v for v in {nums} })",
     ],
     "fn": ["(lambda v: v * {num})", "functools.partial(max, {num})", "{a=node}.visit", "abs", "(lambda v, k={num}: v + k)", "operator.neg"],
-}
+}  # fmt: skip
 
 _MAKE = [f"{{x+{kind}}} = {{{kind}}}" for kind in LEAVES]
-_AGAIN = [f"{{x={kind}}} = {{{kind}}}" for kind in ("num", "row", "mat", "nums", "table", "flag", "text", "node", "it", "map", "bag")]
+_AGAIN = [
+    f"{{x={kind}}} = {{{kind}}}"
+    for kind in ("num", "row", "mat", "nums", "table", "flag", "text", "node", "it", "map", "bag")
+]
 
 STATEMENTS = {
     "make": [*_MAKE, *_MAKE, *_AGAIN],
@@ -263,11 +266,11 @@ STATEMENTS = {
         "for {x+num} in range({a=mat}.shape[0]):|    {body}", "if {a=mat}.shape[0] {</==/>} {num}:|    {body}", "{x+num} = {a=mat}.numel() // 3 + len({b=row})|{y+row} = torch.zeros({x} + {a}.size(0))", "{x+text} = f'{ {a=mat}.shape[0] }:{ tuple({b=row}.shape) }'", "{x+pair} = {a=mat}.shape|{y+num} = {x}[0] + {x}[-1]", "{x+mat} = {a=mat}.new_zeros({a}.shape[0] + 1, 3)|{x}[:-1] = {a}.detach()", "{x+row} = {a=mat}.reshape(-1)|{y+num} = {x}.shape[0] % {a}.shape[0]",
         "{x+table} = {'n': {a=mat}.shape[0]}|{x}['n'] += {b=row}.shape[0]|{y+num} = {x}['n'] + {a}.shape[0]", "{x+rows} = [t0 * i for i in range({a=mat}.shape[0])]", "{x+row} = {a=mat}[:{b=row}.shape[0]].sum(0)", "{x+num} = max({a=mat}.shape[0], {b=row}.shape[0])", "{x+num} = {a=mat}.shape[0] == {b=row}.shape[0]", "{x+bag} = {{a=mat}.shape[0], {b=row}.shape[0], 3}", "n0 = n0 + {a=mat}.shape[0]",
     ],
-}
+}  # fmt: skip
 STATEMENTS["training"] = [
     "{x+row} = G_NET(R(3, {num}))", "{x+num} = len(G_NET.history)", "G_NET.train({flag})|{x+flag} = G_NET.training", "{x+table} = {k: v.sum().item() for k, v in G_NET.state_dict().items()}", "{x+num} = sum(p.numel() for p in G_NET.parameters())", "{x+row} = F.dropout({row}, 0.5, training={flag})", "with torch.no_grad():|    G_NET.weight.add_({num})", "{x+row} = {row}.detach().requires_grad_()|({x} * {num}).sum().backward()|{y+row} = {x}.grad",
     "{x+hook} = G_NET.register_forward_hook(lambda m, a, o: o * {num})|{y+row} = G_NET(R(3, 1))|{x}.remove()", "{x+row} = torch.rand(3)", "{x+row} = {y=row}.softmax(0)", "for {x+text}, {y+row} in G_NET.named_parameters():|    {body}", "G_NET.zero_grad()", "G_NET.steps = torch.zeros(1)", "{x+net} = G_NET._buffers|G_NET.steps = G_NET.steps + 1|{y+flag} = {x}['steps'] is G_NET.steps",
-]
+]  # fmt: skip
 
 PRELUDE += families_of_libraries.PRELUDE
 STATEMENTS |= families_of_libraries.STATEMENTS

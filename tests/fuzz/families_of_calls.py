@@ -115,7 +115,9 @@ def methods(cls: type, kind: str, names: Iterable[str] | None = None) -> Iterato
                 yield attempt(_call("{a=" + kind + "}." + name, kinds))
 
 
-def _functions(module: types.ModuleType, prefix: str, kinds: set[str] | None = None) -> Iterator[str]:
+def _functions(
+    module: types.ModuleType, prefix: str, kinds: set[str] | None = None
+) -> Iterator[str]:
     """Calls of the functions and classes of a module; ``kinds``: only with one of these."""
     for name in sorted(vars(module)):
         function = getattr(module, name)
@@ -126,7 +128,9 @@ def _functions(module: types.ModuleType, prefix: str, kinds: set[str] | None = N
                 yield attempt(_call(prefix + name, way))
 
 
-_BINARY = ("add sub mul truediv floordiv mod pow matmul and or xor lshift rshift lt le eq ne gt ge").split()
+_BINARY = (
+    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift lt le eq ne gt ge"
+).split()
 _SIGNS = "+ - * / // % ** @ & ¦ ^ << >> < <= == != > >=".split()
 _UNARY = {"neg": "-{}", "pos": "+{}", "invert": "~{}", "abs": "abs({})", "bool": "not {}", "len": "len({})", "int": "int({})",
           "float": "float({})", "index": "[7, 8, 9][{}]", "str": "str({})", "repr": "repr({})", "hash": "hash({})", "round": "round({})", "reversed": "list(reversed({}))",
@@ -142,15 +146,24 @@ def _full_class() -> str:
         for form in (name, f"r{name}", f"i{name}"):
             if name[:2] in ("lt", "le", "eq", "ne", "gt", "ge") and form != name:
                 continue
-            lines.append(f"    def __{form}__(self, other): G_LOG.append('{form}'); return (self.n, '{form}', getattr(other, 'n', 0))")
+            lines.append(
+                f"    def __{form}__(self, other): G_LOG.append('{form}'); return (self.n, '{form}', getattr(other, 'n', 0))"
+            )
     for name in _UNARY:
-        lines.append(f"    def __{name}__(self, *a): G_LOG.append('{name}'); return {_RESULTS.get(name, 'self.n')}")
+        lines.append(
+            f"    def __{name}__(self, *a): G_LOG.append('{name}'); return {_RESULTS.get(name, 'self.n')}"
+        )
     lines += ["class Shy:", "    def __init__(self, n): self.n = n"]
-    lines += [f"    def __{n}__(self, other): G_LOG.append('no {n}'); return NotImplemented" for n in _BINARY]
+    lines += [
+        f"    def __{n}__(self, other): G_LOG.append('no {n}'); return NotImplemented"
+        for n in _BINARY
+    ]
     return "\n".join(lines) + "\n"
 
 
-PRELUDE = _full_class() + '''
+PRELUDE = (
+    _full_class()
+    + '''
 class Part:
     """Attributes of every kind."""
     __slots__ = ('n', '__dict__')
@@ -211,6 +224,7 @@ G_FULL = Full(1)
 G_OD = collections.OrderedDict(a=1, b=2)
 G_ERR = ValueError('old')
 '''
+)
 
 _OPERANDS = ["Full({num})", "Shy({num})", "{num}", "Full({num})", "{nums}", "{text}", "G_FULL", "{row}", "{flag}", "{bag}", "{pair}", "{table}", "2.5", "None"]  # fmt: skip
 _CHOOSE = random.Random(0)
@@ -226,7 +240,9 @@ def _operators() -> Iterator[str]:
             yield f"{{x+any}} = {first}|try: {{x}} {sign}= {second}|except Exception as {{e+err}}: G_LOG.append(str({{e}})[:70])"
     for form in _UNARY.values():
         for operand in _CHOOSE.sample(_OPERANDS, 2) + ["Full({num})"]:
-            yield attempt(form.replace("{}", operand) if "'" not in form else f"format({operand}, 'x')")
+            yield attempt(
+                form.replace("{}", operand) if "'" not in form else f"format({operand}, 'x')"
+            )
 
 
 _MEMBERS = [
@@ -272,7 +288,7 @@ def with_blocks(template: str) -> str:
 
 _MEMBERS = [with_blocks(text) for text in _MEMBERS]
 
-_TYPES = {"text": str, "nums": list, "table": dict, "bag": set, "queue": collections.deque, "pair": tuple, "num": int}
+_TYPES = {"text": str, "nums": list, "table": dict, "bag": set, "queue": collections.deque, "pair": tuple, "num": int}  # fmt: skip
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     STATEMENTS = {

@@ -148,7 +148,7 @@ EXPRESSIONS = {
     "view": ["{table}.{keys/values/items}()", "{map}.{keys/items}()", "collections.OrderedDict({table}).{keys/values/items}()", "collections.Counter({nums}).{keys/items}()", "vars({a=node}).keys()", "types.MappingProxyType({table}).{keys/items}()", "Config({table}).{keys/values}()"],
     "size": ["{size} {+/*/-/%} {size}", "{size} {+/*/-/%} {num}", "{a=mat}.shape[{0/1/-1}]", "{a=row}.size(0)", "{a=row}.numel()", "len({a=mat})", "-{size}", "max({size}, {num})", "abs({size})", "{size} ** 2", "int({size})", "({size} if {size} > {num} else {num})"],
     "fs": ["frozenset({nums})", "frozenset({bag})", "{fs} {&/-/^} {fs}", "frozenset({view})"],
-}
+}  # fmt: skip
 
 
 def _quiet(call: str) -> str:
@@ -246,7 +246,7 @@ _BLOCKS = {
         "{x+arr} = {arr}|{body}", "{x=arr} = {arr} * 1|{x}[{0/.../None}] = {num}" , "{x+arr} = np.zeros(({num} % 3 + 1, 3))|{x}[0] = {row0}|{x} += 1|{y+any} = {x}.sum()".replace("{row0}", "[1, 2, {num}]"), "for {x+any} in {arr}[:2] if {flag} else [1.0]:|    {body}", "{x+row} = torch.from_numpy(np.arange(3.)).float() * {num}", "{x+any} = {row}.detach().numpy()|{x}[...] = {num}", "with np.errstate(divide='ignore'):|    {x+any} = G_ARR / G_ARR", "G_ARR[:] = {num}", "{x+arr} = G_ARR[1:]|{x} *= 2|{y+any} = G_ARR.sum()", "{x+any} = np.array([{row}.sum().item(), {num}])|{y+row} = torch.tensor({x}).float()",
     ],
     "views": ["{d+table} = {table}|{v+view} = {d}.{keys/items/values}()|{d}[{text}] = {num}|{x+any} = list({v}), len({v})", "{v+view} = {view}|{body}|{x+any} = list({v})", "for {k+any} in {view}:|    {body}", "{d+map} = dict({map})|for {k+any} in list({d}.keys() & [1, {key}]):|    {d}.pop({k})", "{d+table} = dict({table})|try:|    for {k+text} in {d}: {d}[{text}] = 1|except RuntimeError as {e+err}: G_LOG.append(str({e}))", "{v+view} = {view}|print(end='')|{x+any} = {v}, [*{v}]", "{d+table} = {table}|{d} ¦= {table}|{x+any} = {d} ¦ {'z': {num}}"],
-}
+}  # fmt: skip
 
 STATEMENTS = {
     name: [
@@ -263,7 +263,7 @@ _SPECIAL: dict[str, Any] = {
     "num": 2, "text": "ab", "nums": [3, 1, 2], "table": {"a": 1}, "bag": {1, 2}, "pair": (1, 2),
     "queue": collections.deque([1, 2]), "fs": frozenset([1]), "view": {"a": 1}.keys(), "row": torch.ones(3),
     "fn": abs, "seq": iter([1]), "size": 3,
-}
+}  # fmt: skip
 #: What depends on addresses or on the process, and what is not for programs.
 _NOT_CALLED = "__dir__ __sizeof__ __reduce__ __reduce_ex__ __init_subclass__ __subclasshook__ __new__ __init__ __class__ __repr__ __hash__ __getstate__ __setstate__".split()
 

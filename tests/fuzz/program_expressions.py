@@ -149,7 +149,7 @@ class Expressions:
             lambda: self.walrus(scope, "int", d),
             lambda: f"len(list({self.ints(scope, d)}))",
             "G_INT",
-        )
+        )  # fmt: skip
 
     def inline(self, scope: Scope, name: str, kind: str, depth: int, its: str = "int") -> str:
         """An expression that may use ``name``, which a comprehension or lambda binds."""
@@ -234,10 +234,12 @@ class Expressions:
             lambda: f"torch.equal({e(scope, 'row', d)}, {e(scope, 'row', d)})",
             lambda: f"callable({self.anything(scope, d)})",
             lambda: "torch.is_grad_enabled()",
-        )
+        )  # fmt: skip
 
     def anything(self, scope: Scope, d: int) -> str:
-        return self.expression(scope, self.one("int", "str", "ilist", "dict", "opt", "obj", "set"), d)
+        return self.expression(
+            scope, self.one("int", "str", "ilist", "dict", "opt", "obj", "set"), d
+        )
 
     def make_str(self, scope: Scope, d: int) -> str:
         e = self.expression
@@ -257,7 +259,7 @@ class Expressions:
             lambda: f"'{{}}'.format({e(scope, 'int', d)})",
             lambda: f"{e(scope, 'str', d)}.replace('a', {e(scope, 'str', 0)})[:12]",
             lambda: f"({e(scope, 'str', d)} if {e(scope, 'bool', d)} else {e(scope, 'str', d)})",
-        )
+        )  # fmt: skip
 
     def quoted(self, text: str) -> str:
         return text.replace("'", '"') if "'" in text else text
@@ -289,7 +291,7 @@ class Expressions:
             lambda: f"[{v} - {w} for {v}, {w} in enumerate({self.ints(scope, d)}, {e(scope, 'int', 0)})]",
             lambda: f"{e(scope, 'obj', d)}.items",
             lambda: f"LocalList({self.ints(scope, d)})",
-        )
+        )  # fmt: skip
 
     def make_tlist(self, scope: Scope, d: int) -> str:
         e = self.expression
@@ -310,7 +312,9 @@ class Expressions:
         v, w = self.fresh("v"), self.fresh("w")
         return self.one(
             lambda: f"{{'a': {e(scope, 'int', d)}, {self.key(scope)}: {e(scope, 'int', d)}}}",
-            lambda: f"{{str({v}): {self.inline(scope, v, 'int', d)} for {v} in {self.ints(scope, d)}}}",
+            lambda: (
+                f"{{str({v}): {self.inline(scope, v, 'int', d)} for {v} in {self.ints(scope, d)}}}"
+            ),
             lambda: f"{{**{e(scope, 'dict', d)}, {self.key(scope)}: {e(scope, 'int', d)}}}",
             lambda: f"({e(scope, 'dict', d)} | {e(scope, 'dict', d)})",
             lambda: f"dict({e(scope, 'dict', d)}, b={e(scope, 'int', d)})",
@@ -388,7 +392,9 @@ class Expressions:
         return self.one(
             lambda: f"(lambda {v}: {self.inline(scope, v, 'int', d)})",
             lambda: f"(lambda {v}, {w}={self.expression(scope, 'int', d)}: {v} + {w})",
-            lambda: f"functools.partial(operator.{self.one('add', 'mul', 'sub')}, {self.expression(scope, 'int', d)})",
+            lambda: (
+                f"functools.partial(operator.{self.one('add', 'mul', 'sub')}, {self.expression(scope, 'int', d)})"
+            ),
             lambda: "abs" if self.in_class else f"{self.expression(scope, 'obj', d)}.step",
             lambda: self.leaf(scope, "fn"),
         )
@@ -445,7 +451,7 @@ class Expressions:
             lambda: f"{e(scope, 'row', d)}.{self.one('unsqueeze(0)', 'expand(2, 3)', 'repeat(2, 1)', '__getitem__(None)')}",
             lambda: f"torch.zeros({e(scope, 'mat', d)}.shape)",
             "G_M",
-        )
+        )  # fmt: skip
 
     def make_row(self, scope: Scope, d: int) -> str:
         e = self.expression
@@ -470,12 +476,14 @@ class Expressions:
             lambda: f"G_W[{self.one('0', '1', ':, 0')}]",
             lambda: f"{e(scope, 'mat', d)}.unbind(0)[0]",
             lambda: self.one("torch.rand(3)", "torch.randn(3)", "torch.ones(3)"),
-        )
+        )  # fmt: skip
 
     def make_sc(self, scope: Scope, d: int) -> str:
         e = self.expression
         return self.one(
-            lambda: f"{e(scope, 'row', d)}.{self.one('sum()', 'max()', 'norm()', 'mean()', '__getitem__(0)', 'min()')}",
+            lambda: (
+                f"{e(scope, 'row', d)}.{self.one('sum()', 'max()', 'norm()', 'mean()', '__getitem__(0)', 'min()')}"
+            ),
             lambda: f"{e(scope, 'mat', d)}.{self.one('sum()', 'mean()', 'std()', 'max()')}",
             lambda: f"{e(scope, 'row', d)}[{self.one('0', '-1', lambda: e(scope, 'int', 0))}]",
             lambda: f"{e(scope, 'mat', d)}[0, {self.one('0', '1', '-1')}]",

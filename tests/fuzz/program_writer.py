@@ -54,7 +54,7 @@ G_LIST = [5, 6]
 G_DICT = {'a': 10}
 G_W = torch.tensor([[1., 0., 2.], [0., -1., 0.], [0.5, 0., 1.]])
 G_M = torch.tensor([[1., -2., 3.], [0., 4., -5.]])
-'''.replace('G_INT', IDIOMS_PRELUDE + 'G_INT', 1)
+'''.replace("G_INT", IDIOMS_PRELUDE + "G_INT", 1)
 
 FIRST_WITH_IDIOMS = 100_000
 
@@ -412,7 +412,9 @@ class Writer(Expressions):
             lambda: f"{name}.{self.one('add_', 'mul_', 'sub_', 'fill_', 'clamp_')}({number()})",
             lambda: f"{name}.{self.one('zero_', 'neg_', 'abs_', 'relu_')}()",
             lambda: f"{name}.copy_({row()})",
-            lambda: f"{name}[{self.one('0', '-1', '1:', ':1', lambda: e(scope, 'int', 0))}] = {number()}",
+            lambda: (
+                f"{name}[{self.one('0', '-1', '1:', ':1', lambda: e(scope, 'int', 0))}] = {number()}"
+            ),
             lambda: f"{name}[{self.one('0', '-1', ':1')}] {self.one('+=', '*=')} {number()}",
             lambda: f"{name}[{name} > {number()}] = {e(scope, 'float', 0)}",
             lambda: f"{name}.data.mul_(2)",
@@ -654,11 +656,15 @@ class Writer(Expressions):
             with self.indented(), scope.block():
                 text = self.fresh("str")
                 if self.chance(0.6):
-                    self.put(f"{text} = {self.one('type({0}).__name__', 'str({0})[:9]')}".format(name))
+                    self.put(
+                        f"{text} = {self.one('type({0}).__name__', 'str({0})[:9]')}".format(name)
+                    )
                     scope.bind(text, "str")
                 self.block(scope, self.random.randint(1, 2))
                 if self.chance(0.2):
-                    self.put(self.one("raise", f"raise Error(2) from {name}", "raise ValueError('x')"))
+                    self.put(
+                        self.one("raise", f"raise Error(2) from {name}", "raise ValueError('x')")
+                    )
         if handlers and self.chance(0.25):
             self.put("else:")
             with self.indented(), scope.block():
@@ -773,7 +779,9 @@ class Writer(Expressions):
         self.put(
             self.one(
                 lambda: f"if {self.condition(scope)}: raise {what}",
-                lambda: f"assert {self.expression(scope, 'bool', 1)}, {self.expression(scope, 'str', 0)}",
+                lambda: (
+                    f"assert {self.expression(scope, 'bool', 1)}, {self.expression(scope, 'str', 0)}"
+                ),
             )
         )
 

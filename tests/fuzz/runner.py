@@ -289,7 +289,11 @@ def counting(module: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
 
 
 def compare_calls(
-    program: Program, mode: str, eager: Copy, traced: Copy, report: Report,
+    program: Program,
+    mode: str,
+    eager: Copy,
+    traced: Copy,
+    report: Report,
     limits: tuple[float, float],
 ) -> None:
     """Fill in ``report``; ``limits`` are for one call of the eager copy and the compiled one."""

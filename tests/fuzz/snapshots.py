@@ -52,7 +52,6 @@ def _attribute(value: Any, name: str) -> Any:
         return _ABSENT
 
 
-
 class Snapshot:
     """Takes one snapshot of several roots; ``nodes``: with the names of nodes of autograd."""
 

@@ -184,4 +184,3 @@ def with_other_names(source: str, prelude: str, seed: int) -> str:
     random.Random(seed).shuffle(free)
     tree = _Rename(dict(zip(old, free))).visit(ast.Module(rest, []))
     return prelude + ast.unparse(tree) + "\n"
-

@@ -275,7 +275,7 @@ def test_code_is_generated_once_and_only_when_needed():
 
 READS = [
     "call", "forward", "code", "print", "pickle", "deepcopy", "script", "trace", "retrace", "nested"
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("first", ["run", "never run"])

@@ -489,6 +489,9 @@ def outcome(world: World, function: Any) -> Any:
         except Exception as error:  # noqa: BLE001 - compared
             return type(error), str(error).splitlines()[:1]
         y, *rest = result
-        return y.detach().clone(), y.requires_grad, rest, {
-            name: value.clone() for name, value in world.net.state_dict().items()
-        }
+        return (
+            y.detach().clone(),
+            y.requires_grad,
+            rest,
+            {name: value.clone() for name, value in world.net.state_dict().items()},
+        )

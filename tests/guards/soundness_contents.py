@@ -273,7 +273,8 @@ content("partial_more_arguments", NEEDED, lambda x, k: k(x),
 content("partial_of_equal_functions", NEEDED, lambda x, k: k(x), lambda: functools.partial(max, X),
         lambda k: functools.partial(max, X, X, key=torch.sum))  # fmt: skip
 content("partial_one_argument_more", NEEDED, lambda x, k: x * len(k(1)),
-        lambda: functools.partial(several, 1), lambda k: functools.partial(several, 1, 2))
+        lambda: functools.partial(several, 1),
+        lambda k: functools.partial(several, 1, 2))  # fmt: skip
 content("partial_one_keyword_more", NEEDED, lambda x, k: x * len(k(1)),
         lambda: functools.partial(several, b=1),
         lambda k: functools.partial(several, b=1, c=2))  # fmt: skip

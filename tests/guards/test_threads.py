@@ -216,8 +216,7 @@ def test_a_backend_may_run_compiled_code_in_threads_and_compile_in_its_own():
 
 
 def test_a_backward_is_compiled_in_another_thread():
-    """Also in a thread of autograd's that the thread which compiles waits for: it has its context.
-    """
+    """Also in a thread of autograd that the compiling thread waits for: it has its context."""
     model, x = make_model(0), torch.randn(2, 4)
     expected = gradients(model, model(x))
     first, second = [framejit.compile(model, backend="aot_eager")(x) for _ in range(2)]

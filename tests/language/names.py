@@ -572,12 +572,14 @@ MATH: dict[str, Any] = {
 
 CONTEXTLIB: dict[str, Any] = {
     "AbstractAsyncContextManager": lambda x: (
-        x + 1, issubclass(contextlib.AsyncExitStack, contextlib.AbstractAsyncContextManager)
+        x + 1,
+        issubclass(contextlib.AsyncExitStack, contextlib.AbstractAsyncContextManager),
     ),
     "AbstractContextManager": lambda x: within(Manager(), x)[0],
     "AsyncExitStack": lambda x: (x + 1, len(contextlib.AsyncExitStack()._exit_callbacks)),
     "ContextDecorator": lambda x: (
-        decorated(x), isinstance(Decorating(), contextlib.ContextDecorator)
+        decorated(x),
+        isinstance(Decorating(), contextlib.ContextDecorator),
     ),
     "ExitStack": within_stack,
     "aclosing": lambda x: (x + 1, contextlib.aclosing(Thing()).thing.value),

@@ -165,8 +165,10 @@ def p05_methods_under_other_names(x):
 
 
 def p06_explicit_getattribute_asks_nobody(x):
-    return x * 2, text_of(lambda: Explicit().absent), text_of(
-        lambda: object.__getattribute__(Hooked(), "absent")
+    return (
+        x * 2,
+        text_of(lambda: Explicit().absent),
+        text_of(lambda: object.__getattribute__(Hooked(), "absent")),
     )
 
 

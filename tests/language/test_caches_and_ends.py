@@ -386,8 +386,9 @@ def test_102_a_builtin_is_replaced(name) -> None:
         "tuple": lambda x: x * tuple([3])[0], "getattr": lambda x: x * getattr(x, "q", 2),
     }  # fmt: skip
     program, counting = programs[name], CountingBackend()
-    compiled, new = framejit.compile(program, backend=counting), framejit.compile(
-        lambda x: x + len((1, 2)), backend=counting
+    compiled, new = (
+        framejit.compile(program, backend=counting),
+        framejit.compile(lambda x: x + len((1, 2)), backend=counting),
     )
     answers = {"isinstance": lambda *_: True, "sorted": lambda *_: [7], "tuple": lambda *_: [9]}
     with framejit.config.patch(raise_internal_errors=True):

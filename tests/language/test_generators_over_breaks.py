@@ -256,7 +256,7 @@ def p017_far_from_its_end(x):
             log.index("inner") + log.count("key") + len(log) * 2 + log.index("inner") + len(log),
             log.index("inner") + log.count("key") + len(log) * 2 + log.index("inner") + len(log),
             log.index("inner") + log.count("key") + len(log) * 2 + log.index("inner") + len(log),
-        ]
+        ]  # fmt: skip
 
     items = far()
     next(items)

@@ -54,9 +54,7 @@ def _looped(x, w):
 
 @program(_looped)
 def loop(x, w):
-    return while_loop(
-        lambda i, t: i < 5, lambda i, t: (i + 1, t * w + i), (torch.tensor(0), x)
-    )
+    return while_loop(lambda i, t: i < 5, lambda i, t: (i + 1, t * w + i), (torch.tensor(0), x))
 
 
 @program(lambda x, w: (x.sum(0) * w, torch.stack([x[: i + 1].sum(0) * w for i in range(4)])))

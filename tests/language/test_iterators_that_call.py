@@ -265,9 +265,11 @@ MAKERS = [
 
 def shown(item):
     """An element with its group's content."""
-    return (item[0], list(item[1])) if type(item) is tuple and len(item) == 2 and hasattr(
-        item[1], "__next__"
-    ) else item
+    return (
+        (item[0], list(item[1]))
+        if type(item) is tuple and len(item) == 2 and hasattr(item[1], "__next__")
+        else item
+    )
 
 
 @pytest.mark.parametrize("taken", [0, 1, 2])

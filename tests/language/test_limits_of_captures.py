@@ -153,7 +153,7 @@ MADE = {
     "padded": lambda x: (x + 1, len("a".ljust(5_000_000)), len("%9000000d" % 3)),
     "joined": lambda x: (x + 1, len(",".join(["a" * 10**6] * 5))),
     "replaced": lambda x: (x + 1, len("aaaa".replace("a", "b" * 10**6))),
-    "power": lambda x: (x + 1, 2 ** 10**8 % 1000, pow(2, 10**8) % 7),
+    "power": lambda x: (x + 1, 2**10**8 % 1000, pow(2, 10**8) % 7),
     "shifted": lambda x: (x + 1, (1 << 10**8) % 7, 1 << 10**8 > 5),
     "product": lambda x: (x + 1, sum(1 for _ in itertools.product(range(60), repeat=3))),
     "doubled": lambda x: (x + 1, len(doubled(24))),

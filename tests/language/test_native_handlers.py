@@ -21,7 +21,6 @@ def ext(x, n=1):
 
 
 class Ctx:
-
     def __init__(self, swallow=True):
         self.swallow = swallow
 
@@ -167,6 +166,7 @@ def p11_in_a_generator(x):
             ext(x)
         except ValueError:
             yield (x + 2)
+
     for t in g():
         x = x * t
     return x
@@ -268,6 +268,7 @@ def p19_recursion(x):
             if n < 2:
                 raise
             return x
+
     return rec(x, 3).sin()
 
 
@@ -275,6 +276,7 @@ def p20_local_class_from_none(x):
 
     class E(Exception):
         pass
+
     try:
         try:
             ext(x)
@@ -305,6 +307,7 @@ def p22_cells(x):
         except ValueError:
             x = x * 2
         return lambda: x + 1
+
     f = cell()
     x = x * 3
     return f()
@@ -343,6 +346,7 @@ def p25_finally_raises(x):
         x = x + 3
         print(repr(e.__context__))
     return x + 1
+
 
 PROGRAMS = [
     (p01_error_is_used, 3, 5), (p02_in_a_loop, 4, 12), (p03_with_swallows, 2, 3),

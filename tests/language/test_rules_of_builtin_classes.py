@@ -280,9 +280,7 @@ def hints(x):
     found = []
     for value in (3, NotImplemented, -1, "a"):
         made = Hint(value)
-        found += outcomes(
-            lambda: operator.length_hint(made), lambda: operator.length_hint(made, 7)
-        )
+        found += outcomes(lambda: operator.length_hint(made), lambda: operator.length_hint(made, 7))
     return x + 1, found, operator.length_hint(Plain()), operator.length_hint(Plain(), 9)
 
 
@@ -291,7 +289,6 @@ def partials(x):
         functools.partial, lambda: functools.partial(3), lambda: functools.partial(func=max),
         lambda: functools.partial(max, 1)(2), lambda: functools.reduce(max, [], 3),
     )  # fmt: skip
-
 
 
 @pytest.mark.parametrize(

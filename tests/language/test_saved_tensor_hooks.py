@@ -727,9 +727,7 @@ def writes_what_is_computed_with(x, log):
      (writes_what_is_computed_with, lambda log: log.scaled, True),
      (writes_between, lambda log: lambda t: t * 2, False)],
 )  # fmt: skip
-def test_hooks_around_the_call_that_use_what_the_program_changes(
-    function, hook, breaks, backend
-):
+def test_hooks_around_the_call_that_use_what_the_program_changes(function, hook, breaks, backend):
     answers = []
     for run in (function, framejit.compile(function, backend=backend)):
         log = Log()

@@ -68,10 +68,7 @@ def raise_after_break(x):
 def mismatch_after_break(x):
     y = x + 1
     print(end="")
-    return (
-        y
-        + torch.ones(5)
-    )
+    return y + torch.ones(5)
 
 
 def error_of_broken_operation(x):
@@ -718,21 +715,23 @@ def test_a_handler_that_breaks_divides_frames_whose_end_nobody_sees():
 
 
 def refuse(x, what):
-    if what: raise LookupError(what)  # noqa: E701
+    if what:
+        raise LookupError(what)  # noqa: E701
     return x
 
 
 def printed_in_a_handler(x):
     try:
-        return refuse(
-            x, "no")
+        return refuse(x, "no")
     except LookupError:
         return x + 1, traceback.format_exc()
 
 
 def printed_after_a_break(x):
-    try: x = [x + 1][len(x.shape) + 5]  # noqa: E701
-    except IndexError as error: held = error  # noqa: E701
+    try:
+        x = [x + 1][len(x.shape) + 5]  # noqa: E701
+    except IndexError as error:
+        held = error  # noqa: E701
     print(end="")
     return x + 1, traceback.format_exception(held)
 

@@ -99,7 +99,7 @@ def test_explain_says_what_the_backend_saw(make):
         explanation = framejit.explain(model, backend=backend)(**inputs)
     assert explanation.graph_count == len(backend.graphs)
     assert explanation.op_count == backend.ops and explanation.breaks == []
-    assert "class=\"captured\"" in explanation._repr_html_()
+    assert 'class="captured"' in explanation._repr_html_()
 
 
 def compare_training(model, inputs, backend, tolerance):

@@ -259,8 +259,10 @@ def test_every_reason_has_old_and_new_value_line_and_remedy(number):
     with contextlib.suppress(TypeError):
         explainer(X, then)
     (recompile,) = framejit.report().recompiles[-1:]
-    pattern = rf"[^;]*: it was .*{re.escape(old)}.*, now it is .*{re.escape(new)}.*" \
-              r"\(assumed at test_wrong_programs\.py:\d+: .+\); to avoid it, .+"
+    pattern = (
+        rf"[^;]*: it was .*{re.escape(old)}.*, now it is .*{re.escape(new)}.*"
+        r"\(assumed at test_wrong_programs\.py:\d+: .+\); to avoid it, .+"
+    )
     assert re.fullmatch(pattern, recompile.reasons[-1]), recompile.reasons[-1]
     assert recompile.identifiers[-1] in problems()
 
@@ -276,8 +278,9 @@ def test_states_parameters_and_intermediate_values_are_named():
     explainer(X, state, key)
     with torch.autocast("cpu", torch.bfloat16):
         (recompile, *_) = explainer(X, state, key).recompiles
-    assert "it was no autocast on the CPU, now it is autocast on the CPU to bfloat16" in (
-        recompile.reasons[-1]
+    assert (
+        "it was no autocast on the CPU, now it is autocast on the CPU to bfloat16"
+        in (recompile.reasons[-1])
     )
     state[key] = X * 2
     (recompile, *_) = explainer(X, state, key).recompiles

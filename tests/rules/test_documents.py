@@ -127,9 +127,7 @@ def with_blocks():
 
 
 @pytest.mark.parametrize("document", with_blocks())
-def test_the_code_of_the_page_runs_and_prints_what_it_says(
-    document, tmp_path, monkeypatch, capsys
-):
+def test_the_code_of_the_page_runs_and_prints_what_it_says(document, tmp_path, monkeypatch, capsys):
     run_page(document, tmp_path, monkeypatch, capsys)
 
 

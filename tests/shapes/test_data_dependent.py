@@ -106,6 +106,7 @@ def test_a_truth_value_is_a_number_of_the_graph(backend):
 
 def test_sizes_that_only_the_answer_needs():
     """They become operations of the graph after the last instruction."""
+
     def f(x, i):
         y = x[x > i]
         return y * 2, y.numel(), torch.nonzero(x).shape, torch.where(x > i)[0].shape

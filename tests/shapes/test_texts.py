@@ -84,7 +84,7 @@ FLOATS = {
     "f_string": lambda x, r: (x * 2, f"loss {r:.3f} {r} {r:e} {r!r:>20} {r:+.1%}", str(r), "%.2f %g %s" % (r, r, r)),  # noqa: E501
     "computed": lambda x, r: (x * r, f"{r * 2 + 1:.2f} {r / 3}", str(r**2)),
     "minimum": lambda x, r: (x * r, f"best {min(r, 1.5):.2f}", "{:.3e}".format(r)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -196,7 +196,7 @@ CONTENT = {
     "widths": lambda x, n: (x, f"{1.5:{n}.1f}", "%*d" % (n, 3), "{:{}}".format("q", n)),
     "letters": lambda x, n: (x, "%c" % (n + 60), f"{n + 60:c}"),
     "switch": lambda x, n: [x + 1, x * 2][f"{n}" > "4"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CONTENT)
@@ -227,7 +227,7 @@ FAILING = {
     "object": lambda x, n: (x, f"{Loud([], n):>4}"),
     "list": lambda x, n: (x, f"{[n]:>4}"),
     "character": lambda x, n: (x, "%c" % (n << 30)),
-    "digits": lambda x, n: (x, f"{n ** 3000:.1f}"),
+    "digits": lambda x, n: (x, f"{n**3000:.1f}"),
 }
 
 

@@ -266,9 +266,7 @@ def run_here(function: Any, args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
-def difference_of(
-    compiled: Any, function: Any, args: Any, kwargs: Any, auditor: Any
-) -> str | None:
+def difference_of(compiled: Any, function: Any, args: Any, kwargs: Any, auditor: Any) -> str | None:
     """How a compiled call differs from plain Python, with the state as it was."""
     audit = CallAudit(auditor, compiled, function, args, kwargs, quiet=True)
     call: PlainCall | None = (compiled, args, kwargs)
@@ -350,8 +348,9 @@ def plain_call(function: Any, args: Any, kwargs: Any) -> PlainCall:
         return function, args, kwargs
     code: types.CodeType = function.__code__
     count, only = code.co_argcount, code.co_kwonlyargcount
-    given, named = args[:count], dict(
-        zip(code.co_varnames[count : count + only], args[count:], strict=False)
+    given, named = (
+        args[:count],
+        dict(zip(code.co_varnames[count : count + only], args[count:], strict=False)),
     )
     position = count + only
     if code.co_flags & inspect.CO_VARARGS:

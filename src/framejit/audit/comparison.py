@@ -195,7 +195,9 @@ class Comparison:
         _require(got.__qualname__ == expected.__qualname__, path, got, expected)
         _require(got.__code__ == expected.__code__, f"{path}.__code__", got, expected)
         for name, one, two in zip(
-            expected.__code__.co_freevars, expected.__closure__ or (), got.__closure__ or (),
+            expected.__code__.co_freevars,
+            expected.__closure__ or (),
+            got.__closure__ or (),
             strict=True,
         ):
             self.compare(one, two, f"{path}.{name}")

@@ -560,8 +560,9 @@ def _is_tool(cls: type) -> bool:
 def _of_python(cls: type) -> bool:
     """Was this class made by a ``class`` statement?"""
     heap, immutable = cls.__flags__ & 1 << 9, cls.__flags__ & 1 << 8
-    return cls is object or bool(heap and not immutable and "__module__" in vars(cls)
-                                 and not type(cls).__module__.startswith(("pybind11", "nanobind")))
+    if not heap or immutable or "__module__" not in vars(cls):
+        return cls is object
+    return not type(cls).__module__.startswith(("pybind11", "nanobind"))
 
 
 def _solid_base(cls: type) -> type:

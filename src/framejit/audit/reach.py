@@ -24,9 +24,7 @@ from framejit.values.core.inline_policy import is_library_of_python
 
 _STORES = {dis.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR",
                                         "DELETE_ATTR")}  # fmt: skip
-_INSTALLED = tuple(
-    os.path.join(sysconfig.get_path(name), "") for name in ("purelib", "platlib")
-)
+_INSTALLED = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("purelib", "platlib"))
 
 Found = Iterator[tuple[str, Any]]
 

@@ -65,9 +65,7 @@ def tune(
     results = []
     for subgraph in load(folder):
         candidates = default_candidates(subgraph.device) if given is None else given
-        results.append(
-            try_all(subgraph, candidates, repeats, functools.partial(step, subgraph))
-        )
+        results.append(try_all(subgraph, candidates, repeats, functools.partial(step, subgraph)))
     winners.keep(winners.default_path() if keep_in is None else keep_in, results)
     return results
 

@@ -66,8 +66,10 @@ def record(folder: str | os.PathLike[str]) -> Iterator[Recording]:
     made = Recording(Path(checked_path(folder, "folder")))
     made.folder.mkdir(parents=True, exist_ok=True)
     with watching(made.add):
-        restore = (lambda: None) if not supported() else watch_frames(
-            new_compiler(Settings(backend="eager")).hook_context
+        restore = (
+            (lambda: None)
+            if not supported()
+            else watch_frames(new_compiler(Settings(backend="eager")).hook_context)
         )
         try:
             yield made

@@ -88,8 +88,7 @@ def _kinds(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[str]:
     placeholders = gm.graph.find_nodes(op="placeholder")
     known = [node.meta.get("example_value") for node in placeholders]
     return [
-        _kind(value if like is None else like)
-        for like, value in zip(known, inputs, strict=True)
+        _kind(value if like is None else like) for like, value in zip(known, inputs, strict=True)
     ]
 
 

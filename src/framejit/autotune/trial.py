@@ -217,9 +217,7 @@ def _words(value: torch.Tensor) -> str:
 # -- time ------------------------------------------------------------------------------------------
 
 
-def _timed(
-    subgraph: Subgraph, runs: dict[Candidate, _Run], repeats: int
-) -> dict[Candidate, float]:
+def _timed(subgraph: Subgraph, runs: dict[Candidate, _Run], repeats: int) -> dict[Candidate, float]:
     """Median seconds per call; samples are taken in turn, in changing order. After ``repeats`` of
     everybody's come more of those whose samples overlap with the fastest's."""
     inputs = {candidate: subgraph.inputs() for candidate in runs}

@@ -28,9 +28,7 @@ from .context import preserved_state
 from .repeatable import Found, UnknownObjects, donated, search
 
 
-def serialize(
-    compiled: Any, gm: torch.fx.GraphModule, metadata: Any
-) -> dict[str, bytes] | None:
+def serialize(compiled: Any, gm: torch.fx.GraphModule, metadata: Any) -> dict[str, bytes] | None:
     """The parts of what ``gm`` was compiled to (forward and backward), or None.
 
     ``metadata`` is AOTAutograd's, which the runtime of an inference graph does not hold. It is None

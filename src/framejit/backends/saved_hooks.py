@@ -74,7 +74,6 @@ def _traced(judge: Judge, pack: Hook, unpack: Hook) -> Hooks:
     """Hooks that AOTAutograd traces: each operation between opening and closing differentiates with
     what comes back from the hooks, as in eager mode, and no other does."""
 
-
     def checked(tensor: torch.Tensor) -> Any:
         _check((pack, unpack), judge, tensor)
         return pack(tensor)
@@ -99,6 +98,7 @@ def _judge_examples(pairs: Sequence[Hooks], judge: Judge, examples: Sequence[Any
 
 
 # -- hooks that a graph opens ----------------------------------------------------------------------
+
 
 def opened_hooks(module: torch.fx.GraphModule, training: bool) -> list[Hooks | None]:
     """The pairs of hooks that a graph opens, None for those that use tensors. Without training the

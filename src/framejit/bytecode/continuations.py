@@ -170,9 +170,7 @@ def build_return(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     )
 
 
-def build_raise(
-    point: FramePoint, globals: dict[str, Any], error: BaseException
-) -> FunctionType:
+def build_raise(point: FramePoint, globals: dict[str, Any], error: BaseException) -> FunctionType:
     """A function that raises ``error`` at ``point``, under the handlers there.
 
     Parameters as in `build_resume`.
@@ -257,8 +255,7 @@ def build_break(
     place = len(code.co_consts)
     constants = (*code.co_consts, tail, None, instruction.offset // 2)
     epilogues = [
-        layout.hand_over(outcome, next_index, place)
-        for next_index, outcome in enumerate(outcomes)
+        layout.hand_over(outcome, next_index, place) for next_index, outcome in enumerate(outcomes)
     ]
     prefix = layout.restore_state()
     if is_call:

@@ -92,9 +92,7 @@ def _deque(out: Emitter, value: DequeValue) -> ast.expr:
     )  # fmt: skip
 
 
-def _fill_list(
-    out: Emitter, target: ast.expr, container: ListValue, items: list[Value]
-) -> None:
+def _fill_list(out: Emitter, target: ast.expr, container: ListValue, items: list[Value]) -> None:
     """Append to a list or deque."""
     if not items:
         return

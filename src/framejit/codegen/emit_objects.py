@@ -43,9 +43,7 @@ def _class(out: Emitter, value: ClassValue) -> ast.expr:
         for part in making.names.values():
             _settle_abstract(out, part)
     keywords = out.keywords(making.kwargs)
-    made = out.keep(
-        value, "class", ast.Call(out.constant(making.function), arguments, keywords)
-    )
+    made = out.keep(value, "class", ast.Call(out.constant(making.function), arguments, keywords))
     for key, order in making.orders.items():
         out.made.setdefault(order, ast.Attribute(made, key, ast.Load()))
     for function, options in making.behind:

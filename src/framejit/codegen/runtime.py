@@ -118,9 +118,7 @@ def located(error: BaseException, place: Place) -> BaseException:
     return BaseException.with_traceback(error, trace)
 
 
-def keep_in_traceback(
-    error: BaseException, position: int, called: bool, *objects: Any
-) -> None:
+def keep_in_traceback(error: BaseException, position: int, called: bool, *objects: Any) -> None:
     """A frame at this position in the traceback of ``error``, if there still is one, keeps the
     objects, and that which has ``called`` the compiled function: it has ended, so nobody asks for
     its trace function, and those who clear frames let go of it. A tuple lets go of its last item

@@ -41,9 +41,7 @@ def debugger_attached() -> bool:
     return any(str(module).startswith(_DEBUGGERS) for module in modules)
 
 
-def compiled(
-    module: ast.Module, code: types.CodeType, namespace: dict[str, Any]
-) -> types.CodeType:
+def compiled(module: ast.Module, code: types.CodeType, namespace: dict[str, Any]) -> types.CodeType:
     """The code of ``module``, with its text in a file if one can be written.
 
     ``namespace`` gets the names under which the text has what the AST calls otherwise.

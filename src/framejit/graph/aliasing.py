@@ -46,7 +46,8 @@ def overlap(tensors: list[torch.Tensor], written: frozenset[int]) -> bool:
         spans.append((start, start + storage.nbytes(), storage._cdata, position in written))
     return any(
         one[3] and one[0] < two[1] and two[0] < one[1] and one[2] != two[2]
-        for one in spans for two in spans
+        for one in spans
+        for two in spans
     )
 
 

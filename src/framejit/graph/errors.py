@@ -54,7 +54,8 @@ def as_graph_break(target: Any, error: Exception) -> GraphBreak:
         )
     if isinstance(error, UnsupportedOperatorException):
         return GraphBreak(
-            "FJ0106", f"the operator {error} has no fake (shape-only) implementation",
+            "FJ0106",
+            f"the operator {error} has no fake (shape-only) implementation",
             "register one with torch.library.register_fake",
         )
     if isinstance(error, (UnsupportedFakeTensorException, UnsupportedMutationAliasingException)):

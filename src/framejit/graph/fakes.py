@@ -137,9 +137,7 @@ class FakeWorld:
                 example.meta = example.born = describe_fake(example._fake)
         self._inputs[id(tensor)] = (tensor, example)
 
-    def _view(
-        self, base: Example, meta: TensorMeta, tensor: torch.Tensor
-    ) -> torch.Tensor | None:
+    def _view(self, base: Example, meta: TensorMeta, tensor: torch.Tensor) -> torch.Tensor | None:
         """The fake twin of a usual view, made without torch's converter, which imports sympy."""
         born, made = base.born, torch._C._autograd._get_creation_meta(tensor)
         grad = _CREATED.get(made)

@@ -210,9 +210,7 @@ def check_masks(indices: Any, values: torch.Tensor) -> None:
         raise GraphBreak("FJ0103", "a gradient of what is selected by a mask of varying size")
 
 
-def check_write(
-    func: torch._ops.OpOverload, written: torch.Tensor, arguments: list[Any]
-) -> None:
+def check_write(func: torch._ops.OpOverload, written: torch.Tensor, arguments: list[Any]) -> None:
     """GraphBreak when eager mode may refuse to write, because memory overlaps or a result cannot be
     cast; on fakes every write succeeds."""
     kinds = [

@@ -355,8 +355,11 @@ def _names(kind: type) -> tuple[str, ...]:
                 (cls, getattr(cls, "__slots__", ())) for cls in kind.__mro__ if cls not in _WEAK
             ]
             names = tuple(
-                name for cls, part in found for name in ((part,) if isinstance(part, str) else part)
-                if name != "obj" and name not in _HISTORY.get(cls, ())
+                name
+                for cls, part in found
+                for name in ((part,) if isinstance(part, str) else part)
+                if name != "obj"
+                and name not in _HISTORY.get(cls, ())
                 and isinstance(getattr(kind, name), types.MemberDescriptorType)  # computes nothing
             )
         _slot_names[kind] = names

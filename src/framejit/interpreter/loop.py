@@ -175,9 +175,7 @@ class Interpreter(Running):
         if instead is not None:
             if not constant.is_constant or constant.as_python() is not None:
                 kind = type_name(constant.python_type())
-                self.space.raise_error(
-                    TypeError, f"__init__() should return None, not {kind!r}"
-                )
+                self.space.raise_error(TypeError, f"__init__() should return None, not {kind!r}")
             return instead
         if constant.is_constant and constant.as_python() is NotImplemented:
             cause = GraphBreak(
@@ -236,9 +234,7 @@ class Interpreter(Running):
         if frame.info.handlers[frame.index] is not None:
             self.suspended[generator] = None
 
-    def _throw_inside(
-        self, frame: Frame, thrown: Value
-    ) -> tuple[Value | None, Value | None]:
+    def _throw_inside(self, frame: Frame, thrown: Value) -> tuple[Value | None, Value | None]:
         """Throw into the generator that ``frame`` waits for in a ``yield from``, if it does.
 
         Returns what is to be thrown into the frame itself, and what the inner generator yields.
@@ -331,9 +327,7 @@ class Interpreter(Running):
 
     # -- the loop ----------------------------------------------------------------------------------
 
-    def run(
-        self, base: Frame, thrown: Value | None = None, innermost: Frame | None = None
-    ) -> Any:
+    def run(self, base: Frame, thrown: Value | None = None, innermost: Frame | None = None) -> Any:
         """Execute until ``base`` returns or yields; start in ``innermost`` if it is given."""
         space, effects, roots = self.space, self.space.effects, self.roots
         outer_base, outer_frame = self.base, self.frame

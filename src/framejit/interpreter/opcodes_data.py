@@ -170,6 +170,7 @@ def delete_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
 def setup_annotations(vm: Any, frame: Frame, instruction: Instruction) -> None:
     _names(frame).setdefault("__annotations__", DictValue({}))
 
+
 # -- the stack -------------------------------------------------------------------------------------
 
 

@@ -88,6 +88,7 @@ def _places(nodes: Sequence[Node], layers: list[int]) -> list[tuple[float, int]]
         rows[layer].append(i)
     place: list[tuple[float, int]] = [(0.0, 0)] * len(nodes)
     for layer, row in enumerate(rows):
+
         def wish(i: int) -> float:
             known = [place[source][0] for source in nodes[i].inputs]
             return sum(known) / len(known) if known else float("inf")

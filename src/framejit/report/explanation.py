@@ -215,9 +215,7 @@ class Explanation:
             self.entries.append(Entry(*where, [], "", [], 0, 0, reused))
             return
         nodes, read, written = graph_nodes(detail.graph)
-        self.entries.append(
-            Entry(*where, nodes, detail.code, detail.guards, read, written, reused)
-        )
+        self.entries.append(Entry(*where, nodes, detail.code, detail.guards, read, written, reused))
         self._functions.update(dict.fromkeys(detail.functions))
         for filename, lines in detail.lines.items():
             self.lines[filename] |= lines
@@ -338,7 +336,7 @@ def graph_nodes(module: Any) -> tuple[list[Node], int, int]:
                 node.name, node.op, node._pretty_print_target(node.target), _shape(example),
                 tuple(position[n] for n in node.all_input_nodes), filename, line,
             )
-        )
+        )  # fmt: skip
         if node.op == "placeholder":
             read += _bytes(example)
         elif node.op == "output":

@@ -61,9 +61,7 @@ def write(kind: str, title: str, body: str = "") -> None:
     if not LOGGER.handlers:
         _direct(_stderr)
     text = "\n".join([title, *(f"  {line}" for line in body.splitlines())])
-    logger.handle(
-        logger.makeRecord(logger.name, logging.DEBUG, __file__, 0, "%s", (text,), None)
-    )
+    logger.handle(logger.makeRecord(logger.name, logging.DEBUG, __file__, 0, "%s", (text,), None))
 
 
 def set_logs(*names: str, handler: logging.Handler | None = None) -> None:

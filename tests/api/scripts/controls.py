@@ -1,4 +1,5 @@
 """torch.compiler's controls: disable, stances, marks, reset."""
+
 import torch
 from torch._dynamo import mark_dynamic
 

@@ -1,4 +1,5 @@
 """torch.compile as a decorator, with arguments, and of a lambda."""
+
 import sys
 
 import torch

@@ -1,4 +1,5 @@
 """Hugging Face's generate() with a static cache and a compiled forward."""
+
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 

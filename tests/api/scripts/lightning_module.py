@@ -1,4 +1,5 @@
 """A LightningModule compiled with torch.compile, trained by Lightning's Trainer."""
+
 import warnings
 
 import lightning

@@ -1,4 +1,5 @@
 """Module.compile() and torch.compile(module); training for two steps."""
+
 import torch
 from torch import nn
 

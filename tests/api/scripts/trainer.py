@@ -1,4 +1,5 @@
 """Hugging Face's Trainer with torch_compile=True."""
+
 import os
 import tempfile
 

@@ -244,9 +244,7 @@ class GroupbyIterator(IteratorValue):
 
     def next(self, space: Space) -> Value | None:
         self.group = None
-        while self.key is None or (
-            self.target is not None and space.equal(self.target, self.key)
-        ):
+        while self.key is None or (self.target is not None and space.equal(self.target, self.key)):
             if not self.advance(space):
                 return None
         self.target = self.key

@@ -303,6 +303,7 @@ class DictContent(ContainerValue):
             return pair[0]
         return pair[1] if what == "values" else TupleValue(list(pair))
 
+
 # -- existing dicts, read without running user code ------------------------------------------------
 
 

@@ -354,6 +354,7 @@ class InstanceDictValue(DictValue):
         """Is it still what the ``__dict__`` of a new owner is?"""
         return self.owner is not None and self.owner.namespace is self
 
+
 def known_pairs(space: Space, value: Value) -> DictValue | None:
     """The dict whose entries ``dict.update(value)`` takes, with the hashes it knows; not of an
     object of a subclass with its own ``__iter__``: that is asked."""

@@ -208,23 +208,23 @@ class SetValue(ContainerValue):
                 place, at = self._guard_order(space), enumerate(iterate(self.obj))
                 return [
                     value_of_key(space, element, place.child("index", i))
-                    if key_of_real(element) is element else self.values[key_of_real(element)]
+                    if key_of_real(element) is element
+                    else self.values[key_of_real(element)]
                     for i, element in at
                 ]
             if self._order_unknown():
                 raise GraphBreak("FJ0164", _UNKNOWN_ORDER, "sort the set")
             if any(has_address(key) for key in keys):
                 raise GraphBreak(
-                    "FJ0164", "the order of a set of objects depends on their addresses",
+                    "FJ0164",
+                    "the order of a set of objects depends on their addresses",
                     "use a dict or a list instead of a set",
                 )
             for key in keys:
                 hash_known_here(space, key)
         return [self.values[key] for key in keys]
 
-    def changed_by(
-        self, space: Space, method: str, *args: Value, keys: Iterable[Any] = ()
-    ) -> None:
+    def changed_by(self, space: Space, method: str, *args: Value, keys: Iterable[Any] = ()) -> None:
         """The set has been changed by calling ``method`` with ``args``, which have these keys."""
         self.changed(space)
         if self.source is not None:

@@ -22,7 +22,7 @@ _TRACED_STDLIB = frozenset(
         "string", "textwrap", "types", "typing", "_py_abc", "colorsys", "queue", "cmath", "dis",
         "token", "graphlib", "pprint", "json", "weakref", "genericpath", "posixpath",
     ]
-)
+)  # fmt: skip
 #: Packages that are never looked into.
 _OPAQUE_PACKAGES = (
     "torch._dynamo", "torch._inductor", "torch._functorch", "torch.fx", "torch._subclasses",
@@ -111,7 +111,7 @@ _IMPURE = frozenset(
         "vars", "dir", "id", "breakpoint", "delattr", "setattr", "getattr", "hasattr", "next",
         "iter", "super", "__build_class__", "memoryview", "bytearray",
     ]
-)
+)  # fmt: skip
 
 
 def is_pure_builtin(function: Any) -> bool:
@@ -121,9 +121,7 @@ def is_pure_builtin(function: Any) -> bool:
     module = function.__module__
     name: str = function.__name__
     if module == "builtins":
-        return getattr(builtins, name, None) is function and (
-            name not in _IMPURE
-        )
+        return getattr(builtins, name, None) is function and name not in _IMPURE
     if module in ("math", "cmath", "_operator", "_bisect", "_heapq"):
         return module not in ("_bisect", "_heapq") or name.startswith("bisect")
     if function in (str.maketrans, bytes.maketrans):

@@ -297,7 +297,7 @@ def key_of_object(space: Space, value: Value) -> Any:
             return UserKey(space, value, number)
         raise GraphBreak(
             "FJ0157",
-            f"a {value.describe()} with its own __hash__ is used as a key of a dict or set"
+            f"a {value.describe()} with its own __hash__ is used as a key of a dict or set",
         )
     real = real_object(value)
     if real is None:

@@ -297,7 +297,8 @@ def index_of(space: Space, value: Value, complaint: str = "") -> int:
         return value.as_python()
     elif is_tensor(value):
         raise GraphBreak(
-            "FJ0102", "a tensor is used as an index, which depends on its data",
+            "FJ0102",
+            "a tensor is used as an index, which depends on its data",
             "index with a Python number, or use tensor indexing",
         )
     else:

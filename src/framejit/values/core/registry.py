@@ -64,6 +64,8 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 
 #: exact type -> maker(space, source, obj); filled by the modules of this room (`wraps`).
 WRAPPERS: dict[type, Callable[[Space, Source, Any], Value]] = {}
+
+
 class Rank(enum.IntEnum):
     """In which order the rules for other types are tried."""
 

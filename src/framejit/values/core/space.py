@@ -477,9 +477,7 @@ class Space:
             return None
         return self.now(self.bind_class_attribute(found, value, cls, name))
 
-    def call_special(
-        self, value: Value, name: str, args: list[Value], complaint: str
-    ) -> Any:
+    def call_special(self, value: Value, name: str, args: list[Value], complaint: str) -> Any:
         """Call a special method; TypeError in the program when the class does not have it."""
         method = self.special_method(value, name)
         if method is None:

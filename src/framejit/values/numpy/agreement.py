@@ -124,9 +124,13 @@ def _layout(array: Any) -> Any:
 def same_numbers(one: Any, two: Any) -> None:
     exact = one.dtype.kind in "biu"
     loose = 1e-2 if one.dtype.itemsize <= 2 else 1e-4 if one.dtype.name in _SINGLE else 1e-9
-    same = numpy.array_equal(one, two) if exact else numpy.allclose(
-        one, two, rtol=loose, atol=loose, equal_nan=True
+    same = (
+        numpy.array_equal(one, two)
+        if exact
+        else numpy.allclose(one, two, rtol=loose, atol=loose, equal_nan=True)
     )
     if not same:
         raise Differs("torch computes other numbers for some inputs")
+
+
 _SINGLE = ("float32", "complex64")

@@ -244,9 +244,7 @@ def _submodules(library: Any) -> Iterator[tuple[Any, Any]]:
         yield getattr(numpy, name), getattr(library, name)
 
 
-def call_numpy(
-    space: Space, function: Any, args: list[Value], kwargs: dict[str, Value]
-) -> Value:
+def call_numpy(space: Space, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``function(*args, **kwargs)`` of numpy: a constant if no array comes out and none goes in,
     else recorded as torch's operations."""
     what = getattr(function, "__name__", None) or "this attribute of an array"
@@ -291,8 +289,10 @@ def _raises_errors() -> bool:
 def _check_world(space: Space) -> None:
     """Modes that change what torch's operations mean are none of numpy's business."""
     if (
-        torch.is_autocast_enabled("cpu") or torch._C._len_torch_function_stack()
-        or space.transforms or torch._C._get_default_device() != "cpu"
+        torch.is_autocast_enabled("cpu")
+        or torch._C._len_torch_function_stack()
+        or space.transforms
+        or torch._C._get_default_device() != "cpu"
     ):
         raise GraphBreak("FJ0124", "numpy under autocast, a transform, a device block or a mode")
 
@@ -558,4 +558,3 @@ def _answer(
     value = ArrayValue(tensor, form.cls)
     value.owns = form.owns
     return value
-

@@ -131,9 +131,7 @@ class FunctionValue(Value):
             return GeneratorValue(CallRequest(self, slots), space.step)
         return CallRequest(self, slots)
 
-    def bind(
-        self, space: Space, args: list[Value], kwargs: dict[str, Value]
-    ) -> list[Value | None]:
+    def bind(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> list[Value | None]:
         """Arguments to slots, in localsplus order; the closure's cells follow."""
         code = self.code
         count, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount

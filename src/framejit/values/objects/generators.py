@@ -115,9 +115,7 @@ class GeneratorValue(Value):
             self.finished = True
             return ConstantValue(None)
         try:
-            value = self.resume(
-                space, ConstantValue(None), space.new_exception(GeneratorExit, [])
-            )
+            value = self.resume(space, ConstantValue(None), space.new_exception(GeneratorExit, []))
         except Raised as error:
             if error.is_a(GeneratorExit, StopIteration):
                 return ConstantValue(None)

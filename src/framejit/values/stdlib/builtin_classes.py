@@ -175,7 +175,8 @@ def _convert(cls: type, specials: tuple[str, ...]) -> None:
         value = args[0].realize() if args else next(iter(kwargs.values())).realize()
         if is_tensor(value):
             raise GraphBreak(
-                "FJ0102", f"{cls.__name__}() of a tensor depends on its data",
+                "FJ0102",
+                f"{cls.__name__}() of a tensor depends on its data",
                 "keep the value in a tensor, or accept the graph break",
             )
         if len(args) == 1 and not kwargs:

@@ -169,9 +169,7 @@ class CachedFunctionValue(Value):
         if self.function is not None:
             return self._call_new(space, args, kwargs, size)
         values = [value.realize() for value in (*args, *kwargs.values())]
-        reals = [
-            value.as_python() if value.is_constant else real_object(value) for value in values
-        ]
+        reals = [value.as_python() if value.is_constant else real_object(value) for value in values]
         if any(
             (real is None and not value.is_constant) or isinstance(value, TensorValue)
             for real, value in zip(reals, values, strict=True)

@@ -79,8 +79,11 @@ def _check_class(space: Space, value: Value, classes: Value, cls: type, function
 def _answers_for_class(cls: type) -> bool:
     """May its instances say something other than ``cls`` of their ``__class__``? (Not guarded.)"""
     return cls in weakref.ProxyTypes or (
-        is_user_class(cls) and any(
-            name in base.__dict__ for base in cls.__mro__[:-1] if is_user_class(base)
+        is_user_class(cls)
+        and any(
+            name in base.__dict__
+            for base in cls.__mro__[:-1]
+            if is_user_class(base)
             for name in ("__class__", "__getattribute__")
         )
     )

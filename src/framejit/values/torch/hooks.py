@@ -151,9 +151,7 @@ def watch_gradient(space: Space, tensor: TensorValue, method: str, args: list[Va
     return HandleValue(node, space.step)
 
 
-def _maker(
-    space: Space, value: Value, tensors: list[TensorValue], cells: list[Variable]
-) -> Maker:
+def _maker(space: Space, value: Value, tensors: list[TensorValue], cells: list[Variable]) -> Maker:
     """How to make the object that a value represents. Existing ones are known by identity."""
     value = value.realize()
 
@@ -348,4 +346,3 @@ def unsettled(
             gradient = hooks.tensor is not None
             return hooks.step, GraphBreak("FJ0111", why) if gradient else GraphBreak("FJ0118", why)
     return None
-

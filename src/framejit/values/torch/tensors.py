@@ -40,7 +40,7 @@ _METADATA_ATTRIBUTES = frozenset(
         "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested", "is_xpu", "is_vulkan", "is_mtia",
         "is_maia", "is_ipu", "is_xla", "itemsize", "nbytes", "is_sparse_csc",
     ]
-)
+)  # fmt: skip
 _METADATA_METHODS = frozenset(
     [
         "size", "stride", "dim", "ndimension", "numel", "nelement", "is_floating_point",
@@ -48,7 +48,7 @@ _METADATA_METHODS = frozenset(
         "storage_offset", "get_device", "type_as_name", "is_same_size", "is_conj", "is_neg",
         "has_names", "is_shared", "dim_order",
     ]
-)
+)  # fmt: skip
 #: Those of them that differ among tensors that `TENSOR_MATCH` takes for equal.
 _UNGUARDED_METHODS = frozenset(["storage_offset", "is_shared"])
 _VIEW_ATTRIBUTES = frozenset(["T", "mT", "H", "mH", "real", "imag", "data"])
@@ -57,7 +57,7 @@ _DATA_DEPENDENT = frozenset(
         "item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__",
         "__nonzero__", "__contains__", "__array__", "equal", "allclose",
     ]
-)
+)  # fmt: skip
 _EAGER_ONLY = frozenset(
     [
         "backward", "register_hook", "retain_grad", "requires_grad_",
@@ -67,7 +67,7 @@ _EAGER_ONLY = frozenset(
         "apply_", "map_", "map2_", "resize_", "resize_as_", "rename", "rename_", "__hash__",
         "numpy", "_is_view", "record_stream", "module_load",
     ]
-)
+)  # fmt: skip
 
 
 #: Methods with a number ``value=``, which eager mode reads out of a tensor if it is given one.
@@ -234,7 +234,8 @@ class TensorValue(Value):
             return graph_call_method(space, name, [self], {})
         if name in _DATA_DEPENDENT:
             raise GraphBreak(
-                "FJ0102", f"Tensor.{name}() needs the tensor's data",
+                "FJ0102",
+                f"Tensor.{name}() needs the tensor's data",
                 "Keep the value a tensor, or move this line out of the compiled function.",
             )
         if name == "numpy" and not args and not kwargs:
@@ -345,7 +346,8 @@ class TensorValue(Value):
         if self in space.effects.expected:
             return space.effects.expected[self]
         raise GraphBreak(
-            "FJ0101", "the truth value of a tensor depends on its data",
+            "FJ0101",
+            "the truth value of a tensor depends on its data",
             "Use torch.where or torch.cond, or accept the break.",
         )
 
@@ -353,9 +355,7 @@ class TensorValue(Value):
         return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not callable")
 
 
-def _is_as_wanted(
-    tensor: TensorValue, args: list[Value], kwargs: dict[str, Value]
-) -> bool:
+def _is_as_wanted(tensor: TensorValue, args: list[Value], kwargs: dict[str, Value]) -> bool:
     """Would ``requires_grad_`` change nothing?"""
     given = [*args, *kwargs.values()]
     if len(given) > 1 or not kwargs.keys() <= {"requires_grad"}:
@@ -465,7 +465,7 @@ def from_fx(space: Space, node: Any, example: Any) -> Value:
         if type(example) is list:
             return ListValue(items)
         if type(example) is not tuple and hasattr(example, "_fields"):
-                        return _named_tuple(space, type(example), items)
+            return _named_tuple(space, type(example), items)
         return TupleValue(items, None, type(example))
     if isinstance(example, (torch.SymInt, torch.SymFloat)):
         # A number that depends on data.
@@ -495,9 +495,7 @@ def _operands(
     return positional, named
 
 
-def graph_call(
-    space: Space, target: Any, args: list[Value], kwargs: dict[str, Value]
-) -> Value:
+def graph_call(space: Space, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """Add a ``call_function`` node."""
     fx_args, fx_kwargs = _operands(space, target, args, kwargs)
     changed = (set_default_devices, ()) in space.effects.state

@@ -269,9 +269,7 @@ def _make_tensor(space: Space, args: list[Value], kwargs: dict[str, Value]) -> R
     return graph_call(space, torch.reshape, [row, space.constant(shape)], {}) if shape[1:] else row
 
 
-def _filled(
-    space: Space, size: Value, number: Value, options: dict[str, Value]
-) -> Value | None:
+def _filled(space: Space, size: Value, number: Value, options: dict[str, Value]) -> Value | None:
     """A tensor of a float that varies; None for other numbers. Compilers build in what a factory
     function is given, and take the factor of a product as an input."""
     if not isinstance(number, SymbolicValue) or number.python_type() is not float:
@@ -518,5 +516,3 @@ def _clear_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> V
     space.builder.call_effect(torch.clear_autocast_cache, (), {})
     space.changes += 1
     return ConstantValue(None)
-
-

@@ -111,5 +111,3 @@ for _made, _handler in (
     LOOKASIDES[_made] = _maker(_made)
     CODE_LOOKASIDES[id(_made(lambda: None).__code__)] = _handler
 LOOKASIDES[torch.func.hessian] = _maker(torch.func.hessian)
-
-

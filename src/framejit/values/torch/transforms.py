@@ -397,6 +397,7 @@ def jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) -
     space.changes += 1
     return run.in_structure(argnums, answers)
 
+
 # -- torch.func.vjp -----------------------------------------------------------------------------
 
 
@@ -463,8 +464,10 @@ def _vjp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     answer, extra = _with_aux(result, what) if aux else (result, TupleValue([]))
     inside, beside = tensors_in(answer), tensors_in(extra)
     kinds = [value.metadata().dtype for value in inside]
-    if not inside or leaves(answer) != len(inside) or not all(
-        kind.is_floating_point or kind.is_complex for kind in kinds
+    if (
+        not inside
+        or leaves(answer) != len(inside)
+        or not all(kind.is_floating_point or kind.is_complex for kind in kinds)
     ):
         raise GraphBreak("FJ0123", f"the function under {what} answers no tensor of numbers")
     nodes = run.nodes([*inside, *beside])
