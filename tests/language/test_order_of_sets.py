@@ -50,6 +50,10 @@ ORDERED = {
     "away, back and copied": lambda s, u: (s.discard(0), s.add(0), set(s), s),
     "there and away": lambda s, u: (s.add(24), s.discard(24), s),
     "cleared": lambda s, u: (s - u, s.clear(), s.add(8), s.add(0), s),
+    "laid out again": lambda s, u: (
+        s.update([1, 17, 3, 35, 20]), u.update([1, 17, 3, 35, 20]), s.intersection_update(),
+        u.difference_update(), s, u, u.intersection(), u.union(), u.difference(),
+    ),
     "pop": lambda s, u: (s.pop(), s),
     "pop of a result": lambda s, u: (lambda made: (made.pop(), made))(s | u),
     "views": lambda s, u: ({0: 1, 8: 2}.keys() & s, {16: 1, 8: 2}.keys() | s, s - {8: 1}.keys()),

@@ -528,7 +528,7 @@ class SetValue(ContainerValue):
 
     @method(0, -1)
     def do_intersection_update(self, space: Space, *others: Value) -> None:
-        for other in others:
+        for other in others or (self,):  # without any, too, CPython lays the table out again
             self.apply(space, "&", other)
 
     @method(0, -1)
