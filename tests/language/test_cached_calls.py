@@ -295,3 +295,16 @@ def test_state_of_torch_set_in_a_cached_function_that_prints():
 
     check(make(), torch.ones(2, requires_grad=True), make=make, calls=1, graphs=4)
     assert torch.is_grad_enabled()
+
+
+def test_an_attribute_given_to_the_function_after_the_decorator():
+    def program(x):
+        def function(a):
+            return a + 1
+
+        cached = lru_cache(function)
+        function.mark = 2
+        print("between")
+        return x + 1, cached.__wrapped__.mark, hasattr(cached, "mark"), cached(3)
+
+    check(program, torch.ones(2), calls=1, graphs=1)

@@ -264,6 +264,8 @@ def _cached_function(out: Emitter, value: CachedFunctionValue) -> ast.expr:
         return out.load(value.source)
     if value.called:
         raise Unmaterialisable(value.step, "a functools.lru_cache that holds something")
+    if entries(value.function):  # which lru_cache() would copy
+        raise Unmaterialisable(value.step, "a functools.lru_cache older than an attribute")
     decorate = out.constant(functools.lru_cache)
     if value.options is not None:
         decorate = ast.Call(decorate, [], out.keywords(value.options))

@@ -100,11 +100,15 @@ def _descriptor_maker(kind: type) -> None:
 
     @lookaside(kind)
     def make(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        if len(args) > len(names) or not set(kwargs) <= set(names):
-            raise GraphBreak("FJ0151", f"making a {kind.__name__} with these arguments")
         given = dict(zip(names, args, strict=False)) | kwargs
-        none = [n for n, v in given.items() if v.realize().is_constant and not v.truth(space)]
-        return DescriptorValue(kind, {n: v for n, v in given.items() if n not in none})
+        wrong = len(given) < len(args) + len(kwargs) or not set(given) <= set(names)
+        if kind is not property:
+            wrong = wrong or len(given) != 1 or "__func__" in kwargs
+        if wrong:
+            raise GraphBreak("FJ0151", f"making a {kind.__name__} with these arguments")
+        if kind is property:
+            given = {n: v for n, v in given.items() if not v.is_none()}
+        return DescriptorValue(kind, given)
 
 
 for _kind in _FIELDS:
