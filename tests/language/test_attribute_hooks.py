@@ -132,7 +132,7 @@ def text_of(read):
         return str(error)
 
 
-def p01_items_as_attributes(x):
+def items_as_attributes(x):
     d = ItemsAsAttributes(a=x)
     d.b = d.a * 2
     d["c"] = d.b + 1
@@ -140,31 +140,31 @@ def p01_items_as_attributes(x):
     return dict(d), d.c, vars(d)
 
 
-def p02_default_for_missing(x):
+def default_for_missing(x):
     d = Defaults()
     d.k = x * 2
     return d.k, d.absent, len(d), hasattr(d, "other")
 
 
-def p03_missing_item(x):
+def missing_item(x):
     try:
         return ItemsAsAttributes().zz
     except KeyError as error:
         return x * 2, str(error)
 
 
-def p04_any_callable(x):
+def any_callable(x):
     return x * 2, Callables().foo, Static().foo, Partial().foo
 
 
-def p05_methods_under_other_names(x):
+def methods_under_other_names(x):
     stack = Stack()
     stack.push(x)
     stack << x * 2  # noqa: B018
     return stack, stack.size()
 
 
-def p06_explicit_getattribute_asks_nobody(x):
+def explicit_getattribute_asks_nobody(x):
     return (
         x * 2,
         text_of(lambda: Explicit().absent),
@@ -172,44 +172,44 @@ def p06_explicit_getattribute_asks_nobody(x):
     )
 
 
-def p07_property_that_raises(x):
+def property_that_raises(x):
     h = Hooked()
     return x * 2, h.raises, h.reads, h.described, getattr(h, "raises", None)
 
 
-def p08_hook_that_raises(x):
+def hook_that_raises(x):
     r = Refusing()
     return x * 2, text_of(lambda: r.described), getattr(r, "described", 7), hasattr(r, "q")
 
 
-def p09_getattribute_then_getattr(x):
+def getattribute_then_getattr(x):
     Noted.asked.clear()
     return x * 2, Noted().foo, list(Noted.asked)
 
 
-def p10_property_of_a_module(x):
+def property_of_a_module(x):
     m = NET
     return x * 2, text_of(lambda: m.reads), hasattr(m, "reads")
 
 
-def p11_module_that_wraps_another(x):
+def module_that_wraps_another(x):
     m = WRAPPER
     return m.inner(x), m.first, m.in_features, text_of(lambda: m.absent)
 
 
 NET, WRAPPER = Net(), Wrapper()
 CAPTURED = [
-    (p01_items_as_attributes, 2),
-    (p02_default_for_missing, 1),
-    (p03_missing_item, 1),
-    (p04_any_callable, 1),
-    (p05_methods_under_other_names, 1),
-    (p06_explicit_getattribute_asks_nobody, 1),
-    (p07_property_that_raises, 5),
-    (p08_hook_that_raises, 1),
-    (p09_getattribute_then_getattr, 1),
-    (p10_property_of_a_module, 1),
-    (p11_module_that_wraps_another, 1),
+    (items_as_attributes, 2),
+    (default_for_missing, 1),
+    (missing_item, 1),
+    (any_callable, 1),
+    (methods_under_other_names, 1),
+    (explicit_getattribute_asks_nobody, 1),
+    (property_that_raises, 5),
+    (hook_that_raises, 1),
+    (getattribute_then_getattr, 1),
+    (property_of_a_module, 1),
+    (module_that_wraps_another, 1),
 ]
 
 
@@ -218,18 +218,18 @@ def test_program(program, ops) -> None:
     check(program, x, fullgraph=True, graphs=1, ops=ops)
 
 
-def p12_break_before_the_error(x):
+def break_before_the_error(x):
     y = Hooked().printed + x
     return y * 2
 
 
-def p13_break_before_the_error_of_a_module(x):
+def break_before_the_error_of_a_module(x):
     return x * 2, text_of(lambda: NET.printed)
 
 
 @pytest.mark.parametrize(
     ("program", "graphs"),
-    [(p12_break_before_the_error, 2), (p13_break_before_the_error_of_a_module, 1)],
+    [(break_before_the_error, 2), (break_before_the_error_of_a_module, 1)],
 )
 def test_break(program, graphs) -> None:
     """A continuation of the property would not ask ``__getattr__``: the read itself breaks."""
@@ -240,7 +240,7 @@ class Slotted:
     __slots__ = ("a",)
 
 
-def p14_empty_slot(x):
+def empty_slot(x):
     try:
         del Slotted().a
     except AttributeError as error:
@@ -249,7 +249,7 @@ def p14_empty_slot(x):
 
 
 def test_empty_slot() -> None:
-    check(p14_empty_slot, x, fullgraph=True, graphs=1)
+    check(empty_slot, x, fullgraph=True, graphs=1)
 
 
 class Asked(enum.Enum):
@@ -261,9 +261,9 @@ class Asked(enum.Enum):
         return cls.A
 
 
-def p15_missing_member(x):
+def missing_member(x):
     return x + Asked(7).value + Asked(1).value
 
 
 def test_missing_member_is_asked_for_each_time() -> None:
-    check(p15_missing_member, x, graphs=1)
+    check(missing_member, x, graphs=1)

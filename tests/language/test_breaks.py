@@ -21,13 +21,13 @@ POSITIVE, NEGATIVE = torch.ones(3), -torch.ones(3)
 # -- 1 plain code ----------------------------------------------------------------------------------
 
 
-def p001_print(x):
+def print_between_two_operations(x):
     y = x + 1
     print("middle")
     return y * 2
 
 
-def p002_two_prints(x):
+def two_prints_between_operations(x):
     y = x + 1
     print("a")
     z = y * 2
@@ -35,20 +35,20 @@ def p002_two_prints(x):
     return z - y
 
 
-def p003_print_of_tensor(x):
+def print_of_a_tensor(x):
     y = x.sum()
     print(y)
     return x * y
 
 
-def p004_branch(x):
+def branch_on_data_that_returns(x):
     y = x + 1
     if y.sum() > 0:
         return y * 2
     return y - 2
 
 
-def p005_branch_and_join(x):
+def branch_on_data_that_joins(x):
     y = x + 1
     if y.sum() > 0:
         y = y * 2
@@ -57,56 +57,56 @@ def p005_branch_and_join(x):
     return y.relu()
 
 
-def p006_item_branch(x):
+def branch_on_an_item(x):
     y = x * 3
     if y.sum().item() > 100:
         y = y + 1
     return y.abs()
 
 
-def p007_partial_call_arguments(x):
+def break_among_arguments(x):
     def three(a, b, c):
         return a * 2 + b + c
 
     return three(x + 1, print("argument") or x * 2, x - 3)
 
 
-def p008_partial_call_method(x):
+def break_among_arguments_of_a_method(x):
     return (x + 1).add(x * 2).mul(print("argument") or 3)
 
 
-def p009_partial_call_keywords(x):
+def break_among_keyword_arguments(x):
     return torch.clamp(x + 1, min=print("low") or 0, max=4) * 2
 
 
-def p010_partial_display(x):
+def break_inside_displays(x):
     return [x + 1, print("in display") or x * 2, {"k": x - 1, "l": print("in dict")}]
 
 
-def p011_binary_operand_on_stack(x):
+def break_in_the_second_operand(x):
     return (x + 1) * ((print("b") or x) - 2)
 
 
-def p012_chained_comparison(x):
+def break_in_a_chained_comparison(x):
     n = 3
     if 1 < n < (print("cmp") or 5):
         return x + n
     return x - n
 
 
-def p013_subscript_store(x):
+def break_in_the_key_of_a_store(x):
     box = {}
     box[print("key") or "a"] = x + 1
     return box["a"] * 2
 
 
-def p014_fstring(x):
+def item_in_an_f_string(x):
     y = x + 1
     print(f"{y.shape} {y.sum().item():.2f}")
     return y * 2
 
 
-def p015_star_call(x):
+def break_in_a_call_with_stars(x):
     def total(*args, **kwargs):
         return sum(args) + kwargs["k"]
 
@@ -114,48 +114,50 @@ def p015_star_call(x):
     return total(*args, k=print("star") or x * 3)
 
 
-def p016_return_of_break(x):
+def result_of_a_break_is_returned(x):
     y = x + 1
     return print(y.shape), y
 
 
-def p017_conditional_expression(x):
+def conditional_expression_on_data(x):
     return (x + 1 if x.sum() > 0 else x - 1) * 2
 
 
-def p018_and_or(x):
+def and_of_two_conditions_on_data(x):
     y = x + 1
     return y * 2 if x.sum() > 0 and x.max() > 4 else y * 3
 
 
-def p019_assert_data(x):
+def assert_about_data(x):
     y = x + 1
     assert y.sum() > -1000, "never"
     return y * 2
 
 
-def p020_walrus(x):
+def break_beside_an_assignment_expression(x):
     if (y := x + 1).sum() > (print("w") or 0):
         return y * 2
     return y
 
 
 PLAIN = [
-    (p001_print, 2, 2), (p002_two_prints, 3, 3), (p003_print_of_tensor, 2, 2),
-    (p004_branch, 2, None), (p005_branch_and_join, 2, None), (p006_item_branch, 2, None),
-    (p007_partial_call_arguments, 2, 6), (p008_partial_call_method, 2, 4),
-    (p009_partial_call_keywords, 2, 3), (p010_partial_display, 2, 3),
-    (p011_binary_operand_on_stack, 2, 3), (p012_chained_comparison, 1, 1),
-    (p013_subscript_store, 2, 2), (p014_fstring, 2, None), (p015_star_call, 2, None),
-    (p016_return_of_break, 1, 1), (p017_conditional_expression, 2, None),
-    (p018_and_or, 3, None), (p019_assert_data, 1, 4), (p020_walrus, None, None),
+    (print_between_two_operations, 2, 2), (two_prints_between_operations, 3, 3),
+    (print_of_a_tensor, 2, 2), (branch_on_data_that_returns, 2, None),
+    (branch_on_data_that_joins, 2, None), (branch_on_an_item, 2, None),
+    (break_among_arguments, 2, 6), (break_among_arguments_of_a_method, 2, 4),
+    (break_among_keyword_arguments, 2, 3), (break_inside_displays, 2, 3),
+    (break_in_the_second_operand, 2, 3), (break_in_a_chained_comparison, 1, 1),
+    (break_in_the_key_of_a_store, 2, 2), (item_in_an_f_string, 2, None),
+    (break_in_a_call_with_stars, 2, None), (result_of_a_break_is_returned, 1, 1),
+    (conditional_expression_on_data, 2, None), (and_of_two_conditions_on_data, 3, None),
+    (assert_about_data, 1, 4), (break_beside_an_assignment_expression, None, None),
 ]  # fmt: skip
 
 
 # -- 2 loops ---------------------------------------------------------------------------------------
 
 
-def l001_for_range(x):
+def for_over_a_range(x):
     for i in range(3):
         x = x + i
         print(i)
@@ -163,14 +165,14 @@ def l001_for_range(x):
     return x
 
 
-def l002_for_list_of_tensors(x):
+def for_over_a_list_of_tensors(x):
     for part in [x, x + 1, x + 2]:
         x = x + part
         print("part")
     return x * 2
 
 
-def l003_while(x):
+def while_that_counts(x):
     n = 0
     while n < 3:
         x = x + 1
@@ -179,7 +181,7 @@ def l003_while(x):
     return x * 2
 
 
-def l004_while_data(x):
+def while_about_data(x):
     n = 0
     while x.sum() < 40:
         x = x + 1
@@ -187,7 +189,7 @@ def l004_while_data(x):
     return x * 2, n
 
 
-def l005_for_else(x):
+def for_with_else(x):
     for i in range(2):
         x = x + 1
         print(i)
@@ -196,7 +198,7 @@ def l005_for_else(x):
     return x
 
 
-def l006_for_break_continue(x):
+def for_with_continue_and_break(x):
     for i in range(5):
         if i == 1:
             continue
@@ -209,7 +211,7 @@ def l006_for_break_continue(x):
     return x - 1
 
 
-def l007_nested(x):
+def loop_in_a_loop(x):
     for i in range(2):
         x = x + i
         for j in range(2):
@@ -218,7 +220,7 @@ def l007_nested(x):
     return x
 
 
-def l008_data_branch(x):
+def branch_on_data_in_a_loop(x):
     for i in range(4):
         x = x + 1
         if x.sum() > 15:
@@ -227,7 +229,7 @@ def l008_data_branch(x):
     return x
 
 
-def l009_enumerate(x):
+def for_over_enumerate(x):
     out = []
     for i, row in enumerate(x):
         out.append(row + i)
@@ -235,7 +237,7 @@ def l009_enumerate(x):
     return out, x * 2
 
 
-def l010_zip(x):
+def for_over_zip(x):
     out = []
     for a, b in zip([1, 2, 3], [x, x + 1, x + 2]):
         out.append(a * b)
@@ -243,14 +245,14 @@ def l010_zip(x):
     return out
 
 
-def l011_reversed(x):
+def for_over_reversed(x):
     for i in reversed([1, 2, 3]):
         x = x * i
         print(i)
     return x
 
 
-def l012_dict_items(x):
+def for_over_items_of_a_dict(x):
     d = {"a": 1, "b": 2}
     for k, v in d.items():
         x = x + v
@@ -258,14 +260,14 @@ def l012_dict_items(x):
     return x * 2
 
 
-def l013_map(x):
+def for_over_map(x):
     for i in map(lambda n: n + 1, [1, 2]):
         x = x + i
         print(i)
     return x * 2
 
 
-def l014_break_out_of_two(x):
+def out_of_two_loops(x):
     for i in range(3):
         for j in range(3):
             x = x + 1
@@ -277,7 +279,7 @@ def l014_break_out_of_two(x):
     return x * 2
 
 
-def l015_return_in_loop(x):
+def return_from_a_loop(x):
     for i in range(5):
         x = x + 1
         print(i)
@@ -286,7 +288,7 @@ def l015_return_in_loop(x):
     return x
 
 
-def l016_iterator_of_argument(x):
+def list_that_grows_under_its_iterator(x):
     items = [x, x + 1]
     for item in iter(items):
         print("i")
@@ -295,18 +297,19 @@ def l016_iterator_of_argument(x):
 
 
 LOOPS = [
-    (l001_for_range, None), (l002_for_list_of_tensors, None), (l003_while, None),
-    (l004_while_data, None), (l005_for_else, None), (l006_for_break_continue, None),
-    (l007_nested, None), (l008_data_branch, None), (l009_enumerate, None), (l010_zip, None),
-    (l011_reversed, None), (l012_dict_items, None), (l013_map, None),
-    (l014_break_out_of_two, None), (l015_return_in_loop, None), (l016_iterator_of_argument, None),
+    (for_over_a_range, None), (for_over_a_list_of_tensors, None), (while_that_counts, None),
+    (while_about_data, None), (for_with_else, None), (for_with_continue_and_break, None),
+    (loop_in_a_loop, None), (branch_on_data_in_a_loop, None), (for_over_enumerate, None),
+    (for_over_zip, None), (for_over_reversed, None), (for_over_items_of_a_dict, None),
+    (for_over_map, None), (out_of_two_loops, None), (return_from_a_loop, None),
+    (list_that_grows_under_its_iterator, None),
 ]  # fmt: skip
 
 
 # -- 3 try -----------------------------------------------------------------------------------------
 
 
-def t001_body(x):
+def print_in_try(x):
     y = x + 1
     try:
         y = y * 2
@@ -317,7 +320,7 @@ def t001_body(x):
     return y.relu()
 
 
-def t002_handler(x):
+def print_in_except(x):
     y = x + 1
     try:
         y = y * 2
@@ -329,7 +332,7 @@ def t002_handler(x):
     return y.relu()
 
 
-def t003_else(x):
+def print_in_else_of_try(x):
     try:
         y = x + 1
     except ValueError:
@@ -341,7 +344,7 @@ def t003_else(x):
     return y + 1
 
 
-def t004_finally(x):
+def print_in_finally(x):
     try:
         y = x + 1
     finally:
@@ -351,7 +354,7 @@ def t004_finally(x):
     return y + z
 
 
-def t005_body_with_finally(x):
+def print_in_try_before_finally(x):
     try:
         y = x + 1
         print("body")
@@ -361,7 +364,7 @@ def t005_body_with_finally(x):
     return y + z
 
 
-def t006_return_in_finally(x):
+def return_in_finally(x):
     try:
         y = x + 1
         print("body")
@@ -370,7 +373,7 @@ def t006_return_in_finally(x):
         return y * 2
 
 
-def t007_nested(x):
+def try_in_try(x):
     try:
         try:
             y = x + 1
@@ -387,7 +390,7 @@ def t007_nested(x):
     return y * 3
 
 
-def t008_broken_operation_raises(x):
+def broken_operation_raises(x):
     y = x + 1
     try:
         y = y * 2
@@ -399,7 +402,7 @@ def t008_broken_operation_raises(x):
     return y * 2
 
 
-def t009_reraise(x):
+def raised_again_and_caught(x):
     y = x + 1
     try:
         try:
@@ -415,7 +418,7 @@ def t009_reraise(x):
     return y * 3
 
 
-def t010_reraise_leaves(x):
+def raised_again_and_leaves(x):
     y = x + 1
     try:
         print("in", y.shape)
@@ -425,7 +428,7 @@ def t010_reraise_leaves(x):
         raise
 
 
-def t011_raise_from(x):
+def raise_from_after_a_break(x):
     y = x + 1
     try:
         print("in")
@@ -435,7 +438,7 @@ def t011_raise_from(x):
         raise KeyError("k") from error
 
 
-def t012_context(x):
+def context_of_an_error_after_a_break(x):
     try:
         raise ValueError("first")
     except ValueError:
@@ -448,7 +451,7 @@ def t012_context(x):
     return x * 2
 
 
-def t013_handled_inside_loop(x):
+def try_in_a_loop(x):
     for i in range(3):
         try:
             x = x + 1
@@ -463,7 +466,7 @@ def t013_handled_inside_loop(x):
     return x
 
 
-def t014_break_in_finally_loop(x):
+def break_statement_through_finally(x):
     for i in range(3):
         try:
             x = x + 1
@@ -477,7 +480,7 @@ def t014_break_in_finally_loop(x):
     return x
 
 
-def t015_return_through_finally(x):
+def return_through_finally(x):
     log = []
 
     def inner(x):
@@ -492,14 +495,14 @@ def t015_return_through_finally(x):
     return y * 2, log
 
 
-def t016_uncaught_after_prefix(x):
+def error_after_a_break_leaves(x):
     y = x + 1
     print(y.shape)
     y = y * 2
     raise RuntimeError("after")
 
 
-def t017_raise_caught_by_caller(x):
+def error_of_a_callee_is_caught(x):
     def inner(x):
         y = x + 1
         print("inner")
@@ -513,7 +516,7 @@ def t017_raise_caught_by_caller(x):
     return x
 
 
-def t018_handler_calls_that_break(x):
+def handler_calls_what_breaks(x):
     def log(text):
         print("log", text)
         return 2
@@ -525,7 +528,7 @@ def t018_handler_calls_that_break(x):
     return y + 1
 
 
-def t019_exception_across_break(x):
+def error_kept_over_a_break(x):
     try:
         raise ValueError("kept", x + 1)
     except ValueError as error:
@@ -534,7 +537,7 @@ def t019_exception_across_break(x):
     return kept.args[1] * 2
 
 
-def t020_operation_error_caught(x):
+def error_of_an_operation_is_caught(x):
     y = x + 1
     try:
         y = y @ torch.ones(7, 7)
@@ -544,7 +547,7 @@ def t020_operation_error_caught(x):
     return y + 1
 
 
-def t021_finally_after_error_of_broken_operation(x):
+def finally_after_the_error_of_a_broken_operation(x):
     y = x * 2
     try:
         try:
@@ -558,7 +561,7 @@ def t021_finally_after_error_of_broken_operation(x):
     return y * 3
 
 
-def t022_bare_raise_in_called_function(x):
+def bare_raise_in_a_callee(x):
     def again():
         print("again")
         raise
@@ -574,7 +577,7 @@ def t022_bare_raise_in_called_function(x):
     return x * 2
 
 
-def t023_exc_info(x):
+def exc_info_after_a_break(x):
     import sys
 
     try:
@@ -587,15 +590,16 @@ def t023_exc_info(x):
 
 
 TRY = [
-    (t001_body, 2), (t002_handler, 2), (t003_else, 2), (t004_finally, 2),
-    (t005_body_with_finally, 2), (t006_return_in_finally, 2), (t007_nested, None),
-    (t008_broken_operation_raises, None), (t009_reraise, None), (t010_reraise_leaves, None),
-    (t011_raise_from, None), (t012_context, None), (t013_handled_inside_loop, None),
-    (t014_break_in_finally_loop, None), (t015_return_through_finally, None),
-    (t016_uncaught_after_prefix, None), (t017_raise_caught_by_caller, None),
-    (t018_handler_calls_that_break, None), (t019_exception_across_break, 2),
-    (t020_operation_error_caught, None), (t021_finally_after_error_of_broken_operation, None),
-    (t022_bare_raise_in_called_function, None), (t023_exc_info, None),
+    (print_in_try, 2), (print_in_except, 2), (print_in_else_of_try, 2), (print_in_finally, 2),
+    (print_in_try_before_finally, 2), (return_in_finally, 2), (try_in_try, None),
+    (broken_operation_raises, None), (raised_again_and_caught, None),
+    (raised_again_and_leaves, None), (raise_from_after_a_break, None),
+    (context_of_an_error_after_a_break, None), (try_in_a_loop, None),
+    (break_statement_through_finally, None), (return_through_finally, None),
+    (error_after_a_break_leaves, None), (error_of_a_callee_is_caught, None),
+    (handler_calls_what_breaks, None), (error_kept_over_a_break, 2),
+    (error_of_an_operation_is_caught, None), (finally_after_the_error_of_a_broken_operation, None),
+    (bare_raise_in_a_callee, None), (exc_info_after_a_break, None),
 ]  # fmt: skip
 
 
@@ -634,7 +638,7 @@ def quiet(log):
         log.append("leave")
 
 
-def w001_plain(x):
+def print_in_with(x):
     y = x + 1
     with Ctx():
         y = y * 2
@@ -643,7 +647,7 @@ def w001_plain(x):
     return y.relu()
 
 
-def w002_log(x):
+def print_of_what_with_returns(x):
     with Ctx() as ctx:
         x = x * 2
         print("body", ctx.log)
@@ -651,7 +655,7 @@ def w002_log(x):
     return x, ctx.log
 
 
-def w003_swallows(x):
+def with_swallows_an_error(x):
     with Ctx(swallow=True) as ctx:
         x = x * 2
         print("body")
@@ -659,7 +663,7 @@ def w003_swallows(x):
     return x + 1, ctx.log
 
 
-def w004_broken_operation_swallowed(x):
+def with_swallows_the_error_of_a_broken_operation(x):
     with Ctx(swallow=True) as ctx:
         x = x * 2
         int(print() or "abc")
@@ -667,14 +671,14 @@ def w004_broken_operation_swallowed(x):
     return x + 1, ctx.log
 
 
-def w005_exception_leaves(x):
+def error_leaves_with(x):
     with Ctx():
         x = x * 2
         print("body")
         raise ValueError("leaves")
 
 
-def w006_contextmanager(x):
+def generator_manager_that_prints(x):
     y = x + 1
     with printing("p") as name:
         y = y * 2
@@ -682,7 +686,7 @@ def w006_contextmanager(x):
     return y + 1
 
 
-def w007_quiet_contextmanager(x):
+def generator_manager_that_is_quiet(x):
     log = []
     with quiet(log):
         x = x * 2
@@ -691,7 +695,7 @@ def w007_quiet_contextmanager(x):
     return x, log
 
 
-def w008_no_grad(x):
+def print_in_no_grad(x):
     with torch.no_grad():
         y = x + 1
         print(torch.is_grad_enabled())
@@ -700,7 +704,7 @@ def w008_no_grad(x):
     return z + 1, torch.is_grad_enabled()
 
 
-def w009_autocast(x):
+def print_in_autocast(x):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         y = x @ x.T
         print(torch.is_autocast_enabled("cpu"))
@@ -708,7 +712,7 @@ def w009_autocast(x):
     return z, torch.is_autocast_enabled("cpu")
 
 
-def w010_nested(x):
+def with_in_with(x):
     with Ctx() as a, Ctx(swallow=True) as b:
         x = x + 1
         with torch.no_grad():
@@ -718,14 +722,14 @@ def w010_nested(x):
     return x * 3, a.log, b.log
 
 
-def w011_return_inside(x):
+def return_from_with(x):
     with torch.no_grad(), Ctx():
         y = x * 2
         print("body")
         return y + 1
 
 
-def w012_suppress(x):
+def error_that_suppress_swallows(x):
     with contextlib.suppress(ValueError):
         x = x + 1
         print("body")
@@ -733,7 +737,7 @@ def w012_suppress(x):
     return x * 2
 
 
-def w013_exit_prints(x):
+def exit_that_prints(x):
     class Printing:
         def __enter__(self):
             print("enter")
@@ -747,7 +751,7 @@ def w013_exit_prints(x):
     return x * 2
 
 
-def w014_error_in_no_grad(x):
+def error_in_no_grad(x):
     try:
         with torch.no_grad():
             x = x + 1
@@ -758,7 +762,7 @@ def w014_error_in_no_grad(x):
     return x * 2, torch.is_grad_enabled()
 
 
-def w015_set_grad_enabled(x):
+def prints_between_set_grad_enabled(x):
     torch.set_grad_enabled(False)
     print(torch.is_grad_enabled())
     y = x * 2
@@ -767,7 +771,7 @@ def w015_set_grad_enabled(x):
     return y + 1
 
 
-def w016_exit_stack(x):
+def print_under_an_exit_stack(x):
     with contextlib.ExitStack() as stack:
         ctx = stack.enter_context(Ctx())
         x = x + 1
@@ -776,7 +780,7 @@ def w016_exit_stack(x):
     return x, ctx.log
 
 
-def w017_loop_of_with(x):
+def with_in_a_loop(x):
     for i in range(3):
         with Ctx(swallow=True):
             x = x + 1
@@ -788,19 +792,20 @@ def w017_loop_of_with(x):
 
 
 WITH = [
-    (w001_plain, 2), (w002_log, 2), (w003_swallows, None),
-    (w004_broken_operation_swallowed, None), (w005_exception_leaves, None),
-    (w006_contextmanager, None), (w007_quiet_contextmanager, None), (w008_no_grad, 3),
-    (w009_autocast, 2), (w010_nested, None), (w011_return_inside, 2), (w012_suppress, None),
-    (w013_exit_prints, 2), (w014_error_in_no_grad, None), (w015_set_grad_enabled, None),
-    (w016_exit_stack, None), (w017_loop_of_with, None),
+    (print_in_with, 2), (print_of_what_with_returns, 2), (with_swallows_an_error, None),
+    (with_swallows_the_error_of_a_broken_operation, None), (error_leaves_with, None),
+    (generator_manager_that_prints, None), (generator_manager_that_is_quiet, None),
+    (print_in_no_grad, 3), (print_in_autocast, 2), (with_in_with, None), (return_from_with, 2),
+    (error_that_suppress_swallows, None), (exit_that_prints, 2), (error_in_no_grad, None),
+    (prints_between_set_grad_enabled, None), (print_under_an_exit_stack, None),
+    (with_in_a_loop, None),
 ]  # fmt: skip
 
 
 # -- 5 calls ---------------------------------------------------------------------------------------
 
 
-def c001_three_deep(x):
+def print_three_calls_deep(x):
     def third(x):
         y = x + 3
         print("deep")
@@ -870,52 +875,52 @@ class Box:
         return cls(y)
 
 
-def c002_init(x):
+def print_in_init(x):
     box = Box(x * 3)
     return box.before + box.after
 
 
-def c003_property(x):
+def print_in_a_property(x):
     box = Box(x)
     return box.value * 2
 
 
-def c004_method(x):
+def print_in_a_method(x):
     box = Box(x)
     return box.method(k=3) * 2, box.after
 
 
-def c005_call(x):
+def print_in_dunder_call(x):
     return Box(x)(x * 2) + 1
 
 
-def c006_operator(x):
+def print_in_an_operator(x):
     return (Box(x) + (x * 2)) * 3
 
 
-def c007_getitem(x):
+def print_in_getitem(x):
     return Box(x)[0] * 3
 
 
-def c008_len(x):
+def print_in_len(x):
     return x * len(Box(x))
 
 
-def c009_bool(x):
+def print_in_bool(x):
     if Box(x):
         return x + 1
     return x - 1
 
 
-def c010_contains(x):
+def print_in_contains(x):
     return x + 1 if 3 in Box(x) else x
 
 
-def c011_classmethod(x):
+def print_in_a_classmethod(x):
     return Box.make(x + 1).after * 2
 
 
-def c012_nonlocal(x):
+def print_between_writes_of_a_nonlocal(x):
     count = 0
 
     def step(y):
@@ -931,33 +936,33 @@ def c012_nonlocal(x):
     return b, count
 
 
-def c013_comprehension(x):
+def print_in_a_list_comprehension(x):
     return [x * i + (print(i) or 1) for i in range(3)], x + 1
 
 
-def c014_comprehension_with_tensor_condition(x):
+def comprehension_with_a_condition_on_data(x):
     return [row * 2 for row in x if row.sum() > 4]
 
 
-def c015_dict_comprehension(x):
+def print_in_a_dict_comprehension(x):
     y = x + 1
     return {i: y * i for i in range(3) if print(i) is None}
 
 
-def c016_nested_comprehension(x):
+def print_in_a_nested_comprehension(x):
     return [[x + i + j + (print(i, j) or 0) for j in range(2)] for i in range(2)]
 
 
-def c017_generator_expression(x):
+def print_in_a_generator_expression(x):
     return sum(x * i + (print(i) or 0) for i in range(3))
 
 
-def c018_lambda(x):
+def print_in_a_lambda(x):
     show = lambda t: print("lambda") or t * 2  # noqa: E731
     return show(x + 1) + 1
 
 
-def c019_recursion(x):
+def print_at_the_bottom_of_a_recursion(x):
     def down(x, n):
         if n == 0:
             print("bottom")
@@ -967,7 +972,7 @@ def c019_recursion(x):
     return down(x, 4)
 
 
-def c020_sorted_key(x):
+def print_in_a_key_of_sorted(x):
     def key(n):
         print("key", n)
         return -n
@@ -981,13 +986,13 @@ class Noisy:
         object.__setattr__(self, name, value * 2)
 
 
-def c021_setattr(x):
+def print_in_setattr(x):
     noisy = Noisy()
     noisy.v = x + 1
     return noisy.v - 1
 
 
-def c022_getattr(x):
+def print_in_getattr(x):
     class Virtual:
         def __getattr__(self, name):
             print("get", name)
@@ -996,7 +1001,7 @@ def c022_getattr(x):
     return Virtual().thing + 1
 
 
-def c023_decorated(x):
+def print_in_a_decorator(x):
     def logged(function):
         def wrapper(*args, **kwargs):
             print("before")
@@ -1032,7 +1037,7 @@ class Derived(Base):
         return super().f() + self.derived
 
 
-def c024_super(x):
+def print_around_super(x):
     return Derived(x).f() * 2
 
 
@@ -1051,13 +1056,13 @@ class Three:
         return self.n
 
 
-def c025_iter_protocol(x):
+def print_in_dunder_next(x):
     for i in Three():
         x = x + i
     return x * 2
 
 
-def c026_generator(x):
+def print_in_a_generator(x):
     def gen(x):
         for i in range(3):
             y = x + i
@@ -1070,7 +1075,7 @@ def c026_generator(x):
     return total + 1
 
 
-def c027_generator_consumed_across(x):
+def prints_between_steps_of_a_generator(x):
     def gen():
         for i in range(4):
             yield x + i
@@ -1083,7 +1088,7 @@ def c027_generator_consumed_across(x):
     return a * b, list(g)
 
 
-def c028_yield_from(x):
+def print_under_yield_from(x):
     def inner():
         yield x + 1
         print("inner")
@@ -1097,15 +1102,17 @@ def c028_yield_from(x):
 
 
 CALLS = [
-    (c001_three_deep, 2), (c002_init, 2), (c003_property, 3), (c004_method, 3), (c005_call, 3),
-    (c006_operator, 3), (c007_getitem, 3), (c008_len, None), (c009_bool, None),
-    (c010_contains, None), (c011_classmethod, None), (c012_nonlocal, None),
-    (c013_comprehension, None), (c014_comprehension_with_tensor_condition, None),
-    (c015_dict_comprehension, None), (c016_nested_comprehension, None),
-    (c017_generator_expression, None), (c018_lambda, 2), (c019_recursion, 2),
-    (c020_sorted_key, 1), (c021_setattr, 3), (c022_getattr, None), (c023_decorated, None),
-    (c024_super, None), (c025_iter_protocol, None), (c026_generator, None),
-    (c027_generator_consumed_across, None), (c028_yield_from, None),
+    (print_three_calls_deep, 2), (print_in_init, 2), (print_in_a_property, 3),
+    (print_in_a_method, 3), (print_in_dunder_call, 3), (print_in_an_operator, 3),
+    (print_in_getitem, 3), (print_in_len, None), (print_in_bool, None), (print_in_contains, None),
+    (print_in_a_classmethod, None), (print_between_writes_of_a_nonlocal, None),
+    (print_in_a_list_comprehension, None), (comprehension_with_a_condition_on_data, None),
+    (print_in_a_dict_comprehension, None), (print_in_a_nested_comprehension, None),
+    (print_in_a_generator_expression, None), (print_in_a_lambda, 2),
+    (print_at_the_bottom_of_a_recursion, 2), (print_in_a_key_of_sorted, 1), (print_in_setattr, 3),
+    (print_in_getattr, None), (print_in_a_decorator, None), (print_around_super, None),
+    (print_in_dunder_next, None), (print_in_a_generator, None),
+    (prints_between_steps_of_a_generator, None), (print_under_yield_from, None),
 ]  # fmt: skip
 
 

@@ -89,13 +89,13 @@ class TupleOf(tuple):
 # -- keys with a __hash__ and an __eq__ of their own -----------------------------------------------
 
 
-def k01_dict_over_a_break(x):
+def dict_over_a_break(x):
     d = {Key(1): 1, Key(3): 2, Key(1): x}
     print(LOG)
     return d, list(d.values()), len(LOG)
 
 
-def k02_dict_is_changed(x):
+def dict_is_changed(x):
     d = {Key(1): 1}
     d[Key(3)] = 2
     d.pop(Key(1))
@@ -107,7 +107,7 @@ def k02_dict_is_changed(x):
     return d, x + 1
 
 
-def k02_equal_keys_over_a_break(x):
+def equal_keys_over_a_break(x):
     d = {Key(1): 1, Key(3): 2}
     print(end="")
     d.update({Key(3): 5, Key(5): 6})
@@ -115,7 +115,7 @@ def k02_equal_keys_over_a_break(x):
     return d | {Key(1): 7}, x + 1
 
 
-def k02_gaps_over_a_break(x, given, kind):
+def gaps_over_a_break(x, given, kind):
     gap, circle, other = {Key(1): 1, Key(3): 2, Key(5): x}, kind(), {}
     del gap[Key(3)]
     gap[Key(7)] = 2
@@ -141,7 +141,7 @@ def k02_gaps_over_a_break(x, given, kind):
     return [list(d) for d in (*dicts, other)], x + 1
 
 
-def k03_dict_argument(x, d):
+def dict_argument(x, d):
     d[Key(1)] = x
     d[Key(3)] = 1
     d[Key(1)] = x + 1
@@ -150,14 +150,14 @@ def k03_dict_argument(x, d):
     return list(d.items())
 
 
-def k04_plain_keys_that_are_equal(x, d):
+def plain_keys_that_are_equal(x, d):
     d[Key(2)] = x
     d[Key(5)] = 1
     print(LOG)
     return list(d.items())
 
 
-def k05_sets(x, s):
+def sets_of_objects(x, s):
     s.add(Key(1))
     s.add(Key(3))
     s.add(Key(1))
@@ -169,7 +169,7 @@ def k05_sets(x, s):
     return s, t, len(t), x + 1
 
 
-def k06_operations_on_sets(x):
+def operations_on_sets(x):
     a, b = {Key(1), Key(3)}, {Key(3), Key(5)}
     made = a | b, a & b, a - b, a ^ b, a <= b, a == b, a.isdisjoint(b), a.copy(), frozenset(a)
     kept = [k for k in a if any(k is other for other in made[1])]
@@ -177,7 +177,7 @@ def k06_operations_on_sets(x):
     return made, x + 1
 
 
-def k07_sets_of_arguments(x, s):
+def sets_of_arguments(x, s):
     s |= {Key(1), Key(7)}
     s -= {Key(7)}
     s ^= {Key(1), Key(9)}
@@ -186,21 +186,21 @@ def k07_sets_of_arguments(x, s):
     return s, x + 1
 
 
-def k08_inside_tuples_and_frozensets(x):
+def inside_tuples_and_frozensets(x):
     k = Key(1)
     d = {(k, 1): x, (Key(3), k): 2, frozenset([Key(1)]): 3}
     print(LOG)
     return d[Key(1), 1], d[frozenset([Key(1)])], len(d)
 
 
-def k09_frozen_dataclasses(x):
+def frozen_dataclasses(x):
     d = {Frozen(1): "a", Frozen((Frozen(2), 2)): x}
     s = {Frozen(1), Frozen(3)}
     print(end="")
     return d[Frozen(1)], d[Frozen((Frozen(2), 2))], Frozen(3) in s, d, s
 
 
-def k10_keys_that_know_their_containers(x):
+def keys_that_know_their_containers(x):
     thing, k = Thing(), Frozen(1)
     d = {k: thing, Frozen((k, 2)): k}
     thing.d, thing.k = d, k
@@ -209,7 +209,7 @@ def k10_keys_that_know_their_containers(x):
     return d[Frozen(1)] is thing, d[Frozen((Frozen(1), 2))] is k, thing.d is d, k in thing.s
 
 
-def k11_hash_changes_later(x):
+def hash_changes_later(x):
     k = Key(1)
     d = {k: x}
     k.n = 5
@@ -217,13 +217,13 @@ def k11_hash_changes_later(x):
     return d.get(Key(1)), list(d)[0].n
 
 
-def k12_long_hashes(x):
+def long_hashes(x):
     d, s = {Long(1): 1, Long(2**62): 2}, {Long(3), Long(4)}
     print(end="")
     return d[Long(1)], d[Long(2**62)], Long(4) in s, len(d)
 
 
-def k13_subclasses_of_containers(x):
+def subclasses_of_containers_with_keys(x):
     a, b, c, e = ListOf([1]), DictOf({Key(1): 2}), SetOf([Key(1), Key(3)]), FrozenOf([Key(1)])
     f = TupleOf((a, b))
     a.append(a)
@@ -233,7 +233,7 @@ def k13_subclasses_of_containers(x):
     return b, c, e, f[0] is a, a[1] is a, a[2] is f, b["self"] is b
 
 
-def k14_other_kinds_of_dicts(x):
+def other_kinds_of_dicts(x):
     ordered, lists = collections.OrderedDict(), collections.defaultdict(list)
     ordered[Key(1)] = 1
     ordered[Key(3)] = 2
@@ -245,7 +245,7 @@ def k14_other_kinds_of_dicts(x):
     return ordered, lists, counts
 
 
-def k15_search_in_a_graph(x):
+def search_in_a_graph(x):
     seen, todo = set(), [Key(k) for k in (1, 3, 5)]
     while todo:
         state = todo.pop()
@@ -259,7 +259,7 @@ def k15_search_in_a_graph(x):
     return sorted(state.n for state in seen)
 
 
-def k16_existing_frozenset(x):
+def existing_frozenset(x):
     f = frozenset([Key(1), Key(3)])
     print(LOG)
     found = Key(3) in f
@@ -267,18 +267,18 @@ def k16_existing_frozenset(x):
     return found
 
 
-def k17_returned_at_once(x):
+def returned_at_once(x):
     return {Key(1): x, Key(3): 1}, {Key(1), Key(3)}, len(LOG)
 
 
-def k18_dicts_take_the_hashes_of_dicts(x):
+def dicts_take_the_hashes_of_dicts(x):
     a = {Key(1): 1, Key(2): 2}
     b = {**a, Key(3): 3, **a}
     print(end="")
     return b, {**b}, list(LOG)
 
 
-def k19_ordered_dicts_store_one_by_one(x):
+def ordered_dicts_store_one_by_one(x):
     a = {Key(2): 1}
     b = collections.OrderedDict(a)
     c = Stored({1: 2}, k=3)
@@ -287,14 +287,14 @@ def k19_ordered_dicts_store_one_by_one(x):
     return a, b, c, list(LOG)
 
 
-def k20_views_ask_keys_in_an_order_of_their_own(x):
+def views_ask_keys_in_an_order_of_their_own(x):
     a, b = {Key(2): 1, 3: 2}, {Key(2), 5}
     x = x + 1
     found = a.keys() - b, b & a.keys(), a.keys() == {Key(2): 0, 3: 1}.keys()
     return x, found, list(LOG)
 
 
-def k21_order_of_sets_that_did_not_grow_one_by_one(x):
+def order_of_sets_that_did_not_grow_one_by_one(x):
     made = {Frozen(1), (1, 2)}.union({1, 2, 8})
     other = {Frozen(i) for i in range(7)}
     other.discard(Frozen(1))
@@ -304,17 +304,17 @@ def k21_order_of_sets_that_did_not_grow_one_by_one(x):
 
 
 KEYS = [
-    (k01_dict_over_a_break,), (k02_dict_is_changed,), (k03_dict_argument, {}),
-    (k02_equal_keys_over_a_break,), (k02_gaps_over_a_break, {}, dict),
-    (k02_gaps_over_a_break, {1: 2, 5: 6}, DictOf),
-    (k04_plain_keys_that_are_equal, {"a": 1, 2: 3}), (k05_sets, set()),
-    (k06_operations_on_sets,), (k07_sets_of_arguments, {1, 2}),
-    (k08_inside_tuples_and_frozensets,), (k09_frozen_dataclasses,),
-    (k10_keys_that_know_their_containers,), (k11_hash_changes_later,), (k12_long_hashes,),
-    (k13_subclasses_of_containers,), (k14_other_kinds_of_dicts,), (k15_search_in_a_graph,),
-    (k16_existing_frozenset,), (k17_returned_at_once,), (k18_dicts_take_the_hashes_of_dicts,),
-    (k19_ordered_dicts_store_one_by_one,), (k20_views_ask_keys_in_an_order_of_their_own,),
-    (k21_order_of_sets_that_did_not_grow_one_by_one,),
+    (dict_over_a_break,), (dict_is_changed,), (dict_argument, {}),
+    (equal_keys_over_a_break,), (gaps_over_a_break, {}, dict),
+    (gaps_over_a_break, {1: 2, 5: 6}, DictOf),
+    (plain_keys_that_are_equal, {"a": 1, 2: 3}), (sets_of_objects, set()),
+    (operations_on_sets,), (sets_of_arguments, {1, 2}),
+    (inside_tuples_and_frozensets,), (frozen_dataclasses,),
+    (keys_that_know_their_containers,), (hash_changes_later,), (long_hashes,),
+    (subclasses_of_containers_with_keys,), (other_kinds_of_dicts,), (search_in_a_graph,),
+    (existing_frozenset,), (returned_at_once,), (dicts_take_the_hashes_of_dicts,),
+    (ordered_dicts_store_one_by_one,), (views_ask_keys_in_an_order_of_their_own,),
+    (order_of_sets_that_did_not_grow_one_by_one,),
 ]  # fmt: skip
 
 
@@ -381,7 +381,7 @@ def test_what_a_dict_loses_ends_after_its_keys_are_stored():
 # -- iterators -------------------------------------------------------------------------------------
 
 
-def i01_list_between_two_breaks(x):
+def list_between_two_breaks(x):
     out = []
     for k in (x * torch.tensor([0, 1, 0])).tolist():
         out.append(k)
@@ -393,7 +393,7 @@ def i01_list_between_two_breaks(x):
     return parts
 
 
-def i02_over_an_argument_that_grows(x, l):
+def over_an_argument_that_grows(x, l):
     l.append(1)
     l.append(2)
     it = iter(l)
@@ -402,7 +402,7 @@ def i02_over_an_argument_that_grows(x, l):
     return list(it)
 
 
-def i03_beyond_a_list_that_shrank(x):
+def beyond_a_list_that_shrank(x):
     l = [1, 2, 3, 4]
     it, back = iter(l), reversed(l)
     next(it), next(it), next(it)
@@ -412,7 +412,7 @@ def i03_beyond_a_list_that_shrank(x):
     return list(it), list(back)
 
 
-def i04_shared_by_others(x, l):
+def shared_by_others(x, l):
     l.extend([1, 2, 3, 4, 5, 6])
     it = iter(l)
     next(it)
@@ -424,7 +424,7 @@ def i04_shared_by_others(x, l):
     return next(pairs), next(numbered), next(back), list(rest), n[0] is n[1]
 
 
-def i05_kept_in_attributes_and_slots(x, d):
+def kept_in_attributes_and_slots(x, d):
     d["k"], d["m"] = 1, 2
     it = enumerate(d.items())
     thing = Thing()
@@ -434,7 +434,7 @@ def i05_kept_in_attributes_and_slots(x, d):
     return list(thing.it), thing.it is it
 
 
-def i06_dict_that_holds_its_iterators(x, d):
+def dict_that_holds_its_iterators(x, d):
     d["a"], d["b"] = 1, 2
     it = iter(d.items())
     next(it)
@@ -445,7 +445,7 @@ def i06_dict_that_holds_its_iterators(x, d):
     return next(it)[0], list(values), list(back), d["a"] is it
 
 
-def i07_deque_that_holds_its_iterator(x, q):
+def deque_that_holds_its_iterator(x, q):
     q.append(2)
     it = iter(q)
     next(it)
@@ -455,7 +455,7 @@ def i07_deque_that_holds_its_iterator(x, q):
     return next(kept[0]), q[0] is it
 
 
-def i08_containers_that_hold_their_iterators(x):
+def containers_that_hold_their_iterators(x):
     l = [1, 2, 3]
     it = iter(l)
     l.append(it)
@@ -471,7 +471,7 @@ def i08_containers_that_hold_their_iterators(x):
     return l[3] is it, next(it), next(d["a"]), next(thing.it), thing.it is names
 
 
-def i09_over_subclasses(x):
+def over_subclasses(x):
     l, d, s = ListOf([1, 2, 3]), DictOf(a=1, b=2), SetOf([1, 2])
     it, keys, rest = iter(l), iter(d), iter(s)
     next(it), next(keys), next(rest)
@@ -486,7 +486,7 @@ def i09_over_subclasses(x):
         return found, str(error)
 
 
-def i10_grouped(x):
+def iterators_of_groupby(x):
     out = []
     for key, group in itertools.groupby((x * torch.tensor([0, 0, 1, 1, 0])).tolist()):
         out.append((key, len(list(group))))
@@ -495,7 +495,7 @@ def i10_grouped(x):
     return out
 
 
-def i11_of_itertools(x):
+def iterators_of_itertools(x):
     l = [3, 1, 2]
     it = iter(l)
     first, second = itertools.tee(it)
@@ -509,7 +509,7 @@ def i11_of_itertools(x):
     return list(first)[:2], list(second)[:3], list(chained), list(part), list(pairs)
 
 
-def i12_nested_loops(x):
+def nested_loops(x):
     out, seen = [], []
     for name, other in zip("ab", reversed(["c", "d"]), strict=True):
         out.append(name + other)
@@ -522,12 +522,12 @@ def i12_nested_loops(x):
 
 
 ITERATORS = [
-    (i01_list_between_two_breaks,), (i02_over_an_argument_that_grows, []),
-    (i03_beyond_a_list_that_shrank,), (i04_shared_by_others, []),
-    (i05_kept_in_attributes_and_slots, {}), (i06_dict_that_holds_its_iterators, {}),
-    (i07_deque_that_holds_its_iterator, collections.deque([1])),
-    (i08_containers_that_hold_their_iterators,), (i09_over_subclasses,), (i10_grouped,),
-    (i11_of_itertools,), (i12_nested_loops,),
+    (list_between_two_breaks,), (over_an_argument_that_grows, []),
+    (beyond_a_list_that_shrank,), (shared_by_others, []),
+    (kept_in_attributes_and_slots, {}), (dict_that_holds_its_iterators, {}),
+    (deque_that_holds_its_iterator, collections.deque([1])),
+    (containers_that_hold_their_iterators,), (over_subclasses,), (iterators_of_groupby,),
+    (iterators_of_itertools,), (nested_loops,),
 ]  # fmt: skip
 
 
@@ -556,7 +556,7 @@ def test_assigning_to_a_deque_does_not_disturb_iterators():
 # -- things that refer to each other, and values that are one object -------------------------------
 
 
-def o01_tuples_in_their_parts(x):
+def tuples_in_their_parts(x):
     a, c, thing, q = [], {}, Thing(), collections.deque()
     b = (a,)
     a.append(b)
@@ -571,7 +571,7 @@ def o01_tuples_in_their_parts(x):
     return a[0] is b, b[0] is a, c["d"] is d, d[0] is c, thing.e is e, q[0] is f, d[1] is b
 
 
-def o02_returned(x):
+def cycles_that_are_returned(x):
     p, thing = [], Thing()
     made = functools.partial(max, p)
     error, method, pair = ValueError(p), p.append, zip(p, p)
@@ -580,7 +580,7 @@ def o02_returned(x):
     return p[0] is made, p[1] is error, p[2] is method, p[3] is pair, thing.p is p
 
 
-def o03_functions_in_their_defaults(x):
+def functions_in_their_defaults(x):
     d = {}
 
     def f(a=d):
@@ -598,7 +598,7 @@ def o03_functions_in_their_defaults(x):
     return f() is d, d["f"] is f, l[2]() is l, l[1] is l
 
 
-def o04_existing_list_of_its_own_exception(x, given=None):
+def existing_list_of_its_own_exception(x, given=None):
     p = [1] if given is None else given
     print(end="")
     error = ValueError(p)
@@ -607,15 +607,15 @@ def o04_existing_list_of_its_own_exception(x, given=None):
 
 
 @pytest.mark.parametrize(
-    "program", [o01_tuples_in_their_parts, o02_returned, o03_functions_in_their_defaults]
+    "program", [tuples_in_their_parts, cycles_that_are_returned, functions_in_their_defaults]
 )
 def test_things_that_refer_to_each_other(program):
     check(program, X)
 
 
 def test_an_exception_in_the_list_that_it_was_made_with():
-    check(o04_existing_list_of_its_own_exception, X, graphs=1, ops=1)
-    check(o04_existing_list_of_its_own_exception, X, [2], graphs=1, ops=1)
+    check(existing_list_of_its_own_exception, X, graphs=1, ops=1)
+    check(existing_list_of_its_own_exception, X, [2], graphs=1, ops=1)
 
 
 def test_values_are_made_once():

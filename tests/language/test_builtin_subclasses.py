@@ -73,54 +73,54 @@ f0 = F(2.5)
 d0 = D(q=1)
 
 
-def p001_sub_str(x):
+def str_subclass(x):
     s = S("hey")
     more = s + "b", s[0], type(s).__name__
     return x + len(s), s.shout(), s == "hey", {s: 1}["hey"], more
 
 
-def p002_sub_str_exist(x):
+def existing_str_subclass(x):
     return x + len(s0), s0.shout(), s0.upper(), f"{s0}-{s0!r}"
 
 
-def p003_sub_int(x):
+def int_subclass(x):
     i = Int(3)
     more = list(range(i)), [1, 2, 3, 4][i], i == 3, isinstance(i, int)
     return x + i.double(), i + 2, type(i + 2).__name__, x * i, i * 2, more
 
 
-def p004_sub_int_exist(x):
+def existing_int_subclass(x):
     return x * i0 + i0.double(), i0 + 1
 
 
-def p005_sub_float(x):
+def float_subclass(x):
     return x * F(2.5) + f0, F(1.5) + 1
 
 
-def p006_sub_tuple(x):
+def tuple_subclass(x):
     t = T(x, 2)
     return t.first() + t[1], len(t), t
 
 
-def p007_sub_list(x):
+def list_subclass(x):
     l = L([x, 2])
     l.append(3)
     return l[0], l[1], l, l.n, sum(list.__iter__(l))
 
 
-def p008_sub_dict(x):
+def dict_subclass(x):
     d = D(a=x)
     d["b"] = 3
     return d["a"], d["zz"], d.last, d
 
 
-def p009_sub_set(x):
+def set_subclass(x):
     s = St([1])
     s.addall(2, 3)
     return x + len(s), s, 2 in s
 
 
-def p010_sub_list_over_break(x):
+def list_subclass_over_a_break(x):
     l = L([x, 2])
     l.append(x + 1)
     print(l.n)
@@ -128,21 +128,21 @@ def p010_sub_list_over_break(x):
     return l[2] + l.n, l
 
 
-def p011_sub_str_break(x):
+def str_subclass_over_a_break(x):
     s = S("q")
     y = x + 1
     print(s)
     return y * 2, s.shout(), s
 
 
-def p012_sub_int_break(x):
+def int_subclass_over_a_break(x):
     s = Int(2)
     y = x + s
     print(s)
     return y * s, s.double(), s
 
 
-def p013_torch_takes_an_int_subclass(x):
+def torch_takes_an_int_subclass(x):
     return (
         torch.zeros(Int(3)) + x.sum(dim=Int(0)),
         x.reshape((Int(3), 2)),
@@ -151,19 +151,19 @@ def p013_torch_takes_an_int_subclass(x):
     )
 
 
-def p014_dispatch_on_a_str_subclass(x):
+def dispatch_on_a_str_subclass(x):
     table = {"abc": 2, "d": 3}
     found = [s0, "b"].index("abc"), "-".join([s0, S("z")])
     return x * table[s0], s0 in table, found, s0 < "b", "x" + s0
 
 
-def p015_sorting_and_sums_of_int_subclasses(x):
+def sorting_and_sums_of_int_subclasses(x):
     values = [Int(3), Int(1), 2]
     more = min(Int(4), 9), abs(Int(-2)), round(Int(7)), divmod(Int(7), 2)
     return x + sum(values), sorted(values), max(values), more
 
 
-def p016_str_subclass_with_state(x):
+def str_subclass_with_state(x):
     class Tagged(str):
         def __new__(cls, text, tag):
             made = super().__new__(cls, text)
@@ -175,7 +175,7 @@ def p016_str_subclass_with_state(x):
     return x + t.tag, t == "name", t[1:], len(t), f"{t:>8}", t.split("a")
 
 
-def p017_int_subclass_changes(x):
+def int_subclass_changes(x):
     f0.note = 3
     i = Int(5)
     i.tag = x
@@ -183,7 +183,7 @@ def p017_int_subclass_changes(x):
     return i2, i.tag + i, bool(Int(0)), -i, i**2, int(i), float(i), i // 2, i % 3, i << 1, str(i)
 
 
-def p018_list_of_a_subclass_is_not_rebuilt(x):
+def list_of_a_subclass_is_not_rebuilt(x):
     l = L([1, x])
     k = l
     k.append(x * 2)
@@ -191,7 +191,7 @@ def p018_list_of_a_subclass_is_not_rebuilt(x):
     return l is k, l.n, l
 
 
-def p019_dict_subclass_existing(x):
+def existing_dict_subclass(x):
     d0["new"] = x
     y = d0["missing"]
     print(d0.last)
@@ -219,7 +219,7 @@ class NamedDefaults(collections.defaultdict):
 EXISTING = NamedSet([1]), NamedDeque([1], 4), NamedDict(a=1), NamedDefaults(None, {1: 2})
 
 
-def p020_texts_of_containers(x):
+def texts_of_containers(x):
     class Frozen(frozenset):
         pass
 
@@ -229,14 +229,15 @@ def p020_texts_of_containers(x):
 
 
 PROGRAMS = [
-    (p001_sub_str, 1, 1), (p002_sub_str_exist, 1, 1), (p003_sub_int, 1, 2),
-    (p004_sub_int_exist, 1, 2), (p005_sub_float, 1, 2), (p006_sub_tuple, 1, 1),
-    (p007_sub_list, 1, 4), (p008_sub_dict, 0, 0), (p009_sub_set, 1, 1),
-    (p010_sub_list_over_break, 2, 3), (p011_sub_str_break, 2, 2), (p012_sub_int_break, 2, 2),
-    (p013_torch_takes_an_int_subclass, 1, 6), (p014_dispatch_on_a_str_subclass, 1, 1),
-    (p015_sorting_and_sums_of_int_subclasses, 1, 1), (p016_str_subclass_with_state, 1, 1),
-    (p017_int_subclass_changes, 1, 1), (p018_list_of_a_subclass_is_not_rebuilt, 1, 1),
-    (p019_dict_subclass_existing, 1, 1), (p020_texts_of_containers, 1, 1),
+    (str_subclass, 1, 1), (existing_str_subclass, 1, 1), (int_subclass, 1, 2),
+    (existing_int_subclass, 1, 2), (float_subclass, 1, 2), (tuple_subclass, 1, 1),
+    (list_subclass, 1, 4), (dict_subclass, 0, 0), (set_subclass, 1, 1),
+    (list_subclass_over_a_break, 2, 3), (str_subclass_over_a_break, 2, 2),
+    (int_subclass_over_a_break, 2, 2), (torch_takes_an_int_subclass, 1, 6),
+    (dispatch_on_a_str_subclass, 1, 1), (sorting_and_sums_of_int_subclasses, 1, 1),
+    (str_subclass_with_state, 1, 1), (int_subclass_changes, 1, 1),
+    (list_of_a_subclass_is_not_rebuilt, 1, 1), (existing_dict_subclass, 1, 1),
+    (texts_of_containers, 1, 1),
 ]  # fmt: skip
 
 

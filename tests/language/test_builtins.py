@@ -89,7 +89,7 @@ class Two:
         return ("round", n)
 
 
-def p01_isinstance(x):
+def isinstance_of_many_classes(x):
     return (
         isinstance(x, torch.Tensor), isinstance(x, torch.nn.Parameter), isinstance(1, int),
         isinstance(True, int), isinstance("a", (int, str)),
@@ -101,11 +101,11 @@ def p01_isinstance(x):
     )  # fmt: skip
 
 
-def p02_instancecheck(x):
+def instancecheck_of_a_metaclass(x):
     return isinstance(Thing(), Special), isinstance(3, Special), x
 
 
-def p03_attributes(x):
+def getattr_and_setattr(x):
     d = Derived(3)
     setattr(d, "extra", x)
     out = [getattr(d, "value"), getattr(d, "double"), getattr(d, "dyn_abc"), getattr(d, "zz", 0)]
@@ -119,7 +119,7 @@ def p03_attributes(x):
     return out
 
 
-def p04_attribute_errors(x):
+def texts_of_attribute_errors(x):
     out = []
     for action in (
         lambda: Base(1).nope,
@@ -135,15 +135,15 @@ def p04_attribute_errors(x):
     return x, out
 
 
-def p05_type(x):
+def questions_of_type(x):
     return type(x) is torch.Tensor, type(1), type([]), type(Base(1)) is Base, type(None), type(int)
 
 
-def p06_len_bool(x):
+def len_and_bool_of_objects(x):
     return len(x), len("abc"), len(Base(1)), bool(Base(1)), bool(Derived(1)), not [], bool({1: 2})
 
 
-def p07_numbers(x):
+def arithmetic_of_numbers(x):
     return (
         abs(-3), round(2.567, 2), round(2.5), divmod(7, 2), pow(2, 5), pow(2, 5, 3), int("12"),
         int(3.9), float("1.5"), float(2), complex(1, 2), bool("x"), hex(255), bin(5), oct(8),
@@ -151,11 +151,11 @@ def p07_numbers(x):
     )  # fmt: skip
 
 
-def p08_tensor_arithmetic(x):
+def arithmetic_with_tensors(x):
     return abs(x - 2), sum([x, x]), pow(x, 2), max(1, 2) * x, sum([x], x)
 
 
-def p09_text(x):
+def methods_of_text(x):
     return (
         str(5), repr("a"), str([1, "b"]), f"{3.14159:.2f}", format(255, "x"), ord("a"), chr(98),
         str(x.dtype), str(Color.RED), repr(Level.LOW), f"{x.shape}", str(None), ascii("é"),
@@ -163,19 +163,19 @@ def p09_text(x):
     )  # fmt: skip
 
 
-def p10_conversions(x):
+def conversions_of_values(x):
     return (
         list("abc"), tuple([1, 2]), dict(a=1), set([1]), frozenset([2]), list(range(3)),
         list({"a": 1}), tuple({"a": 1}.items()), dict([(1, 2)]), list(x.shape), tuple(x.size()),
     )  # fmt: skip
 
 
-def p11_min_max_keys(x):
+def min_and_max_by_keys(x):
     words = ["bb", "a", "ccc"]
     return min(words, key=len), max(words, key=lambda w: -len(w)), max([], default="none"), x
 
 
-def p12_errors(x):
+def errors_of_builtin_functions(x):
     out = []
     for action in (
         lambda: len(5),
@@ -211,7 +211,7 @@ def p12_errors(x):
     return x, out
 
 
-def p13_any_all(x):
+def any_and_all(x):
     calls = []
 
     def probe(v):
@@ -221,11 +221,11 @@ def p13_any_all(x):
     return any(probe(v) for v in [1, 2, 3]), all(probe(v) for v in [2, 1, 0]), calls, x
 
 
-def p14_callable(x):
+def callable_of_values(x):
     return callable(len), callable(5), callable(Base), callable(Base(1)), callable(lambda: 0), x
 
 
-def p15_operator_module(x):
+def functions_of_operator(x):
     pair = operator.itemgetter(0, 2)([x, 1, 2])
     attr = operator.attrgetter("shape")(x)
     low = operator.methodcaller("upper")("abc")
@@ -236,25 +236,25 @@ def p15_operator_module(x):
     )  # fmt: skip
 
 
-def p16_math(x):
+def functions_of_math(x):
     return (
         math.sqrt(4), math.ceil(1.2), math.floor(-1.2), math.pi, math.prod([2, 3]), math.gcd(4, 6),
         math.isinf(math.inf), math.log2(8), math.prod(x.shape), x * math.exp(0), math.fsum([1, 2]),
     )  # fmt: skip
 
 
-def p17_partial(x):
+def partial_made_inside(x):
     add = functools.partial(torch.add, x, alpha=2)
     power = functools.partial(pow, 2)
     nested = functools.partial(add, other=x)
     return add(x), power(5), nested(), add.args[0].shape, add.keywords, nested.func is torch.add
 
 
-def p18_argument_partial(x, f):
+def partial_as_an_argument(x, f):
     return f(x), f.args, f.keywords
 
 
-def p19_enums(x):
+def enums_and_their_members(x):
     return (
         Color.RED, Color("blue"), Color["RED"], Color.RED.value, Color.BLUE.name, Level.HIGH > 1,
         Level.LOW + 1, [c for c in Color], len(Color), Color.RED is Color.RED,
@@ -263,13 +263,13 @@ def p19_enums(x):
     )  # fmt: skip
 
 
-def p20_vars_dict(x):
+def vars_and_dict_of_objects(x):
     b = Base(1)
     b.other = x
     return vars(b)["value"], list(b.__dict__), "other" in vars(b), b.__dict__.get("no", 5)
 
 
-def p21_slices(x):
+def slices_of_lists(x):
     s = slice(0, 1)
     return (
         x[s],
@@ -282,56 +282,56 @@ def p21_slices(x):
     )
 
 
-def p22_hash(x):
+def hashes_of_values(x):
     return hash(5), hash((1, 2.5)), x
 
 
-def p23_chained_comparison(x):
+def chained_comparison_of_values(x):
     return 1 < 2 < 3, 1 < 3 < 2, "a" <= "b", (1, 2) != [1, 2], 1 == 1.0, None is None, x
 
 
-def p24_star_calls(x):
+def calls_with_stars(x):
     def f(a, b=2, *args, c=3, **kwargs):
         return a, b, args, c, kwargs
 
     return f(1), f(1, 2, 3, 4), f(a=1, c=x), f(*[1, 2], **{"c": 3, "z": 4})
 
 
-def p25_lambda_defaults(x):
+def defaults_of_lambdas(x):
     fs = [lambda y, i=i: y + i for i in range(3)]
     return [f(x) for f in fs]
 
 
-def p26_print(x):
+def print_of_values(x):
     print("shape", tuple(x.shape))
     return x + 1
 
 
-def p27_item_break(x):
+def break_at_item(x):
     n = int(x.sum())
     return x * n, float(x[0, 0]), bool(x.sum() > 1)
 
 
-def p28_id_hash_breaks(x):
+def breaks_at_id_and_hash(x):
     o = object()
     return id(o) == id(o), hash(o) == hash(o), x + 1
 
 
-def p29_dir_globals(x):
+def dir_and_globals(x):
     return "Color" in globals(), "x" in locals(), "append" in dir([]), x + 1
 
 
-def p30_sorted_objects(x):
+def sorted_objects(x):
     items = [Item(r) for r in (3, 1, 2)]
     return [i.rank for i in sorted(items)], [i.rank for i in sorted(items, reverse=True)], x
 
 
-def p31_index_protocol(x):
+def objects_as_indices(x):
     t = Two()
     return [1, 2, 3][t], int(t), float(t), list(range(t)), [0] * t, abs(t), round(t), round(t, 1), x
 
 
-def p32_lru_cache(x):
+def lru_cache_of_a_local_function(x):
     @functools.lru_cache
     def square(n):
         return n * n
@@ -340,14 +340,23 @@ def p32_lru_cache(x):
 
 
 CASES = [
-    p01_isinstance, p02_instancecheck, p03_attributes, p04_attribute_errors, p05_type, p06_len_bool,
-    p07_numbers, p08_tensor_arithmetic, p09_text, p10_conversions, p11_min_max_keys, p12_errors,
-    p13_any_all, p14_callable, p15_operator_module, p16_math, p17_partial,
-    (p18_argument_partial, functools.partial(torch.add, alpha=3, other=2)), p19_enums,
-    p20_vars_dict, p21_slices, p22_hash, p23_chained_comparison, p24_star_calls,
-    p25_lambda_defaults, p30_sorted_objects, p31_index_protocol,
+    isinstance_of_many_classes, instancecheck_of_a_metaclass, getattr_and_setattr,
+    texts_of_attribute_errors, questions_of_type, len_and_bool_of_objects, arithmetic_of_numbers,
+    arithmetic_with_tensors, methods_of_text, conversions_of_values, min_and_max_by_keys,
+    errors_of_builtin_functions, any_and_all, callable_of_values, functions_of_operator,
+    functions_of_math, partial_made_inside,
+    (partial_as_an_argument, functools.partial(torch.add, alpha=3, other=2)),
+    enums_and_their_members, vars_and_dict_of_objects, slices_of_lists, hashes_of_values,
+    chained_comparison_of_values, calls_with_stars, defaults_of_lambdas, sorted_objects,
+    objects_as_indices,
 ]  # fmt: skip
-BREAKS = [p26_print, p27_item_break, p28_id_hash_breaks, p29_dir_globals, p32_lru_cache]
+BREAKS = [
+    print_of_values,
+    break_at_item,
+    breaks_at_id_and_hash,
+    dir_and_globals,
+    lru_cache_of_a_local_function,
+]
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,13 @@ def cached(maxsize=2, typed=False):
     return twice, calls
 
 
-def p01_evicted(wrap):
+def evicted_results(wrap):
     twice, calls = cached()
     call = wrap(lambda x, n: x + twice(n))
     return [call(X, n) for n in (1, 1, 2, 3, 1, 1, 3, 2)], calls, twice.cache_info()
 
 
-def p02_pure_function(wrap):
+def function_that_reads_nothing(wrap):
     @functools.lru_cache(maxsize=2)
     def twice(n):
         return n * 2
@@ -44,7 +44,7 @@ def p02_pure_function(wrap):
     return [call(X, n) for n in (1, 1, 2, 3, 1, 1, 3, 2)], twice.cache_info()
 
 
-def p03_identity_after_eviction(wrap):
+def identity_after_eviction(wrap):
     @functools.lru_cache(maxsize=1)
     def boxed(n):
         return [n]
@@ -57,7 +57,7 @@ def p03_identity_after_eviction(wrap):
     return boxed(1) is first, boxed.cache_info()
 
 
-def p04_keywords_and_types(wrap):
+def keywords_and_types(wrap):
     twice, calls = cached(maxsize=8, typed=True)
     other, others = cached(maxsize=8)
 
@@ -68,7 +68,7 @@ def p04_keywords_and_types(wrap):
     return call(X), call(X), calls, others, twice.cache_info(), other.cache_info()
 
 
-def p05_order_of_hits(wrap):
+def order_of_hits(wrap):
     twice, calls = cached()
     twice(1), twice(2)
     call = wrap(lambda x: x + twice(1))
@@ -76,7 +76,7 @@ def p05_order_of_hits(wrap):
     return calls, twice.cache_info()
 
 
-def p06_recursive(wrap):
+def recursive_function(wrap):
     @functools.cache
     def fib(n):
         return n if n < 2 else fib(n - 1) + fib(n - 2)
@@ -85,7 +85,7 @@ def p06_recursive(wrap):
     return call(X), call(X), fib.cache_info()
 
 
-def p07_made_inside(wrap):
+def cache_made_inside(wrap):
     calls = []
 
     def program(x):
@@ -99,7 +99,7 @@ def p07_made_inside(wrap):
     return wrap(program)(X), calls
 
 
-def p08_made_inside_and_returned(wrap):
+def cache_made_inside_and_returned(wrap):
     calls = []
 
     def program(x):
@@ -114,7 +114,7 @@ def p08_made_inside_and_returned(wrap):
     return result, twice(1), calls, twice.cache_info()
 
 
-def p09_printing_function(wrap):
+def printing_function(wrap):
     @functools.cache
     def loud(n):
         print("computed", n)
@@ -124,7 +124,7 @@ def p09_printing_function(wrap):
     return call(X), call(X), loud.cache_info()
 
 
-def p10_tensor_arguments(wrap):
+def tensor_arguments(wrap):
     calls = []
 
     @functools.lru_cache(maxsize=4)
@@ -137,7 +137,7 @@ def p10_tensor_arguments(wrap):
     return call(same), call(same), call(torch.zeros(3)), calls
 
 
-def p11_tensor_result(wrap):
+def tensor_result(wrap):
     table = functools.lru_cache(lambda n: torch.ones(3) * n)
 
     def program(x):
@@ -148,14 +148,14 @@ def p11_tensor_result(wrap):
     return call(X), call(X), table.cache_info(), table(2) is table(2)
 
 
-def p12_cache_cleared_between(wrap):
+def cache_cleared_between(wrap):
     twice, calls = cached()
     call = wrap(lambda x: x + twice(1))
     call(X), twice.cache_clear(), call(X)
     return calls, twice.cache_info()
 
 
-def p17_result_that_changes(wrap):
+def result_that_changes(wrap):
     @functools.lru_cache(maxsize=2)
     def boxed(n, *, k):
         return [n, k]
@@ -169,7 +169,7 @@ def p17_result_that_changes(wrap):
     return [call(X, n) for n in (3, 2, 3, 5, 2)], boxed(2, k=0), boxed.cache_info()
 
 
-def p18_room_is_made_after_hits(wrap):
+def room_is_made_after_hits(wrap):
     twice, calls = cached(maxsize=2)
 
     def program(x):
@@ -181,7 +181,7 @@ def p18_room_is_made_after_hits(wrap):
     return call(X), call(X), calls, twice.cache_info()
 
 
-def p19_keeps_its_arguments(wrap):
+def keeps_its_arguments(wrap):
     calls = []
 
     class Scale:
@@ -200,13 +200,13 @@ def p19_keeps_its_arguments(wrap):
     return call(X), call(X), calls, Scale.by.cache_info()
 
 
-def p20_no_room_at_all(wrap):
+def no_room_at_all(wrap):
     twice, calls = cached(maxsize=0)
     call = wrap(lambda x: x + twice(1) + twice(1))
     return call(X), call(X), calls, twice.cache_info()
 
 
-def p13_enum_value_changes(wrap):
+def enum_value_changes(wrap):
     class Mode(enum.Enum):
         FAST = 1
 
@@ -216,7 +216,7 @@ def p13_enum_value_changes(wrap):
     return before, call(X)
 
 
-def p14_end_at_del(wrap):
+def end_at_del(wrap):
     log = []
 
     class Noted:
@@ -237,7 +237,7 @@ def p14_end_at_del(wrap):
     return call(X, 5), call(X, 5), log
 
 
-def p15_end_at_rebinding(wrap):
+def end_at_rebinding(wrap):
     log = []
 
     class Noted:
@@ -254,7 +254,7 @@ def p15_end_at_rebinding(wrap):
     return wrap(program)(X), log
 
 
-def p16_end_of_a_callee(wrap):
+def end_of_a_callee(wrap):
     log = []
 
     class Noted:
@@ -273,7 +273,7 @@ def p16_end_of_a_callee(wrap):
     return wrap(program)(X), log
 
 
-def p21_recursive_for_numbers_that_vary(wrap):
+def recursive_for_numbers_that_vary(wrap):
     @functools.lru_cache(maxsize=4)
     def fib(n):
         return n if n < 2 else fib(n - 1) + fib(n - 2)
@@ -282,7 +282,7 @@ def p21_recursive_for_numbers_that_vary(wrap):
     return [(call(X, n), fib.cache_info()) for n in (3, 6, 6, 9, 4)]
 
 
-def p22_nested_for_numbers_that_vary(wrap):
+def nested_for_numbers_that_vary(wrap):
     @functools.cache
     def inner(n):
         return n + 1
@@ -295,7 +295,7 @@ def p22_nested_for_numbers_that_vary(wrap):
     return [(call(X, n), outer.cache_info(), inner.cache_info()) for n in (3, 6, 6, 9, 4)]
 
 
-def p23_made_with_and_without_a_decorator(wrap):
+def made_with_and_without_a_decorator(wrap):
     def program(x):
         made = functools.lru_cache(lambda n: n), functools.lru_cache(maxsize=3)(lambda n: n)
         return x + 1, [vars(f)["cache_parameters"].__qualname__ for f in made], made
@@ -312,7 +312,7 @@ def scaled(n):
     return n * len(SCALES)
 
 
-def p24_stale_for_numbers_that_vary(wrap):
+def stale_for_numbers_that_vary(wrap):
     """A cache holds what its function read when it ran, at whatever depth."""
     SCALES[:] = [2]
     plain, read = functools.cache(lambda n: n + len(SCALES)), SCALES
@@ -328,7 +328,7 @@ def p24_stale_for_numbers_that_vary(wrap):
     return found
 
 
-def p25_computed_for_numbers_that_vary(wrap):
+def computed_for_numbers_that_vary(wrap):
     """What reads nothing is computed in the graph."""
 
     @functools.cache
@@ -341,21 +341,21 @@ def p25_computed_for_numbers_that_vary(wrap):
 
 #: (program, graphs, operations) of all calls together
 PROGRAMS = [
-    (p01_evicted, 3, 3), (p02_pure_function, 2, 3), (p03_identity_after_eviction, 2, 2),
-    (p04_keywords_and_types, 6, 12), (p05_order_of_hits, 1, 1), (p06_recursive, 1, 1),
-    (p07_made_inside, 1, 4), (p08_made_inside_and_returned, 1, 1), (p09_printing_function, 3, 6),
-    (p10_tensor_arguments, 2, 2), (p11_tensor_result, 1, 1), (p12_cache_cleared_between, 1, 1),
-    (p13_enum_value_changes, 2, 2), (p14_end_at_del, 2, 2), (p15_end_at_rebinding, 3, 3),
-    (p16_end_of_a_callee, 2, 2), (p17_result_that_changes, 3, 3),
-    (p18_room_is_made_after_hits, 4, 6), (p19_keeps_its_arguments, 3, 4),
-    (p20_no_room_at_all, 2, 2), (p21_recursive_for_numbers_that_vary, 6, 10),
-    (p22_nested_for_numbers_that_vary, 2, 11), (p23_made_with_and_without_a_decorator, 1, 1),
-    (p24_stale_for_numbers_that_vary, 12, 12), (p25_computed_for_numbers_that_vary, 2, 6),
+    (evicted_results, 3, 3), (function_that_reads_nothing, 2, 3), (identity_after_eviction, 2, 2),
+    (keywords_and_types, 6, 12), (order_of_hits, 1, 1), (recursive_function, 1, 1),
+    (cache_made_inside, 1, 4), (cache_made_inside_and_returned, 1, 1), (printing_function, 3, 6),
+    (tensor_arguments, 2, 2), (tensor_result, 1, 1), (cache_cleared_between, 1, 1),
+    (enum_value_changes, 2, 2), (end_at_del, 2, 2), (end_at_rebinding, 3, 3),
+    (end_of_a_callee, 2, 2), (result_that_changes, 3, 3),
+    (room_is_made_after_hits, 4, 6), (keeps_its_arguments, 3, 4),
+    (no_room_at_all, 2, 2), (recursive_for_numbers_that_vary, 6, 10),
+    (nested_for_numbers_that_vary, 2, 11), (made_with_and_without_a_decorator, 1, 1),
+    (stale_for_numbers_that_vary, 12, 12), (computed_for_numbers_that_vary, 2, 6),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("program", "graphs", "ops"), PROGRAMS)
-def test_101_program(program, graphs, ops) -> None:
+def test_caches_and_ends_of_objects(program, graphs, ops) -> None:
     """The program says what it saw; the whole of it is compared."""
     counting = CountingBackend()
 
@@ -377,7 +377,7 @@ def compared(plainly, compiled) -> None:
 
 
 @pytest.mark.parametrize("name", ["len", "isinstance", "sorted", "abs", "tuple", "getattr"])
-def test_102_a_builtin_is_replaced(name) -> None:
+def test_a_builtin_is_replaced(name) -> None:
     """While somebody else's function replaces a builtin, plain Python runs what is not captured
     yet; what was captured is used again afterwards."""
     programs = {
@@ -402,7 +402,7 @@ def test_102_a_builtin_is_replaced(name) -> None:
         assert torch.equal(new(X), X + 2) and len(counting.graphs) == 2
 
 
-def test_103_print_may_be_replaced() -> None:
+def test_print_may_be_replaced() -> None:
     """What framejit does not use itself is traced through like any other global."""
     lines = []
     counting = CountingBackend()

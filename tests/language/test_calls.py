@@ -105,26 +105,26 @@ class SubLayer(Layer):
 layer = Layer(4.0)
 
 
-def test_101_defaults():
+def test_default_values():
     one(lambda a: defaults(a, d=1), x, ops=5)
 
 
-def test_102_all_kinds():
+def test_all_kinds_of_parameters():
     one(lambda a: defaults(a, 3, 4, 5, c=6, d=7, e=8, f=9), x, ops=5)
 
 
-def test_103_star_arguments():
+def test_star_arguments():
     def f(a, args, kwargs):
         return defaults(a, *args, *[1], **kwargs, **{"z": 3})
 
     one(f, x, (1, 2), {"d": 4, "e": 5})
 
 
-def test_104_positional_only():
+def test_positional_only():
     one(lambda a: positional(a, 2, c=3) + positional(a, 1, 2, d=a), x)
 
 
-def test_105_partial():
+def test_partial_functions():
     def f(a):
         p = functools.partial(defaults, a, d=2)
         q = functools.partial(p, 5, c=1)
@@ -133,19 +133,19 @@ def test_105_partial():
     one(f, x)
 
 
-def test_106_partial_of_method():
+def test_partial_of_method():
     one(lambda a: functools.partial(layer.forward)(a) + functools.partial(Layer.shift, by=3)(a), x)
 
 
-def test_107_decorated():
+def test_decorated_functions():
     one(lambda a: decorated(a, shift=2) + len(decorated.__name__) + len(decorated.__doc__), x)
 
 
-def test_108_stacked_decorators():
+def test_stacked_decorators():
     one(lambda a: twice_decorated(a), x, ops=3)
 
 
-def test_109_decorator_inside():
+def test_decorator_made_inside():
     def f(a):
         def deco(g):
             @functools.wraps(g)
@@ -164,7 +164,7 @@ def test_109_decorator_inside():
     one(f, x)
 
 
-def test_110_class_decorator_counts():
+def test_class_as_decorator_counts_calls():
     def make():
         counted = CountCalls(lambda a: a * 2)
 
@@ -176,15 +176,15 @@ def test_110_class_decorator_counts():
     check(None, x, make=make, fullgraph=True, calls=1, graphs=1)
 
 
-def test_111_recursion():
+def test_recursive_function():
     one(lambda a: factorial(5, a), x, ops=5)
 
 
-def test_112_mutual_recursion():
+def test_mutual_recursion():
     one(lambda a: even(5, a), x, ops=6)
 
 
-def test_113_inner_recursion():
+def test_inner_recursion():
     def f(a):
         def go(n):
             return a if n == 0 else go(n - 1) + n
@@ -194,7 +194,7 @@ def test_113_inner_recursion():
     one(f, x, ops=4)
 
 
-def test_114_bound_method():
+def test_bound_method():
     def f(a):
         m = layer.forward
         return m(a) + m.__func__(m.__self__, a)
@@ -202,19 +202,19 @@ def test_114_bound_method():
     one(f, x)
 
 
-def test_115_unbound_method():
+def test_unbound_method():
     one(lambda a: Layer.forward(layer, a) + SubLayer.forward(SubLayer(2.0), a), x)
 
 
-def test_116_class_and_static_methods():
+def test_class_and_static_methods():
     one(lambda a: SubLayer.make(2.0)(a) + Layer.make(1.0).shift(a) + layer.shift(a, 2), x)
 
 
-def test_117_callable_object():
+def test_callable_object():
     one(lambda a: layer(a, 1, 2) + SubLayer(1.5)(a), x)
 
 
-def test_118_lambdas():
+def test_lambdas_are_called():
     def f(a):
         add = lambda p, q=1, *r, **k: p + q + len(r) + len(k)  # noqa: E731
         return add(a) + add(a, 2, 3, z=4) + (lambda: a)()
@@ -222,7 +222,7 @@ def test_118_lambdas():
     one(f, x)
 
 
-def test_119_functions_in_containers():
+def test_functions_in_containers():
     table = {"relu": torch.relu, "neg": lambda t: -t, "layer": layer}
 
     def f(a):
@@ -259,7 +259,7 @@ def test_119_functions_in_containers():
         lambda a: len(3),
     ],
 )
-def test_120_wrong_arguments_caught(call):
+def test_wrong_arguments_caught(call):
     def f(a):
         b = a + 1
         try:
@@ -271,18 +271,18 @@ def test_120_wrong_arguments_caught(call):
     one(f, x, ops=2)
 
 
-def test_121_wrong_arguments_leave():
+def test_wrong_arguments_leave():
     check(lambda a: positional(a + 1), x)
 
 
-def test_122_keyword_order():
+def test_keyword_order():
     def show(**kwargs):
         return list(kwargs)
 
     one(lambda a: (a + 1, show(z=1, a=2, **{"m": 3})), x)
 
 
-def test_123_default_is_mutable():
+def test_default_is_mutable():
     def make():
         def remember(item, seen=[]):  # noqa: B006
             seen.append(item)
@@ -293,7 +293,7 @@ def test_123_default_is_mutable():
     check(None, x, make=make, fullgraph=True, calls=1)
 
 
-def test_124_default_changed_by_local():
+def test_default_changed_by_local():
     def f(a):
         fs = [lambda b, i=i: b * i for i in range(4)]
         gs = [lambda b: b * i for i in range(4)]  # noqa: B023
@@ -302,7 +302,7 @@ def test_124_default_changed_by_local():
     one(f, x)
 
 
-def test_125_return_many():
+def test_many_results():
     def pair(a):
         return a + 1, {"k": a * 2}
 
@@ -313,7 +313,7 @@ def test_125_return_many():
     one(f, x)
 
 
-def test_126_function_attributes():
+def test_function_attributes():
     def f(a):
         def g(b: int, c: float = 2.0) -> str:
             """Doc."""
@@ -326,7 +326,7 @@ def test_126_function_attributes():
     one(f, x)
 
 
-def test_127_existing_function_attribute_written():
+def test_existing_function_attribute_written():
     def make():
         def g(b):
             g.calls += 1
@@ -342,7 +342,7 @@ def test_127_existing_function_attribute_written():
     check(None, x, make=make, fullgraph=True, calls=1)
 
 
-def test_128_partialmethod_and_reduce():
+def test_partialmethod_and_reduce():
     class A:
         def act(self, kind, a):
             return a * kind
@@ -357,7 +357,7 @@ def test_128_partialmethod_and_reduce():
     check(f, x)
 
 
-def test_129_singledispatch():
+def test_singledispatch():
     @functools.singledispatch
     def show(v):
         return 0
@@ -373,11 +373,11 @@ def test_129_singledispatch():
     check(lambda a: a * show(3) + show([1, 2]) + show("s"), x)
 
 
-def test_130_getattr_call_by_name():
+def test_method_called_by_its_name():
     one(lambda a: getattr(layer, "for" + "ward")(a) + getattr(torch, "sin")(a), x)
 
 
-def test_131_callable_and_type_checks():
+def test_callable_and_type_checks():
     def f(a):
         return (
             a
@@ -390,7 +390,7 @@ def test_131_callable_and_type_checks():
     one(f, x)
 
 
-def test_132_args_passed_on():
+def test_args_passed_on():
     def inner(*args, **kwargs):
         return args[0] + args[-1] * kwargs.get("k", 1), len(args)
 
@@ -406,7 +406,7 @@ def test_132_args_passed_on():
     one(f, x, y)
 
 
-def test_133_method_stored_on_instance():
+def test_method_stored_on_instance():
     class A:
         def __init__(self):
             self.go = self.run
@@ -418,7 +418,7 @@ def test_133_method_stored_on_instance():
     one(lambda a: obj.go(a), x)
 
 
-def test_134_method_made_inside():
+def test_method_made_inside():
     class A:
         def __init__(self, w):
             self.w = w
@@ -435,7 +435,7 @@ def test_134_method_made_inside():
     one(f, x)
 
 
-def test_135_lru_cache():
+def test_cached_function():
     @functools.lru_cache
     def size(n):
         return n * 2
@@ -467,11 +467,11 @@ def test_lru_cache_as_a_method():
     assert Sizes.scaled.cache_info().currsize == kept + 4  # two calls, plain and compiled
 
 
-def test_136_unpack_into_call_from_generator():
+def test_unpack_into_call_from_generator():
     one(lambda a: defaults(*(a * i for i in range(1, 4)), d=0), x)
 
 
-def test_137_deep_inlining():
+def test_deep_inlining():
     def nest(n, a):
         if n:
             return nest(n - 1, a) + 1
@@ -480,7 +480,7 @@ def test_137_deep_inlining():
     one(lambda a: nest(40, a), x, ops=40)
 
 
-def test_138_returned_function():
+def test_returned_function():
     def f(a):
         def g(b, *, c=2):
             return b * c + a
@@ -491,7 +491,7 @@ def test_138_returned_function():
     assert len(backend.graphs) == 1
 
 
-def test_139_functions_compared():
+def test_functions_compared():
     def f(a):
         g = layer.forward
         return a + (g == layer.forward) + (g is layer.forward) * 2 + (factorial is factorial) * 4
@@ -499,7 +499,7 @@ def test_139_functions_compared():
     one(f, x)
 
 
-def test_140_builtin_with_keywords():
+def test_builtin_with_keywords():
     one(
         lambda a: a + max([1, 5, 3], key=lambda v: -v) + sum([1, 2], start=3) + int("11", base=2), x
     )
@@ -514,7 +514,7 @@ def test_140_builtin_with_keywords():
         lambda a: defaults(a, **{1: 2}),
     ],
 )
-def test_141_wrong_stars_break(call):
+def test_wrong_stars_break(call):
     def f(a):
         b = a + 1
         try:

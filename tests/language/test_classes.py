@@ -431,7 +431,7 @@ class NewOther:
 point = Point(2, 3)
 
 
-def test_101_make_and_read():
+def test_make_and_read():
     def f(a):
         p = Point(a, 2)
         return p.a * p.b + p.total, p.kind
@@ -439,11 +439,11 @@ def test_101_make_and_read():
     one(f, x)
 
 
-def test_102_return_instance():
+def test_instance_is_returned():
     one(lambda a: Point(a + 1, a), x)
 
 
-def test_103_write_argument():
+def test_argument_is_written():
     def f(p, a):
         p.a = p.a + a
         p.new = a
@@ -452,7 +452,7 @@ def test_103_write_argument():
     one(f, Point(1, 2), x)
 
 
-def test_104_property_setter_deleter():
+def test_property_setter_deleter():
     def f(a):
         p = Point(a, 2)
         p.total = a * 5
@@ -463,7 +463,7 @@ def test_104_property_setter_deleter():
     one(f, x)
 
 
-def test_105_property_without_setter():
+def test_property_without_setter():
     def f(a):
         p = Point3(1, 2, 3)
         try:
@@ -474,7 +474,7 @@ def test_105_property_without_setter():
     one(f, x)
 
 
-def test_106_inheritance():
+def test_inherited_methods():
     def f(a):
         p = Point3(a, a + 1, 2).moved(3)
         return p, p.total, isinstance(p, Point), issubclass(Point3, Point), p.kind, type(p).__name__
@@ -482,7 +482,7 @@ def test_106_inheritance():
     one(f, x)
 
 
-def test_107_delete_attribute():
+def test_delete_attribute():
     def f(p, a):
         del p.b
         try:
@@ -493,7 +493,7 @@ def test_107_delete_attribute():
     one(f, Point(1, 2), x)
 
 
-def test_108_class_attribute_shadowed():
+def test_class_attribute_shadowed():
     def f(a):
         p = Point(1)
         p.kind = "mine"
@@ -504,7 +504,7 @@ def test_108_class_attribute_shadowed():
     one(f, x)
 
 
-def test_109_slots():
+def test_slots_are_written():
     def f(s, a):
         s.b = s.a + a
         try:
@@ -522,7 +522,7 @@ def test_109_slots():
     one(f, Slotted(2.0), x)
 
 
-def test_110_slot_deleted():
+def test_slot_deleted():
     def f(s, a):
         del s.a
         return a + hasattr(s, "a")
@@ -530,7 +530,7 @@ def test_110_slot_deleted():
     one(f, Slotted(1), x)
 
 
-def test_111_user_descriptor():
+def test_descriptor_of_the_users():
     def f(a):
         d = Described(3, a)
         d.n += 1
@@ -545,7 +545,7 @@ def test_111_user_descriptor():
     one(f, x)
 
 
-def test_112_descriptor_on_existing():
+def test_descriptor_on_existing():
     d = Described(2, x)
 
     def f(d, a):
@@ -555,7 +555,7 @@ def test_112_descriptor_on_existing():
     one(f, d, x)
 
 
-def test_113_getattr_fallback():
+def test_getattr_fallback():
     def f(a):
         d = Dynamic()
         try:
@@ -567,7 +567,7 @@ def test_113_getattr_fallback():
     one(f, x)
 
 
-def test_114_setattr_and_delattr_hooks():
+def test_setattr_and_delattr_hooks():
     def f(obj, a):
         obj.b = 2
         del obj.b
@@ -578,7 +578,7 @@ def test_114_setattr_and_delattr_hooks():
     one(f, Logged(), x)
 
 
-def test_115_getattribute():
+def test_own_getattribute():
     def f(w, a):
         n = Watched(3)
         return a * w.magic + w.v + n.v + n.magic
@@ -586,7 +586,7 @@ def test_115_getattribute():
     one(f, Watched(5), x)
 
 
-def test_116_metaclass_call():
+def test_metaclass_call():
     def f(a):
         r = Registered(a)
         return r.v + 1, r.registered, len(Registered), Registered.label, Registered.helper(2)
@@ -594,12 +594,12 @@ def test_116_metaclass_call():
     one(f, x)
 
 
-def test_117_singleton_metaclass():
+def test_singleton_metaclass():
     Only()
     one(lambda a: a * Only().v + (Only() is Only()), x)
 
 
-def test_118_class_attribute_written():
+def test_class_attribute_written():
     def make():
         class K:
             count = 0
@@ -614,7 +614,7 @@ def test_118_class_attribute_written():
     check(None, x, make=make, calls=1)
 
 
-def test_119_class_attribute_written_in_init():
+def test_class_attribute_written_in_init():
     def make():
         class K:
             made = 0
@@ -633,7 +633,7 @@ def test_119_class_attribute_written_in_init():
     check(None, x, make=make, calls=1)
 
 
-def test_120_super_forms():
+def test_super_forms():
     def f(a):
         d = D()
         return d.go(a), d.explicit(a), D.make(1), B.make(2), d.make(3)
@@ -641,11 +641,11 @@ def test_120_super_forms():
     one(f, x)
 
 
-def test_121_super_in_comprehension():
+def test_super_in_comprehension():
     one(lambda a: D().nested(a), x)
 
 
-def test_122_super_missing():
+def test_super_without_the_attribute():
     class E(A):
         def go(self, a):
             try:
@@ -656,7 +656,7 @@ def test_122_super_missing():
     one(lambda a: E().go(a), x)
 
 
-def test_123_super_setattr_and_class():
+def test_super_setattr_and_class():
     class E(A):
         def __init__(self):
             super().__init__()
@@ -668,7 +668,7 @@ def test_123_super_setattr_and_class():
     one(lambda a: (a + E().z, E().who()), x)
 
 
-def test_124_operators():
+def test_operators_of_instances():
     def f(a, b):
         v, w = Vec(a), Vec(b)
         s = v + w
@@ -681,7 +681,7 @@ def test_124_operators():
     one(f, x, y)
 
 
-def test_125_operators_more():
+def test_reflected_and_unary_operators():
     def f(a):
         v = Vec(a)
         v[1] = a[0] * 10
@@ -690,7 +690,7 @@ def test_125_operators_more():
     one(f, x)
 
 
-def test_126_operator_type_errors():
+def test_operator_type_errors():
     def f(a):
         texts = []
         for g in (
@@ -712,11 +712,11 @@ def test_126_operator_type_errors():
     check(f, x, ops=1)  # errors about objects with special methods are left to C code
 
 
-def test_127_reflected_subclass_first():
+def test_reflected_subclass_first():
     one(lambda a: (a + 1, Vec(a) + SubVec(a), 1 + SubVec(a)), x)
 
 
-def test_128_tensor_with_object():
+def test_tensor_with_object():
     class Scale:
         def __rmul__(self, other):
             return "rmul"
@@ -727,7 +727,7 @@ def test_128_tensor_with_object():
     check(lambda a: (a + 1, [1] * 2, 5 * Scale(), 3 + Scale()), x, fullgraph=True)
 
 
-def test_129_keys():
+def test_instances_as_keys():
     def f(a):
         d = {Key(1): a, Key(2): a + 1}
         d[Key(1)] = a * 3
@@ -742,11 +742,11 @@ def test_129_keys():
     one(f, x)
 
 
-def test_130_existing_keys():
+def test_existing_instances_as_keys():
     check(lambda d, a: a * d[Key("b")] + d.get(Key("z"), 4), {Key("a"): 1, Key("b"): 2}, x)
 
 
-def test_131_container_protocol():
+def test_container_protocol():
     def f(a):
         b = Bag(1, 2, a)
         del b[0]
@@ -766,7 +766,7 @@ def test_131_container_protocol():
     one(f, x)
 
 
-def test_132_truth():
+def test_truth_of_instances():
     def f(a):
         return (
             a
@@ -780,7 +780,7 @@ def test_132_truth():
     one(f, x)
 
 
-def test_133_iterator():
+def test_instance_that_iterates():
     def f(a):
         total = a
         for i in Countdown(4):
@@ -799,7 +799,7 @@ def test_133_iterator():
     one(f, x)
 
 
-def test_134_abstract():
+def test_abstract_classes():
     def f(a):
         s = Square()
         return (
@@ -813,7 +813,7 @@ def test_134_abstract():
     one(f, x)
 
 
-def test_135_abstract_refused():
+def test_abstract_classes_are_not_made():
     def f(a):
         try:
             Shape()
@@ -823,11 +823,11 @@ def test_135_abstract_refused():
     check(f, x)
 
 
-def test_136_generic():
+def test_generic_classes():
     check(lambda a: Box(a).get() + Box[int](3).get() + isinstance(Box(1), Box), x)
 
 
-def test_137_named_tuple():
+def test_named_tuple_class():
     def f(a):
         p = Pair(a)
         q = p._replace(right=7)
@@ -846,11 +846,11 @@ def test_137_named_tuple():
     one(f, x)
 
 
-def test_138_named_tuple_argument():
+def test_named_tuple_argument():
     one(lambda p: (p.left + p.right, p.total(), p._replace(right=1), len(p), p[1:]), Pair(x))
 
 
-def test_139_cached_property():
+def test_cached_property():
     def f(c, a):
         n = Cached()
         return a * c.value + c.value + n.value + n.value, c.computed
@@ -858,7 +858,7 @@ def test_139_cached_property():
     one(f, Cached(), x)
 
 
-def test_140_new():
+def test_own_new():
     def f(a):
         w = WithNew(a)
         return w.early + w.late, NewOther(3), NewOther("s")
@@ -866,7 +866,7 @@ def test_140_new():
     one(f, x)
 
 
-def test_141_class_made_inside():
+def test_class_made_inside():
     def f(a):
         class Local:
             k = 2
@@ -882,7 +882,7 @@ def test_141_class_made_inside():
     check(f, x, calls=1)
 
 
-def test_142_class_made_inside_with_base():
+def test_class_made_inside_with_base():
     def f(a):
         b = a + 1
 
@@ -895,7 +895,7 @@ def test_142_class_made_inside_with_base():
     check(f, x, calls=1)
 
 
-def test_143_instance_dict():
+def test_dict_of_an_instance():
     def f(p, a):
         d = dict(p.__dict__)
         vars(p)["c"] = 3
@@ -906,7 +906,7 @@ def test_143_instance_dict():
     one(f, Point(1, 2), x)
 
 
-def test_144_getattr_setattr_builtins():
+def test_getattr_setattr_builtins():
     def f(p, a):
         setattr(p, "k", a)
         for name in ("a", "b"):
@@ -917,7 +917,7 @@ def test_144_getattr_setattr_builtins():
     one(f, Point(1, 2), x)
 
 
-def test_145_attributes_hold_containers():
+def test_attributes_hold_containers():
     def f(p, a):
         p.a.append(a)
         p.b["k"] = p.a
@@ -927,7 +927,7 @@ def test_145_attributes_hold_containers():
     one(f, Point([], {}), x)
 
 
-def test_146_shared_and_cyclic():
+def test_shared_and_cyclic():
     def f(a):
         p, q = Point(a), Point(a)
         p.other, q.other = q, p
@@ -937,13 +937,13 @@ def test_146_shared_and_cyclic():
     one(f, x)
 
 
-def test_147_method_patched_on_instance():
+def test_method_patched_on_instance():
     p = Point(1)
     p.moved = lambda by: by * 2
     one(lambda a: p.moved(a), x)
 
 
-def test_148_class_of_instance():
+def test_class_of_instance():
     one(
         lambda a: (
             a + 1,
@@ -957,11 +957,11 @@ def test_148_class_of_instance():
     )
 
 
-def test_149_default_repr_of_class():
+def test_default_repr_of_class():
     one(lambda a: (a + 1, str(Point), f"{Point.__name__}", repr(int)), x)
 
 
-def test_150_weakref_breaks():
+def test_weak_references_break():
     def f(p, a):
         b = a + 1
         r = weakref.ref(p)
@@ -970,7 +970,7 @@ def test_150_weakref_breaks():
     check(f, Point(2), x)
 
 
-def test_151_operator_inplace_falls_back():
+def test_operator_inplace_falls_back():
     def f(a):
         v = Vec(a)
         w = v
@@ -980,7 +980,7 @@ def test_151_operator_inplace_falls_back():
     one(f, x)
 
 
-def test_152_iadd_on_attribute_and_item():
+def test_iadd_on_attribute_and_item():
     def f(p, a):
         p.a += a
         p.b[0] += a
@@ -990,7 +990,7 @@ def test_152_iadd_on_attribute_and_item():
     one(f, Point(x, [x, 1]), x)
 
 
-def test_153_eq_default_identity():
+def test_eq_default_identity():
     def f(a):
         p, q = Point(1), Point(1)
         return a + 1, p == q, p == p, p != q, p in [q, p], [q, p].index(p), p is q
@@ -998,7 +998,7 @@ def test_153_eq_default_identity():
     one(f, x)
 
 
-def test_154_bool_returns_wrong():
+def test_bool_that_returns_no_bool():
     class Bad:
         def __bool__(self):
             return 3
@@ -1018,15 +1018,15 @@ def test_154_bool_returns_wrong():
     check(f, x, ops=1)
 
 
-def test_155_class_call_dunder():
+def test_class_call_dunder():
     one(lambda a: (Point.__call__(a).a + 1, Point.__init__ is Point.__init__), x)
 
 
-def test_156_method_equality_in_dict():
+def test_method_equality_in_dict():
     one(lambda a: (a + 1, {Point: 1, int: 2}[Point], {point: 5}[point]), x)
 
 
-def test_157_object_new():
+def test_object_new():
     def f(a):
         p = object.__new__(Point)
         p.__init__(a)
@@ -1037,7 +1037,7 @@ def test_157_object_new():
     one(f, x)
 
 
-def test_158_mro_and_isinstance_tuple():
+def test_mro_and_isinstance_tuple():
     one(
         lambda a: (
             a + 1,
@@ -1050,7 +1050,7 @@ def test_158_mro_and_isinstance_tuple():
     )
 
 
-def test_159_init_returns_value():
+def test_init_returns_value():
     class Bad:
         def __init__(self):
             return 3
@@ -1064,7 +1064,7 @@ def test_159_init_returns_value():
     check(f, x)
 
 
-def test_160_class_getitem():
+def test_class_getitem():
     class K:
         def __class_getitem__(cls, item):
             return (cls.__name__, item)
@@ -1072,7 +1072,7 @@ def test_160_class_getitem():
     one(lambda a: (a + 1, K[3]), x)
 
 
-def test_161_copy():
+def test_copies_of_instances():
     import copy
 
     def f(p, a):
@@ -1083,7 +1083,7 @@ def test_161_copy():
     one(f, Point(1, []), x)
 
 
-def test_162_init_subclass_outside():
+def test_init_subclass_outside():
     class Base:
         subs = []
 
@@ -1097,7 +1097,7 @@ def test_162_init_subclass_outside():
     one(lambda a: (a + len(Base.subs), Sub.tag, Sub().tag), x)
 
 
-def test_163_chained_attribute_mutation():
+def test_chained_attribute_mutation():
     def f(p, a):
         p.a.a.b = a * 2
         return p.a.a.b + 1
@@ -1105,7 +1105,7 @@ def test_163_chained_attribute_mutation():
     one(f, Point(Point(Point(1))), x)
 
 
-def test_164_mutation_before_exception():
+def test_mutation_before_exception():
     def f(p, a):
         p.a = a + 1
         raise ValueError("later")
@@ -1126,11 +1126,11 @@ class Accepts:
         return 5
 
 
-def test_165_operator_declines_elsewhere():
+def test_operator_declines_elsewhere():
     check(lambda a: (a + 1) * (Declines() + Accepts()), x)
 
 
-def test_166_operator_declines_through_super():
+def test_operator_declines_through_super():
     class V(Vec):
         def __sub__(self, other):
             return super().__sub__(other)
@@ -1138,7 +1138,7 @@ def test_166_operator_declines_through_super():
     one(lambda a: ((a + 1) * (V(a) - Vec(a)).t if False else a + 1, (3 - V(a)).t), x)
 
 
-def test_167_namespace_written_then_read():
+def test_namespace_written_then_read():
     def f(p, a):
         d = p.__dict__
         d["a"] = a
@@ -1148,7 +1148,7 @@ def test_167_namespace_written_then_read():
     one(f, Point(1, 2), x)
 
 
-def test_168_keys_with_eq_in_sets_and_get():
+def test_keys_with_eq_in_sets_and_get():
     def f(a):
         s = {Key(1)}
         s.add(Key(1))
@@ -1161,13 +1161,13 @@ def test_168_keys_with_eq_in_sets_and_get():
     one(f, x)
 
 
-def test_169_returned_dict_with_keys():
+def test_returned_dict_with_instances_as_keys():
     one(lambda a: len({Key(1): a + 1}), x) if False else check(
         lambda a: list({Key(1): a + 1}.items())[0][1], x
     )
 
 
-def test_201_objects_with_del():
+def test_objects_with_del():
     """What runs when an object ends is the program's: such objects are made as plain Python."""
     log = []
 

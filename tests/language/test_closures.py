@@ -24,13 +24,13 @@ def one(function, *args, **kwargs):
     return check(function, *args, fullgraph=True, graphs=1, **kwargs)
 
 
-def test_101_read_closure():
+def test_closure_is_read():
     w = torch.ones(3)
     n = 3
     one(lambda a: a * w + n, x, ops=2)
 
 
-def test_102_nonlocal_inside():
+def test_nonlocal_inside():
     def f(a):
         n = 0
 
@@ -46,7 +46,7 @@ def test_102_nonlocal_inside():
     one(f, x, ops=3)
 
 
-def test_103_nonlocal_of_outer():
+def test_nonlocal_of_outer():
     def make():
         count = 0
         last = None
@@ -62,7 +62,7 @@ def test_103_nonlocal_of_outer():
     check(None, x, make=make, calls=1, fullgraph=True)
 
 
-def test_104_nonlocal_three_deep():
+def test_nonlocal_three_deep():
     def f(a):
         v = a
 
@@ -83,7 +83,7 @@ def test_104_nonlocal_three_deep():
     one(f, x, ops=3)
 
 
-def test_105_counter_closure_made_inside():
+def test_counter_closure_made_inside():
     def f(a):
         def counter():
             n = 0
@@ -101,7 +101,7 @@ def test_105_counter_closure_made_inside():
     one(f, x)
 
 
-def test_106_closure_made_outside():
+def test_closure_made_outside():
     def make():
         def counter():
             n = 0
@@ -119,7 +119,7 @@ def test_106_closure_made_outside():
     check(None, x, make=make, calls=1, fullgraph=True)
 
 
-def test_107_two_share_a_cell():
+def test_two_share_a_cell():
     def f(a):
         value = a
 
@@ -137,7 +137,7 @@ def test_107_two_share_a_cell():
     one(f, x, ops=2)
 
 
-def test_108_two_existing_share_a_cell():
+def test_two_existing_share_a_cell():
     def make():
         value = 1
 
@@ -157,7 +157,7 @@ def test_108_two_existing_share_a_cell():
     check(None, x, make=make, calls=1, fullgraph=True)
 
 
-def test_109_global_written():
+def test_global_is_written():
     def f(a):
         global TOTAL
         TOTAL = 5
@@ -168,7 +168,7 @@ def test_109_global_written():
     assert TOTAL == 6
 
 
-def test_110_global_holds_tensor():
+def test_global_holds_tensor():
     def f(a):
         global LATER
         LATER = a * 2
@@ -178,7 +178,7 @@ def test_110_global_holds_tensor():
     assert torch.equal(LATER, x * 2)
 
 
-def test_111_global_created_and_deleted():
+def test_global_created_and_deleted():
     def f(a):
         global FRESH
         FRESH = 3
@@ -193,7 +193,7 @@ def test_111_global_created_and_deleted():
     assert "FRESH" not in globals()
 
 
-def test_112_global_container():
+def test_global_container():
     def f(a):
         TABLE["calls"] = 7
         TABLE["new"] = a
@@ -203,7 +203,7 @@ def test_112_global_container():
     TABLE.pop("new")
 
 
-def test_113_global_in_inlined():
+def test_global_written_in_a_callee():
     def bump():
         global TOTAL
         TOTAL = 10
@@ -212,7 +212,7 @@ def test_113_global_in_inlined():
     one(lambda a: a + bump() + TOTAL, x)
 
 
-def test_114_returned_closure():
+def test_returned_closure():
     def f(a):
         n = 2
         b = a * n
@@ -237,7 +237,7 @@ def test_114_returned_closure():
         assert torch.equal(theirs(x), ours(x))
 
 
-def test_115_returned_closures_share():
+def test_returned_closures_share():
     def f(a):
         n = 0
 
@@ -261,7 +261,7 @@ def test_115_returned_closures_share():
     assert get() == 2
 
 
-def test_116_unbound_local_and_free():
+def test_unbound_local_and_free():
     def f(a):
         def g():
             return later
@@ -280,7 +280,7 @@ def test_116_unbound_local_and_free():
     one(f, x, ops=1)
 
 
-def test_117_unbound_local():
+def test_local_that_is_unbound():
     def f(a, flag):
         if flag:
             v = 1
@@ -293,7 +293,7 @@ def test_117_unbound_local():
     check(f, x, False, fullgraph=True)
 
 
-def test_118_del_local_and_cell():
+def test_deleted_local_and_cell():
     def f(a):
         v = a + 1
 
@@ -310,7 +310,7 @@ def test_118_del_local_and_cell():
     one(f, x)
 
 
-def test_119_comprehension_sees_cells():
+def test_comprehension_sees_cells():
     def f(a):
         n = 3
         return [a * n * i for i in range(2)] + [(lambda: n + i)() for i in range(2)]
@@ -318,7 +318,7 @@ def test_119_comprehension_sees_cells():
     one(f, x)
 
 
-def test_120_default_vs_cell():
+def test_defaults_and_cells():
     def f(a):
         out = []
         for i in range(3):
@@ -332,7 +332,7 @@ def test_120_default_vs_cell():
     one(f, x)
 
 
-def test_121_recursive_closure_memo():
+def test_recursive_closure_memo():
     def f(a):
         memo = {}
 
@@ -348,7 +348,7 @@ def test_121_recursive_closure_memo():
     one(f, x, ops=1)
 
 
-def test_122_closure_list_mutated():
+def test_closure_list_mutated():
     def make():
         log = []
 
@@ -361,7 +361,7 @@ def test_122_closure_list_mutated():
     check(None, x, make=make, calls=1, fullgraph=True)
 
 
-def test_123_cell_holds_list_returned():
+def test_cell_holds_list_returned():
     def make():
         seen = []
 
@@ -374,7 +374,7 @@ def test_123_cell_holds_list_returned():
     check(None, x, make=make, calls=1, fullgraph=True)
 
 
-def test_124_class_cell():
+def test_class_cell():
     class A:
         def name(self):
             return __class__.__name__
@@ -383,7 +383,7 @@ def test_124_class_cell():
     one(lambda a: (a + 1, obj.name()), x)
 
 
-def test_125_argument_is_cell():
+def test_argument_is_cell():
     def f(a, n):
         def g():
             nonlocal n
@@ -395,7 +395,7 @@ def test_125_argument_is_cell():
     one(f, x, 2)
 
 
-def test_126_cell_across_break():
+def test_cell_across_break():
     def f(a):
         n = 1
 
@@ -411,7 +411,7 @@ def test_126_cell_across_break():
     check(f, x, graphs=2, ops=2)
 
 
-def test_127_existing_cell_across_break():
+def test_existing_cell_across_break():
     def make():
         n = 0
 
@@ -428,7 +428,7 @@ def test_127_existing_cell_across_break():
     check(None, x, make=make, calls=1, graphs=2)
 
 
-def test_128_global_across_break():
+def test_global_across_break():
     def f(a):
         global TOTAL
         TOTAL = 1
@@ -440,7 +440,7 @@ def test_128_global_across_break():
     check(f, x, graphs=2)
 
 
-def test_129_new_cell_in_each_iteration():
+def test_new_cell_in_each_iteration():
     def f(a):
         def make(i):
             def get():
@@ -454,7 +454,7 @@ def test_129_new_cell_in_each_iteration():
     one(f, x)
 
 
-def test_130_exec_builtin_shadowed():
+def test_builtin_shadowed_by_a_global():
     def f(a):
         len = lambda v: 5  # noqa: E731, A001
         return a * len([])
@@ -462,7 +462,7 @@ def test_130_exec_builtin_shadowed():
     one(f, x)
 
 
-def test_131_empty_cells_of_functions_over_a_break():
+def test_empty_cells_of_functions_over_a_break():
     def f(x):
         def free():
             return late
@@ -481,7 +481,7 @@ def test_131_empty_cells_of_functions_over_a_break():
     check(f, torch.ones(2), graphs=1)
 
 
-def test_132_empty_free_variables_over_a_break():
+def test_empty_free_variables_over_a_break():
     def f(x):
         def get():
             return late

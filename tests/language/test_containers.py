@@ -55,7 +55,7 @@ class Box:
 # -- lists -----------------------------------------------------------------------------------------
 
 
-def p01_list_methods(x):
+def list_methods(x):
     out = [x, x + 1]
     out.append(x * 2)
     out.extend([x - 1, 5])
@@ -67,7 +67,7 @@ def p01_list_methods(x):
     return out, last, second, len(out)
 
 
-def p02_list_slices(x):
+def slices_of_lists(x):
     out = [x, 1, 2, 3, 4]
     out[1:3] = [7, 8, 9]
     out[::2] = ["a", "b", "c"]
@@ -76,7 +76,7 @@ def p02_list_slices(x):
     return out, out[::-1], out[-2:], out[10:]
 
 
-def p03_list_operators(x):
+def operators_of_lists(x):
     a = [1, 2]
     b = a
     a += (3,)
@@ -84,20 +84,20 @@ def p03_list_operators(x):
     return a + [x], b is a, [0] * 3, 2 * [x], a == [1, 2, 3, 1, 2, 3], a < [1, 3], [] >= []
 
 
-def p04_append_to_argument(x, items):
+def append_to_argument(x, items):
     items.append(x + 1)
     items.append(2)
     return x
 
 
-def p05_mutate_argument_slices(x, items):
+def mutate_argument_slices(x, items):
     items[0] = x
     items[1:] = [x, x]
     del items[-1]
     return len(items)
 
 
-def p06_list_sort(x):
+def list_sort(x):
     numbers = [3, 1, 2]
     numbers.sort()
     words = ["banana", "fig", "apple"]
@@ -106,17 +106,17 @@ def p06_list_sort(x):
     return x * numbers[0], numbers, words, pairs
 
 
-def p07_sort_tensors_by_key(x):
+def sort_tensors_by_key(x):
     tensors = [x.new_ones(3), x.new_ones(1), x.new_ones(2)]
     return sorted(tensors, key=lambda t: t.shape[0]), sorted(tensors, key=len, reverse=True)
 
 
-def p08_sort_argument(x, items):
+def sort_argument(x, items):
     items.sort(key=lambda v: -v)
     return x + items[0]
 
 
-def p09_list_errors(x):
+def list_errors(x):
     caught = []
     for action in (
         lambda: [].pop(),
@@ -135,35 +135,35 @@ def p09_list_errors(x):
     return x, caught
 
 
-def p10_aliasing(x):
+def aliases_of_lists(x):
     inner = [x]
     outer = [inner, inner]
     outer[0].append(x + 1)
     return outer
 
 
-def p11_return_argument_list(x, items):
+def return_argument_list(x, items):
     items.append(x)
     return items, items[0]
 
 
-def p12_nested_arguments(x, tree):
+def nested_arguments(x, tree):
     tree["a"][0]["b"] = x
     tree["a"].append({"c": [x, x]})
     return tree["a"][1]
 
 
-def p13_list_comprehension(x):
+def list_comprehension(x):
     return [x + i for i in range(4) if i % 2], {i: x for i in range(2)}, {i for i in range(3)}
 
 
-def p14_unpacking(x):
+def unpacking_into_names(x):
     a, *b, c = [1, x, 2, x, 3]
     (d, e), f = (x, 1), 2
     return a, b, c, d, e, f, [*b, *range(2)], (*b, 1), {**{"a": x}, "b": 2}
 
 
-def p15_unpack_errors(x):
+def unpack_errors(x):
     out = []
     for items in ([1], [1, 2, 3]):
         try:
@@ -173,30 +173,30 @@ def p15_unpack_errors(x):
     return x, out
 
 
-def p16_membership(x):
+def membership_in_containers(x):
     items = [1, "a", None]
     return x + (1 in items), "b" in items, None not in items, (1, 2) in [(1, 2)]
 
 
-def p17_tensor_in_list_by_identity(x):
+def tensor_in_a_list_by_identity(x):
     y = x + 1
     return y in [y], [y].index(y), [y, x].count("a") if False else 0
 
 
-def p18_copy(x):
+def copies_of_lists(x):
     a = [[x], 2]
     b, c, d = a.copy(), copy.copy(a), list(a)
     b.append(1)
     return a, b, c, d, b[0] is a[0]
 
 
-def p19_list_of_argument(x, items):
+def list_of_argument(x, items):
     copied = list(items)
     copied.append(x)
     return copied, len(items)
 
 
-def p20_clear_and_refill(x, items):
+def clear_and_refill(x, items):
     items.clear()
     items.extend(x for _ in range(2))
     return items
@@ -205,31 +205,31 @@ def p20_clear_and_refill(x, items):
 # -- tuples ----------------------------------------------------------------------------------------
 
 
-def p21_tuples(x):
+def methods_of_tuples(x):
     t = (x, 1, "a")
     return t + (2,), t[1:], t * 2, t[1:].index(1), t[1:].count("a"), len(t), (1, 2) < (1, 3), t == t
 
 
-def p22_namedtuple(x):
+def named_tuples(x):
     p = Point(x, y=2)
     q = p._replace(y=x + 1)
     a, b = q
     return p, q, a, b, p.x + p.y, p[0], p._fields, q._asdict(), isinstance(p, tuple), len(p)
 
 
-def p23_shapes(x):
+def shapes_as_tuples(x):
     shape = x.shape
     rows, cols = shape
     return shape, shape[0], shape[1:], shape + (1,), rows * cols, tuple(shape), shape.numel()
 
 
-def p24_struct_sequence(x):
+def struct_sequence(x):
     result = torch.max(x, 1)
     values, indices = result
     return result.values, result.indices, result[0], values, indices
 
 
-def p25_tuple_as_key(x):
+def tuple_as_key(x):
     table = {(1, "a"): x, (2, "b"): x + 1}
     return table[(1, "a")], (2, "b") in table, (3, "c") in table
 
@@ -237,7 +237,7 @@ def p25_tuple_as_key(x):
 # -- dicts -----------------------------------------------------------------------------------------
 
 
-def p26_dict_methods(x):
+def dict_methods(x):
     d = {"a": x, "b": 1}
     d["c"] = 2
     d.update(b=5, e=6)
@@ -249,14 +249,14 @@ def p26_dict_methods(x):
     return d, popped, d.get("a"), d.get("q"), d.get("q", 3), len(d), "a" in d, "q" in d
 
 
-def p27_dict_views(x):
+def dict_views(x):
     d = {"a": x, "b": 2}
     keys, values, items = d.keys(), d.values(), d.items()
     d["c"] = 3
     return list(keys), list(values), list(items), len(keys), "c" in keys, d.keys() & {"a", "z"}
 
 
-def p28_dict_order(x):
+def dict_order(x):
     d = {"a": 1, "b": 2, "c": 3}
     d["a"] = 10
     del d["b"]
@@ -264,49 +264,49 @@ def p28_dict_order(x):
     return list(d), list(reversed(d)), d.popitem(), {**d, "a": x}, d | {"z": 1}
 
 
-def p29_mutate_argument_dict(x, d):
+def mutate_argument_dict(x, d):
     d["new"] = x
     d["old"] = x + 1
     del d["gone"]
     return len(d)
 
 
-def p30_delete_and_store_argument(x, d):
+def delete_and_store_argument(x, d):
     value = d.pop("a")
     d["a"] = value
     return list(d), x
 
 
-def p31_read_argument_dict(x, d):
+def read_argument_dict(x, d):
     return x * d["scale"], "bias" in d, d.get("missing", 4), bool(d)
 
 
-def p32_iterate_argument_dict(x, d):
+def iterate_argument_dict(x, d):
     total = x
     for key, value in d.items():
         total = total + value
     return total, list(d), max(d, key=d.get)
 
 
-def p33_keys_of_all_kinds(x):
+def keys_of_all_kinds(x):
     d = {1: "int", "1": "str", (1, 2): "tuple", None: "none", 2.5: "float", int: "class"}
     d[True] = "bool"
     d[1.0] = "float one"
     return x, d[1], list(d), d[int], d[None], len(d)
 
 
-def p34_object_keys(x):
+def object_keys(x):
     a, b = Key(), Key()
     d = {a: 1, b: 2}
     return x, d[a], d[b], a in d, Key() in d
 
 
-def p35_function_keys(x):
-    table = {torch.relu: "relu", len: "len", p34_object_keys: "function"}
-    return x, table[torch.relu], table[len], table[p34_object_keys]
+def function_keys(x):
+    table = {torch.relu: "relu", len: "len", object_keys: "function"}
+    return x, table[torch.relu], table[len], table[object_keys]
 
 
-def p36_key_errors(x):
+def key_errors(x):
     out = []
     for action in (lambda: {}["a"], lambda: {}.pop("b"), lambda: {}.popitem(), lambda: {[]: 1}):
         try:
@@ -316,7 +316,7 @@ def p36_key_errors(x):
     return x, out
 
 
-def p37_changed_while_iterating(x):
+def changed_while_iterating(x):
     d = {"a": 1, "b": 2}
     try:
         for key in d:
@@ -326,14 +326,14 @@ def p37_changed_while_iterating(x):
     return None
 
 
-def p38_ordered_dict(x):
+def ordered_dicts(x):
     d = OrderedDict([("a", x), ("b", 2), ("c", 3)])
     d.move_to_end("a")
     d.move_to_end("c", last=False)
     return d, list(d), d.popitem(last=False), d == OrderedDict(b=2, a=x), isinstance(d, dict)
 
 
-def p39_defaultdict(x):
+def defaultdicts(x):
     d = defaultdict(list)
     d["a"].append(x)
     d["b"].append(1)
@@ -344,39 +344,39 @@ def p39_defaultdict(x):
     return dict(d), dict(counts), d.get("zzz"), len(d)
 
 
-def p40_counter(x):
+def counters_of_elements(x):
     c = collections.Counter("abracadabra")
     return x + c["a"], c["z"], c.most_common(2), sum(c.values())
 
 
-def p41_fromkeys(x):
+def dict_fromkeys(x):
     return dict.fromkeys("ab", x), dict.fromkeys([1, 2]), OrderedDict.fromkeys("ba")
 
 
-def p42_dict_of_argument_defaultdict(x, d):
+def defaultdict_argument(x, d):
     d["seen"].append(x)
     d["new"].append(1)
     return len(d)
 
 
-def p43_ordered_argument(x, d):
+def ordered_dict_argument(x, d):
     d["new"] = x
     d.move_to_end("a")
     return list(d)
 
 
-def p44_dict_comparison(x):
+def dict_comparison(x):
     return x, {"a": 1} == {"a": 1}, {"a": 1} != {"b": 1}, {"a": [1]} == {"a": [1]}, {} == []
 
 
-def p45_mapping_proxy(x):
+def mapping_proxies(x):
     d = {"a": 1}
     proxy = types.MappingProxyType(d)
     d["b"] = 2
     return x * proxy["a"], "b" in proxy, list(proxy), len(proxy)
 
 
-def p46_kwargs(x):
+def keyword_arguments_as_dicts(x):
     def inner(*args, **kwargs):
         kwargs["extra"] = len(args)
         return args, kwargs
@@ -386,18 +386,18 @@ def p46_kwargs(x):
     return result, options
 
 
-def p47_dict_subclass(x):
+def dict_subclass(x):
     c = Config(a=x)
     c["b"] = 2
     return c.a, c.b, dict(c), len(c), list(c.items())
 
 
-def p48_missing(x):
+def missing_hook_of_a_dict(x):
     t = Table()
     return t["ab"] + t["ab"], dict(t), x
 
 
-def p49_list_subclass(x):
+def list_subclass(x):
     s = Stack([1]).push(x).push(2)
     return s, len(s), s[-1], isinstance(s, list), type(s).__name__
 
@@ -405,7 +405,7 @@ def p49_list_subclass(x):
 # -- sets ------------------------------------------------------------------------------------------
 
 
-def p50_sets(x):
+def sets_and_their_operators(x):
     s = {1, 2, 3}
     s.add(4)
     s.discard(9)
@@ -414,7 +414,7 @@ def p50_sets(x):
     return s, s | t, s & t, s - t, s ^ t, 3 in s, len(s), s <= t, s.isdisjoint({7}), sorted(s), x
 
 
-def p51_set_updates(x):
+def set_updates(x):
     s = {"a"}
     s |= {"b", "c"}
     s -= {"a"}
@@ -423,25 +423,25 @@ def p51_set_updates(x):
     return x, sorted(s), s == {"b", "d", "e"}, s.union([1]) >= {1}
 
 
-def p52_set_order(x):
+def set_order(x):
     s = {5, 1, 100, 33}
     s.add(17)
     s.discard(1)
     return x, list(s), [v * 2 for v in s], max(s)
 
 
-def p53_frozenset(x):
+def frozensets(x):
     f = frozenset([1, 2])
     return x, f, {f: "key"}[frozenset([2, 1])], f | {3}, 1 in f, hash(f) == hash(frozenset({2, 1}))
 
 
-def p54_argument_set(x, s):
+def argument_set(x, s):
     s.add(9)
     s.discard(1)
     return x, 2 in s, len(s)
 
 
-def p55_set_errors(x):
+def set_errors(x):
     out = []
     for action in (lambda: {1}.remove(2), lambda: set().pop(), lambda: {1} | [2], lambda: {[]}):
         try:
@@ -451,7 +451,7 @@ def p55_set_errors(x):
     return x, out
 
 
-def p56_identity_sets(x):
+def identity_sets(x):
     a, b = Node(), Node()
     seen = set()
     for node in (a, b, a):
@@ -460,7 +460,7 @@ def p56_identity_sets(x):
     return x, len(seen), a in seen
 
 
-def p57_set_of_views(x):
+def set_of_views(x):
     a, b = {"x": 1, "y": 2}, {"y": 3, "z": 4}
     return x, a.keys() & b.keys(), a.keys() - b.keys(), a.keys() <= {"x", "y", "w"}, set(a) ^ set(b)
 
@@ -468,7 +468,7 @@ def p57_set_of_views(x):
 # -- deques ----------------------------------------------------------------------------------------
 
 
-def p58_deque(x):
+def methods_of_deques(x):
     d = deque([1, 2, 3], maxlen=3)
     d.append(4)
     d.appendleft(0)
@@ -477,7 +477,7 @@ def p58_deque(x):
     return x, d, d.popleft(), d.pop(), len(d), d[0], d.maxlen, list(d)
 
 
-def p59_argument_deque(x, d):
+def deque_argument(x, d):
     d.append(x)
     d.popleft()
     return d[-1], len(d)
@@ -486,29 +486,29 @@ def p59_argument_deque(x, d):
 # -- more ------------------------------------------------------------------------------------------
 
 
-def p60_build_tree(x):
+def tree_that_is_built(x):
     return {"a": [x, (x + 1, {"b": x * 2})], "c": ({"d": [x]},)}
 
 
-def p61_deepcopy(x):
+def deep_copies(x):
     config = {"sizes": [1, 2], "names": ("a", "b"), "nested": {"k": {1, 2}}}
     other = copy.deepcopy(config)
     other["sizes"].append(3)
     return x, config, other
 
 
-def p62_swap_arguments(x, a, b):
+def swap_arguments(x, a, b):
     a[0], b[0] = b[0], a[0]
     a.append(b)
     return x
 
 
-def p63_same_list_twice(x, a, b):
+def same_list_twice(x, a, b):
     a.append(x)
     return len(b), a is b
 
 
-def p64_delete_attribute_dict(x):
+def delete_attribute_of_a_box(x):
     box = Box()
     box.a = x
     box.__dict__["b"] = 2
@@ -516,40 +516,40 @@ def p64_delete_attribute_dict(x):
     return box.b, "a" in box.__dict__, list(vars(box)), hasattr(box, "a")
 
 
-def p65_string_building(x):
+def string_building(x):
     parts = []
     for name, value in {"rows": x.shape[0], "cols": x.shape[1]}.items():
         parts.append(f"{name}={value}")
     return x, ", ".join(parts), "%s-%d" % ("a", 3), "{:>5}|{b}".format("x", b=[1])
 
 
-def p66_dict_update_from_pairs(x):
+def dict_update_from_pairs(x):
     d = dict([("a", 1)], b=x)
     d.update(zip("cd", [3, 4]))
     d |= [("e", 5)]
     return d
 
 
-def p67_list_multiplication_aliases(x):
+def list_multiplication_aliases(x):
     rows = [[0]] * 3
     rows[0].append(x)
     return rows
 
 
-def p68_del_while_collecting(x, d):
+def deletions_while_collecting(x, d):
     for key in [k for k in d if k.startswith("_")]:
         del d[key]
     return x, sorted(d)
 
 
-def p69_list_extend_self(x):
+def list_extended_by_itself(x):
     a = [1, 2]
     a.extend(a)
     a += a[:1]
     return x, a
 
 
-def p70_graph_break_keeps_containers(x, items):
+def containers_kept_over_a_break(x, items):
     items.append(x)
     local = {"a": [x]}
     print("break")
@@ -559,28 +559,25 @@ def p70_graph_break_keeps_containers(x, items):
 
 
 CASES = [
-    p01_list_methods, p02_list_slices, p03_list_operators, (p04_append_to_argument, [1]),
-    (p05_mutate_argument_slices, [1, 2, 3]), p06_list_sort, p07_sort_tensors_by_key,
-    (p08_sort_argument, [3, 1, 2]), p09_list_errors, p10_aliasing,
-    (p11_return_argument_list, [torch.ones(2), 1]), (p12_nested_arguments, {"a": [{}]}),
-    p13_list_comprehension, p14_unpacking, p15_unpack_errors, p16_membership,
-    p17_tensor_in_list_by_identity, p18_copy, (p19_list_of_argument, [1, "a"]),
-    (p20_clear_and_refill, [1, 2]), p21_tuples, p22_namedtuple, p23_shapes, p24_struct_sequence,
-    p25_tuple_as_key, p26_dict_methods, p27_dict_views, p28_dict_order,
-    (p29_mutate_argument_dict, {"old": 1, "gone": 2}),
-    (p30_delete_and_store_argument, {"a": 1, "b": 2}),
-    (p31_read_argument_dict, {"scale": 3, "bias": None}),
-    (p32_iterate_argument_dict, {"a": 1, "b": 2}), p33_keys_of_all_kinds, p34_object_keys,
-    p35_function_keys, p36_key_errors, p37_changed_while_iterating, p38_ordered_dict,
-    p39_defaultdict, p40_counter, p41_fromkeys,
-    (p42_dict_of_argument_defaultdict, defaultdict(list, seen=[1])),
-    (p43_ordered_argument, OrderedDict(a=1, b=2)), p44_dict_comparison, p45_mapping_proxy,
-    p46_kwargs, p47_dict_subclass, p48_missing, p49_list_subclass, p50_sets, p51_set_updates,
-    p52_set_order, p53_frozenset, (p54_argument_set, {1, 2}), p55_set_errors, p56_identity_sets,
-    p57_set_of_views, p58_deque, (p59_argument_deque, deque([1, 2])), p60_build_tree, p61_deepcopy,
-    (p62_swap_arguments, [1], [2]), p64_delete_attribute_dict, p65_string_building,
-    p66_dict_update_from_pairs, p67_list_multiplication_aliases,
-    (p68_del_while_collecting, {"_a": 1, "b": 2}), p69_list_extend_self,
+    list_methods, slices_of_lists, operators_of_lists, (append_to_argument, [1]),
+    (mutate_argument_slices, [1, 2, 3]), list_sort, sort_tensors_by_key, (sort_argument, [3, 1, 2]),
+    list_errors, aliases_of_lists, (return_argument_list, [torch.ones(2), 1]),
+    (nested_arguments, {"a": [{}]}), list_comprehension, unpacking_into_names, unpack_errors,
+    membership_in_containers, tensor_in_a_list_by_identity, copies_of_lists,
+    (list_of_argument, [1, "a"]), (clear_and_refill, [1, 2]), methods_of_tuples, named_tuples,
+    shapes_as_tuples, struct_sequence, tuple_as_key, dict_methods, dict_views, dict_order,
+    (mutate_argument_dict, {"old": 1, "gone": 2}), (delete_and_store_argument, {"a": 1, "b": 2}),
+    (read_argument_dict, {"scale": 3, "bias": None}), (iterate_argument_dict, {"a": 1, "b": 2}),
+    keys_of_all_kinds, object_keys, function_keys, key_errors, changed_while_iterating,
+    ordered_dicts, defaultdicts, counters_of_elements, dict_fromkeys,
+    (defaultdict_argument, defaultdict(list, seen=[1])),
+    (ordered_dict_argument, OrderedDict(a=1, b=2)), dict_comparison, mapping_proxies,
+    keyword_arguments_as_dicts, dict_subclass, missing_hook_of_a_dict, list_subclass,
+    sets_and_their_operators, set_updates, set_order, frozensets, (argument_set, {1, 2}),
+    set_errors, identity_sets, set_of_views, methods_of_deques, (deque_argument, deque([1, 2])),
+    tree_that_is_built, deep_copies, (swap_arguments, [1], [2]), delete_attribute_of_a_box,
+    string_building, dict_update_from_pairs, list_multiplication_aliases,
+    (deletions_while_collecting, {"_a": 1, "b": 2}), list_extended_by_itself,
 ]  # fmt: skip
 
 
@@ -594,12 +591,12 @@ def test_program(case) -> None:
 
 def test_same_list_passed_twice() -> None:
     shared = [1]
-    check(p63_same_list_twice, torch.ones(2), shared, shared)
-    check(p63_same_list_twice, torch.ones(2), [1], [2])
+    check(same_list_twice, torch.ones(2), shared, shared)
+    check(same_list_twice, torch.ones(2), [1], [2])
 
 
 def test_containers_across_a_graph_break() -> None:
-    check(p70_graph_break_keeps_containers, torch.ones(2), [0], graphs=None)
+    check(containers_kept_over_a_break, torch.ones(2), [0], graphs=None)
 
 
 def test_argument_list_of_any_length_is_appended_to() -> None:
@@ -608,7 +605,7 @@ def test_argument_list_of_any_length_is_appended_to() -> None:
     from checking import CountingBackend
 
     backend = CountingBackend()
-    compiled = framejit.api.compile(p04_append_to_argument, backend=backend)
+    compiled = framejit.api.compile(append_to_argument, backend=backend)
     items: list = []
     for _ in range(5):
         compiled(torch.ones(2), items)

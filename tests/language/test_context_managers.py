@@ -32,7 +32,7 @@ class Ctx:
         return self.swallow
 
 
-def test_101_plain():
+def test_plain_manager():
     def f(a):
         log = []
         with Ctx(log) as c:
@@ -42,7 +42,7 @@ def test_101_plain():
     one(f, x)
 
 
-def test_102_many():
+def test_many_managers():
     def f(a):
         log = []
         with Ctx(log, "p") as p, Ctx(log, "q") as q:
@@ -52,7 +52,7 @@ def test_102_many():
     one(f, x)
 
 
-def test_103_exception_swallowed():
+def test_exception_is_swallowed():
     def f(a):
         log = []
         with Ctx(log, swallow=True):
@@ -63,7 +63,7 @@ def test_103_exception_swallowed():
     one(f, x)
 
 
-def test_104_return_inside():
+def test_return_inside_with():
     def g(a, log):
         with Ctx(log):
             return a + 1
@@ -75,7 +75,7 @@ def test_104_return_inside():
     one(f, x)
 
 
-def test_105_break_and_continue():
+def test_break_and_continue_inside_with():
     def f(a):
         log = []
         for i in range(4):
@@ -90,7 +90,7 @@ def test_105_break_and_continue():
     check(f, x, fullgraph=True)
 
 
-def test_106_existing_context():
+def test_existing_manager():
     log = []
     ctx = Ctx(log)
 
@@ -102,7 +102,7 @@ def test_106_existing_context():
     one(f, x, ctx)
 
 
-def test_107_exit_stack():
+def test_exit_stack():
     def f(a):
         log = []
         with contextlib.ExitStack() as stack:
@@ -114,7 +114,7 @@ def test_107_exit_stack():
     check(f, x)
 
 
-def test_108_nullcontext_closing():
+def test_nullcontext_and_closing():
     class Thing:
         closed = False
 
@@ -130,7 +130,7 @@ def test_108_nullcontext_closing():
     check(f, x, ops=1)
 
 
-def test_109_context_decorator():
+def test_manager_as_decorator():
     class Deco(contextlib.ContextDecorator):
         entered = 0
 
@@ -147,7 +147,7 @@ def test_109_context_decorator():
     check(lambda a: g(a) * 2, x, ops=2)
 
 
-def test_110_not_a_context():
+def test_what_is_no_manager():
     def f(a):
         try:
             with 3:
@@ -158,7 +158,7 @@ def test_110_not_a_context():
     check(f, x)
 
 
-def test_111_redirect():
+def test_redirected_output():
     import io
 
     def f(a):
@@ -172,7 +172,7 @@ def test_111_redirect():
     check(f, x)
 
 
-def test_112_warnings_logging_time():
+def test_warnings_logging_and_time():
     logger = logging.getLogger("framejit.test")
 
     def f(a):
@@ -188,7 +188,7 @@ def test_112_warnings_logging_time():
     check(f, x, calls=1)
 
 
-def test_113_no_grad_inside():
+def test_no_grad_inside_with():
     def f(a):
         with torch.no_grad():
             b = a * 2
@@ -197,7 +197,7 @@ def test_113_no_grad_inside():
     one(f, x.clone().requires_grad_(), ops=None)
 
 
-def test_114_enter_raises():
+def test_enter_raises():
     class Bad:
         def __enter__(self):
             raise KeyError("enter")
@@ -215,7 +215,7 @@ def test_114_enter_raises():
     one(f, x)
 
 
-def test_115_exit_raises():
+def test_exit_raises():
     class Bad:
         def __enter__(self):
             return self

@@ -27,7 +27,7 @@ def first(x):
     return second(x / 2) * 3
 
 
-def p001_print_in_for(x):
+def print_in_for(x):
     for _ in range(5):
         x = x + 1
         print("in for")
@@ -35,7 +35,7 @@ def p001_print_in_for(x):
     return x
 
 
-def p002_print_in_for_with_the_loop_variable(x):
+def print_in_for_with_the_loop_variable(x):
     for i in range(3):
         x = x + i
         print(i)
@@ -43,7 +43,7 @@ def p002_print_in_for_with_the_loop_variable(x):
     return x
 
 
-def p003_print_in_while(x):
+def print_in_while(x):
     n = 0
     while n < 3:
         x = x + 1
@@ -53,7 +53,7 @@ def p003_print_in_while(x):
     return x
 
 
-def p004_print_in_try(x):
+def print_in_try(x):
     try:
         x = x + 1
         print("in try")
@@ -63,7 +63,7 @@ def p004_print_in_try(x):
     return x.relu()
 
 
-def p005_print_in_except(x):
+def print_in_except(x):
     try:
         x = x + 1
         raise ValueError("here")
@@ -74,7 +74,7 @@ def p005_print_in_except(x):
     return x.relu()
 
 
-def p006_print_in_finally(x):
+def print_in_finally(x):
     try:
         x = x + 1
     finally:
@@ -84,7 +84,7 @@ def p006_print_in_finally(x):
     return x.relu()
 
 
-def p007_print_in_with(x):
+def print_in_with(x):
     with Ctx():
         x = x + 1
         print("in with")
@@ -92,7 +92,7 @@ def p007_print_in_with(x):
     return x.relu()
 
 
-def p008_print_in_no_grad(x):
+def print_in_no_grad(x):
     with torch.no_grad():
         x = x + 1
         print(torch.is_grad_enabled())
@@ -100,7 +100,7 @@ def p008_print_in_no_grad(x):
     return x.relu(), torch.is_grad_enabled()
 
 
-def p009_branch_in_for(x):
+def branch_in_for(x):
     for _ in range(3):
         x = x + 1
         if x.sum() > 5:
@@ -110,17 +110,17 @@ def p009_branch_in_for(x):
     return x
 
 
-def p010_print_three_calls_deep(x):
+def print_three_calls_deep(x):
     return first(x + 5).relu()
 
 
-def p011_print_three_calls_deep_in_a_loop(x):
+def print_three_calls_deep_in_a_loop(x):
     for _ in range(3):
         x = first(x)
     return x
 
 
-def p012_print_three_calls_deep_in_with_and_try(x):
+def print_three_calls_deep_in_with_and_try(x):
     with Ctx():
         try:
             x = first(x)
@@ -129,11 +129,11 @@ def p012_print_three_calls_deep_in_with_and_try(x):
     return x * 2
 
 
-def p013_print_in_a_comprehension(x):
+def print_in_a_comprehension(x):
     return sum([first(x) for _ in range(2)])
 
 
-def p014_print_in_a_method_of_a_module(x):
+def print_in_a_method_of_a_module(x):
     class Layer(torch.nn.Module):
         def forward(self, v):
             v = v * 2
@@ -144,7 +144,7 @@ def p014_print_in_a_method_of_a_module(x):
     return layer(x - 1).relu()
 
 
-def p015_break_in_match(x):
+def break_in_match(x):
     match x.dim():
         case 2:
             x = x + 1
@@ -155,11 +155,11 @@ def p015_break_in_match(x):
     return x.relu()
 
 
-def p016_break_as_an_argument(x):
+def break_as_an_argument(x):
     return torch.add(x + 1, x * 2 if print("argument") is None else x).relu()
 
 
-def p017_break_in_a_nested_with(x):
+def break_in_a_nested_with(x):
     with Ctx(), contextlib.nullcontext(3) as three, torch.no_grad():
         x = x + three
         print("nested")
@@ -167,12 +167,12 @@ def p017_break_in_a_nested_with(x):
     return x.relu()
 
 
-def p018_break_in_a_lambda(x):
+def break_in_a_lambda(x):
     loud = lambda v: (print("lambda"), v * 2)[1]
     return loud(x + 1).relu()
 
 
-def p019_break_in_a_property(x):
+def break_in_a_property(x):
     class Box:
         @property
         def value(self):
@@ -183,7 +183,7 @@ def p019_break_in_a_property(x):
     return Box().value.relu()
 
 
-def p020_break_in_an_operator(x):
+def break_in_an_operator(x):
     class Loud:
         def __add__(self, other):
             y = other + 1
@@ -193,7 +193,7 @@ def p020_break_in_an_operator(x):
     return (Loud() + x).relu()
 
 
-def p021_break_in_init(x):
+def break_in_init(x):
     class Made:
         def __init__(self, v):
             self.v = v + 1
@@ -206,16 +206,16 @@ def p021_break_in_init(x):
 
 #: (program, graphs, operations captured)
 PROGRAMS = [
-    (p001_print_in_for, 3, 4), (p002_print_in_for_with_the_loop_variable, 4, 6),
-    (p003_print_in_while, 4, 6), (p004_print_in_try, 2, 3), (p005_print_in_except, 2, 4),
-    (p006_print_in_finally, 2, 4), (p007_print_in_with, 2, 3), (p008_print_in_no_grad, 2, 5),
-    (p009_branch_in_for, 3, 8), (p010_print_three_calls_deep, 2, 8),
-    (p011_print_three_calls_deep_in_a_loop, 3, 12),
-    (p012_print_three_calls_deep_in_with_and_try, 2, 8), (p013_print_in_a_comprehension, 3, 14),
-    (p014_print_in_a_method_of_a_module, 2, 4), (p015_break_in_match, 2, 3),
-    (p016_break_as_an_argument, 2, 4), (p017_break_in_a_nested_with, 2, 5),
-    (p018_break_in_a_lambda, 2, 3), (p019_break_in_a_property, 2, 3),
-    (p020_break_in_an_operator, 2, 3), (p021_break_in_init, 2, 3),
+    (print_in_for, 3, 4), (print_in_for_with_the_loop_variable, 4, 6),
+    (print_in_while, 4, 6), (print_in_try, 2, 3), (print_in_except, 2, 4),
+    (print_in_finally, 2, 4), (print_in_with, 2, 3), (print_in_no_grad, 2, 5),
+    (branch_in_for, 3, 8), (print_three_calls_deep, 2, 8),
+    (print_three_calls_deep_in_a_loop, 3, 12),
+    (print_three_calls_deep_in_with_and_try, 2, 8), (print_in_a_comprehension, 3, 14),
+    (print_in_a_method_of_a_module, 2, 4), (break_in_match, 2, 3),
+    (break_as_an_argument, 2, 4), (break_in_a_nested_with, 2, 5),
+    (break_in_a_lambda, 2, 3), (break_in_a_property, 2, 3),
+    (break_in_an_operator, 2, 3), (break_in_init, 2, 3),
 ]  # fmt: skip
 
 
@@ -226,8 +226,8 @@ def test_program(function, graphs, ops):
 
 #: (program, its distinct code paths from one break, or an end of the function, to the next)
 PLACEMENTS = [
-    (p001_print_in_for, 3), (p004_print_in_try, 2), (p007_print_in_with, 2),
-    (p009_branch_in_for, 5), (p010_print_three_calls_deep, 2),
+    (print_in_for, 3), (print_in_try, 2), (print_in_with, 2),
+    (branch_in_for, 5), (print_three_calls_deep, 2),
 ]  # fmt: skip
 #: What a break on the truth value of a tensor runs itself.
 _TRUTH = {"aten::is_nonzero", "aten::item", "aten::_local_scalar_dense"}

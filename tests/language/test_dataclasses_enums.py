@@ -129,7 +129,7 @@ class WithAttr(list):
         self.tag = tag
 
 
-def test_101_dataclass():
+def test_dataclass_made_inside():
     def f(a):
         c = Config(a, n=3, items=[1])
         return c.t * c.total, c, c.items
@@ -137,7 +137,7 @@ def test_101_dataclass():
     one(f, x)
 
 
-def test_102_factories_are_fresh():
+def test_factories_are_fresh():
     def f(a):
         c, d = Config(a), Config(a)
         c.items.append(1)
@@ -146,7 +146,7 @@ def test_102_factories_are_fresh():
     one(f, x)
 
 
-def test_103_replace_and_fields():
+def test_replace_and_fields():
     def f(a):
         c = Config(a, 3)
         d = replace(c, n=9)
@@ -160,7 +160,7 @@ def test_103_replace_and_fields():
     check(f, x, ops=1)
 
 
-def test_104_asdict():
+def test_asdict_and_astuple():
     def f(c, a):
         d = dataclasses.asdict(c)
         return a + d["a"], d, dataclasses.astuple(c)
@@ -168,7 +168,7 @@ def test_104_asdict():
     check(f, Frozen(1), x)
 
 
-def test_105_frozen():
+def test_frozen_dataclass():
     def f(a):
         z = Frozen(2)
         try:
@@ -180,7 +180,7 @@ def test_105_frozen():
     one(f, x)
 
 
-def test_106_frozen_as_key():
+def test_frozen_as_key():
     def f(a):
         d = {Frozen(1): a, Frozen(2, "c"): a * 2}
         return d[Frozen(1)] + d[Frozen(2, "c")], Frozen(7) in d
@@ -188,7 +188,7 @@ def test_106_frozen_as_key():
     check(f, x)  # hashes of strings differ from process to process
 
 
-def test_107_order():
+def test_ordered_dataclass():
     def f(a):
         v, w = Version(1, 2), Version(1, 3)
         return (
@@ -203,7 +203,7 @@ def test_107_order():
     one(f, x)
 
 
-def test_108_order_wrong():
+def test_order_of_another_class():
     def f(a):
         try:
             Version(1) < 3
@@ -213,15 +213,15 @@ def test_108_order_wrong():
     one(f, x)
 
 
-def test_109_inherited():
+def test_inherited_fields():
     one(lambda a: (Child(a, 1, extra="q").t + 1, Child(a).extra, isinstance(Child(a), Config)), x)
 
 
-def test_110_repr():
+def test_repr_of_a_dataclass():
     check(lambda a: (a + 1, repr(Frozen(1)), str(Version(2, 3)), f"{Frozen(3)}"), x)
 
 
-def test_111_existing_written():
+def test_existing_dataclass_is_written():
     def f(c, a):
         c.t = c.t + a
         c.items.append(a)
@@ -231,7 +231,7 @@ def test_111_existing_written():
     one(f, Config(x, 3), x)
 
 
-def test_112_slots():
+def test_dataclass_with_slots():
     def f(s, a):
         s.a += 1
         s.t = a * s.a
@@ -240,7 +240,7 @@ def test_112_slots():
     one(f, Slots(4), x)
 
 
-def test_113_wrong_arguments():
+def test_wrong_arguments_of_a_dataclass():
     def f(a):
         try:
             Frozen()
@@ -250,7 +250,7 @@ def test_113_wrong_arguments():
     one(f, x)
 
 
-def test_114_enum():
+def test_enum_members():
     def f(a, c):
         return (c.scaled(a), c.name, c.value, c.lower, c is Color.RED, c == Color.BLUE, Color(2) is Color.BLUE,  # noqa: E501
                 Color["RED"].value, [m.name for m in Color], len(Color), c in Color, Color.CRIMSON is Color.RED,  # noqa: E501
@@ -259,7 +259,7 @@ def test_114_enum():
     one(f, x, Color.RED)
 
 
-def test_115_enum_wrong_value():
+def test_enum_wrong_value():
     def f(a):
         try:
             Color(9)
@@ -269,7 +269,7 @@ def test_115_enum_wrong_value():
     one(f, x)
 
 
-def test_116_flags():
+def test_flags_and_their_operators():
     def f(a, p):
         q = p | Perm.W
         return a + 1, q, Perm.R in q, q & Perm.X, bool(q & Perm.X), ~q, q ^ Perm.R, q.value
@@ -277,7 +277,7 @@ def test_116_flags():
     one(f, x, Perm.R)
 
 
-def test_117_int_and_str_enums():
+def test_int_and_str_enums():
     one(
         lambda a, n: (
             a * Level.HIGH + n,
@@ -292,7 +292,7 @@ def test_117_int_and_str_enums():
     )
 
 
-def test_118_enum_match():
+def test_match_of_enums():
     def f(a, c):
         match c:
             case Color.RED:
@@ -303,7 +303,7 @@ def test_118_enum_match():
     one(f, x, Color.BLUE)
 
 
-def test_201_list_subclass():
+def test_list_subclass():
     def f(a):
         m = MyList([1])
         m.append(a)
@@ -326,7 +326,7 @@ def test_201_list_subclass():
     one(f, x)
 
 
-def test_202_list_subclass_argument():
+def test_list_subclass_argument():
     def f(m, a):
         m.append(a)
         m[0] = 7
@@ -335,11 +335,11 @@ def test_202_list_subclass_argument():
     one(f, MyList([1, 2]), x)
 
 
-def test_203_unchanged_not_rebuilt():
+def test_unchanged_subclass_is_not_rebuilt():
     one(lambda m, a: (a + len(m), m), MyList([1, 2]), x)
 
 
-def test_204_dict_subclass():
+def test_dict_subclass():
     def f(a):
         d = MyDict(z=1)
         d["a"] = a
@@ -349,7 +349,7 @@ def test_204_dict_subclass():
     one(f, x)
 
 
-def test_205_dict_subclass_argument():
+def test_dict_subclass_argument():
     def f(d, a):
         d["b"] = a
         del d["a"]
@@ -358,7 +358,7 @@ def test_205_dict_subclass_argument():
     check(f, MyDict(a=1), x)
 
 
-def test_206_tuple_subclass():
+def test_tuple_subclass():
     def f(a, t):
         m = MyTuple([a, 2])
         return m.first() + t.first(), m, m + (3,), len(m), m[1], isinstance(m, tuple), t[0], m == m
@@ -366,7 +366,7 @@ def test_206_tuple_subclass():
     one(f, x, MyTuple((5, 6)))
 
 
-def test_207_set_subclass():
+def test_set_subclass():
     def f(s, a):
         s.add(5)
         t = MySet([1])
@@ -376,15 +376,15 @@ def test_207_set_subclass():
     one(f, MySet([1]), x)
 
 
-def test_208_str_subclass():
+def test_str_subclass():
     check(lambda a, s: (a + len(s), s.shout(), s + "z", s == "ab", {s: 1}["ab"]), x, MyStr("ab"))
 
 
-def test_209_str_subclass_made():
+def test_str_subclass_made():
     check(lambda a: (a + 1, MyStr("q").shout(), MyStr("z") + "y", type(MyStr("u")).__name__), x)
 
 
-def test_210_int_subclass():
+def test_int_subclass():
     check(
         lambda a, n: (a + n, n.double(), n + 1, MyInt(4).double(), n == 3, [0, 1, 2, 3][n]),
         x,
@@ -392,7 +392,7 @@ def test_210_int_subclass():
     )
 
 
-def test_211_attributes_and_content():
+def test_attributes_and_content():
     def f(w, a):
         w.tag = "new"
         w.append(a)
@@ -403,7 +403,7 @@ def test_211_attributes_and_content():
     one(f, WithAttr([1], "t"), x)
 
 
-def test_212_collections_subclasses():
+def test_collections_subclasses():
     class Count(collections.Counter):
         pass
 
@@ -418,7 +418,7 @@ def test_212_collections_subclasses():
     check(f, x, Default(list))
 
 
-def test_213_mutation_across_break():
+def test_mutation_across_break():
     def f(m, a):
         m.append(1)
         print(len(m))

@@ -36,7 +36,7 @@ def message(function, *args):
 # -- errors --------------------------------------------------------------------------------------
 
 
-def p01_bad_device(x):
+def bad_device(x):
     try:
         x = x + torch.zeros(3, device=torch.device("nowhere"))
     except RuntimeError as error:
@@ -44,7 +44,7 @@ def p01_bad_device(x):
     return x
 
 
-def p02_names_of_errors(x):
+def names_of_errors(x):
     one = Plain()
     seen = []
     for place, name in ((one, "foo"), (0, "bar"), (Plain, "foo"), ([], "x"), (x, "foo"), ("a", "")):
@@ -71,7 +71,7 @@ def p02_names_of_errors(x):
     return x + 1, seen
 
 
-def p03_names_of_errors_of_the_users(x):
+def names_of_errors_of_the_users(x):
     class Hooks:
         @property
         def held(self):
@@ -93,7 +93,7 @@ def p03_names_of_errors_of_the_users(x):
     return x + 1, seen
 
 
-def p04_unbound_names(x):
+def unbound_names(x):
     def free():
         return late
 
@@ -112,7 +112,7 @@ def p04_unbound_names(x):
     return x + late, seen
 
 
-def p05_object_of_an_error_over_a_break(x):
+def object_of_an_error_over_a_break(x):
     try:
         (0).nothing  # noqa: B018
     except AttributeError as error:
@@ -121,7 +121,7 @@ def p05_object_of_an_error_over_a_break(x):
     return x + 1, kept.name, kept.obj
 
 
-def p06_context_behind_a_break(x):
+def context_after_a_break(x):
     try:
         try:
             raise KeyError(1)
@@ -133,7 +133,7 @@ def p06_context_behind_a_break(x):
         return x + 1, repr(error.__context__)
 
 
-def p07_no_cycle_of_contexts(x):
+def no_cycle_of_contexts(x):
     try:
         try:
             raise KeyError(1)
@@ -147,7 +147,7 @@ def p07_no_cycle_of_contexts(x):
         return x + 1, repr(error.__context__), repr(second.__context__)
 
 
-def p08_context_of_an_existing_error(x):
+def context_of_an_existing_error(x):
     existing = KeyError(3)
     print("break")
     try:
@@ -159,7 +159,7 @@ def p08_context_of_an_existing_error(x):
         return x + 1, repr(error.__context__)
 
 
-def p09_super_without_arguments(x):
+def super_without_arguments(x):
     def plain(a):
         return super().foo
 
@@ -183,7 +183,7 @@ def p09_super_without_arguments(x):
     return x + 1, [*seen, message(Some.other, 1), message(super, Some, 1)]
 
 
-def p09_super_behind_a_break(x):
+def super_without_arguments_after_a_break(x):
     def nothing():
         print(end="")
         return super().foo
@@ -211,7 +211,7 @@ class Read:
         return 1
 
 
-def p10_properties(x):
+def errors_of_properties(x):
     class Inner(Read):
         own = property()
 
@@ -222,7 +222,7 @@ def p10_properties(x):
     return x + 1, seen, message(getattr, Inner(), "own")
 
 
-def p11_made_by_the_wrong_class(x):
+def objects_made_by_the_wrong_class(x):
     class Names(dict):
         pass
 
@@ -234,7 +234,7 @@ def p11_made_by_the_wrong_class(x):
     return x + 1, seen, type(dict.__new__(Names)).__name__, int.__new__(int, 3)
 
 
-def p12_not_there(x):
+def what_index_does_not_find(x):
     return x + 1, message(collections.deque([1]).index, 5), message([1].index, 5)
 
 
@@ -257,7 +257,7 @@ class Watching:
 WATCHING = Watching()
 
 
-def p13_own_getattribute(x):
+def own_getattribute_is_asked(x):
     Watching.log.clear()
     y = x + 1
     one = WATCHING
@@ -281,7 +281,7 @@ class OfMeta(metaclass=Meta):
 OF_META = OfMeta()
 
 
-def p14_getattr_of_the_metaclass(x):
+def getattr_of_the_metaclass(x):
     Meta.log.clear()
     one, other = OfMeta(), OF_META
     print("break")
@@ -298,7 +298,7 @@ class Claims:
         return int
 
 
-def p15_claims_a_class(x):
+def claims_a_class(x):
     Claims.asked = 0
     one = Claims()
     kinds = isinstance(one, int), isinstance(one, Claims), isinstance(one, (str, float))
@@ -312,7 +312,7 @@ def _proxy_of_nothing():
 NOTHING = _proxy_of_nothing()
 
 
-def p16_proxy_of_nothing(x):
+def proxy_of_nothing(x):
     y = x + 1
     try:
         NOTHING.a  # noqa: B018
@@ -325,7 +325,7 @@ class Typed(typing.TypedDict):
     a: int
 
 
-def p17_typed_dict(x):
+def typed_dict_is_called(x):
     made = Typed(a=1)
     return x + made["a"], type(made), made
 
@@ -346,7 +346,7 @@ class Ordered:
         return self.value < other.value
 
 
-def p18_order_of_comparisons(x):
+def order_of_comparisons(x):
     Ordered.log.clear()
     draw = random.Random(0)
     for count in (0, 1, 2, 5, 12, 70):
@@ -356,7 +356,7 @@ def p18_order_of_comparisons(x):
     return x + 1, list(Ordered.log)
 
 
-def p19_empty_meanwhile(x):
+def list_is_empty_while_it_is_sorted(x):
     numbers, seen = [3, 1, 2], []
 
     def key(value):
@@ -367,7 +367,7 @@ def p19_empty_meanwhile(x):
     return x + 1, numbers, seen
 
 
-def p20_changed_meanwhile(x):
+def list_changes_while_it_is_sorted(x):
     numbers = [3, 1, 2]
 
     def key(value):
@@ -377,7 +377,7 @@ def p20_changed_meanwhile(x):
     return x + 1, message(lambda: numbers.sort(key=key)), numbers
 
 
-def p21_half_sorted(x):
+def list_is_left_half_sorted(x):
     mixed, halves = [3, 1, 2, "a", 5], [3, 1, 2]
 
     def key(value):
@@ -423,7 +423,7 @@ class QuietDict(dict):
         return super().__getitem__(key)
 
 
-def p22_own_iter(x):
+def list_subclasses_with_their_own_iter(x):
     a, b = Loud([1, 2])
     first, *rest = Loud([1, 2])
     loop = [v for v in Loud([3])]
@@ -433,7 +433,7 @@ def p22_own_iter(x):
     return x + a + b, first, rest, loop, list(backwards), tuple(Loud([4]))
 
 
-def p23_own_keys(x):
+def dict_subclasses_with_their_own_keys(x):
     loud, quiet = LoudDict(a=1, b=2), QuietDict(a=1)
     walk = iter(loud)
     next(walk)
@@ -454,7 +454,7 @@ class LoudDeque(collections.deque):
         return super().__iter__()
 
 
-def p24_looked_at(x, numbers, unique, queue):
+def existing_containers_are_looked_at(x, numbers, unique, queue):
     y = x + len(numbers) + len(unique) + len(queue)
     total = list.__getitem__(numbers, 0) + queue[0]
     for number in set.__iter__(unique):
@@ -466,10 +466,17 @@ def p24_looked_at(x, numbers, unique, queue):
 
 
 def test_existing_containers_are_not_asked() -> None:
-    check(p24_looked_at, X, Loud([1, 2]), LoudSet({1, 2}), LoudDeque([1, 2]), graphs=2)
+    check(
+        existing_containers_are_looked_at,
+        X,
+        Loud([1, 2]),
+        LoudSet({1, 2}),
+        LoudDeque([1, 2]),
+        graphs=2,
+    )
 
 
-def p25_attributes_in_a_format(x):
+def attributes_in_a_format(x):
     one = Plain()
     one.space, one.value = 3, [1, "b"]
     classes = "{c.__class__.__name__} {c.__doc__} {1.__class__} {0[0].__class__}", ([x], 1)
@@ -480,7 +487,7 @@ def p25_attributes_in_a_format(x):
 # -- tensors -------------------------------------------------------------------------------------
 
 
-def p26_answers_itself(x):
+def operations_that_return_their_argument(x):
     z = x * 2
     same = torch.nn.functional.dropout(x, training=False), torch.nn.functional.dropout(x, p=0.0)
     others = torch.nn.functional.alpha_dropout(x, training=False), torch.dropout(z, 0.5, False)
@@ -492,25 +499,27 @@ def p26_answers_itself(x):
     return eval_(z) is z, seen, drawn, same[0] + 1, x.contiguous() is x, x.double() is x
 
 
-def p27_tensor_of_a_part_of_an_array(x):
+def tensor_of_a_part_of_an_array(x):
     array = numpy.arange(6.0)
     parts = torch.from_numpy(array[2:]), torch.as_tensor(array[3:])
     return x + 1, [(part.storage_offset(), part * 2) for part in parts]
 
 
 def test_tensor_of_a_part_of_an_array() -> None:
-    check(p27_tensor_of_a_part_of_an_array, X, graphs=3)
+    check(tensor_of_a_part_of_an_array, X, graphs=3)
 
 
 ONE_GRAPH = [
-    p01_bad_device, p02_names_of_errors, p03_names_of_errors_of_the_users, p04_unbound_names,
-    p05_object_of_an_error_over_a_break, p06_context_behind_a_break, p07_no_cycle_of_contexts,
-    p08_context_of_an_existing_error, p09_super_without_arguments, p10_properties,
-    p11_made_by_the_wrong_class, p12_not_there, p14_getattr_of_the_metaclass, p15_claims_a_class,
-    p17_typed_dict, p18_order_of_comparisons, p19_empty_meanwhile, p20_changed_meanwhile,
-    p21_half_sorted, p22_own_iter, p23_own_keys, p25_attributes_in_a_format, p26_answers_itself,
+    bad_device, names_of_errors, names_of_errors_of_the_users, unbound_names,
+    object_of_an_error_over_a_break, context_after_a_break, no_cycle_of_contexts,
+    context_of_an_existing_error, super_without_arguments, errors_of_properties,
+    objects_made_by_the_wrong_class, what_index_does_not_find, getattr_of_the_metaclass,
+    claims_a_class, typed_dict_is_called, order_of_comparisons, list_is_empty_while_it_is_sorted,
+    list_changes_while_it_is_sorted, list_is_left_half_sorted, list_subclasses_with_their_own_iter,
+    dict_subclasses_with_their_own_keys, attributes_in_a_format,
+    operations_that_return_their_argument,
 ]  # fmt: skip
-TWO_GRAPHS = [p13_own_getattribute, p16_proxy_of_nothing]
+TWO_GRAPHS = [own_getattribute_is_asked, proxy_of_nothing]
 
 
 @pytest.mark.parametrize("program", ONE_GRAPH)
@@ -519,7 +528,7 @@ def test_one_graph(program) -> None:
 
 
 def test_super_without_arguments_behind_a_break() -> None:
-    assert check(p09_super_behind_a_break, X).ops == 1
+    assert check(super_without_arguments_after_a_break, X).ops == 1
 
 
 @pytest.mark.parametrize("program", TWO_GRAPHS)
@@ -527,7 +536,7 @@ def test_two_graphs(program) -> None:
     check(program, X, graphs=2)
 
 
-def p29_decimals(x):
+def texts_of_decimals(x):
     third = decimal.Decimal(1) / decimal.Decimal(3)
     return x + 1, str(third), f"{third:.2f}", str(decimal.Decimal("1e50") * 1)
 
@@ -535,18 +544,18 @@ def p29_decimals(x):
 def test_context_of_decimals() -> None:
     """The numbers depend on a context that may be another one at the next call."""
     backend = CountingBackend()
-    compiled = framejit.compile(p29_decimals, backend=backend)
+    compiled = framejit.compile(texts_of_decimals, backend=backend)
     for precision, rounding in ((28, decimal.ROUND_HALF_EVEN), (5, decimal.ROUND_UP)):
         with decimal.localcontext() as context:
             context.prec, context.rounding, context.capitals = precision, rounding, 0
-            assert compiled(X)[1:] == p29_decimals(X)[1:]
+            assert compiled(X)[1:] == texts_of_decimals(X)[1:]
     assert len(backend.graphs) == 2
 
 
 # -- single dispatch -----------------------------------------------------------------------------
 
 
-def p28_dispatcher_made_and_filled(x):
+def dispatcher_made_and_filled(x):
     @functools.singledispatch
     def kind(value):
         return 0
@@ -594,7 +603,7 @@ def methods_filled_meanwhile():
 
 
 def test_dispatcher_made_in_the_program() -> None:
-    check(p28_dispatcher_made_and_filled, X, graphs=1)
+    check(dispatcher_made_and_filled, X, graphs=1)
 
 
 @pytest.mark.parametrize("make", [filled_meanwhile, methods_filled_meanwhile])
@@ -623,12 +632,12 @@ class Number(int):
         return "number"
 
 
-def p29_divmod(x):
+def divmod_of_all_kinds(x):
     objects = [Undecided(), Decided(), Number(7), 2, 1.5, 1j, "a", None, [1], {1}]
     return x + 1, [message(divmod, a, b) for a in objects for b in objects]
 
 
-def p30_keywords_of_a_partial(x):
+def keywords_of_a_partial(x):
     made = functools.partial(dict, 1, a=1)
     named, positional = made.keywords, made.args
     named["b"] = x
@@ -638,7 +647,7 @@ def p30_keywords_of_a_partial(x):
     return x + 1, made, named, positional, nested, copied
 
 
-def p31_keywords_of_a_partial_are_called(x):
+def keywords_of_a_partial_are_called(x):
     made = functools.partial(dict, a=1)
     made.keywords["b"] = 2
     first = made()
@@ -648,7 +657,7 @@ def p31_keywords_of_a_partial_are_called(x):
     return x + 1, made, first, made(d=4)
 
 
-def p32_defaultdicts_without_a_factory(x):
+def defaultdicts_without_a_factory(x):
     made = collections.defaultdict(list, a=[1]).fromkeys("ab", x)
     return x + 1, made, collections.defaultdict(None, {"b": 1}), collections.defaultdict(None)
 
@@ -674,7 +683,7 @@ class Holds:
         return super().__getattribute__(name)
 
 
-def p33_names_of_errors_over_breaks(x):
+def names_of_errors_over_breaks(x):
     seen = []
     for one, name in ((Reads(), "value"), (Holds(), "member"), (Holds(), "other")):
         try:
@@ -684,7 +693,7 @@ def p33_names_of_errors_over_breaks(x):
     return x + 1, seen
 
 
-def p34_arguments_that_do_not_fit(x):
+def arguments_that_vars_and_format_refuse(x):
     seen = []
     for value in (1, 1j, "a", [1], (1, 2), None, len, range(3), object()):
         seen.append(message(vars, value))
@@ -694,15 +703,15 @@ def p34_arguments_that_do_not_fit(x):
 
 
 @pytest.mark.parametrize("program", [
-    p29_divmod, p34_arguments_that_do_not_fit, p31_keywords_of_a_partial_are_called,
-    p32_defaultdicts_without_a_factory, p33_names_of_errors_over_breaks,
+    divmod_of_all_kinds, arguments_that_vars_and_format_refuse, keywords_of_a_partial_are_called,
+    defaultdicts_without_a_factory, names_of_errors_over_breaks,
 ], ids=lambda program: program.__name__)  # fmt: skip
 def test_what_operations_return(program) -> None:
     check(program, X, graphs=1)
 
 
 def test_keywords_of_a_partial_are_one_object() -> None:
-    compiled = framejit.compile(p30_keywords_of_a_partial, backend="eager", fullgraph=True)
+    compiled = framejit.compile(keywords_of_a_partial, backend="eager", fullgraph=True)
     _, made, named, positional, nested, copied = compiled(X)
     assert made.keywords is named and made.args is positional
     assert named == {"a": 2, "b": X} and list(named) == ["a", "b"]

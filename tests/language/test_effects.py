@@ -25,7 +25,7 @@ COUNTER = 0
 TABLE: dict = {}
 
 
-def e001_list_argument(x, log):
+def writes_to_a_list_argument(x, log):
     log.append(x + 1)
     print(len(log))
     log.append(log[0] * 2)
@@ -34,7 +34,7 @@ def e001_list_argument(x, log):
     return log[1]
 
 
-def e002_dict_argument(x, d):
+def writes_to_a_dict_argument(x, d):
     d["a"] = x + 1
     print(sorted(d))
     del d["old"]
@@ -43,14 +43,14 @@ def e002_dict_argument(x, d):
     return d.setdefault("c", x - 1)
 
 
-def e003_set_argument(x, s):
+def writes_to_a_set_argument(x, s):
     s.add("new")
     print(sorted(s))
     s.discard("old")
     return x + len(s)
 
 
-def e004_attribute(x, box):
+def writes_to_attributes(x, box):
     box.value = x + 1
     print(hasattr(box, "value"))
     box.value = box.value * 2
@@ -60,7 +60,7 @@ def e004_attribute(x, box):
     return box.value
 
 
-def e005_identity_of_a_list(x, log):
+def identity_of_a_list(x, log):
     alias = log
     log.append(1)
     print("break")
@@ -68,7 +68,7 @@ def e005_identity_of_a_list(x, log):
     return log is alias, log, x + 1
 
 
-def e006_new_object_kept_in_two_places(x, d):
+def new_object_kept_in_two_places(x, d):
     made = [x + 1]
     d["a"] = made
     print("break")
@@ -76,14 +76,14 @@ def e006_new_object_kept_in_two_places(x, d):
     return d["a"] is made, made
 
 
-def e007_identity_of_tensors(x, d):
+def identity_of_tensors(x, d):
     y = x + 1
     d["y"] = y
     print("break")
     return d["y"] is y, d["x"] is x, y
 
 
-def e008_read_after_break(x, log):
+def read_after_break(x, log):
     log.append("before")
 
     def show():
@@ -94,13 +94,13 @@ def e008_read_after_break(x, log):
     return x + len(log)
 
 
-def e009_cycle(x, log):
+def cycle_of_containers(x, log):
     log.append(log)
     print("break")
     return log[-1] is log, x + 1
 
 
-def e010_function_attributes(x, log):
+def attributes_of_a_function(x, log):
     def f():
         return x
 
@@ -110,7 +110,7 @@ def e010_function_attributes(x, log):
     return f.calls, f() + 1
 
 
-def e011_cell_written_on_both_sides(x, log):
+def cell_written_on_both_sides(x, log):
     n = 0
 
     def bump():
@@ -126,7 +126,7 @@ def e011_cell_written_on_both_sides(x, log):
     return x * n, log[-1]() + n
 
 
-def e012_mutation_then_error(x, log):
+def mutation_then_error(x, log):
     log.append("one")
     y = x + 1
     print("break")
@@ -134,7 +134,7 @@ def e012_mutation_then_error(x, log):
     raise ValueError("three")
 
 
-def e013_order(x, log):
+def order_of_effects(x, log):
     print("a", log)
     log.append(1)
     print("b", log)
@@ -146,7 +146,7 @@ def e013_order(x, log):
     return y
 
 
-def e014_tensor_in_place(x, log):
+def tensor_written_in_place(x, log):
     x.add_(1)
     print(x.sum().item())
     x.mul_(2)
@@ -154,7 +154,7 @@ def e014_tensor_in_place(x, log):
     return x + 1
 
 
-def e015_view_across_break(x, log):
+def view_written_across_a_break(x, log):
     row = x[0]
     print("break")
     row.add_(1)
@@ -162,7 +162,7 @@ def e015_view_across_break(x, log):
     return x * 2
 
 
-def e016_deque_and_defaultdict(x, log):
+def writes_to_a_deque_and_a_defaultdict(x, log):
     q = collections.deque([x], maxlen=2)
     d = collections.defaultdict(list)
     d["k"].append(x + 1)
@@ -174,7 +174,7 @@ def e016_deque_and_defaultdict(x, log):
     return q, d
 
 
-def e017_sort_and_reverse(x, log):
+def sort_and_reverse(x, log):
     log.extend([3, 1, 2])
     log.sort()
     print(log)
@@ -183,7 +183,7 @@ def e017_sort_and_reverse(x, log):
     return x + log[0]
 
 
-def e018_exception_object_identity(x, log):
+def exception_object_identity(x, log):
     try:
         raise ValueError(x + 1)
     except ValueError as error:
@@ -199,13 +199,14 @@ class Account:
 
 
 MUTATIONS = [
-    (e001_list_argument, []), (e002_dict_argument, {"old": 1}), (e003_set_argument, {"old"}),
-    (e004_attribute, Account()), (e005_identity_of_a_list, []),
-    (e006_new_object_kept_in_two_places, {}), (e007_identity_of_tensors, {"x": None}),
-    (e008_read_after_break, []), (e009_cycle, []), (e010_function_attributes, []),
-    (e011_cell_written_on_both_sides, []), (e012_mutation_then_error, []), (e013_order, []),
-    (e014_tensor_in_place, []), (e015_view_across_break, []), (e016_deque_and_defaultdict, []),
-    (e017_sort_and_reverse, []), (e018_exception_object_identity, []),
+    (writes_to_a_list_argument, []), (writes_to_a_dict_argument, {"old": 1}),
+    (writes_to_a_set_argument, {"old"}), (writes_to_attributes, Account()),
+    (identity_of_a_list, []), (new_object_kept_in_two_places, {}),
+    (identity_of_tensors, {"x": None}), (read_after_break, []), (cycle_of_containers, []),
+    (attributes_of_a_function, []), (cell_written_on_both_sides, []), (mutation_then_error, []),
+    (order_of_effects, []), (tensor_written_in_place, []), (view_written_across_a_break, []),
+    (writes_to_a_deque_and_a_defaultdict, []), (sort_and_reverse, []),
+    (exception_object_identity, []),
 ]  # fmt: skip
 
 
@@ -416,7 +417,7 @@ def test_iterator_across_a_break(kind, outside):
 # -- 4 programs that torch.compile is known to get wrong -------------------------------------------
 
 
-def k001_local_class_changes_closure(x):
+def local_class_writes_a_closure(x):
     seen, table = [], {}
 
     class Recorder:
@@ -432,7 +433,7 @@ def k001_local_class_changes_closure(x):
     return x + len(seen), table
 
 
-def k002_mutable_identity(x):
+def identity_of_a_mutable_key(x):
     a = [1]
     b = (a, {"a": a})
     print("break")
@@ -440,7 +441,7 @@ def k002_mutable_identity(x):
     return b[0] is b[1]["a"], b, x + 1
 
 
-def k003_mutation_read_after(x):
+def mutation_is_read_afterwards(x):
     d = {}
     d["k"] = x + 1
     print(list(d))
@@ -450,7 +451,8 @@ def k003_mutation_read_after(x):
 
 
 @pytest.mark.parametrize(
-    "function", [k001_local_class_changes_closure, k002_mutable_identity, k003_mutation_read_after]
+    "function",
+    [local_class_writes_a_closure, identity_of_a_mutable_key, mutation_is_read_afterwards],
 )
 def test_known_wrong(function):
     check(function, X, calls=1)

@@ -68,7 +68,7 @@ class Noted:
 # -- generators ------------------------------------------------------------------------------------
 
 
-def g01_deleted(x, log):
+def variable_is_deleted(x, log):
     a = numbers(log)
     next(a)
     print("break")
@@ -77,7 +77,7 @@ def g01_deleted(x, log):
     return x + 1
 
 
-def g02_rebound(x, log):
+def variable_is_rebound(x, log):
     a = chained(log)
     next(a)
     print("break")
@@ -86,7 +86,7 @@ def g02_rebound(x, log):
     return x + 1, a
 
 
-def g03_returned_from_a_loop(x, log):
+def returned_from_a_loop(x, log):
     def first():
         for n in numbers(log):
             print("break")
@@ -97,7 +97,7 @@ def g03_returned_from_a_loop(x, log):
     return x + n
 
 
-def g04_left_a_loop(x, log):
+def left_a_loop(x, log):
     for n in numbers(log):
         x = x + n
         print("break")
@@ -106,7 +106,7 @@ def g04_left_a_loop(x, log):
     return x
 
 
-def g05_loop_left_by_an_error(x, log):
+def loop_left_by_an_error(x, log):
     try:
         for n in numbers(log):
             print("break")
@@ -117,7 +117,7 @@ def g05_loop_left_by_an_error(x, log):
     return x + 1
 
 
-def g06_thrown_into(x, log):
+def thrown_into(x, log):
     def g():
         try:
             try:
@@ -137,7 +137,7 @@ def g06_thrown_into(x, log):
     return x + 1
 
 
-def g07_popped(x, log):
+def popped_from_a_list(x, log):
     made = [numbers(log, 1), numbers(log, 2)]
     for a in made:
         next(a)
@@ -150,7 +150,7 @@ def g07_popped(x, log):
     return x + 1
 
 
-def g08_callee_returns(x, log):
+def callee_returns(x, log):
     def f():
         a = numbers(log)
         next(a)
@@ -162,7 +162,7 @@ def g08_callee_returns(x, log):
     return x + 1
 
 
-def g09_under_other_iterators(x, log):
+def under_other_iterators(x, log):
     z = zip(map(abs, numbers(log, 7)), [1, 2, 3])
     next(z)
     print("break")
@@ -171,7 +171,7 @@ def g09_under_other_iterators(x, log):
     return x + 1, z
 
 
-def g10_left_a_with(x, log):
+def left_a_with(x, log):
     a = entered(log)
     next(a)
     print("break")
@@ -180,7 +180,7 @@ def g10_left_a_with(x, log):
     return x + 1, a
 
 
-def g11_held_twice(x, log):
+def held_by_two_variables(x, log):
     a, b = numbers(log, 1), numbers(log, 2)
     next(a), next(b)
     print("break")
@@ -195,7 +195,7 @@ def g11_held_twice(x, log):
     return x + 1, a, b, c
 
 
-def g12_ended_before(x, log):
+def ended_before(x, log):
     a = numbers(log)
     total = sum(a)
     print("break")
@@ -204,7 +204,7 @@ def g12_ended_before(x, log):
     return x + total, a
 
 
-def g13_order_at_the_end(x, log):
+def order_at_the_end(x, log):
     def f():
         a, b = numbers(log, 1), numbers(log, 2)
         next(a), next(b)
@@ -216,7 +216,7 @@ def g13_order_at_the_end(x, log):
     return x + 1
 
 
-def g14_order_is_not_known(x, log):
+def order_is_not_known(x, log):
     def f(n):
         a, b = numbers(log, 1), numbers(log, 2)
         print("break")
@@ -228,7 +228,7 @@ def g14_order_is_not_known(x, log):
     return x + n
 
 
-def g15_started_by_a_break(x, log):
+def started_by_a_break(x, log):
     def f():
         a = numbers(log, 1)
         print("break", next(a))
@@ -240,7 +240,7 @@ def g15_started_by_a_break(x, log):
     return x + 1
 
 
-def g16_under_a_generator_expression(x, log):
+def under_a_generator_expression(x, log):
     inner = started(log)
     a = (n for n in inner)
     inner = None
@@ -251,7 +251,7 @@ def g16_under_a_generator_expression(x, log):
     return x + 1, inner, a
 
 
-def g17_in_a_variable_of_two_functions(x, log):
+def in_a_variable_of_two_functions(x, log):
     a = started(log)
 
     def h():
@@ -265,7 +265,7 @@ def g17_in_a_variable_of_two_functions(x, log):
     return x + 1
 
 
-def g18_kept_by_a_traceback(x, log):
+def kept_by_a_traceback(x, log):
     def f():
         a = numbers(log)
         next(a)
@@ -307,77 +307,77 @@ def held(kind, log, depth=0):
     return made
 
 
-def h01_list_item(x, log):
+def list_item_replaced(x, log):
     box = held(list, log)
     box[0] = None
     log.append("after")
     return x + 1
 
 
-def h02_list_slice(x, log):
+def list_slice_replaced(x, log):
     box = held(list, log)
     box[:] = [1]
     log.append("after")
     return x + 1
 
 
-def h03_dict_item(x, log):
+def dict_item_replaced(x, log):
     box = held(dict, log)
     box["k"] = 2
     log.append("after")
     return x + 1
 
 
-def h04_dict_update(x, log):
+def dict_items_updated(x, log):
     box = held(dict, log)
     box.update(k=3)
     log.append("after")
     return x + 1
 
 
-def h05_attribute(x, log):
+def attribute_replaced(x, log):
     box = held(Box, log)
     box.value = None
     log.append("after")
     return x + 1
 
 
-def h06_attribute_deleted(x, log):
+def attribute_deleted(x, log):
     box = held(Box, log)
     del box.value
     log.append("after")
     return x + 1
 
 
-def h07_slot(x, log):
+def slot_replaced(x, log):
     box = held(Slotted, log)
     box.value = None
     log.append("after")
     return x + 1
 
 
-def h08_full_deque(x, log):
+def full_deque(x, log):
     box = held(deque, log)
     box.append(5)
     log.append("after")
     return x + 1
 
 
-def h09_set(x, log):
+def set_element_removed(x, log):
     box = held(set, log)
     box &= {1}
     log.append("after")
     return x + 1
 
 
-def h10_deep(x, log):
+def deep_below_what_is_dropped(x, log):
     box = held(dict, log, depth=2)
     box["k"][0].pop()
     log.append("after")
     return x + 1
 
 
-def h11_whole(x, log):
+def whole_container_is_dropped(x, log):
     box = held(dict, log, depth=2)
     inner = box.pop("k")
     log.append("popped")
@@ -388,7 +388,7 @@ def h11_whole(x, log):
     return x + 1, inner
 
 
-def h12_taken_out(x, log):
+def element_is_taken_out(x, log):
     box = held(list, log)
     item = box.pop()
     log.append("popped")
@@ -399,7 +399,7 @@ def h12_taken_out(x, log):
     return x + 1, item, other
 
 
-def h13_weak_set(x, log):
+def weak_set(x, log):
     made = [Box(), Box()]
     weak = weakref.WeakSet(made)
     print("break")
@@ -407,7 +407,7 @@ def h13_weak_set(x, log):
     return x + 1, len(weak)
 
 
-def h14_weak_values(x, log):
+def weak_values(x, log):
     made = [Box(1), Box(2)]
     weak = weakref.WeakValueDictionary(enumerate(made))
     print("break")
@@ -416,7 +416,7 @@ def h14_weak_values(x, log):
     return x + 1, before, sorted(weak)
 
 
-def h15_finalizers(x, log):
+def finalizers_of_weakref(x, log):
     made = [Loud(1, log), Loud(2, log)]
     print("break")
     made.pop(0)
@@ -426,7 +426,7 @@ def h15_finalizers(x, log):
     return x + 1
 
 
-def h16_not_dropped(x, log):
+def object_is_not_dropped(x, log):
     box, other = held(list, log), []
     other.append(box[0])
     box.clear()
@@ -436,17 +436,16 @@ def h16_not_dropped(x, log):
 
 #: (program, graphs)
 PROGRAMS = [
-    (g01_deleted, 1), (g02_rebound, 1), (g03_returned_from_a_loop, 1), (g04_left_a_loop, 1),
-    (g05_loop_left_by_an_error, 1), (g06_thrown_into, 1), (g07_popped, 1),
-    (g08_callee_returns, 1), (g09_under_other_iterators, 1), (g10_left_a_with, 1),
-    (g11_held_twice, 1), (g12_ended_before, 1), (g13_order_at_the_end, 1),
-    (g14_order_is_not_known, 1), (g15_started_by_a_break, 1),
-    (g16_under_a_generator_expression, 1), (g17_in_a_variable_of_two_functions, 1),
-    (g18_kept_by_a_traceback, 1), (h01_list_item, 1), (h02_list_slice, 1),
-    (h03_dict_item, 1), (h04_dict_update, 1), (h05_attribute, 1), (h06_attribute_deleted, 1),
-    (h07_slot, 1), (h08_full_deque, 1), (h09_set, 1), (h10_deep, 1), (h11_whole, 1),
-    (h12_taken_out, 1), (h13_weak_set, 1), (h14_weak_values, 1), (h15_finalizers, 1),
-    (h16_not_dropped, 1),
+    (variable_is_deleted, 1), (variable_is_rebound, 1), (returned_from_a_loop, 1), (left_a_loop, 1),
+    (loop_left_by_an_error, 1), (thrown_into, 1), (popped_from_a_list, 1), (callee_returns, 1),
+    (under_other_iterators, 1), (left_a_with, 1), (held_by_two_variables, 1), (ended_before, 1),
+    (order_at_the_end, 1), (order_is_not_known, 1), (started_by_a_break, 1),
+    (under_a_generator_expression, 1), (in_a_variable_of_two_functions, 1),
+    (kept_by_a_traceback, 1), (list_item_replaced, 1), (list_slice_replaced, 1),
+    (dict_item_replaced, 1), (dict_items_updated, 1), (attribute_replaced, 1),
+    (attribute_deleted, 1), (slot_replaced, 1), (full_deque, 1), (set_element_removed, 1),
+    (deep_below_what_is_dropped, 1), (whole_container_is_dropped, 1), (element_is_taken_out, 1),
+    (weak_set, 1), (weak_values, 1), (finalizers_of_weakref, 1), (object_is_not_dropped, 1),
 ]  # fmt: skip
 
 

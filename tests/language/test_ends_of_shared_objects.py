@@ -24,7 +24,7 @@ class Loud:
         print("end")
 
 
-def p01_weak_value(x):
+def weak_value(x):
     box = Box()
     boxes = [box]
     print()
@@ -34,7 +34,7 @@ def p01_weak_value(x):
     return len(known), x + 1
 
 
-def p02_callback(x):
+def callback_of_a_weak_reference(x):
     box = Box()
     boxes = [box]
     print()
@@ -43,7 +43,7 @@ def p02_callback(x):
     return reference() is None, x + 1
 
 
-def p03_weak_key(x):
+def weak_key(x):
     box = Box()
     boxes = {"a": box}
     print()
@@ -53,7 +53,7 @@ def p03_weak_key(x):
     return len(known), x + 1
 
 
-def p04_weak_set(x):
+def weak_set(x):
     box = Box()
     boxes = (box,)
     print()
@@ -64,7 +64,7 @@ def p04_weak_set(x):
     return len(known), x + 1, boxes
 
 
-def p05_finalizer(x):
+def finalizer_of_an_object(x):
     box = Box()
     boxes = [box]
     print()
@@ -74,7 +74,7 @@ def p05_finalizer(x):
     return x + 1, boxes
 
 
-def p06_attribute(x):
+def held_by_an_attribute(x):
     box = Box()
     outer = Box(box)
     print()
@@ -84,7 +84,7 @@ def p06_attribute(x):
     return reference() is None, x + 1, outer
 
 
-def p07_two_variables(x):
+def held_by_two_variables(x):
     box = Box()
     other = box
     boxes = [box]
@@ -95,7 +95,7 @@ def p07_two_variables(x):
     return reference() is None, x + 1, boxes, box
 
 
-def p08_set(x):
+def held_by_a_set(x):
     numbers = {1, 2}
     sets = [numbers]
     print()
@@ -104,7 +104,7 @@ def p08_set(x):
     return reference() is None, x + 1
 
 
-def p09_class_that_gets_a_finalizer(x):
+def class_that_gets_a_finalizer(x):
     box = Box()
     boxes = [box]
     print()
@@ -114,7 +114,7 @@ def p09_class_that_gets_a_finalizer(x):
     return x + 1, boxes
 
 
-def p10_in_a_global(x):
+def held_by_a_global(x):
     box = Box()
     HELD.append(box)
     print()
@@ -123,7 +123,7 @@ def p10_in_a_global(x):
     return reference() is None, x + 1
 
 
-def p11_held_by_nobody_seen(x):
+def held_by_nobody_seen(x):
     box = HELD[0]
     y = box.value * 2
     print()
@@ -132,7 +132,7 @@ def p11_held_by_nobody_seen(x):
     return reference() is None, x + y
 
 
-def p12_in_a_callee(x):
+def dropped_in_a_callee(x):
     def callee(boxes):
         box = boxes[0]  # noqa: F841
         print()
@@ -143,7 +143,7 @@ def p12_in_a_callee(x):
     return callee([Box()]), x + 1
 
 
-def p13_over_two_breaks(x):
+def dropped_over_two_breaks(x):
     box = Box()
     boxes = [box]
     print()
@@ -156,10 +156,10 @@ def p13_over_two_breaks(x):
 
 
 PROGRAMS = [
-    (p01_weak_value, 1), (p02_callback, 1), (p03_weak_key, 1), (p04_weak_set, 1),
-    (p05_finalizer, 1), (p06_attribute, 1), (p07_two_variables, 1), (p08_set, 1),
-    (p09_class_that_gets_a_finalizer, 1), (p10_in_a_global, 1), (p12_in_a_callee, 1),
-    (p13_over_two_breaks, 1),
+    (weak_value, 1), (callback_of_a_weak_reference, 1), (weak_key, 1), (weak_set, 1),
+    (finalizer_of_an_object, 1), (held_by_an_attribute, 1), (held_by_two_variables, 1),
+    (held_by_a_set, 1), (class_that_gets_a_finalizer, 1), (held_by_a_global, 1),
+    (dropped_in_a_callee, 1), (dropped_over_two_breaks, 1),
 ]  # fmt: skip
 
 
@@ -171,7 +171,7 @@ def test_program(program, graphs) -> None:
 def test_an_object_of_others() -> None:
     def program(x):
         HELD.append(Box(3))
-        return p11_held_by_nobody_seen(x)
+        return held_by_nobody_seen(x)
 
     check(program, x, graphs=1)
 

@@ -32,7 +32,7 @@ def translated():
         raise KeyError("translated") from error
 
 
-def p01_given_error(x, error):
+def error_given_as_an_argument(x, error):
     def f():
         raise error
 
@@ -42,7 +42,7 @@ def p01_given_error(x, error):
         return x + 1, caught is error
 
 
-def p02_raised_three_times(x):
+def error_raised_three_times(x):
     error = ValueError(5)
 
     def f():
@@ -57,7 +57,7 @@ def p02_raised_three_times(x):
     f()
 
 
-def p03_in_the_same_frame(x):
+def raised_again_in_the_same_frame(x):
     error = None
     try:
         fails(1)
@@ -70,7 +70,7 @@ def p03_in_the_same_frame(x):
         return x + 1, again
 
 
-def p04_through_breaks(x, log):
+def raised_again_through_breaks(x, log):
     def f(n):
         try:
             if n == 0:
@@ -86,7 +86,7 @@ def p04_through_breaks(x, log):
     return x + 1
 
 
-def p05_without_traceback(x):
+def error_without_traceback(x):
     try:
         fails(1)
     except ValueError as caught:
@@ -97,7 +97,7 @@ def p05_without_traceback(x):
         return x + 1, again
 
 
-def p06_traceback_removed(x):
+def error_whose_traceback_is_removed(x):
     try:
         fails(1)
     except ValueError as caught:
@@ -107,7 +107,7 @@ def p06_traceback_removed(x):
     return x + 1, error
 
 
-def p07_traceback_of_another(x):
+def error_with_the_traceback_of_another(x):
     try:
         fails(1)
     except ValueError as caught:
@@ -115,7 +115,7 @@ def p07_traceback_of_another(x):
     return x + 1, error
 
 
-def p08_chain(x, log):
+def chain_of_errors(x, log):
     def inner():
         try:
             fails(1)
@@ -136,7 +136,7 @@ def p08_chain(x, log):
     return x + 1
 
 
-def p09_of_a_generator(x, log):
+def error_of_a_generator(x, log):
     for end in (None, "break"):
         try:
             for n in numbers():
@@ -148,7 +148,7 @@ def p09_of_a_generator(x, log):
     return x
 
 
-def p10_of_a_with_block(x, log):
+def error_of_a_with_block(x, log):
     for end in (None, "break"):
         try:
             with translated():
@@ -160,7 +160,7 @@ def p10_of_a_with_block(x, log):
     return x + 1
 
 
-def p11_raised_in_a_handler_of_another(x):
+def raised_in_a_handler_of_another(x):
     try:
         fails(0)
     except ValueError as caught:
@@ -177,17 +177,17 @@ def p11_raised_in_a_handler_of_another(x):
 
 #: (program, arguments, graphs)
 PROGRAMS = [
-    (p01_given_error, lambda: [ValueError("given")], 1),
-    (p02_raised_three_times, list, 1),
-    (p03_in_the_same_frame, list, 1),
-    (p04_through_breaks, lambda: [[]], 1),
-    (p05_without_traceback, list, 1),
-    (p06_traceback_removed, list, 1),
-    (p07_traceback_of_another, list, 1),
-    (p08_chain, lambda: [[]], 1),
-    (p09_of_a_generator, lambda: [[]], 1),
-    (p10_of_a_with_block, lambda: [[]], 1),
-    (p11_raised_in_a_handler_of_another, list, 1),
+    (error_given_as_an_argument, lambda: [ValueError("given")], 1),
+    (error_raised_three_times, list, 1),
+    (raised_again_in_the_same_frame, list, 1),
+    (raised_again_through_breaks, lambda: [[]], 1),
+    (error_without_traceback, list, 1),
+    (error_whose_traceback_is_removed, list, 1),
+    (error_with_the_traceback_of_another, list, 1),
+    (chain_of_errors, lambda: [[]], 1),
+    (error_of_a_generator, lambda: [[]], 1),
+    (error_of_a_with_block, lambda: [[]], 1),
+    (raised_in_a_handler_of_another, list, 1),
 ]
 
 

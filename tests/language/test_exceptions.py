@@ -51,7 +51,7 @@ def fail(kind=ValueError, *args):
     raise kind(*args)
 
 
-def test_101_raise_and_catch():
+def test_raise_and_catch():
     def f(a):
         try:
             raise ValueError("no", 3)
@@ -61,7 +61,7 @@ def test_101_raise_and_catch():
     one(f, x)
 
 
-def test_102_raise_class():
+def test_raise_class():
     def f(a):
         try:
             raise ValueError
@@ -71,7 +71,7 @@ def test_102_raise_class():
     one(f, x)
 
 
-def test_103_caught_in_caller():
+def test_exception_caught_in_the_caller():
     def f(a):
         try:
             fail(KeyError, "k")
@@ -81,7 +81,7 @@ def test_103_caught_in_caller():
     one(f, x)
 
 
-def test_104_else_and_finally():
+def test_else_and_finally():
     def f(a, bad):
         log = []
         try:
@@ -103,7 +103,7 @@ def test_104_else_and_finally():
     one(f, x, False, ops=2)
 
 
-def test_105_finally_with_return():
+def test_finally_with_return():
     def f(a):
         try:
             raise ValueError("lost")
@@ -113,7 +113,7 @@ def test_105_finally_with_return():
     one(f, x)
 
 
-def test_106_return_in_try_and_finally():
+def test_return_in_try_and_finally():
     def g(log):
         try:
             return "try"
@@ -127,7 +127,7 @@ def test_106_return_in_try_and_finally():
     one(f, x)
 
 
-def test_107_loop_control_in_finally():
+def test_loop_control_in_finally():
     def f(a):
         for i in range(5):
             try:
@@ -143,7 +143,7 @@ def test_107_loop_control_in_finally():
     one(f, x)
 
 
-def test_108_reraise():
+def test_raised_again():
     def f(a):
         try:
             try:
@@ -157,7 +157,7 @@ def test_108_reraise():
     one(f, x, ops=2)
 
 
-def test_109_raise_from():
+def test_raise_from_another():
     def f(a):
         try:
             try:
@@ -171,7 +171,7 @@ def test_109_raise_from():
     one(f, x)
 
 
-def test_110_raise_from_none():
+def test_raise_from_none():
     def f(a):
         try:
             try:
@@ -185,7 +185,7 @@ def test_110_raise_from_none():
     one(f, x)
 
 
-def test_111_context():
+def test_context_of_an_exception():
     def f(a):
         try:
             try:
@@ -198,7 +198,7 @@ def test_111_context():
     one(f, x)
 
 
-def test_112_custom():
+def test_exception_class_of_the_users():
     def f(a):
         try:
             raise Problem("x", level=3)
@@ -208,7 +208,7 @@ def test_112_custom():
     one(f, x)
 
 
-def test_113_custom_str():
+def test_exception_with_its_own_text():
     def f(a):
         try:
             raise Shown(1, "b")
@@ -218,7 +218,7 @@ def test_113_custom_str():
     one(f, x)
 
 
-def test_114_hierarchy():
+def test_hierarchy_of_exceptions():
     def f(a):
         names = []
         for kind in (KeyError, IndexError, ZeroDivisionError, OSError, Problem):
@@ -292,7 +292,7 @@ def test_114_hierarchy():
         lambda a: [*4],
     ],
 )
-def test_115_errors_of_operations(act):
+def test_errors_of_operations(act):
     def f(a):
         try:
             act(a)
@@ -303,7 +303,7 @@ def test_115_errors_of_operations(act):
     one(f, x)
 
 
-def test_116_unpacking_errors():
+def test_unpacking_errors():
     def f(a):
         texts = []
         for items in ([1], [1, 2, 3], 5, None):
@@ -320,7 +320,7 @@ def test_116_unpacking_errors():
     one(f, x)
 
 
-def test_117_assert():
+def test_assert_statement():
     def f(a, n):
         try:
             assert n > 3, f"n is {n}"
@@ -333,7 +333,7 @@ def test_117_assert():
     one(f, x, 5)
 
 
-def test_118_hasattr_getattr():
+def test_hasattr_and_getattr():
     def f(a):
         class_ = Swallow()
         return a + hasattr(class_, "no"), getattr(class_, "no", 5), hasattr(class_, "seen")
@@ -341,7 +341,7 @@ def test_118_hasattr_getattr():
     one(f, x)
 
 
-def test_119_suppress():
+def test_suppressed_exception():
     def f(a):
         with contextlib.suppress(KeyError, ValueError):
             a = a + 1
@@ -352,7 +352,7 @@ def test_119_suppress():
     check(f, x, ops=2)
 
 
-def test_120_swallowing_exit():
+def test_swallowing_exit():
     def f(a):
         with Swallow(ValueError) as s:
             fail(ValueError, "gone")
@@ -367,7 +367,7 @@ def test_120_swallowing_exit():
     one(f, x)
 
 
-def test_121_exit_stack():
+def test_exit_stack():
     def f(a):
         log = []
         with contextlib.ExitStack() as stack:
@@ -381,7 +381,7 @@ def test_121_exit_stack():
     check(f, x)
 
 
-def test_122_nested_handlers():
+def test_nested_handlers():
     def f(a):
         out = []
         try:
@@ -403,7 +403,7 @@ def test_122_nested_handlers():
     one(f, x)
 
 
-def test_123_name_unbound_after_except():
+def test_name_unbound_after_except():
     def f(a):
         try:
             fail()
@@ -417,7 +417,7 @@ def test_123_name_unbound_after_except():
     one(f, x)
 
 
-def test_124_stop_iteration():
+def test_stop_iteration_as_an_exception():
     def f(a):
         it = iter([1])
         next(it)
@@ -429,7 +429,7 @@ def test_124_stop_iteration():
     one(f, x)
 
 
-def test_125_raise_not_exception():
+def test_raise_of_what_is_no_exception():
     def f(a):
         try:
             raise 3
@@ -443,7 +443,7 @@ def test_125_raise_not_exception():
     check(f, x)
 
 
-def test_126_bare_raise_without():
+def test_bare_raise_without_an_exception():
     def f(a):
         try:
             raise
@@ -453,7 +453,7 @@ def test_126_bare_raise_without():
     check(f, x)
 
 
-def test_127_groups():
+def test_exception_groups():
     def f(a):
         try:
             raise ExceptionGroup("g", [ValueError(1), KeyError(2)])
@@ -466,7 +466,7 @@ def test_127_groups():
     check(f, x)
 
 
-def test_128_leaves_with_cause():
+def test_exception_leaves_with_its_cause():
     def f(a):
         b = a + 1
         try:
@@ -477,7 +477,7 @@ def test_128_leaves_with_cause():
     check(f, x)
 
 
-def test_129_leaves_after_print():
+def test_exception_leaves_after_a_print():
     def f(a):
         print("before")
         b = a + 1
@@ -489,7 +489,7 @@ def test_129_leaves_after_print():
     check(f, x)
 
 
-def test_130_exception_returned_and_stored():
+def test_exception_returned_and_stored():
     def f(a):
         saved = None
         try:
@@ -501,7 +501,7 @@ def test_130_exception_returned_and_stored():
     one(f, x)
 
 
-def test_131_exception_argument_raised():
+def test_exception_argument_raised():
     def f(a, error):
         try:
             raise error
@@ -511,7 +511,7 @@ def test_131_exception_argument_raised():
     check(f, x, ValueError("given"))
 
 
-def test_132_loop_with_retry():
+def test_loop_with_retry():
     def f(a):
         tries = 0
         while True:
@@ -527,7 +527,7 @@ def test_132_loop_with_retry():
     one(f, x, ops=2)
 
 
-def test_133_add_note_breaks():
+def test_add_note_breaks():
     def f(a):
         try:
             error = ValueError("v")
@@ -539,7 +539,7 @@ def test_133_add_note_breaks():
     check(f, x)
 
 
-def test_134_key_error_of_missing():
+def test_key_error_of_missing_key():
     class D(dict):
         def __missing__(self, key):
             raise KeyError(f"no {key}")
@@ -553,7 +553,7 @@ def test_134_key_error_of_missing():
     one(f, x)
 
 
-def test_135_exception_equality_and_isinstance():
+def test_exception_equality_and_isinstance():
     def f(a):
         e = ValueError(1)
         return a + 1, isinstance(e, Exception), e == ValueError(1), e in (e,), e.__traceback__
@@ -561,7 +561,7 @@ def test_135_exception_equality_and_isinstance():
     one(f, x)
 
 
-def test_136_custom_with_state_changed():
+def test_exception_of_the_users_whose_state_changes():
     def f(a):
         try:
             raise Problem("p")

@@ -28,23 +28,23 @@ def require(x, what):
     return x
 
 
-def p01_raise(x):
+def condition_that_raises(x):
     y = x + 1
     if (y < 0).any():
         raise ValueError(f"negative: {y.min()}")
     return y * 2
 
 
-def p02_assert(x):
+def condition_of_an_assert(x):
     assert (x >= 0).all(), "negative"
     return x * 2
 
 
-def p03_inlined(x):
+def condition_of_an_inlined_function(x):
     return require(require(x, "x") * 2, "twice x") + 1
 
 
-def p04_inside_with(x):
+def condition_inside_with(x):
     with Ctx(), torch.no_grad():
         y = x * 2
         if not torch.isfinite(y).all():
@@ -52,25 +52,25 @@ def p04_inside_with(x):
         return y + 1
 
 
-def p05_either(x):
+def either_of_two_conditions(x):
     if (x < -1).any() or (x > 100).any():
         message = "low" if (x < -1).any() else "high"
         raise ValueError(message)
     return x.relu()
 
 
-def p06_the_other_way_round(x):
+def condition_the_other_way_round(x):
     if (x >= 0).all():
         return x * 2
     raise ValueError("negative")
 
 
-def p07_distribution(x):
+def arguments_of_a_distribution(x):
     d = torch.distributions.Normal(x, torch.ones_like(x), validate_args=True)
     return d.log_prob(x + 1).sum(), d.entropy()
 
 
-def p08_state_before_and_behind(x):
+def state_before_and_after_a_condition(x):
     log = ["start"]
     y = x + len(log)
     log.append("checked")
@@ -79,7 +79,7 @@ def p08_state_before_and_behind(x):
     return y, log
 
 
-def p09_random_numbers(x):
+def random_numbers_before_a_condition(x):
     torch.manual_seed(1)
     y = torch.nn.functional.dropout(x + 1)
     if y.sum() < 0:
@@ -87,7 +87,7 @@ def p09_random_numbers(x):
     return y, torch.rand(2)
 
 
-def p10_caught_here(x):
+def error_that_is_caught_here(x):
     try:
         if x.sum() > 0:
             raise ValueError("positive")
@@ -96,7 +96,7 @@ def p10_caught_here(x):
         return x + 1
 
 
-def p11_ends_a_loop(x):
+def condition_that_ends_a_loop(x):
     class Until:
         def __init__(self):
             self.x = x
@@ -113,7 +113,7 @@ def p11_ends_a_loop(x):
     return [y * 2 for y in Until()]
 
 
-def p12_error_through_a_generator(x):
+def error_through_a_generator(x):
     def parts():
         for part in x:
             if part.sum() > 1000:
@@ -123,13 +123,13 @@ def p12_error_through_a_generator(x):
     return list(parts())
 
 
-def p13_a_number_in_the_graph_only(x):
+def a_number_in_the_graph_only(x):
     if (x < 0).any():
         raise ValueError("negative")
     return x.shape
 
 
-def p14_written_input(x):
+def written_input(x):
     x.add_(1)
     if (x < 0).any():
         raise ValueError("negative")
@@ -138,11 +138,13 @@ def p14_written_input(x):
 
 #: (program, graphs, operations captured)
 PROGRAMS = [
-    (p01_raise, 1, 4), (p02_assert, 1, 3), (p03_inlined, 1, 6), (p04_inside_with, 1, 6),
-    (p05_either, 1, 5), (p06_the_other_way_round, 1, 3), (p07_distribution, 1, 23),
-    (p08_state_before_and_behind, 1, 3), (p09_random_numbers, 1, 5), (p10_caught_here, 2, 3),
-    (p11_ends_a_loop, 2, 4), (p12_error_through_a_generator, 1, 9),
-    (p13_a_number_in_the_graph_only, 1, 2), (p14_written_input, 2, 4),
+    (condition_that_raises, 1, 4), (condition_of_an_assert, 1, 3),
+    (condition_of_an_inlined_function, 1, 6), (condition_inside_with, 1, 6),
+    (either_of_two_conditions, 1, 5), (condition_the_other_way_round, 1, 3),
+    (arguments_of_a_distribution, 1, 23), (state_before_and_after_a_condition, 1, 3),
+    (random_numbers_before_a_condition, 1, 5), (error_that_is_caught_here, 2, 3),
+    (condition_that_ends_a_loop, 2, 4), (error_through_a_generator, 1, 9),
+    (a_number_in_the_graph_only, 1, 2), (written_input, 2, 4),
 ]  # fmt: skip
 
 
@@ -158,13 +160,16 @@ def test_errors_are_those_of_plain_python(function, start):
 
 
 def test_an_error_is_the_users_own():
-    compiled = framejit.api.compile(p03_inlined, backend="eager")
+    compiled = framejit.api.compile(condition_of_an_inlined_function, backend="eager")
     compiled(X)
     with pytest.raises(Invalid, match="twice x is too large: 1200") as caught:
         compiled(X + 595)
     assert caught.value.worst == 1200.0
     assert caught.value.__cause__ is None and caught.value.__context__ is None
-    assert [entry.name for entry in caught.traceback][-2:] == ["p03_inlined", "require"]
+    assert [entry.name for entry in caught.traceback][-2:] == [
+        "condition_of_an_inlined_function",
+        "require",
+    ]
 
 
 def test_nothing_has_happened_when_a_condition_fails():
@@ -193,18 +198,18 @@ def test_nothing_has_happened_when_a_condition_fails():
 def test_errors_that_are_usual_are_no_errors():
     """From the third time on the condition is a branch like others: nothing runs twice."""
     backend = CountingBackend()
-    compiled = framejit.api.compile(p01_raise, backend=backend)
-    assert torch.equal(compiled(X), p01_raise(X))
+    compiled = framejit.api.compile(condition_that_raises, backend=backend)
+    assert torch.equal(compiled(X), condition_that_raises(X))
     for _ in range(4):
         with pytest.raises(ValueError):
             compiled(X - 10)
     assert sum(framejit.counters["deoptimised"].values()) == 2
-    assert torch.equal(compiled(X), p01_raise(X))
+    assert torch.equal(compiled(X), condition_that_raises(X))
     assert len(backend.graphs) == 4
 
 
 def test_fullgraph_takes_conditions_for_granted():
-    compiled = framejit.api.compile(p04_inside_with, backend="eager", fullgraph=True)
-    assert torch.equal(compiled(X), p04_inside_with(X))
+    compiled = framejit.api.compile(condition_inside_with, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(X), condition_inside_with(X))
     with pytest.raises(Invalid):
         compiled(X * float("inf"))

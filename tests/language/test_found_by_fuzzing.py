@@ -30,29 +30,29 @@ def twice(function, *arguments):
     return outcomes
 
 
-def test_p01_an_attribute_deleted_again_needs_not_exist():
-    def p01(x, box):
+def test_an_attribute_deleted_again_needs_not_exist():
+    def program(x, box):
         box.extra = 1
         del box.extra
         return x + box.n
 
-    check(p01, torch.ones(2), Box(2), graphs=1, ops=1)
+    check(program, torch.ones(2), Box(2), graphs=1, ops=1)
     with_extra = Box(2)
     with_extra.extra = 5
-    compiled = framejit.compile(p01, backend="eager")
+    compiled = framejit.compile(program, backend="eager")
     compiled(torch.ones(2), with_extra)
     assert not hasattr(with_extra, "extra")
     compiled(torch.ones(2), with_extra)
 
 
-def test_p02_a_deleted_attribute_must_exist():
-    def p02(x, box):
+def test_a_deleted_attribute_must_exist():
+    def program(x, box):
         del box.n
         return x + 1
 
     box_eager, box = Box(), Box()
-    compiled = framejit.compile(p02, backend="eager")
-    for run, target in ((p02, box_eager), (compiled, box)):
+    compiled = framejit.compile(program, backend="eager")
+    for run, target in ((program, box_eager), (compiled, box)):
         run(torch.ones(2), target)
         with pytest.raises(AttributeError, match="n") as caught:
             run(torch.ones(2), target)
@@ -60,18 +60,18 @@ def test_p02_a_deleted_attribute_must_exist():
         assert last.line == "del box.n"
 
 
-def test_p03_hasattr_of_what_is_removed_later():
-    def p03(x, box):
+def test_hasattr_of_what_is_removed_later():
+    def program(x, box):
         return x + (1 if hasattr(box, "n") else 2)
 
     box = Box()
-    compiled = framejit.compile(p03, backend="eager")
+    compiled = framejit.compile(program, backend="eager")
     assert compiled(torch.zeros(1), box).item() == 1
     del box.n
     assert compiled(torch.zeros(1), box).item() == 2
 
 
-def test_p04_a_name_that_is_looked_at_for_nothing_must_exist():
+def test_a_name_that_is_looked_at_for_nothing_must_exist():
     namespace = {}
     exec("def p04(x):\n    flag\n    return x + 1\n", namespace)
     namespace["flag"] = 1
@@ -82,18 +82,18 @@ def test_p04_a_name_that_is_looked_at_for_nothing_must_exist():
         compiled(torch.zeros(1))
 
 
-def test_p05_an_operation_whose_result_is_not_needed_raises():
-    def p05(x):
+def test_an_operation_whose_result_is_not_needed_raises():
+    def program(x):
         torch.softmax(x, 0)
         return x + 1
 
-    check(p05, torch.ones(3), graphs=1, ops=2)
-    eager, compiled = twice(p05, lambda: torch.ones(3, dtype=torch.int64))
+    check(program, torch.ones(3), graphs=1, ops=2)
+    eager, compiled = twice(program, lambda: torch.ones(3, dtype=torch.int64))
     assert eager == compiled and eager[0][0] is NotImplementedError
 
 
-def test_p06_overlapping_memory_is_not_written():
-    def p06(x):
+def test_overlapping_memory_is_not_written():
+    def program(x):
         y = x * 1
         try:
             y += y[0, 0]
@@ -101,23 +101,23 @@ def test_p06_overlapping_memory_is_not_written():
             return y, str(error)[:21]
         return y, ""
 
-    check(p06, torch.ones(2, 3), graphs=1, ops=2)
-    assert p06(torch.ones(2, 3))[1] == "unsupported operation"
+    check(program, torch.ones(2, 3), graphs=1, ops=2)
+    assert program(torch.ones(2, 3))[1] == "unsupported operation"
 
 
-def test_p07_a_tensor_whose_elements_share_memory_is_not_written():
-    def p07(x):
+def test_a_tensor_whose_elements_share_memory_is_not_written():
+    def program(x):
         try:
             x.expand(2, 3).add_(1)
         except RuntimeError:
             return x - 1
         return x
 
-    check(p07, torch.ones(3), graphs=2, ops=2)
+    check(program, torch.ones(3), graphs=2, ops=2)
 
 
-def test_p08_an_integer_tensor_takes_no_fractions():
-    def p08(x, n):
+def test_an_integer_tensor_takes_no_fractions():
+    def program(x, n):
         x += 1
         try:
             n[0].mul_(x)
@@ -125,12 +125,12 @@ def test_p08_an_integer_tensor_takes_no_fractions():
             return x, str(error)
         return x, n
 
-    check(p08, torch.ones(3), torch.ones(2, 3, dtype=torch.int64), graphs=1, ops=2)
-    check(p08, torch.ones(3), torch.ones(2, 3, dtype=torch.float64), graphs=1, ops=3)
+    check(program, torch.ones(3), torch.ones(2, 3, dtype=torch.int64), graphs=1, ops=2)
+    check(program, torch.ones(3), torch.ones(2, 3, dtype=torch.float64), graphs=1, ops=3)
 
 
-def test_p09_a_graph_that_raises_before_it_writes_runs_again_as_python():
-    def p09(x, table, index):
+def test_a_graph_that_raises_before_it_writes_runs_again_as_python():
+    def program(x, table, index):
         try:
             row = torch.nn.functional.embedding(index, table)
             x.add_(1)
@@ -139,16 +139,16 @@ def test_p09_a_graph_that_raises_before_it_writes_runs_again_as_python():
         return row.sum()
 
     for index in (1, 9):
-        check(p09, torch.ones(3), torch.ones(4, 3), torch.tensor([index]), graphs=1)
+        check(program, torch.ones(3), torch.ones(4, 3), torch.tensor([index]), graphs=1)
 
 
-def test_p10_a_graph_that_raises_after_it_has_written_says_where():
-    def p10(x, table, index):
+def test_a_graph_that_raises_after_it_has_written_says_where():
+    def program(x, table, index):
         x.add_(1)
         y = x * 2
         return torch.nn.functional.embedding(index, table) + y
 
-    compiled = framejit.compile(p10, backend="eager")
+    compiled = framejit.compile(program, backend="eager")
     x = torch.ones(3)
     with pytest.raises(IndexError) as caught:
         compiled(x, torch.ones(4, 3), torch.tensor([9]))
@@ -157,7 +157,7 @@ def test_p10_a_graph_that_raises_after_it_has_written_says_where():
     assert "return torch.nn.functional.embedding(index, table) + y" in lines
 
 
-def test_p11_breaks_in_a_deep_recursion():
+def test_breaks_in_a_deep_recursion():
     def down(x, n):
         if n == 0:
             return x
@@ -169,7 +169,7 @@ def test_p11_breaks_in_a_deep_recursion():
     assert 24 < len(backend.graphs) < 62
 
 
-def test_p12_breaks_in_an_endless_recursion():
+def test_breaks_in_an_endless_recursion():
     def endless(x):
         framejit.graph_break()
         return endless(x + 1)
@@ -180,26 +180,26 @@ def test_p12_breaks_in_an_endless_recursion():
             compiled(torch.ones(1))
 
 
-def test_p13_a_set_without_itself():
-    def p13(x, seen):
+def test_a_set_without_itself():
+    def difference_update(x, seen):
         seen -= seen
         return x + len(seen), seen
 
-    def p13b(x, seen):
+    def symmetric_difference(x, seen):
         seen.symmetric_difference_update(seen)
         return x + len(seen), seen
 
-    def p13c(x, seen):
+    def intersection_and_union(x, seen):
         seen &= seen
         seen |= seen
         return x + len(seen), seen
 
-    for function in (p13, p13b, p13c):
+    for function in (difference_update, symmetric_difference, intersection_and_union):
         check(function, torch.ones(2), {1, 2}, graphs=1, ops=1)
 
 
-def test_p14_an_integer_tensor_is_not_scaled_by_a_fraction():
-    def p14(x, n):
+def test_an_integer_tensor_is_not_scaled_by_a_fraction():
+    def program(x, n):
         x += 1
         try:
             raise KeyError(1)
@@ -207,18 +207,18 @@ def test_p14_an_integer_tensor_is_not_scaled_by_a_fraction():
             n[0] *= 0.5
         return x
 
-    check(p14, torch.ones(3), torch.ones(2, 3, dtype=torch.int64), graphs=1, ops=2)
-    check(p14, torch.ones(3), torch.ones(2, 3), graphs=1, ops=4)
+    check(program, torch.ones(3), torch.ones(2, 3, dtype=torch.int64), graphs=1, ops=2)
+    check(program, torch.ones(3), torch.ones(2, 3), graphs=1, ops=4)
 
 
-def test_p15_an_attribute_that_tensors_do_not_have():
-    def p15(x):
+def test_an_attribute_that_tensors_do_not_have():
+    def program(x):
         try:
             return x.names
         except AttributeError:
             return x + 1
 
-    check(p15, torch.ones(2))
+    check(program, torch.ones(2))
 
 
 class Cached(property):
@@ -226,14 +226,14 @@ class Cached(property):
         property.__init__(self, function)
 
 
-def test_p16_a_subclass_of_property_made_and_asked_for_its_class():
-    def p16(x):
+def test_a_subclass_of_property_made_and_asked_for_its_class():
+    def program(x):
         made = Cached(lambda self: 3)
         if isinstance(made, Cached) and isinstance(made, property):
             x = x + 1
         return x * 2
 
-    check(p16, torch.ones(2), graphs=1, ops=2, fullgraph=True)
+    check(program, torch.ones(2), graphs=1, ops=2, fullgraph=True)
 
     def kept(x):
         y = x + 1
@@ -242,13 +242,13 @@ def test_p16_a_subclass_of_property_made_and_asked_for_its_class():
     check(kept, torch.ones(2), graphs=1, ops=1)
 
 
-def test_p17_distributions():
-    def p17(x):
+def test_distributions():
+    def program(x):
         normal = torch.distributions.Normal(x, x.exp(), validate_args=False)
         choice = torch.distributions.Categorical(logits=x, validate_args=False)
         return normal.log_prob(x + 1), choice.entropy(), normal.mean
 
-    check(p17, torch.ones(2, 3), graphs=1, fullgraph=True)
+    check(program, torch.ones(2, 3), graphs=1, fullgraph=True)
 
 
 class Base:
@@ -265,21 +265,21 @@ class Derived(Base):
         return super().step(x) * len(kinds)
 
 
-def test_p18_super_behind_a_break_where_self_is_a_cell():
-    def p18(x):
+def test_super_after_a_break_where_self_is_a_cell():
+    def program(x):
         return Derived().step(x)
 
-    check(p18, torch.ones(2), graphs=1, ops=2)
+    check(program, torch.ones(2), graphs=1, ops=2)
 
 
-def test_p19_a_graph_that_raises_draws_its_random_numbers_once():
-    def p19(x, w):
+def test_a_graph_that_raises_draws_its_random_numbers_once():
+    def program(x, w):
         noise = torch.rand_like(x)
         return noise, x @ w
 
-    compiled = framejit.compile(p19, backend="eager")
+    compiled = framejit.compile(program, backend="eager")
     states = []
-    for run in (p19, compiled):
+    for run in (program, compiled):
         torch.manual_seed(7)
         with pytest.raises(RuntimeError, match="dtype"):
             run(torch.ones(2, 3, dtype=torch.float64), torch.ones(3, 3))
@@ -287,14 +287,14 @@ def test_p19_a_graph_that_raises_draws_its_random_numbers_once():
     assert torch.equal(*states)
 
 
-def test_p20_a_view_that_has_lost_its_graph():
-    def p20(leaf):
+def test_a_view_that_has_lost_its_graph():
+    def program(leaf):
         row = leaf.clone()
         with torch.no_grad():
             row[0] *= 0
         row[0] = 0.0  # raises: the view and the write are in different grad modes
 
-    check(p20, torch.ones(3, requires_grad=True))
+    check(program, torch.ones(3, requires_grad=True))
 
 
 class Plain:
@@ -306,14 +306,14 @@ class Plain:
         return 0
 
 
-def test_p21_the_order_of_attributes_behind_a_property():
-    def p21(x, box):
+def test_the_order_of_attributes_that_a_property_writes():
+    def program(x, box):
         box.total += 2
         box.extra = x + 1
         return x * 2
 
-    check(p21, torch.ones(2), Plain(), graphs=1, ops=2)
-    compiled, box = framejit.compile(p21, backend="eager"), Plain()
+    check(program, torch.ones(2), Plain(), graphs=1, ops=2)
+    compiled, box = framejit.compile(program, backend="eager"), Plain()
     compiled(torch.ones(2), box)
     assert list(vars(box)) == ["total", "extra"]
 
@@ -331,8 +331,8 @@ class Growing:
         return other + self.number
 
 
-def test_p22_lists_that_change_while_the_least_is_looked_for():
-    def p22(x, numbers):
+def test_lists_that_change_while_the_least_is_looked_for():
+    def program(x, numbers):
         seen = []
         popped = max(numbers, key=lambda v: (seen.append(v), numbers.pop())[1])
         among = []
@@ -341,11 +341,11 @@ def test_p22_lists_that_change_while_the_least_is_looked_for():
         numbers.extend(numbers)
         return x + 1, popped, seen, least, sum(among), len(among), numbers
 
-    check(p22, torch.ones(2), [3, 1, 2, 5], graphs=1, ops=1)
+    check(program, torch.ones(2), [3, 1, 2, 5], graphs=1, ops=1)
 
 
-def test_p23_the_least_and_the_greatest_of_anything():
-    def p23(x):
+def test_the_least_and_the_greatest_of_anything():
+    def program(x):
         said = []
         for wrong in (lambda: max([]), lambda: min((), key=abs), lambda: max(v for v in ())):
             try:
@@ -356,7 +356,7 @@ def test_p23_the_least_and_the_greatest_of_anything():
         rest = min([], default=4), max((), key=abs, default=x), max({3, 1}, key=lambda v: -v)
         return said, first, rest, max(x), sum(x), max(x, key=lambda row: -row.dim())
 
-    check(p23, torch.tensor([1.0, 3.0]))
+    check(program, torch.tensor([1.0, 3.0]))
 
 
 class Pair:
@@ -364,8 +364,8 @@ class Pair:
         self.n, self.w = n, w
 
 
-def test_p24_an_attribute_that_is_deleted_and_written_again():
-    def p24(x, pair):
+def test_an_attribute_that_is_deleted_and_written_again():
+    def program(x, pair):
         before = list(vars(pair))
         del pair.n
         pair.n = x + 1
@@ -374,7 +374,7 @@ def test_p24_an_attribute_that_is_deleted_and_written_again():
         pair.new = 2
         return before, list(vars(pair)), x * 2
 
-    check(p24, torch.ones(2), Pair(1, 2), graphs=1, ops=2)
-    compiled, pair = framejit.compile(p24, backend="eager"), Pair(1, 2)
+    check(program, torch.ones(2), Pair(1, 2), graphs=1, ops=2)
+    compiled, pair = framejit.compile(program, backend="eager"), Pair(1, 2)
     compiled(torch.ones(2), pair)
     assert list(vars(pair)) == ["w", "n", "new"]

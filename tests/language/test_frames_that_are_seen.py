@@ -19,13 +19,13 @@ def variables(depth=1):
     return frame.f_code.co_name, frame.f_lineno, sorted(frame.f_locals)
 
 
-def p01_caller(x):
+def name_of_the_caller(x):
     y = x * 2
     n = variables()
     return y + 1, n
 
 
-def p02_in_blocks(x):
+def caller_seen_from_blocks(x):
     z, found = x + 1, []
     for i in range(2):
         try:
@@ -42,20 +42,20 @@ def middle(x, k):
     return u + 1, found
 
 
-def p03_two_calls_up(x):
+def seen_two_calls_up(x):
     unused = x - 1
     y, found = middle(x + 1, 3)
     return y * 2, found
 
 
-def p04_in_a_condition(x):
+def seen_in_a_condition(x):
     unused = x - 1
     if variables()[1] and middle(x, 2):
         return x + 1
     return x
 
 
-def p05_own_frame(x):
+def own_frame_is_seen(x):
     unused = x - 1
     frame = inspect.currentframe()
     y = x + 1
@@ -63,7 +63,7 @@ def p05_own_frame(x):
     return y * 2, names, frame.f_code.co_name
 
 
-def p06_error_in_a_caller(x):
+def error_in_a_caller(x):
     def inner(t):
         seen = variables(2)
         raise ValueError(str(seen))
@@ -81,12 +81,12 @@ class Made:
         self.found = variables()
 
 
-def p07_constructor(x):
+def caller_seen_by_a_constructor(x):
     made = Made(x + 1)
     return made.x + 1, made.found
 
 
-def p08_many_calls_deep(x):
+def seen_many_calls_deep(x):
     def down(x, n):
         here = x + n
         if n:
@@ -108,21 +108,21 @@ class Looker:
 LOOKER = Looker()
 
 
-def p09_behind_a_break(x):
+def seen_after_a_break(x):
     unused = x + 1
     y = unused * 2
     print("break")
     return y, variables()
 
 
-def p10_from_two_calls_below_behind_a_break(x):
+def seen_from_two_calls_below_after_a_break(x):
     unused = x + 1
     y = unused * 2
     print("break")
     return middle(y, 2), LOOKER()
 
 
-def p11_an_inner_function_looks(x):
+def seen_by_an_inner_function(x):
     unused = x + 1
     y = unused * 2
     print("break")
@@ -132,13 +132,13 @@ def p11_an_inner_function_looks(x):
 @pytest.mark.parametrize(
     ("program", "graphs", "ops"),
     # After the first look the frames go on as plain Python.
-    [(p01_caller, 1, 1), (p02_in_blocks, 1, 2), (p03_two_calls_up, 1, 3),
-     (p04_in_a_condition, 2, 2), (p05_own_frame, 1, 1),
-     (p06_error_in_a_caller, 1, 1), (p07_constructor, 1, 2),
-     (p08_many_calls_deep, 1, 4), (p09_behind_a_break, 1, 2),
-     (p10_from_two_calls_below_behind_a_break, 2, 3), (p11_an_inner_function_looks, 1, 2)],
+    [(name_of_the_caller, 1, 1), (caller_seen_from_blocks, 1, 2), (seen_two_calls_up, 1, 3),
+     (seen_in_a_condition, 2, 2), (own_frame_is_seen, 1, 1),
+     (error_in_a_caller, 1, 1), (caller_seen_by_a_constructor, 1, 2),
+     (seen_many_calls_deep, 1, 4), (seen_after_a_break, 1, 2),
+     (seen_from_two_calls_below_after_a_break, 2, 3), (seen_by_an_inner_function, 1, 2)],
 )  # fmt: skip
-def test_101_program(program, graphs, ops) -> None:
+def test_frames_that_are_seen(program, graphs, ops) -> None:
     check(program, torch.ones(2), graphs=graphs, ops=ops)
 
 
@@ -156,7 +156,7 @@ def session(x, scale):
 
 
 @pytest.mark.parametrize("last", ["c", "d\nn\nn\nw\np sorted(locals())\nn\nc"])
-def test_102_debugger(last, monkeypatch) -> None:
+def test_frames_in_a_debugger(last, monkeypatch) -> None:
     """The same session at the prompt, compiled or not."""
     commands = f"w\np sorted(locals())\nu\np sorted(locals())\np w\n{last}\n"
     counting = CountingBackend()
@@ -190,7 +190,7 @@ def calls(x, k):
     return fails(x * 2, doubled)
 
 
-def test_103_variables_in_tracebacks() -> None:
+def test_variables_in_tracebacks() -> None:
     found = []
     compiled = framejit.compile(calls, backend="eager")
     for call in (calls, compiled, compiled):

@@ -74,7 +74,7 @@ class Tree:
             yield from kid
 
 
-def test_101_for():
+def test_for_over_a_generator():
     def f(a):
         for i in count(4):
             a = a + i
@@ -83,7 +83,7 @@ def test_101_for():
     one(f, x, ops=4)
 
 
-def test_102_next_and_default():
+def test_next_and_default():
     def f(a):
         g = count(2)
         return a * next(g) + next(g), next(g, "end"), next(g, None)
@@ -91,7 +91,7 @@ def test_102_next_and_default():
     one(f, x)
 
 
-def test_103_stop_iteration_value():
+def test_stop_iteration_value():
     def g():
         yield 1
         return 5
@@ -107,7 +107,7 @@ def test_103_stop_iteration_value():
     one(f, x)
 
 
-def test_104_yield_from_value():
+def test_yield_from_value():
     def inner():
         yield 1
         return "done"
@@ -115,7 +115,7 @@ def test_104_yield_from_value():
     one(lambda a: (a + 1, list(chain(inner(), count(2), [7]))), x)
 
 
-def test_105_send():
+def test_send_of_values():
     def f(a):
         g = averager()
         next(g)
@@ -129,7 +129,7 @@ def test_105_send():
     one(f, x)
 
 
-def test_106_throw_and_close():
+def test_throw_and_close():
     def f(a):
         log = []
         g = guarded(log)
@@ -141,7 +141,7 @@ def test_106_throw_and_close():
     one(f, x)
 
 
-def test_107_throw_leaves():
+def test_thrown_error_leaves():
     def f(a):
         log = []
         g = guarded(log)
@@ -154,7 +154,7 @@ def test_107_throw_leaves():
     one(f, x)
 
 
-def test_108_throw_before_start():
+def test_throw_before_start():
     def f(a):
         g = count(3)
         try:
@@ -165,7 +165,7 @@ def test_108_throw_before_start():
     one(f, x)
 
 
-def test_109_send_before_start():
+def test_send_before_start():
     def f(a):
         g = count(3)
         try:
@@ -176,7 +176,7 @@ def test_109_send_before_start():
     one(f, x)
 
 
-def test_110_expression():
+def test_generator_expression():
     def f(a):
         n = 2
         g = (a * i * n for i in range(3) if i)
@@ -186,7 +186,7 @@ def test_110_expression():
     one(f, x)
 
 
-def test_111_infinite():
+def test_infinite_generator():
     def forever():
         n = 0
         while True:
@@ -203,7 +203,7 @@ def test_111_infinite():
     one(f, x)
 
 
-def test_112_two_interleaved():
+def test_two_generators_in_turn():
     def f(a):
         g, h = count(3), count(3)
         return a + 1, [next(g), next(h), next(g), *h, *g]
@@ -211,11 +211,11 @@ def test_112_two_interleaved():
     one(f, x)
 
 
-def test_113_recursive():
+def test_recursive_generator():
     one(lambda a: (a + sum(Tree(1, Tree(2, Tree(3)), Tree(4))), list(Tree(1, Tree(2)))), x)
 
 
-def test_114_context_manager():
+def test_generator_as_context_manager():
     def f(a):
         log = []
         with tagged(log, "t") as t:
@@ -232,7 +232,7 @@ def test_114_context_manager():
     check(f, x, ops=2)
 
 
-def test_115_stop_iteration_inside():
+def test_stop_iteration_inside():
     def bad():
         yield 1
         raise StopIteration("x")
@@ -246,11 +246,11 @@ def test_115_stop_iteration_inside():
     one(f, x)
 
 
-def test_116_returned_unstarted():
+def test_unstarted_generator_is_returned():
     one(lambda a: (a + 1, count(3)), x)
 
 
-def test_117_returned_started():
+def test_started_generator_is_returned():
     def f(a):
         g = count(4)
         n = next(g)
@@ -259,7 +259,7 @@ def test_117_returned_started():
     check(f, x)
 
 
-def test_118_argument_generator():
+def test_generator_as_an_argument():
     def f(a, n):
         g = iter(range(n))
         return a + sum(v for v in g)
@@ -267,7 +267,7 @@ def test_118_argument_generator():
     one(f, x, 4)
 
 
-def test_119_existing_generator():
+def test_existing_generator():
     def make():
         g = count(4)
         return lambda a: a + next(g)
@@ -275,7 +275,7 @@ def test_119_existing_generator():
     check(None, x, make=make, calls=1)
 
 
-def test_120_across_break():
+def test_generator_across_a_break():
     def f(a):
         for i in count(3):
             a = a + i
@@ -285,7 +285,7 @@ def test_120_across_break():
     check(f, x)
 
 
-def test_121_close_swallows_exit():
+def test_close_swallows_exit():
     def stubborn():
         try:
             yield 1
@@ -303,7 +303,7 @@ def test_121_close_swallows_exit():
     one(f, x)
 
 
-def test_122_yield_in_with_and_finally():
+def test_yield_in_with_and_finally():
     def g(log):
         try:
             yield 1
@@ -321,7 +321,7 @@ def test_122_yield_in_with_and_finally():
     one(f, x)
 
 
-def test_123_unpack_and_star():
+def test_unpacked_generators():
     def f(a):
         p, q = count(2)
         r, *s = count(4)
@@ -330,7 +330,7 @@ def test_123_unpack_and_star():
     one(f, x)
 
 
-def test_124_yield_from_delegates_send_throw():
+def test_yield_from_delegates_send_throw():
     def outer(log):
         try:
             yield from guarded(log)
@@ -348,7 +348,7 @@ def test_124_yield_from_delegates_send_throw():
     check(f, x)
 
 
-def test_125_in_and_handled_exception():
+def test_membership_and_handled_exceptions():
     def g():
         try:
             raise ValueError("in")
@@ -371,7 +371,7 @@ def test_125_in_and_handled_exception():
     check(f, x)
 
 
-def test_126_async_breaks():
+def test_async_generators_break():
     async def co(a):
         return a
 
@@ -537,7 +537,7 @@ def drop_behind_a_break(a, log):
     return v * a
 
 
-def test_201_dropped_generators_are_closed():
+def test_dropped_generators_are_closed():
     a = torch.ones(2, requires_grad=True)
     for function, ops in [
         (drop_by_break, 4), (drop_by_break_inside_a_call, 4), (drop_by_del, 4),
@@ -550,14 +550,14 @@ def test_201_dropped_generators_are_closed():
         assert torch.is_grad_enabled(), function
 
 
-def test_202_dropped_at_an_unknown_moment():
+def test_dropped_at_an_unknown_moment():
     a = torch.ones(2, requires_grad=True)
     for function, graphs, ops in ((two_at_once, 1, 4), (drop_behind_a_break, 2, 3)):
         check(function, a, [], graphs=graphs, ops=ops)
         assert torch.is_grad_enabled(), function
 
 
-def test_203_throw_into_yield_from():
+def test_throw_into_yield_from():
     def f(a, log):
         items = outer_closing(a, log)
         v = next(items)

@@ -14,7 +14,7 @@ X = torch.arange(6.0).reshape(2, 3)
 LEFT: list[str] = []
 
 
-def p001_gen_over_break(x):
+def step_after_a_break(x):
     def g():
         yield x + 1
         yield x + 2
@@ -27,7 +27,7 @@ def p001_gen_over_break(x):
     return a * b + next(it)
 
 
-def p002_gen_loop_over_break(x):
+def for_over_a_generator_with_breaks(x):
     def g(n):
         for i in range(n):
             yield x + i
@@ -39,7 +39,7 @@ def p002_gen_loop_over_break(x):
     return t
 
 
-def p003_gen_try_throw(x):
+def error_thrown_after_a_break(x):
     def g():
         y = 1
         try:
@@ -61,7 +61,7 @@ def p003_gen_try_throw(x):
     return a, b, c, d
 
 
-def p004_gen_yield_from(x):
+def yield_from_over_a_break(x):
     def inner():
         a = yield x + 1
         b = yield x + (a or 0)
@@ -79,7 +79,7 @@ def p004_gen_yield_from(x):
     return a, b, c, list(it)
 
 
-def p005_gen_in_handler(x):
+def suspended_in_a_handler(x):
     def g():
         try:
             raise KeyError("k")
@@ -97,7 +97,7 @@ def p005_gen_in_handler(x):
     return a, list(it)
 
 
-def p006_gen_finished(x):
+def finished_before_a_break(x):
     def g():
         yield x + 1
 
@@ -107,7 +107,7 @@ def p006_gen_finished(x):
     return a, list(it), next(it, None)
 
 
-def p007_gen_contextmanager(x):
+def contextmanager_over_a_break(x):
     @contextlib.contextmanager
     def cm(v):
         print("in")
@@ -131,7 +131,7 @@ def quiet(v):
         pass
 
 
-def p008_cm_quiet(x):
+def quiet_contextmanager_over_a_break(x):
     with quiet(x) as y:
         z = y + 1
         print("mid")
@@ -140,7 +140,7 @@ def p008_cm_quiet(x):
     return w
 
 
-def p009_cm_noprint(x):
+def contextmanager_without_a_break(x):
     with quiet(x) as y:
         z = y + 1
         print("mid")
@@ -148,7 +148,7 @@ def p009_cm_noprint(x):
     return w
 
 
-def p010_gen_closure_cells(x):
+def cells_of_a_generator(x):
     n = 0
 
     def g():
@@ -165,7 +165,7 @@ def p010_gen_closure_cells(x):
     return a, b, n, [v.sum() for v in it]
 
 
-def p011_gen_returned(x):
+def generator_is_returned(x):
     def g(a, *r, k=3):
         yield a + 1
         yield a * k, r
@@ -175,14 +175,14 @@ def p011_gen_returned(x):
     return it, x * 2
 
 
-def p012_genexp_over_break(x):
+def generator_expression_over_a_break(x):
     it = (x + i for i in range(3))
     a = next(it)
     print("p")
     return a + sum(it)
 
 
-def p013_gen_name(x):
+def name_of_a_generator(x):
     def named():
         yield 1
         yield 2
@@ -193,7 +193,7 @@ def p013_gen_name(x):
     return x + next(it)
 
 
-def p014_gen_self_method(x):
+def generator_method(x):
     class A:
         k = 2
 
@@ -230,7 +230,7 @@ def relay(log, wrapped=inner):
         log.append("outer")
 
 
-def p016_throw_into_yield_from(x):
+def throw_into_yield_from(x):
     log, seen = [], []
     for error in (KeyError, ValueError("v"), TypeError("t"), GeneratorExit, StopIteration(5)):
         for wrapped in (inner, lambda log: relay(log)):
@@ -246,7 +246,7 @@ def p016_throw_into_yield_from(x):
     return log, seen, x + 1
 
 
-def p017_far_from_its_end(x):
+def far_from_its_end(x):
     log = []
 
     def far():
@@ -274,7 +274,7 @@ def times(log, number):
         log.append(number)
 
 
-def p018_finished_in_one_round_only(x):
+def finished_in_one_round_only(x):
     log = []
     for number in (1, 3):
         items = times(log, number)
@@ -292,7 +292,7 @@ def printing():
         yield number
 
 
-def p015_many_names_at_once(x):
+def many_names_at_once(x):
     a, b, c, d, e, f = printing()
     first, *rest, g, h, i, j = [*printing(), a, b]
     return x + a, b, c, d, e, f, first, rest, g, h, i, j
@@ -300,13 +300,14 @@ def p015_many_names_at_once(x):
 
 #: (program, graphs, operations captured)
 PROGRAMS = [
-    (p001_gen_over_break, 3, 3), (p002_gen_loop_over_break, 2, 3), (p003_gen_try_throw, 1, 2),
-    (p004_gen_yield_from, 1, 1), (p005_gen_in_handler, 1, 1), (p006_gen_finished, 1, 1),
-    (p007_gen_contextmanager, 2, 2), (p008_cm_quiet, 2, 3), (p009_cm_noprint, 2, 3),
-    (p010_gen_closure_cells, 2, 2), (p011_gen_returned, 1, 2), (p012_genexp_over_break, 2, 2),
-    (p013_gen_name, 1, 1), (p014_gen_self_method, 1, 1), (p015_many_names_at_once, 1, 1),
-    (p016_throw_into_yield_from, 1, 1), (p017_far_from_its_end, 1, 1),
-    (p018_finished_in_one_round_only, 1, 1),
+    (step_after_a_break, 3, 3), (for_over_a_generator_with_breaks, 2, 3),
+    (error_thrown_after_a_break, 1, 2), (yield_from_over_a_break, 1, 1),
+    (suspended_in_a_handler, 1, 1), (finished_before_a_break, 1, 1),
+    (contextmanager_over_a_break, 2, 2), (quiet_contextmanager_over_a_break, 2, 3),
+    (contextmanager_without_a_break, 2, 3), (cells_of_a_generator, 2, 2),
+    (generator_is_returned, 1, 2), (generator_expression_over_a_break, 2, 2),
+    (name_of_a_generator, 1, 1), (generator_method, 1, 1), (many_names_at_once, 1, 1),
+    (throw_into_yield_from, 1, 1), (far_from_its_end, 1, 1), (finished_in_one_round_only, 1, 1),
 ]  # fmt: skip
 
 

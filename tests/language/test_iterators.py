@@ -36,7 +36,7 @@ class Sequence:
         return 3
 
 
-def p01_for_loops(x):
+def for_loops(x):
     total = x
     for i in range(3):
         total = total + i
@@ -47,14 +47,14 @@ def p01_for_loops(x):
     return total
 
 
-def p02_enumerate_zip(x):
+def enumerate_and_zip(x):
     out = []
     for i, (a, b) in enumerate(zip([1, 2, 3], (x, x + 1)), start=5):
         out.append((i, a, b))
     return out, list(zip()), list(zip("ab", range(9), strict=False))
 
 
-def p03_zip_strict(x):
+def zip_strict(x):
     out = []
     for lists in (([1], [1, 2]), ([1, 2], [1]), ([1], [1], [1, 2])):
         try:
@@ -64,18 +64,18 @@ def p03_zip_strict(x):
     return x, out
 
 
-def p04_map_filter(x):
+def map_and_filter(x):
     doubled = map(lambda t: t * 2, [x, x + 1])
     odd = filter(lambda n: n % 2, range(6))
     both = map(operator.add, [1, 2], [3, 4, 5])
     return list(doubled), list(odd), list(both), list(filter(None, [0, 1, "", "a"]))
 
 
-def p05_reversed(x):
+def reversed_sequences(x):
     return list(reversed([x, 1, 2])), tuple(reversed(range(3))), [*reversed("abc")]
 
 
-def p06_list_grows_while_iterated(x):
+def list_that_grows_while_iterated(x):
     items = [1, 2]
     seen = []
     for item in items:
@@ -85,7 +85,7 @@ def p06_list_grows_while_iterated(x):
     return seen, x
 
 
-def p07_next_default(x):
+def next_default(x):
     it = iter([1, x])
     a, b, c = next(it), next(it), next(it, "end")
     try:
@@ -95,12 +95,12 @@ def p07_next_default(x):
     return a, b, c, d
 
 
-def p08_iter_with_sentinel(x):
+def iter_with_sentinel(x):
     values = [3, 2, 1, 0, 5]
     return list(iter(lambda: values.pop(0), 0)), values, x
 
 
-def p09_half_consumed(x):
+def half_consumed_iterators(x):
     it = iter([1, 2, 3, 4])
     first = [next(it), next(it)]
     rest = list(it)
@@ -108,7 +108,7 @@ def p09_half_consumed(x):
     return first, rest, again, x
 
 
-def p10_returned_iterators(x):
+def iterators_that_are_returned(x):
     it = iter([1, 2, 3])
     next(it)
     pairs = zip([1, 2], "ab")
@@ -116,17 +116,17 @@ def p10_returned_iterators(x):
     return it, pairs, enumerate([7, 8], 3), reversed([1, 2]), iter(range(3)), x
 
 
-def p11_map_of_argument(x, items):
+def map_of_argument(x, items):
     return [y + x for y in map(lambda v: v * 2, items)]
 
 
-def p12_itertools_chain(x):
+def itertools_chain(x):
     chained = itertools.chain([1], (x,), "ab")
     nested = itertools.chain.from_iterable([[1, 2], [3]])
     return list(chained), list(nested)
 
 
-def p13_islice_count(x):
+def islice_count(x):
     return (
         list(itertools.islice(itertools.count(5, 2), 3)),
         list(itertools.islice("abcdefg", 1, 6, 2)),
@@ -135,7 +135,7 @@ def p13_islice_count(x):
     )
 
 
-def p14_product_combinations(x):
+def product_combinations(x):
     return (
         list(itertools.product([0, 1], "ab")),
         list(itertools.product([0, 1], repeat=2)),
@@ -145,7 +145,7 @@ def p14_product_combinations(x):
     )
 
 
-def p15_accumulate(x):
+def accumulate_of_numbers_and_tensors(x):
     return (
         list(itertools.accumulate([1, 2, 3])),
         list(itertools.accumulate([x, x, x], lambda a, b: a * b + 1)),
@@ -153,7 +153,7 @@ def p15_accumulate(x):
     )
 
 
-def p16_while_iterators(x):
+def while_iterators(x):
     small = lambda v: v < 3  # noqa: E731
     return (
         list(itertools.takewhile(small, [1, 2, 3, 1])),
@@ -163,12 +163,12 @@ def p16_while_iterators(x):
     )
 
 
-def p17_groupby(x):
+def groupby_of_lists(x):
     words = ["apple", "avocado", "bean", "cherry", "corn"]
     return [(k, list(g)) for k, g in itertools.groupby(words, key=lambda w: w[0])], x
 
 
-def p18_more_itertools(x):
+def other_functions_of_itertools(x):
     return (
         list(itertools.zip_longest([1, 2, 3], "a", fillvalue=None)),
         list(itertools.starmap(pow, [(2, 3), (3, 2)])),
@@ -179,12 +179,12 @@ def p18_more_itertools(x):
     )
 
 
-def p19_tee(x):
+def tee_of_an_iterator(x):
     a, b = itertools.tee(iter([1, x]))
     return list(a), list(b)
 
 
-def p20_reduce(x):
+def reduce_of_lists(x):
     total = functools.reduce(lambda a, b: a + b, [x, x * 2, x * 3])
     with_start = functools.reduce(operator.mul, [1, 2, 3], 10)
     try:
@@ -194,11 +194,11 @@ def p20_reduce(x):
     return None
 
 
-def p21_generator_expression(x):
+def generator_expression(x):
     return sum(x * i for i in range(3)), any(i > 1 for i in range(3)), max(i for i in [1, 3, 2])
 
 
-def p22_generator_function(x):
+def generator_function(x):
     def steps(n):
         for i in range(n):
             received = yield x + i
@@ -207,42 +207,42 @@ def p22_generator_function(x):
     return list(steps(3)), [*steps(2)], tuple(steps(0))
 
 
-def p23_user_iterator(x):
+def user_iterator(x):
     return [x + n for n in Countdown(3)], sum(Countdown(2))
 
 
-def p24_getitem_protocol(x):
+def getitem_protocol(x):
     s = Sequence()
     return list(s), [v for v in s], list(reversed(s)), len(s)
 
 
-def p25_tensor_iteration(x):
+def tensor_iteration(x):
     return [row.sum() for row in x], list(zip(x, range(2))), len(x)
 
 
-def p26_unpack_tensor(x):
+def unpack_tensor(x):
     a, b = x
     return a + b
 
 
-def p27_in_iterator(x):
+def membership_in_an_iterator(x):
     it = iter([1, 2, 3])
     return 2 in it, list(it), x
 
 
-def p28_zip_partial_consumption(x):
+def zip_partial_consumption(x):
     a, b = iter([1, 2, 3]), iter([4])
     return list(zip(a, b)), list(a), x
 
 
-def p29_module_list(x):
+def module_list(x):
     layers = torch.nn.ModuleList([torch.nn.Identity(), torch.nn.Identity()])
     for layer in layers:
         x = layer(x) + 1
     return x, len(layers)
 
 
-def p30_not_iterable(x):
+def iteration_over_what_is_not_iterable(x):
     out = []
     for value in (5, None):
         try:
@@ -253,7 +253,7 @@ def p30_not_iterable(x):
     return x, out
 
 
-def p31_break_and_else(x):
+def break_and_else(x):
     out = []
     for i in range(5):
         if i == 2:
@@ -270,12 +270,12 @@ def p31_break_and_else(x):
     return x, out
 
 
-def p32_nested_functions_as_keys(x):
+def nested_functions_as_keys(x):
     table = {name: functools.partial(torch.mul, other=n) for n, name in enumerate("ab", 1)}
     return [table[key](x) for key in sorted(table)]
 
 
-def p33_break_inside_loop(x):
+def break_inside_loop(x):
     total = x
     for i, (name, value) in enumerate({"a": 1, "b": 2}.items()):
         total = total + value
@@ -283,14 +283,14 @@ def p33_break_inside_loop(x):
     return total
 
 
-def p34_break_with_live_iterators(x):
+def break_with_live_iterators(x):
     it = zip([1, 2, 3], map(lambda v: v + 1, [4, 5, 6]))
     first = next(it)
     print("break")
     return first, list(it), x + 1
 
 
-def p35_break_in_key_function(x):
+def break_in_key_function(x):
     def key(v):
         print("key", v)
         return -v
@@ -298,23 +298,23 @@ def p35_break_in_key_function(x):
     return sorted([1, 3, 2], key=key), x + 1
 
 
-def p36_cmp_to_key(x):
+def cmp_to_key(x):
     return sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a)), x
 
 
 CASES = [
-    p01_for_loops, p02_enumerate_zip, p03_zip_strict, p04_map_filter, p05_reversed,
-    p06_list_grows_while_iterated, p07_next_default, p08_iter_with_sentinel, p09_half_consumed,
-    p10_returned_iterators, (p11_map_of_argument, [1, 2]), p12_itertools_chain, p13_islice_count,
-    p14_product_combinations, p15_accumulate, p16_while_iterators, p17_groupby,
-    p18_more_itertools, p19_tee, p20_reduce, p21_generator_expression, p22_generator_function,
-    p23_user_iterator, p24_getitem_protocol, p25_tensor_iteration, p26_unpack_tensor,
-    p27_in_iterator, p28_zip_partial_consumption, p30_not_iterable, p31_break_and_else,
-    p32_nested_functions_as_keys, p36_cmp_to_key,
+    for_loops, enumerate_and_zip, zip_strict, map_and_filter, reversed_sequences,
+    list_that_grows_while_iterated, next_default, iter_with_sentinel, half_consumed_iterators,
+    iterators_that_are_returned, (map_of_argument, [1, 2]), itertools_chain, islice_count,
+    product_combinations, accumulate_of_numbers_and_tensors, while_iterators, groupby_of_lists,
+    other_functions_of_itertools, tee_of_an_iterator, reduce_of_lists, generator_expression,
+    generator_function, user_iterator, getitem_protocol, tensor_iteration, unpack_tensor,
+    membership_in_an_iterator, zip_partial_consumption, iteration_over_what_is_not_iterable,
+    break_and_else, nested_functions_as_keys, cmp_to_key,
 ]  # fmt: skip
 BREAKS = [
-    p29_module_list, p33_break_inside_loop, p34_break_with_live_iterators,
-    p35_break_in_key_function,
+    module_list, break_inside_loop, break_with_live_iterators,
+    break_in_key_function,
 ]  # fmt: skip
 
 

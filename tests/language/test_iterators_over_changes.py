@@ -24,7 +24,7 @@ def letters():
     return {"a": 1, "b": 2, "c": 3}
 
 
-def p01_popped(x, d):
+def list_that_is_popped(x, d):
     d.pop("a")
     for v in d.values():
         if x.sum() > 0:
@@ -32,7 +32,7 @@ def p01_popped(x, d):
     return x
 
 
-def p02_added(x, d):
+def list_that_is_added_to(x, d):
     d["k"] = 1
     for k in d:
         print(k)
@@ -40,7 +40,7 @@ def p02_added(x, d):
     return x
 
 
-def p03_old_value_kept(x, d):
+def old_value_is_kept(x, d):
     old = d["a"]
     d["a"] = 7
     for i, (k, v) in enumerate(d.items()):
@@ -50,7 +50,7 @@ def p03_old_value_kept(x, d):
     return x, old
 
 
-def p04_deque(x, d):
+def deque_that_changes(x, d):
     d.append(3)
     for v in d:
         print(v)
@@ -58,7 +58,7 @@ def p04_deque(x, d):
     return x
 
 
-def p05_set_that_grows(x):
+def set_that_grows(x):
     s = {1}
     try:
         for v in s:
@@ -69,7 +69,7 @@ def p05_set_that_grows(x):
     return x + 1, s
 
 
-def p06_dict_that_grows(x):
+def dict_that_grows(x):
     d = {1: 1}
     try:
         for v in d:
@@ -80,7 +80,7 @@ def p06_dict_that_grows(x):
     return x + 1, d
 
 
-def p07_deque_that_grows(x):
+def deque_that_grows(x):
     d = deque([1])
     try:
         for v in d:
@@ -91,7 +91,7 @@ def p07_deque_that_grows(x):
     return x + 1, d
 
 
-def p08_attributes(x, bag):
+def attributes_that_change(x, bag):
     bag.a = 1
     bag.b = x.shape[0]
     for k, v in vars(bag).items():
@@ -100,14 +100,14 @@ def p08_attributes(x, bag):
     return x
 
 
-def p09_iterator_held(x, d):
+def iterator_that_is_held(x, d):
     d["q"] = 1
     it = iter(d.items())
     print("p")
     return x + 1, list(it)
 
 
-def p10_zip(x, d):
+def zip_over_lists_that_change(x, d):
     del d["a"]
     d.update(b=3, c=4)
     pairs = zip(range(9), d.items(), strict=False)
@@ -118,7 +118,7 @@ def p10_zip(x, d):
     return x
 
 
-def p11_generator(x, d):
+def generator_over_a_list_that_changes(x, d):
     old = d["a"]
     d["a"] = 5
     g = ((k, v, old) for k, v in d.items())
@@ -128,7 +128,7 @@ def p11_generator(x, d):
     return x
 
 
-def p12_modules(x, m):
+def modules_that_change(x, m):
     m.append(torch.nn.Tanh())
     for name, child in m.named_children():
         print(name)
@@ -136,7 +136,7 @@ def p12_modules(x, m):
     return x
 
 
-def p13_what_came_before_the_error(x):
+def what_came_before_the_error(x):
     found = [[], set(), deque(), {}]
     for one in found:
         pairs = ((i, 1 / (1 - i)) for i in range(3))
@@ -151,7 +151,7 @@ def p13_what_came_before_the_error(x):
     return x + 1, found
 
 
-def p14_one_more_is_asked_for(x):
+def one_more_is_asked_for(x):
     asked = []
 
     def numbers():
@@ -167,7 +167,7 @@ def p14_one_more_is_asked_for(x):
     return x + 1, asked, a, b
 
 
-def p15_elements_that_look_at_the_list(x):
+def elements_that_look_at_the_list(x):
     numbers, last = [], deque(maxlen=2)
     numbers.extend(len(numbers) for _ in range(3))
     last.extend(i for i in range(4))
@@ -177,24 +177,24 @@ def p15_elements_that_look_at_the_list(x):
 
 
 PROGRAMS = [
-    (p13_what_came_before_the_error, None, 1),
-    (p14_one_more_is_asked_for, None, 1),
-    (p15_elements_that_look_at_the_list, None, 1),
-    (p01_popped, letters, 3),
-    (p01_popped, lambda: Counter(letters()), 3),
-    (p02_added, lambda: OrderedDict(a=1), 1),
-    (p02_added, lambda: defaultdict(int, a=1), 2),
-    (p02_added, lambda: UserDict(a=1), 2),
-    (p03_old_value_kept, letters, 3),
-    (p04_deque, lambda: deque([1]), 2),
-    (p05_set_that_grows, None, 1),
-    (p06_dict_that_grows, None, 1),
-    (p07_deque_that_grows, None, 1),
-    (p08_attributes, Bag, 2),
-    (p09_iterator_held, letters, 1),
-    (p10_zip, letters, 2),
-    (p11_generator, letters, 1),
-    (p12_modules, lambda: torch.nn.Sequential(torch.nn.ReLU()), 2),
+    (what_came_before_the_error, None, 1),
+    (one_more_is_asked_for, None, 1),
+    (elements_that_look_at_the_list, None, 1),
+    (list_that_is_popped, letters, 3),
+    (list_that_is_popped, lambda: Counter(letters()), 3),
+    (list_that_is_added_to, lambda: OrderedDict(a=1), 1),
+    (list_that_is_added_to, lambda: defaultdict(int, a=1), 2),
+    (list_that_is_added_to, lambda: UserDict(a=1), 2),
+    (old_value_is_kept, letters, 3),
+    (deque_that_changes, lambda: deque([1]), 2),
+    (set_that_grows, None, 1),
+    (dict_that_grows, None, 1),
+    (deque_that_grows, None, 1),
+    (attributes_that_change, Bag, 2),
+    (iterator_that_is_held, letters, 1),
+    (zip_over_lists_that_change, letters, 2),
+    (generator_over_a_list_that_changes, letters, 1),
+    (modules_that_change, lambda: torch.nn.Sequential(torch.nn.ReLU()), 2),
 ]
 
 

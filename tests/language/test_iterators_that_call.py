@@ -110,28 +110,28 @@ def outcome(function, *args):
 # -- by __getitem__ --------------------------------------------------------------------------------
 
 
-def p01_reversed_is_lazy(x, s):
+def reversed_is_lazy(x, s):
     r = reversed(s)
     a = next(r)
     s.log.append("between")
     return x + a, next(r), s.log
 
 
-def p02_reversed_that_shrinks(x, s):
+def reversed_that_shrinks(x, s):
     r = reversed(s)
     a = next(r)
     s.n = 1
     return x + a, r.__length_hint__(), list(r), next(r, 7), s.log
 
 
-def p03_reversed_over_a_break(x, s):
+def reversed_over_a_break(x, s):
     r = reversed(s)
     a = next(r)
     print("break")
     return x + a, type(r) is reversed, list(r), s.log
 
 
-def p04_left_early(x, s):
+def reversed_is_left_early(x, s):
     for n in reversed(s):
         x = x + n
         if n == 10:
@@ -139,7 +139,7 @@ def p04_left_early(x, s):
     return x, s.log
 
 
-def p05_errors(x):
+def errors_of_reversed(x):
     seen = []
     for make in (reversed, iter):
         iterator = make(Fails())
@@ -147,12 +147,12 @@ def p05_errors(x):
     return x + 1, seen
 
 
-def p06_not_iterable(x):
+def what_cannot_be_iterated(x):
     objects = [NoReversed(), NoIter(), NoLen(), 3, {1}]
     return x + 1, [type(outcome(f, o)).__name__ for f in (reversed, iter) for o in objects]
 
 
-def p07_index_iterator(x, s):
+def iterator_by_index(x, s):
     i = iter(s)
     a = next(i)
     kind = type(i)
@@ -160,24 +160,24 @@ def p07_index_iterator(x, s):
     return x + a, kind, type(i), list(i), s.log
 
 
-def p08_subclasses(x):
+def reversed_of_subclasses(x):
     a, b = reversed(Pair(1, 2)), reversed(Doubled([1, 2]))
     first = next(a), next(b)
     print("break")
     return x + 1, first, list(a), list(b), type(a)
 
 
-def p09_existing_reversed(x, r):
+def existing_reversed(x, r):
     return x + next(r), list(r)
 
 
-def p10_sizes_are_asked_for(x):
+def sizes_are_asked_for(x):
     calls = [list, tuple, sorted, lambda o: [*o], lambda o: [].extend(o), lambda o: max(*o), set]
     errors = [NotImplementedError(), TypeError()]
     return x + 1, [[outcome(f, Unsized(e)) for e in errors] for f in calls]
 
 
-def p11_hints(x):
+def hints_of_lengths(x):
     seen = []
     for f in (list, tuple, sorted, set, sum, lambda o: [*o], lambda o: [n for n in o]):
         o = Hinted()
@@ -188,14 +188,14 @@ def p11_hints(x):
 # -- deques ----------------------------------------------------------------------------------------
 
 
-def p12_reversed_deque(x, q):
+def reversed_deque(x, q):
     r = reversed(q)
     a = next(r)
     print("break")
     return x + a, type(r), list(r), r
 
 
-def p13_changed_deque(x, q):
+def reversed_deque_that_changed(x, q):
     changes = [
         lambda: q.append(3), lambda: q.rotate(0), q.reverse, lambda: q.__setitem__(0, 5),
         lambda: q.extend([]), q.popleft, q.clear, q.clear,
@@ -208,14 +208,14 @@ def p13_changed_deque(x, q):
     return x + 1, seen, list(q)
 
 
-def p14_changed_after_the_end(x, q):
+def changed_after_the_end(x, q):
     i = iter(q)
     items = list(i)
     q.append(3)
     return x + 1, items, outcome(next, i, None)
 
 
-def p15_existing_iterator_goes_on(x, both):
+def existing_iterator_goes_on(x, both):
     q, i = both
     q[0] = 5
     y = x + next(iter(q))
@@ -223,7 +223,7 @@ def p15_existing_iterator_goes_on(x, both):
     return y, list(i)
 
 
-def p16_overridden_methods(x, q):
+def overridden_methods(x, q):
     q.append(2)
     return x + 1, list(q), q.maxlen
 
@@ -300,7 +300,7 @@ def test_given_back(number):
     check(program, x, graphs=1, ops=1, fullgraph=True)
 
 
-def p20_what_is_taken_and_called(x):
+def what_is_taken_and_called(x):
     source, seen = iter(range(20)), []
 
     def note(name, v):
@@ -320,7 +320,7 @@ def p20_what_is_taken_and_called(x):
     return x + 1, seen, next(source, None)
 
 
-def p21_groups(x):
+def groups_by_keys(x):
     g = it.groupby([1, 1, 1, 2, 2, 3])
     k, a = next(g)
     first = next(a)
@@ -331,7 +331,7 @@ def p21_groups(x):
     return x + k, first, second, k2, list(a), list(b), [(k, list(v)) for k, v in g]
 
 
-def p22_a_group_read_ahead(x):
+def a_group_read_ahead(x):
     g = it.groupby([1, 1, 1, 2, 2, 3], key=lambda v: v // 2)
     a = next(g)[1]
     b = next(g)[1]
@@ -340,12 +340,12 @@ def p22_a_group_read_ahead(x):
     return x + 1, items, list(a), list(b), [(k, list(v)) for k, v in g]
 
 
-def p23_keys_by_identity(x):
+def keys_by_identity(x):
     n = float("nan")
     return x + 1, [len(list(g)) for _, g in it.groupby([n, n, 1.0])]
 
 
-def p24_errors_inside(x):
+def errors_in_what_is_called(x):
     seen = []
     for kind in (it.takewhile, it.dropwhile):
         iterator = kind(fails_at_two, [1, 2, 3, 7, 8])
@@ -355,7 +355,7 @@ def p24_errors_inside(x):
     return x + 1, seen
 
 
-def p25_breaks_in_what_is_called(x):
+def breaks_in_what_is_called(x):
     def loud(v):
         print(v)
         return v
@@ -366,12 +366,12 @@ def p25_breaks_in_what_is_called(x):
     return x + 1, taken, summed, groups
 
 
-def p26_attributes(x):
+def attributes_of_iterators(x):
     c = it.compress([1], [1])
     return x + 1, [hasattr(c, name) for name in ("data", "__dict__", "__next__")]
 
 
-def p27_arguments(x):
+def iterators_as_arguments(x):
     calls = [
         lambda: it.cycle(iterable=[1]), lambda: it.pairwise(), lambda: it.compress(1, 2),
         lambda: it.zip_longest([1], foo=2), lambda: list(it.starmap(3, [()])),
@@ -379,7 +379,7 @@ def p27_arguments(x):
     return x + 1, [outcome(f) for f in calls]
 
 
-def p28_existing(x, a, b, c):
+def existing_iterators_that_call(x, a, b, c):
     return x + next(a), next(b), next(c), list(a), list(b), list(c)
 
 
@@ -468,7 +468,7 @@ def test_who_asks_how_many_there_will_be(name) -> None:
     check(program, x, ops=1)
 
 
-def p29_types_of_methods(x):
+def types_of_methods(x):
     iterators = [iter(c) for c in ([1], (1,), {1: 2}, {1}, "a", range(2), deque([1]))]
     iterators += [zip(), map(len, ()), enumerate([]), (a for a in ()), reversed([1]), it.count()]
     return x + 1, [(type(i.__next__), type(i.__iter__)) for i in iterators], type([].append)
@@ -476,33 +476,35 @@ def p29_types_of_methods(x):
 
 #: (program, arguments, graphs)
 PROGRAMS = [
-    (p29_types_of_methods, list, 1),
-    (p01_reversed_is_lazy, lambda: [Numbers()], 1),
-    (p02_reversed_that_shrinks, lambda: [Numbers()], 1),
-    (p03_reversed_over_a_break, lambda: [Numbers()], 1),
-    (p04_left_early, lambda: [Numbers()], 1),
-    (p05_errors, list, 1),
-    (p06_not_iterable, list, 1),
-    (p07_index_iterator, lambda: [Numbers()], 1),
-    (p08_subclasses, list, 1),
-    (p09_existing_reversed, lambda: [reversed((1, 2, 3))], 1),
-    (p10_sizes_are_asked_for, list, 1),
-    (p11_hints, list, 1),
-    (p12_reversed_deque, lambda: [deque([1, 2, 3])], 1),
-    (p13_changed_deque, lambda: [deque([1, 2, 3])], 1),
-    (p14_changed_after_the_end, lambda: [deque([1, 2, 3])], 1),
-    (p15_existing_iterator_goes_on, lambda: [existing_deque()], 1),
-    (p16_overridden_methods, lambda: [Calls([1], 5)], 1),
-    (p20_what_is_taken_and_called, list, 1),
-    (p21_groups, list, 1),
-    (p22_a_group_read_ahead, list, 1),
-    (p23_keys_by_identity, list, 1),
-    (p24_errors_inside, list, 1),
-    (p25_breaks_in_what_is_called, list, 1),
-    (p26_attributes, list, 1),
-    (p27_arguments, list, 1),
-    (p28_existing, lambda: [it.starmap(pow, [(1, 2), (2, 3)]), it.compress("abc", [1, 0, 1]),
-                            it.filterfalse(None, [0, 1, 0])], 1),
+    (types_of_methods, list, 1),
+    (reversed_is_lazy, lambda: [Numbers()], 1),
+    (reversed_that_shrinks, lambda: [Numbers()], 1),
+    (reversed_over_a_break, lambda: [Numbers()], 1),
+    (reversed_is_left_early, lambda: [Numbers()], 1),
+    (errors_of_reversed, list, 1),
+    (what_cannot_be_iterated, list, 1),
+    (iterator_by_index, lambda: [Numbers()], 1),
+    (reversed_of_subclasses, list, 1),
+    (existing_reversed, lambda: [reversed((1, 2, 3))], 1),
+    (sizes_are_asked_for, list, 1),
+    (hints_of_lengths, list, 1),
+    (reversed_deque, lambda: [deque([1, 2, 3])], 1),
+    (reversed_deque_that_changed, lambda: [deque([1, 2, 3])], 1),
+    (changed_after_the_end, lambda: [deque([1, 2, 3])], 1),
+    (existing_iterator_goes_on, lambda: [existing_deque()], 1),
+    (overridden_methods, lambda: [Calls([1], 5)], 1),
+    (what_is_taken_and_called, list, 1),
+    (groups_by_keys, list, 1),
+    (a_group_read_ahead, list, 1),
+    (keys_by_identity, list, 1),
+    (errors_in_what_is_called, list, 1),
+    (breaks_in_what_is_called, list, 1),
+    (attributes_of_iterators, list, 1),
+    (iterators_as_arguments, list, 1),
+    (existing_iterators_that_call, lambda: [
+        it.starmap(pow, [(1, 2), (2, 3)]), it.compress("abc", [1, 0, 1]),
+        it.filterfalse(None, [0, 1, 0]),
+    ], 1),
 ]  # fmt: skip
 
 
@@ -518,7 +520,7 @@ def test_program(program, arguments, graphs) -> None:
 
 def test_guards_run_no_code_of_the_program() -> None:
     """An entry for a reversed tuple is asked about a reversed object of the program's."""
-    compiled = framejit.compile(p09_existing_reversed, backend="eager")
+    compiled = framejit.compile(existing_reversed, backend="eager")
     compiled(x, reversed((1, 2, 3)))
     numbers = Numbers()
     assert compiled(x, reversed(numbers))[1] == [10, 0]

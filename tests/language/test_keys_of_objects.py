@@ -24,7 +24,7 @@ class Slotted:
     __slots__ = ("value",)
 
 
-def k01_weak_keys(x):
+def weak_keys(x):
     node = Node()
     cache = weakref.WeakKeyDictionary({node: 5})
     y = x * 2
@@ -32,7 +32,7 @@ def k01_weak_keys(x):
     return y, node, len(cache)
 
 
-def k02_weak_keys_of_a_comprehension(x):
+def weak_keys_of_a_comprehension(x):
     kept = {"a": Node()}
     cache = weakref.WeakKeyDictionary({node: 1 for node in kept.values()})
     print("break")
@@ -40,7 +40,7 @@ def k02_weak_keys_of_a_comprehension(x):
     return x * 2, len(cache)
 
 
-def k03_deleted_key(x):
+def deleted_key(x):
     node = Node()
     d, cache = {node: x}, weakref.WeakKeyDictionary({node: 1})
     print("break")
@@ -50,7 +50,7 @@ def k03_deleted_key(x):
     return y, len(cache)
 
 
-def k04_cleared_dict(x):
+def cleared_dict(x):
     node = Node()
     d, r = {node: 1}, weakref.ref(node)
     print("break")
@@ -60,7 +60,7 @@ def k04_cleared_dict(x):
     return y, node, r() is None
 
 
-def k05_cleared_set(x):
+def cleared_set(x):
     node = Node()
     s, r = {node}, weakref.ref(node)
     print("break")
@@ -70,7 +70,7 @@ def k05_cleared_set(x):
     return y, node, r() is None
 
 
-def k06_tuple_as_key(x):
+def tuple_as_key(x):
     node = Node()
     key = (node, 1)
     d, r = {key: 3}, weakref.ref(node)
@@ -81,7 +81,7 @@ def k06_tuple_as_key(x):
     return y, node, key, r() is None
 
 
-def k07_without_weak_references(x):
+def keys_without_weak_references(x):
     key = Slotted()
     key.value = Node()
     r, d = weakref.ref(key.value), {key: 1, 2: 3}
@@ -92,7 +92,7 @@ def k07_without_weak_references(x):
     return y, key, r() is None
 
 
-def k08_deleted_tuple(x):
+def deleted_tuple(x):
     node = Node()
     d = {(node, 1): 3, (node, 2): 4, "a": 5}
     print("break")
@@ -100,7 +100,7 @@ def k08_deleted_tuple(x):
     return x + len(d), [key if type(key) is str else key[1] for key in d]
 
 
-def k09_deleted_address(x):
+def deleted_address(x):
     node = Node()
     d = {id(node): 3, "a": 5}
     print("break")
@@ -108,7 +108,7 @@ def k09_deleted_address(x):
     return x + len(d), list(d)
 
 
-def k10_moved(x):
+def key_moved_to_another_dict(x):
     one, two = Node(1), Node(2)
     d = {one: 3, two: 5}
     print("break")
@@ -117,7 +117,7 @@ def k10_moved(x):
     return y, [(key.value, item) for key, item in d.items()]
 
 
-def k11_many(x):
+def many_keys(x):
     d = {Node(i): i for i in range(12)}
     s = {Node(i) for i in range(12)}
     print("break")
@@ -125,26 +125,26 @@ def k11_many(x):
     return y + sum(node.value for node in s)
 
 
-def k12_mixed(x):
+def keys_of_mixed_kinds(x):
     node = Node()
     d = {None: 1, 1: node, node: 2, 2.5: 3, (1, 2): 5}
     print("break")
     return [key for key in d if key is not node], x + d[node] + d[2.5], d[(1, 2)], d[None]
 
 
-def k13_ordered(x):
+def keys_of_ordered_dicts(x):
     d = collections.OrderedDict([(Node(1), 1), (Node(2), 2)])
     print("break")
     return [(key.value, item) for key, item in d.items()], x + 1, next(reversed(d)).value
 
 
-def k14_frozensets(x):
+def objects_in_frozensets(x):
     d = {frozenset([Node]): 1, (Node, frozenset([NODES[0]])): 2}
     print("break")
     return x + d[frozenset([Node])] + d[(Node, frozenset([NODES[0]]))]
 
 
-def k15_set_of_all_kinds(x):
+def set_of_all_kinds(x):
     node = Node("n")
     s = {node, "a", 3}
     print("break")
@@ -155,9 +155,9 @@ def k15_set_of_all_kinds(x):
 NODES = [Node(1), Node(2)]
 #: (program, graphs)
 PROGRAMS = [
-    (k01_weak_keys, 1), (k02_weak_keys_of_a_comprehension, 1), (k05_cleared_set, 1),
-    (k06_tuple_as_key, 1), (k07_without_weak_references, 1), (k08_deleted_tuple, 1),
-    (k09_deleted_address, 1), (k13_ordered, 1), (k14_frozensets, 1),
+    (weak_keys, 1), (weak_keys_of_a_comprehension, 1), (cleared_set, 1),
+    (tuple_as_key, 1), (keys_without_weak_references, 1), (deleted_tuple, 1),
+    (deleted_address, 1), (keys_of_ordered_dicts, 1), (objects_in_frozensets, 1),
 ]  # fmt: skip
 
 
@@ -169,7 +169,14 @@ def test_program(program, graphs) -> None:
 #: Compiled for these objects, or for the order in which a set lists them.
 @pytest.mark.parametrize(
     "program",
-    [k03_deleted_key, k04_cleared_dict, k10_moved, k11_many, k12_mixed, k15_set_of_all_kinds],
+    [
+        deleted_key,
+        cleared_dict,
+        key_moved_to_another_dict,
+        many_keys,
+        keys_of_mixed_kinds,
+        set_of_all_kinds,
+    ],
 )
 def test_look_for_an_object(program) -> None:
     check(program, x, graphs=1, calls=1)
@@ -192,9 +199,7 @@ def live(kind):
     return sum(type(thing) is kind for thing in gc.get_objects())
 
 
-@pytest.mark.parametrize(
-    "program", [k01_weak_keys, k04_cleared_dict, k05_cleared_set, k08_deleted_tuple]
-)
+@pytest.mark.parametrize("program", [weak_keys, cleared_dict, cleared_set, deleted_tuple])
 def test_no_entry_keeps_a_key(program) -> None:
     before, compiled = live(Node), framejit.compile(program, backend="eager")
     with framejit.config.patch(recompile_limit=200):

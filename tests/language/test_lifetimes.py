@@ -35,7 +35,7 @@ class Loud:
         print("end of", self.name)
 
 
-def p01_reference_after_del(x):
+def reference_after_del(x):
     a = Box(x)
     r = weakref.ref(a)
     same = r() is a
@@ -43,7 +43,7 @@ def p01_reference_after_del(x):
     return x * 2, same, r() is None
 
 
-def p02_callback(x):
+def callback_of_a_weak_reference(x):
     a = Box(x)
     r = weakref.ref(a, lambda _: print("gone"))  # noqa: F841 - it must live on
     y = x * 2
@@ -52,12 +52,12 @@ def p02_callback(x):
     return y, a
 
 
-def p03_popped(x, boxes):
+def popped_from_a_list(x, boxes):
     r = weakref.ref(boxes.pop())
     return x * 2, r() is None
 
 
-def p04_weak_values(x):
+def weak_values(x):
     d = weakref.WeakValueDictionary()
     a = Box(x)
     d["a"] = a
@@ -66,7 +66,7 @@ def p04_weak_values(x):
     return x * 2, before, len(d)
 
 
-def p05_weak_set(x):
+def weak_set(x):
     s = weakref.WeakSet()
     a = Box(x)
     s.add(a)
@@ -75,7 +75,7 @@ def p05_weak_set(x):
     return x * 2, before, len(s), a
 
 
-def p06_weak_keys(x):
+def weak_keys(x):
     d = weakref.WeakKeyDictionary()
     a = Box(x)
     d[a] = x + 1
@@ -84,7 +84,7 @@ def p06_weak_keys(x):
     return y, len(d)
 
 
-def p07_finalize(x):
+def finalizers(x):
     a = Box(x)
     weakref.finalize(a, print, "finalized")
     y = x * 2
@@ -93,28 +93,28 @@ def p07_finalize(x):
     return y
 
 
-def p08_attribute(x, box):
+def attribute_is_replaced(x, box):
     box.value = Box()
     r = weakref.ref(box.value)
     box.value = None
     return r() is None, x * 2
 
 
-def p09_tensor(x):
+def weak_reference_of_a_tensor(x):
     t = x * 2
     r = weakref.ref(t)
     del t
     return r() is None, x + 1
 
 
-def p10_parent(x):
+def weak_reference_to_a_parent(x):
     y = x * 2
     if CHILD.value() is PARENT:
         y = y + 1
     return y
 
 
-def p11_temporary_folder(x):
+def temporary_folder(x):
     folder = tempfile.TemporaryDirectory()
     path = Path(folder.name)
     y = x * 2
@@ -124,7 +124,7 @@ def p11_temporary_folder(x):
     return y, there
 
 
-def p12_held_to_the_end(x):
+def held_to_the_end(x):
     keeper = Box(Loud("kept"))
     y = x * 2
     print("a")
@@ -133,7 +133,7 @@ def p12_held_to_the_end(x):
     return y, keeper is None
 
 
-def p13_overwritten(x):
+def variable_is_overwritten(x):
     d = Loud("d")
     print("a")
     y = x * 2
@@ -142,7 +142,7 @@ def p13_overwritten(x):
     return y, d
 
 
-def p14_results_of_comprehensions(x):
+def results_of_comprehensions(x):
     a, b, c = Box(), Box(), Box()
     references = [weakref.ref(a), weakref.ref(b), weakref.ref(c)]
     one = [box for box in [a] if x.sum() < 0]
@@ -153,7 +153,7 @@ def p14_results_of_comprehensions(x):
     return x * 2, counts, [r() is None for r in references]
 
 
-def p15_deleted_in_a_handler(x):
+def deleted_in_a_handler(x):
     u = Loud("u")
     try:
         raise ValueError(u.name)
@@ -164,7 +164,7 @@ def p15_deleted_in_a_handler(x):
     return x * 2
 
 
-def p16_rebound_in_a_handler_of_c_code(x):
+def rebound_in_a_handler_of_c_code(x):
     u = Loud("u")
     try:
         int("x")
@@ -175,7 +175,7 @@ def p16_rebound_in_a_handler_of_c_code(x):
     return x * 2, u
 
 
-def p17_rebound_in_finally(x):
+def rebound_in_finally(x):
     try:
         u = Loud("u")
         try:
@@ -188,7 +188,7 @@ def p17_rebound_in_finally(x):
     return x * 2, u
 
 
-def p18_handled_in_a_callee(x):
+def handled_in_a_callee(x):
     def inner(u):
         try:
             raise KeyError(1)
@@ -201,7 +201,7 @@ def p18_handled_in_a_callee(x):
     return x * 2
 
 
-def p19_popped_and_dropped(x):
+def popped_and_dropped(x):
     boxes = [Loud(str(i)) for i in range(3)]
     y = x * 2
     boxes.pop()
@@ -213,7 +213,7 @@ def p19_popped_and_dropped(x):
     return y
 
 
-def p20_pushed_out(x):
+def pushed_out_of_a_deque(x):
     last = collections.deque([Loud(str(i)) for i in range(3)], maxlen=3)
     last.append(1)
     print("pushed")
@@ -222,7 +222,7 @@ def p20_pushed_out(x):
     return x * 2
 
 
-def p21_tensor_in_a_weak_dict(x):
+def tensor_in_a_weak_dict(x):
     t = x * 2
     d = weakref.WeakValueDictionary()
     d["t"] = t
@@ -231,7 +231,7 @@ def p21_tensor_in_a_weak_dict(x):
     return x + 1, before, len(d)
 
 
-def p22_tensor_as_weak_key(x):
+def tensor_as_weak_key(x):
     t = x * 2
     d = weakref.WeakKeyDictionary()
     d[t] = 1
@@ -240,7 +240,7 @@ def p22_tensor_as_weak_key(x):
     return x + 1, len(d)
 
 
-def p23_context_is_cut(x):
+def context_is_cut(x):
     try:
         try:
             raise ValueError(Loud("inner"))
@@ -253,7 +253,7 @@ def p23_context_is_cut(x):
     return x * 2
 
 
-def p24_weak_method(x):
+def weak_method(x):
     a = Box(x)
     method = weakref.WeakMethod(Named.name.__get__(a))
     before = method() is None
@@ -261,21 +261,21 @@ def p24_weak_method(x):
     return x * 2, before, method() is None, a
 
 
-def p25_variable_that_nothing_reads(x):
+def variable_that_nothing_reads(x):
     boxes = [Box()]
     watch(boxes)
     y = x + 1
     return y, is_gone()
 
 
-def p26_in_another_container(x):
+def moved_to_another_container(x):
     owners = {"k": Box()}
     watch(list(owners.values()))
     y = x * 2
     return y, is_gone()
 
 
-def p27_in_a_callee(x):
+def dropped_in_a_callee(x):
     def inner():
         boxes = [Box()]
         watch(boxes)
@@ -284,7 +284,7 @@ def p27_in_a_callee(x):
     return x + 1, inner(), x + 2
 
 
-def p28_tensor_that_nothing_reads(x):
+def tensor_that_nothing_reads(x):
     t = x * 2
     watch([t])
     y = x + 1
@@ -304,7 +304,7 @@ def watch(items):
     WATCHED.append(weakref.ref(items[0]))
 
 
-def p29_in_iterators(x):
+def held_by_iterators(x):
     pairs = zip([1, 2], [Loud("u"), Loud("v")])
     for i, u in pairs:
         u = None
@@ -322,34 +322,34 @@ CHILD = Box(weakref.ref(PARENT))
 
 
 PROGRAMS = [
-    (p01_reference_after_del, tuple, 1),
-    (p02_callback, tuple, 1),
-    (p03_popped, lambda: ([Box(), Box()],), 1),
-    (p04_weak_values, tuple, 1),
-    (p05_weak_set, tuple, 1),
-    (p06_weak_keys, tuple, 1),
-    (p07_finalize, tuple, 1),
-    (p08_attribute, lambda: (Box(),), 1),
-    (p09_tensor, tuple, 2),
-    (p10_parent, tuple, 1),
-    (p11_temporary_folder, tuple, 1),
-    (p12_held_to_the_end, tuple, 2),
-    (p13_overwritten, tuple, 1),
-    (p14_results_of_comprehensions, tuple, 4),
-    (p15_deleted_in_a_handler, tuple, 1),
-    (p16_rebound_in_a_handler_of_c_code, tuple, 1),
-    (p17_rebound_in_finally, tuple, 1),
-    (p19_popped_and_dropped, tuple, 1),
-    (p20_pushed_out, tuple, 1),
-    (p21_tensor_in_a_weak_dict, tuple, 2),
-    (p22_tensor_as_weak_key, tuple, 2),
-    (p23_context_is_cut, tuple, 1),
-    (p24_weak_method, tuple, 1),
-    (p25_variable_that_nothing_reads, tuple, 1),
-    (p26_in_another_container, tuple, 1),
-    (p27_in_a_callee, tuple, 2),
-    (p28_tensor_that_nothing_reads, tuple, 2),
-    (p29_in_iterators, tuple, 1),
+    (reference_after_del, tuple, 1),
+    (callback_of_a_weak_reference, tuple, 1),
+    (popped_from_a_list, lambda: ([Box(), Box()],), 1),
+    (weak_values, tuple, 1),
+    (weak_set, tuple, 1),
+    (weak_keys, tuple, 1),
+    (finalizers, tuple, 1),
+    (attribute_is_replaced, lambda: (Box(),), 1),
+    (weak_reference_of_a_tensor, tuple, 2),
+    (weak_reference_to_a_parent, tuple, 1),
+    (temporary_folder, tuple, 1),
+    (held_to_the_end, tuple, 2),
+    (variable_is_overwritten, tuple, 1),
+    (results_of_comprehensions, tuple, 4),
+    (deleted_in_a_handler, tuple, 1),
+    (rebound_in_a_handler_of_c_code, tuple, 1),
+    (rebound_in_finally, tuple, 1),
+    (popped_and_dropped, tuple, 1),
+    (pushed_out_of_a_deque, tuple, 1),
+    (tensor_in_a_weak_dict, tuple, 2),
+    (tensor_as_weak_key, tuple, 2),
+    (context_is_cut, tuple, 1),
+    (weak_method, tuple, 1),
+    (variable_that_nothing_reads, tuple, 1),
+    (moved_to_another_container, tuple, 1),
+    (dropped_in_a_callee, tuple, 2),
+    (tensor_that_nothing_reads, tuple, 2),
+    (held_by_iterators, tuple, 1),
 ]
 
 
@@ -358,7 +358,7 @@ def test_program(program, arguments, graphs) -> None:
     check(program, x, *arguments(), graphs=graphs)
 
 
-def p30_left_by_an_error(x, log):
+def frame_left_by_an_error(x, log):
     class Noted:
         def __init__(self, log):
             self.log = log
@@ -378,10 +378,10 @@ def p30_left_by_an_error(x, log):
 
 
 def test_left_by_an_error() -> None:
-    check(p30_left_by_an_error, x, [], graphs=1)
+    check(frame_left_by_an_error, x, [], graphs=1)
 
 
-def p31_variable_of_plain_python(x, k):
+def variable_of_plain_python(x, k):
     u = Loud("u")
     print("break")
     x = x + k
@@ -393,8 +393,8 @@ def p31_variable_of_plain_python(x, k):
 def test_variable_of_plain_python() -> None:
     """A continuation that is not compiled any more lets go of what it is given."""
     with framejit.config.patch(recompile_limit=1):
-        check(p31_variable_of_plain_python, x, 0.1, graphs=1)
-        compiled = framejit.compile(p31_variable_of_plain_python, backend=CountingBackend())
+        check(variable_of_plain_python, x, 0.1, graphs=1)
+        compiled = framejit.compile(variable_of_plain_python, backend=CountingBackend())
         compiled(x, 0.1)
         with pytest.warns(framejit.exc.FramejitWarning):
             compared = Outcome(compiled, (x, 0.2), {})
@@ -409,11 +409,11 @@ def test_arguments_of_a_call_at_a_break(broken) -> None:
     higher-order operators, its frame hook may stay, and under a hook plain Python holds arguments
     until a call returns.
     """
-    code = p18_handled_in_a_callee.__code__
+    code = handled_in_a_callee.__code__
     found = [i.index for i in decode(code).instructions if i.op == "CALL"]
     backend = CountingBackend()
     with forced.forced_break(code, found[1]) if broken else contextlib.nullcontext():
-        compiled = framejit.compile(p18_handled_in_a_callee, backend=backend)
+        compiled = framejit.compile(handled_in_a_callee, backend=backend)
         for _ in range(2):
             got = Outcome(compiled, (x,), {})
             assert got.error is None and torch.equal(got.result, x * 2)
@@ -466,19 +466,19 @@ class Layer(torch.nn.Module):
 ALL: weakref.WeakSet = weakref.WeakSet()
 
 
-def l01_used_once(x):
+def layer_used_once(x):
     y = Layer()(x)
     return y, len(ALL)
 
 
-def l02_taken_out(x):
+def layer_taken_out(x):
     net = torch.nn.Sequential(Layer(), Layer())
     del net[-1]
     left = len(ALL)
     return net(x), left
 
 
-def l03_lives_to_the_end(x):
+def layer_that_lives_to_the_end(x):
     layer = Layer()
     seen = weakref.ref(layer)
     y = layer(x)
@@ -486,14 +486,14 @@ def l03_lives_to_the_end(x):
     return y, seen() is None, len(ALL)
 
 
-def l04_inside_another(x):
+def layer_inside_another(x):
     net = torch.nn.Sequential(Layer(), Layer())
     y = net(x)
     del net
     return y, len(ALL)
 
 
-def l05_rebound(x):
+def layer_is_rebound(x):
     d = weakref.WeakKeyDictionary()
     layer = torch.nn.ReLU()
     d[layer] = 1
@@ -503,14 +503,14 @@ def l05_rebound(x):
     return layer(y), before, len(d)
 
 
-def l06_attribute_of_an_object(x):
+def layer_as_attribute_of_an_object(x):
     box = Box(Layer())
     y = box.value(x)
     box.value = None
     return y, len(ALL)
 
 
-def l07_popped_in_a_loop(x):
+def layers_popped_in_a_loop(x):
     layers = [Layer() for _ in range(3)]
     left = []
     while layers:
@@ -519,7 +519,7 @@ def l07_popped_in_a_loop(x):
     return x, left
 
 
-def l08_kept_by_a_loop_variable(x):
+def layer_kept_by_a_loop_variable(x):
     layers = [Layer() for _ in range(3)]
     for layer in layers:
         x = layer(x)
@@ -529,7 +529,7 @@ def l08_kept_by_a_loop_variable(x):
     return x, before, len(ALL), layer
 
 
-def l09_in_a_callee(x):
+def layer_in_a_callee(x):
     def inner(x):
         layer = Layer()
         print("made")
@@ -538,7 +538,7 @@ def l09_in_a_callee(x):
     return inner(x), len(ALL)
 
 
-def l10_in_a_handler(x):
+def layer_in_a_handler(x):
     layer = Layer()
     try:
         y = layer(x)
@@ -549,7 +549,7 @@ def l10_in_a_handler(x):
     return y, left, layer
 
 
-def l11_bound_methods_and_closures(x):
+def bound_methods_and_closures(x):
     layer = Layer()
     functions = [layer.forward, lambda x: layer(x)]
     y = functions[0](functions[1](x))
@@ -559,7 +559,7 @@ def l11_bound_methods_and_closures(x):
     return y, before, len(ALL), functions
 
 
-def l12_held_by_a_started_generator(x):
+def held_by_a_started_generator(x):
     layer = Layer()
     for p in layer.named_modules():
         print(p[0])
@@ -568,7 +568,7 @@ def l12_held_by_a_started_generator(x):
     return y, len(ALL)
 
 
-def l13_held_by_a_method_of_a_list(x):
+def held_by_a_method_of_a_list(x):
     layers = [Layer(), Layer()]
     for layer in layers:
         x = layer(x)
@@ -581,11 +581,11 @@ def l13_held_by_a_method_of_a_list(x):
 
 
 LAYERS = [
-    (l01_used_once, 1, 1), (l02_taken_out, 1, 1), (l03_lives_to_the_end, 1, 1),
-    (l04_inside_another, 1, 2), (l05_rebound, 2, 2), (l06_attribute_of_an_object, 1, 1),
-    (l07_popped_in_a_loop, 3, 3), (l08_kept_by_a_loop_variable, 1, 3), (l09_in_a_callee, 1, 1),
-    (l10_in_a_handler, 1, 1), (l11_bound_methods_and_closures, 1, 2),
-    (l12_held_by_a_started_generator, 1, 1), (l13_held_by_a_method_of_a_list, 1, 2),
+    (layer_used_once, 1, 1), (layer_taken_out, 1, 1), (layer_that_lives_to_the_end, 1, 1),
+    (layer_inside_another, 1, 2), (layer_is_rebound, 2, 2), (layer_as_attribute_of_an_object, 1, 1),
+    (layers_popped_in_a_loop, 3, 3), (layer_kept_by_a_loop_variable, 1, 3),
+    (layer_in_a_callee, 1, 1), (layer_in_a_handler, 1, 1), (bound_methods_and_closures, 1, 2),
+    (held_by_a_started_generator, 1, 1), (held_by_a_method_of_a_list, 1, 2),
 ]  # fmt: skip
 
 
@@ -616,7 +616,7 @@ def test_weak_references_to_layers_of_others_break_nothing():
     check(program, x, graphs=1, ops=3)
 
 
-def p30_key_in_a_set_that_a_generator_holds(x):
+def key_in_a_set_that_a_generator_holds(x):
     def each(boxes):
         yield from boxes
 
@@ -636,7 +636,7 @@ def test_keys_of_a_capture_end_with_it():
     """They are not left to the garbage collector."""
     gc.disable()
     try:
-        check(p30_key_in_a_set_that_a_generator_holds, x, graphs=1, ops=1)
+        check(key_in_a_set_that_a_generator_holds, x, graphs=1, ops=1)
     finally:
         gc.enable()
 

@@ -30,7 +30,7 @@ class KK(K):
     pass
 
 
-def p001_class_write(x):
+def class_attribute_is_written(x):
     K.n = 0
     K.n = 5
     K.z = x * 2
@@ -40,7 +40,7 @@ def p001_class_write(x):
     return r
 
 
-def p002_class_count(x):
+def class_attribute_that_counts(x):
     k = K()
     k.bump()
     k.bump()
@@ -49,14 +49,14 @@ def p002_class_count(x):
     return r
 
 
-def p003_class_sub(x):
+def class_attribute_of_a_subclass(x):
     KK.n = 7
     a = x + K.n + KK.n
     del KK.n
     return a + KK.n
 
 
-def p004_class_method_patch(x):
+def method_is_replaced_for_a_while(x):
     old = K.bump
     K.bump = lambda self: 9
     try:
@@ -65,21 +65,21 @@ def p004_class_method_patch(x):
         K.bump = old
 
 
-def p005_deleting_a_class_attribute_that_is_missing(x):
+def deleting_a_class_attribute_that_is_missing(x):
     try:
         del K.nope
     except AttributeError as e:
         return x + 1, str(e)
 
 
-def p006_assigning_to_a_builtin_class(x):
+def assigning_to_a_builtin_class(x):
     try:
         int.foo = 3
     except TypeError as e:
         return x + 1, str(e)
 
 
-def p007_local_esc(x):
+def local_class_over_a_break(x):
     class L:
         """doc"""
 
@@ -117,7 +117,7 @@ def p007_local_esc(x):
     return l.go(x) + l.pp + L.st(2) + (l + l).q + L.f, L.__doc__, L.__name__, isinstance(l, L)
 
 
-def p008_local_super(x):
+def super_in_a_local_class(x):
     class A:
         def f(self, v):
             return v + 1
@@ -129,7 +129,7 @@ def p008_local_super(x):
     return B().f(x), issubclass(B, A)
 
 
-def p009_local_super_break(x):
+def super_in_a_local_class_over_a_break(x):
     class A:
         def f(self, v):
             return v + 1
@@ -145,7 +145,7 @@ def p009_local_super_break(x):
     return b.f(y)
 
 
-def p010_local_closure_write(x):
+def methods_write_a_closure(x):
     log = []
     seen = {}
 
@@ -163,7 +163,7 @@ def p010_local_closure_write(x):
     return w, log, seen
 
 
-def p011_local_abc(x):
+def abstract_class(x):
     class A(abc.ABC):
         @abc.abstractmethod
         def f(self): ...
@@ -179,7 +179,7 @@ def p011_local_abc(x):
     return x + B().f()
 
 
-def p011_abc_over_a_break(x):
+def abstract_class_over_a_break(x):
     class A(abc.ABC):
         @abc.abstractmethod
         def f(self): ...
@@ -201,7 +201,7 @@ def p011_abc_over_a_break(x):
     return x + B().f, left, A.f.__isabstractmethod__
 
 
-def p012_local_desc(x):
+def descriptor_with_a_name(x):
     class D:
         def __set_name__(self, owner, name):
             self.name = name
@@ -222,7 +222,7 @@ def p012_local_desc(x):
     return y + a.d
 
 
-def p013_local_cached(x):
+def cached_property_of_a_local_class(x):
     class A:
         @functools.cached_property
         def v(self):
@@ -232,7 +232,7 @@ def p013_local_cached(x):
     return a.v + a.v
 
 
-def p014_local_exc(x):
+def local_exception(x):
     class E(Exception):
         pass
 
@@ -242,7 +242,7 @@ def p014_local_exc(x):
         return x + 1, str(e)
 
 
-def p015_local_list(x):
+def local_subclass_of_list(x):
     class L(list):
         def total(self):
             return sum(self)
@@ -251,7 +251,7 @@ def p015_local_list(x):
     return l.total()
 
 
-def p016_local_meta(x):
+def metaclass_with_call(x):
     class M(type):
         def __call__(cls, *a):
             return super().__call__(*a)
@@ -262,7 +262,7 @@ def p016_local_meta(x):
     return x + A().v
 
 
-def p017_local_slots(x):
+def slots_of_a_local_class(x):
     class A:
         __slots__ = ("a", "b")
 
@@ -274,7 +274,7 @@ def p017_local_slots(x):
     return x + a.a + a.b
 
 
-def p018_local_dc(x):
+def local_dataclass(x):
     @dataclasses.dataclass
     class Q:
         a: int
@@ -283,25 +283,25 @@ def p018_local_dc(x):
     return Q(3).a * x + Q(1).b
 
 
-def p019_local_nt(x):
+def local_named_tuple(x):
     P = collections.namedtuple("P", "a b")
     p = P(x, x + 1)
     return p.a * p.b
 
 
-def p020_local_nt2(x):
+def local_named_tuple_over_a_break(x):
     P = collections.namedtuple("P", "a b")
     p = P(x, x + 1)
     print("h")
     return p.a * p.b
 
 
-def p021_type3(x):
+def type_with_three_arguments(x):
     A = type("A", (), {"v": 3})
     return x + A().v
 
 
-def p022_initsub(x):
+def init_subclass_that_registers(x):
     reg = []
 
     class A:
@@ -314,7 +314,7 @@ def p022_initsub(x):
     return x + len(reg)
 
 
-def p023_kept_class(x):
+def local_class_kept_by_its_instances(x):
     class Box:
         def __init__(self, v):
             self.v = v
@@ -324,7 +324,7 @@ def p023_kept_class(x):
     return sum(b.v for b in boxes), type(boxes[0]) is type(boxes[1])
 
 
-def p024_class_returned_from_factory(x):
+def class_returned_from_factory(x):
     def make(scale):
         class Scaled:
             def __call__(self, v):
@@ -337,7 +337,7 @@ def p024_class_returned_from_factory(x):
     return two()(x) + three()(x)
 
 
-def p025_named_tuple_statement(x):
+def named_tuple_statement(x):
     class P(NamedTuple):
         a: int
         b: int = 3
@@ -346,7 +346,7 @@ def p025_named_tuple_statement(x):
     return x + p.a + p.b
 
 
-def p026_local_dataclass_factory(x):
+def local_dataclass_factory(x):
     @dataclasses.dataclass(order=True)
     class Q:
         a: int
@@ -358,7 +358,7 @@ def p026_local_dataclass_factory(x):
     return x + q.double[0], q.items, r.items, q < r, repr(q)
 
 
-def p027_local_dataclass_escapes(x):
+def local_dataclass_escapes(x):
     @dataclasses.dataclass
     class Q:
         a: int
@@ -370,7 +370,7 @@ def p027_local_dataclass_escapes(x):
     return y + q.a, dataclasses.asdict(q)
 
 
-def p028_local_frozen_dataclass(x):
+def local_frozen_dataclass(x):
     @dataclasses.dataclass(frozen=True)
     class Q:
         a: int
@@ -382,7 +382,7 @@ def p028_local_frozen_dataclass(x):
         return {Q(1): x + 1, Q(2): x}[Q(1)], str(error)
 
 
-def p029_mixin_of_a_global_class(x):
+def mixin_of_a_global_class(x):
     class Counting(K):
         def bump(self):
             self.calls = 1
@@ -392,7 +392,7 @@ def p029_mixin_of_a_global_class(x):
     return x + c.bump() + c.calls
 
 
-def p030_decorated_class(x):
+def decorated_class(x):
     def named(cls):
         cls.label = cls.__name__ + "!"
         return cls
@@ -404,7 +404,7 @@ def p030_decorated_class(x):
     return x + len(A.label), A().label
 
 
-def p031_class_attribute_is_a_tensor(x):
+def class_attribute_is_a_tensor(x):
     class Params:
         weight = x * 2
         bias = x.sum()
@@ -415,7 +415,7 @@ def p031_class_attribute_is_a_tensor(x):
     return p.weight + p.bias
 
 
-def p032_class_body_with_loops(x):
+def class_body_with_loops(x):
     class Table:
         rows = []
         for i in range(3):
@@ -427,7 +427,7 @@ def p032_class_body_with_loops(x):
     return x + Table.rows[2] + Table.extra, hasattr(Table, "i")
 
 
-def p033_class_body_breaks(x):
+def class_body_breaks(x):
     class Loud:
         y = x + 1
         print("in the body")
@@ -436,7 +436,7 @@ def p033_class_body_breaks(x):
     return Loud.z + Loud.y
 
 
-def p034_class_attribute_before_and_after_a_break(x):
+def class_attribute_before_and_after_a_break(x):
     K.n = 2
     print(K.n, KK.n)
     y = x + KK.n
@@ -444,7 +444,7 @@ def p034_class_attribute_before_and_after_a_break(x):
     return y, K.n
 
 
-def p035_nested_classes(x):
+def nested_classes(x):
     class Outer:
         class Inner:
             k = 4
@@ -455,7 +455,7 @@ def p035_nested_classes(x):
     return x * Outer().get() + Outer.Inner.k
 
 
-def p036_descriptor_behind_its_back(x):
+def descriptor_behind_its_back(x):
     class D:
         def __get__(self, obj, cls):
             return obj.__dict__["d"] * 2
@@ -472,7 +472,7 @@ def p036_descriptor_behind_its_back(x):
     return a.d, a.__dict__["d"]
 
 
-def p037_local_exception_leaves(x):
+def local_exception_leaves(x):
     class Problem(ValueError):
         code = 3
 
@@ -486,14 +486,14 @@ def p037_local_exception_leaves(x):
         return y + error.code, str(error), type(error).__name__
 
 
-def p038_local_class_is_pickled_by_name(x):
+def local_class_is_pickled_by_name(x):
     class A:
         pass
 
     return x + 1, A.__qualname__, A.__module__ == __name__
 
 
-def p039_lambda_and_partial_attributes(x):
+def lambda_and_partial_attributes(x):
     class A:
         f = lambda self, v: v + 1
         g = functools.partial(lambda v, w: v * w, 3)
@@ -502,7 +502,7 @@ def p039_lambda_and_partial_attributes(x):
     return a.f(x) + a.g(2)
 
 
-def p040_operators_of_a_local_class(x):
+def operators_of_a_local_class(x):
     class V:
         def __init__(self, t):
             self.t = t
@@ -572,7 +572,7 @@ class Counting(type):
         return super().__new__(mcs, name, bases, namespace)
 
 
-def p041_metaclass_with_methods(x):
+def metaclass_with_methods(x):
     class C(metaclass=Registry):
         factor = 4
 
@@ -583,7 +583,7 @@ def p041_metaclass_with_methods(x):
     return C().use(x) + C.double, C.times(x), kinds, len(C), C[1], list(C), 4 in C, C.made_late
 
 
-def p042_metaclass_comes_from_a_base(x):
+def metaclass_comes_from_a_base(x):
     class Base(metaclass=Registry):
         factor = 2
 
@@ -597,7 +597,7 @@ def p042_metaclass_comes_from_a_base(x):
         return Derived().use(), Derived.__mro__[1] is Base, str(error)
 
 
-def p043_metaclass_over_a_break(x):
+def metaclass_over_a_break(x):
     class C(metaclass=Registry):
         factor = 4
 
@@ -606,14 +606,14 @@ def p043_metaclass_over_a_break(x):
     return y + C.double, C.times(x)
 
 
-def p044_metaclass_that_counts(x):
+def metaclass_that_counts(x):
     class C(metaclass=Counting):
         factor = 2
 
     return x * C.factor + 1
 
 
-def p045_metaclass_made_by_the_program(x):
+def metaclass_made_by_the_program(x):
     class Meta(type):
         def triple(cls, x):
             return x * 3
@@ -624,7 +624,7 @@ def p045_metaclass_made_by_the_program(x):
     return C.triple(x), type(C) is Meta
 
 
-def p046_named_tuple_statement_with_methods(x):
+def named_tuple_statement_with_methods(x):
     class P(NamedTuple):
         """A pair."""
 
@@ -647,7 +647,7 @@ def p046_named_tuple_statement_with_methods(x):
     )  # fmt: skip
 
 
-def p047_named_tuple_statement_over_a_break(x):
+def named_tuple_statement_over_a_break(x):
     class P(NamedTuple):
         a: torch.Tensor
         b: float = 2.0
@@ -657,7 +657,7 @@ def p047_named_tuple_statement_over_a_break(x):
     return p.a * p.b, p._fields, type(p).__name__
 
 
-def p048_named_tuple_with_a_wrong_default(x):
+def named_tuple_with_a_wrong_default(x):
     try:
 
         class P(NamedTuple):
@@ -668,7 +668,7 @@ def p048_named_tuple_with_a_wrong_default(x):
         return x + 1, str(error)
 
 
-def p049_init_subclass_that_calls_super(x):
+def init_subclass_that_calls_super(x):
     made = []
 
     class Base:
@@ -693,7 +693,7 @@ def p049_init_subclass_that_calls_super(x):
     return x * One.scale + Two.scale, made
 
 
-def p050_class_method_in_c_through_super(x):
+def class_method_in_c_through_super(x):
     class Table(dict):
         @classmethod
         def fromkeys(cls, keys, value=0):
@@ -704,7 +704,7 @@ def p050_class_method_in_c_through_super(x):
     return dict(Table.fromkeys("ab", 2))
 
 
-def p051_order_of_bases_leaves(x):
+def order_of_bases_leaves(x):
     class Base:
         pass
 
@@ -719,29 +719,29 @@ def p051_order_of_bases_leaves(x):
 
 
 PROGRAMS = [
-    (p001_class_write, 1, 3), (p002_class_count, 1, 1), (p003_class_sub, 1, 3),
-    (p004_class_method_patch, 1, 1), (p005_deleting_a_class_attribute_that_is_missing, 1, 1),
-    (p006_assigning_to_a_builtin_class, 1, 1), (p007_local_esc, 1, 6), (p008_local_super, 1, 2),
-    (p009_local_super_break, 2, 4), (p010_local_closure_write, 2, 3), (p011_local_abc, 1, 1),
-    (p011_abc_over_a_break, 1, 1),
-    (p012_local_desc, 2, 2), (p013_local_cached, 1, 3), (p014_local_exc, 1, 1),
-    (p015_local_list, 1, 1), (p016_local_meta, 1, 1), (p017_local_slots, 1, 2),
-    (p018_local_dc, 1, 2), (p019_local_nt, 1, 2), (p020_local_nt2, 2, 2), (p021_type3, 1, 1),
-    (p022_initsub, 1, 1), (p023_kept_class, 2, 3), (p024_class_returned_from_factory, 1, 3),
-    (p025_named_tuple_statement, 1, 2), (p026_local_dataclass_factory, 1, 1),
-    (p027_local_dataclass_escapes, 2, 2), (p028_local_frozen_dataclass, 1, 1),
-    (p029_mixin_of_a_global_class, 1, 2), (p030_decorated_class, 1, 1),
-    (p031_class_attribute_is_a_tensor, 2, 4), (p032_class_body_with_loops, 1, 2),
-    (p033_class_body_breaks, 1, 1), (p034_class_attribute_before_and_after_a_break, 1, 1),
-    (p035_nested_classes, 1, 2), (p036_descriptor_behind_its_back, 1, 1),
-    (p037_local_exception_leaves, 1, 2), (p038_local_class_is_pickled_by_name, 1, 1),
-    (p039_lambda_and_partial_attributes, 1, 2), (p040_operators_of_a_local_class, 1, 4),
-    (p041_metaclass_with_methods, 1, 3), (p042_metaclass_comes_from_a_base, 1, 1),
-    (p043_metaclass_over_a_break, 2, 3), (p044_metaclass_that_counts, 1, 2),
-    (p045_metaclass_made_by_the_program, 1, 1), (p046_named_tuple_statement_with_methods, 1, 6),
-    (p047_named_tuple_statement_over_a_break, 2, 2), (p048_named_tuple_with_a_wrong_default, 1, 1),
-    (p049_init_subclass_that_calls_super, 1, 2), (p050_class_method_in_c_through_super, 1, 1),
-    (p051_order_of_bases_leaves, 1, 1),
+    (class_attribute_is_written, 1, 3), (class_attribute_that_counts, 1, 1),
+    (class_attribute_of_a_subclass, 1, 3), (method_is_replaced_for_a_while, 1, 1),
+    (deleting_a_class_attribute_that_is_missing, 1, 1), (assigning_to_a_builtin_class, 1, 1),
+    (local_class_over_a_break, 1, 6), (super_in_a_local_class, 1, 2),
+    (super_in_a_local_class_over_a_break, 2, 4), (methods_write_a_closure, 2, 3),
+    (abstract_class, 1, 1), (abstract_class_over_a_break, 1, 1), (descriptor_with_a_name, 2, 2),
+    (cached_property_of_a_local_class, 1, 3), (local_exception, 1, 1),
+    (local_subclass_of_list, 1, 1), (metaclass_with_call, 1, 1), (slots_of_a_local_class, 1, 2),
+    (local_dataclass, 1, 2), (local_named_tuple, 1, 2), (local_named_tuple_over_a_break, 2, 2),
+    (type_with_three_arguments, 1, 1), (init_subclass_that_registers, 1, 1),
+    (local_class_kept_by_its_instances, 2, 3), (class_returned_from_factory, 1, 3),
+    (named_tuple_statement, 1, 2), (local_dataclass_factory, 1, 1), (local_dataclass_escapes, 2, 2),
+    (local_frozen_dataclass, 1, 1), (mixin_of_a_global_class, 1, 2), (decorated_class, 1, 1),
+    (class_attribute_is_a_tensor, 2, 4), (class_body_with_loops, 1, 2), (class_body_breaks, 1, 1),
+    (class_attribute_before_and_after_a_break, 1, 1), (nested_classes, 1, 2),
+    (descriptor_behind_its_back, 1, 1), (local_exception_leaves, 1, 2),
+    (local_class_is_pickled_by_name, 1, 1), (lambda_and_partial_attributes, 1, 2),
+    (operators_of_a_local_class, 1, 4), (metaclass_with_methods, 1, 3),
+    (metaclass_comes_from_a_base, 1, 1), (metaclass_over_a_break, 2, 3),
+    (metaclass_that_counts, 1, 2), (metaclass_made_by_the_program, 1, 1),
+    (named_tuple_statement_with_methods, 1, 6), (named_tuple_statement_over_a_break, 2, 2),
+    (named_tuple_with_a_wrong_default, 1, 1), (init_subclass_that_calls_super, 1, 2),
+    (class_method_in_c_through_super, 1, 1), (order_of_bases_leaves, 1, 1),
 ]  # fmt: skip
 
 

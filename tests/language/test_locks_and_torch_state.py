@@ -15,7 +15,7 @@ LOCK, RLOCK = threading.Lock(), threading.RLock()
 WEIGHT = torch.nn.Parameter(torch.ones(2))
 
 
-def p01_lock(x):
+def lock_in_with(x):
     y = x + 1
     with LOCK:
         y = y * 2
@@ -25,7 +25,7 @@ def p01_lock(x):
     return y.sin()
 
 
-def p02_reentrant_lock(x):
+def reentrant_lock(x):
     y = x + 1
     with RLOCK:
         with RLOCK:
@@ -34,7 +34,7 @@ def p02_reentrant_lock(x):
     return y.sin()
 
 
-def p03_acquire_and_release(x):
+def acquire_and_release(x):
     LOCK.acquire()
     try:
         y = x * 2
@@ -43,7 +43,7 @@ def p03_acquire_and_release(x):
     return y + 1
 
 
-def p04_error_under_a_lock(x):
+def error_under_a_lock(x):
     try:
         with LOCK:
             y = x * 2
@@ -59,12 +59,12 @@ def guarded(x):
         return x * 2
 
 
-def p05_in_a_callee(x):
+def lock_in_a_callee(x):
     y = guarded(x + 1)
     return guarded(y + 1) + 1
 
 
-def p06_not_acquired(x):
+def lock_that_is_not_acquired(x):
     with LOCK:
         if LOCK.acquire(blocking=False):
             x = x * 3
@@ -72,7 +72,7 @@ def p06_not_acquired(x):
     return x.cos()
 
 
-def p07_condition(x):
+def condition_in_with(x):
     condition = threading.Condition()
     with condition:
         x = x * 2
@@ -81,44 +81,44 @@ def p07_condition(x):
     return x.cos()
 
 
-def p08_generator(x):
+def lock_in_a_generator(x):
     generator = torch.Generator().manual_seed(3)
     y = x + 1
     return y + torch.rand(2, generator=generator)
 
 
-def p09_manual_seed(x):
+def manual_seed_of_the_program(x):
     y = x + 1
     torch.manual_seed(3)
     return y + torch.rand(2)
 
 
-def p10_fork_rng(x):
+def fork_rng(x):
     with torch.random.fork_rng():
         torch.manual_seed(1)
         y = torch.rand(2) + x
     return y * 2 + torch.rand(2)
 
 
-def p11_state_of_the_generator(x):
+def state_of_the_generator(x):
     state = torch.get_rng_state()
     y = torch.rand(2) + x
     torch.set_rng_state(state)
     return y * 2 + torch.rand(2)
 
 
-def p12_requires_grad_as_it_is(x):
+def requires_grad_as_it_is(x):
     WEIGHT.requires_grad_()
     y = (x * 2).requires_grad_(False)
     return y * WEIGHT.requires_grad_(requires_grad=True)
 
 
-def p13_requires_grad(x):
+def requires_grad_is_changed(x):
     y = (x + 1).detach().requires_grad_()
     return (y * 2).sum(), y.requires_grad
 
 
-def p14_frozen_and_back(x):
+def frozen_and_back(x):
     WEIGHT.requires_grad_(False)
     y = x * WEIGHT
     print(y.requires_grad)
@@ -126,14 +126,14 @@ def p14_frozen_and_back(x):
     return y + x * WEIGHT
 
 
-def p15_data(x):
+def data_of_a_parameter(x):
     y = x + 1
     y.data.add_(1)
     y.data = y.data * 2
     return y * 3
 
 
-def p16_inference_mode(x):
+def inference_mode(x):
     with torch.inference_mode():
         y = x * 2 + 1
         print(y.is_inference(), torch.is_inference_mode_enabled())
@@ -141,42 +141,42 @@ def p16_inference_mode(x):
 
 
 @torch.inference_mode()
-def p17_inference_mode_decorator(x):
+def inference_mode_decorator(x):
     return x * 2 + 1
 
 
-def p18_tolist(x):
+def tolist_of_a_tensor(x):
     y = x + 1
     first, second = y.tolist()
     return y * first + second
 
 
-def p19_autograd_grad(x):
+def autograd_grad(x):
     x = x.detach().requires_grad_()
     y = (x**2).sum()
     (gradient,) = torch.autograd.grad(y, x)
     return gradient * 2
 
 
-def p20_backward(x):
+def backward_of_a_loss(x):
     w = torch.ones(2, requires_grad=True)
     (w * x).sum().backward()
     return w.grad * 2
 
 
 PROGRAMS = [
-    (p01_lock, 4, 4), (p02_reentrant_lock, 4, 4), (p03_acquire_and_release, 2, 2),
-    (p04_error_under_a_lock, 2, 3), (p05_in_a_callee, 5, 5), (p06_not_acquired, 2, 2),
-    (p07_condition, 3, 3), (p08_generator, 2, 2), (p09_manual_seed, 2, 3), (p10_fork_rng, 2, 5),
-    (p11_state_of_the_generator, 2, 5), (p12_requires_grad_as_it_is, 1, 2),
-    (p13_requires_grad, 2, 4), (p14_frozen_and_back, 2, 3), (p15_data, 2, 6),
-    (p16_inference_mode, 2, 4), (p17_inference_mode_decorator, 1, 2), (p18_tolist, 2, 3),
-    (p19_autograd_grad, 3, 4), (p20_backward, 2, 3),
+    (lock_in_with, 4, 4), (reentrant_lock, 4, 4), (acquire_and_release, 2, 2),
+    (error_under_a_lock, 2, 3), (lock_in_a_callee, 5, 5), (lock_that_is_not_acquired, 2, 2),
+    (condition_in_with, 3, 3), (lock_in_a_generator, 2, 2), (manual_seed_of_the_program, 2, 3),
+    (fork_rng, 2, 5), (state_of_the_generator, 2, 5), (requires_grad_as_it_is, 1, 2),
+    (requires_grad_is_changed, 2, 4), (frozen_and_back, 2, 3), (data_of_a_parameter, 2, 6),
+    (inference_mode, 2, 4), (inference_mode_decorator, 1, 2), (tolist_of_a_tensor, 2, 3),
+    (autograd_grad, 3, 4), (backward_of_a_loss, 2, 3),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("program", "graphs", "ops"), PROGRAMS)
-def test_101_program(program, graphs, ops) -> None:
+def test_locks_and_state_of_torch(program, graphs, ops) -> None:
     counting = CountingBackend()
     compiled = framejit.compile(program, backend=counting)
     sides = []
@@ -191,7 +191,7 @@ def test_101_program(program, graphs, ops) -> None:
     assert (len(counting.graphs), counting.ops) == (graphs, ops)
 
 
-def test_102_two_threads_and_one_lock() -> None:
+def test_two_threads_and_one_lock() -> None:
     """What is done under the lock is done by one thread at a time."""
     counts = {"now": 0, "most": 0}
 
@@ -226,7 +226,7 @@ def test_102_two_threads_and_one_lock() -> None:
 OF_A_THREAD = threading.local()
 
 
-def test_103_attributes_of_a_thread() -> None:
+def test_attributes_of_a_thread() -> None:
     """Each thread finds its own; they are read in the graph's frame, and checked in each call."""
 
     def read(x):
@@ -250,7 +250,7 @@ def test_103_attributes_of_a_thread() -> None:
     assert len(results) == 4 and all(torch.equal(ours, theirs) for ours, theirs in results)
 
 
-def test_104_inference_mode_costs_two_breaks() -> None:
+def test_inference_mode_costs_two_breaks() -> None:
     """One where it is entered and one where it is left; what is between them is a graph."""
 
     def program(x):

@@ -27,16 +27,16 @@ class Perm(enum.Flag):
     W = 2
 
 
-def p001_module_vars(x):
+def vars_of_a_module(x):
     return x + len(vars(math)) * 0 + math.__dict__["pi"]
 
 
-def p002_flag_ops(x):
+def operators_of_flags(x):
     f = Perm.R | Perm.W
     return x + f.value, Perm.R in f, list(Color)
 
 
-def p003_lru_user(x):
+def recursive_lru_cache(x):
     @functools.lru_cache(None)
     def fib(n):
         return n if n < 2 else fib(n - 1) + fib(n - 2)
@@ -44,7 +44,7 @@ def p003_lru_user(x):
     return x + fib(10)
 
 
-def p004_lru_tensor(x):
+def cached_tensors(x):
     @functools.cache
     def g(n):
         return x * n
@@ -52,23 +52,23 @@ def p004_lru_tensor(x):
     return g(2) + g(2) + g(3), g(2) is g(2)
 
 
-def p005_dir(x):
+def dir_of_an_enum(x):
     return x + 1, [n for n in dir(Color) if n == "RED"]
 
 
-def p006_bytearray(x):
+def bytearray_is_written(x):
     b = bytearray(b"abc")
     b[0] = 65
     return x + len(b), bytes(b)
 
 
-def p007_format_tensor(x):
+def shape_and_dtype_in_an_f_string(x):
     y = x + 1
     s = f"{y.shape} {tuple(y.shape)} {y.dtype} {y.dim()}"
     return y * 2, s
 
 
-def p008_str_methods(x):
+def methods_of_text(x):
     return (
         x + len("a,b".split(",")),
         "ab".center(6, "*"),
@@ -81,7 +81,7 @@ def p008_str_methods(x):
     )
 
 
-def p009_matchcls(x):
+def match_of_a_dataclass_and_a_list(x):
     @dataclasses.dataclass
     class P:
         a: int
@@ -98,11 +98,11 @@ def p009_matchcls(x):
     return x + r
 
 
-def p010_walrus(x):
+def assignment_expressions(x):
     return [y for n in range(4) if (y := n * 2) > 2], (z := x + 1) * z
 
 
-def p011_nonlocal(x):
+def nonlocal_counter(x):
     c = 0
 
     def inc():
@@ -116,7 +116,7 @@ def p011_nonlocal(x):
 G = 1
 
 
-def p012_global(x):
+def global_is_rebound(x):
     global G
     G = G + 1
     try:
@@ -125,13 +125,13 @@ def p012_global(x):
         G = 1
 
 
-def p013_starred(x):
+def starred_assignment(x):
     a, *b, c = range(5)
     d = {**{"a": 1}, "b": 2}
     return x + a + c, [*b, *"xy"], d
 
 
-def p014_setdefault(x):
+def setdefault_of_a_dict(x):
     d = {}
     d.setdefault("a", []).append(x)
     d.update(b=2)
@@ -139,18 +139,18 @@ def p014_setdefault(x):
     return d, list(d.items())
 
 
-def p015_chain(x):
+def chained_comparisons_as_numbers(x):
     return x + (1 < 2 < 3) + (3 > 2 > 5)
 
 
-def p016_slices(x):
+def slices_of_a_list(x):
     l = list(range(10))
     l[2:5] = [0]
     del l[::2]
     return x + len(l), l, l[::-1]
 
 
-def p017_abstract_property(x):
+def abstract_property(x):
     class A(abc.ABC):
         @property
         @abc.abstractmethod
@@ -164,7 +164,7 @@ def p017_abstract_property(x):
     return x + B().v
 
 
-def p018_generic(x):
+def generic_class(x):
     T = typing.TypeVar("T")
 
     class Box(typing.Generic[T]):
@@ -174,7 +174,7 @@ def p018_generic(x):
     return Box[int](x + 1).v, Box(2).v
 
 
-def p019_protocol(x):
+def protocol_class(x):
     class HasV(typing.Protocol):
         v: int
 
@@ -184,7 +184,7 @@ def p019_protocol(x):
     return x + B().v
 
 
-def p020_metaclass_registry(x):
+def metaclass_that_registers(x):
     reg = {}
 
     class M(type):
@@ -199,7 +199,7 @@ def p020_metaclass_registry(x):
     return x + reg["A"].k
 
 
-def p021_super_multi(x):
+def super_along_two_bases(x):
     class A:
         def f(self, v):
             return v + 1
@@ -219,7 +219,7 @@ def p021_super_multi(x):
     return D().f(x), [c.__name__ for c in D.__mro__]
 
 
-def p022_getattr_hooks(x):
+def getattr_setattr_and_delattr(x):
     class A:
         def __getattr__(self, n):
             return len(n)
@@ -237,7 +237,7 @@ def p022_getattr_hooks(x):
     return r, a.q
 
 
-def p023_getattribute(x):
+def own_getattribute(x):
     class A:
         v = 1
 
@@ -247,7 +247,7 @@ def p023_getattribute(x):
     return x + A().v + A().w
 
 
-def p024_class_getitem(x):
+def own_class_getitem(x):
     class A:
         def __class_getitem__(cls, k):
             return k * 2
@@ -255,7 +255,7 @@ def p024_class_getitem(x):
     return x + A[3]
 
 
-def p025_iter_protocol(x):
+def own_iter_and_next(x):
     class It:
         def __init__(self):
             self.n = 0
@@ -272,7 +272,7 @@ def p025_iter_protocol(x):
     return sum(It()), list(It())
 
 
-def p026_new_singleton(x):
+def new_that_returns_one_object(x):
     class S:
         inst = None
 
@@ -284,14 +284,14 @@ def p026_new_singleton(x):
     return x + (S() is S())
 
 
-def p027_call_kw(x):
+def all_kinds_of_parameters(x):
     def f(a, /, b, *c, d=1, **e):
         return a + b + sum(c) + d + sum(e.values())
 
     return f(x, 1, 2, 3, d=4, z=5), functools.partial(f, x, b=2)(q=1)
 
 
-def p028_try_all(x):
+def all_clauses_of_try(x):
     out = []
     for v in ("1", "q", None):
         try:
@@ -307,7 +307,7 @@ def p028_try_all(x):
     return x + 1, out
 
 
-def p029_raise_from(x):
+def cause_and_context_of_an_error(x):
     try:
         try:
             {}["k"]
@@ -319,15 +319,17 @@ def p029_raise_from(x):
 
 #: (program, graphs, operations captured)
 PROGRAMS = [
-    (p001_module_vars, 1, 2), (p002_flag_ops, 1, 1), (p003_lru_user, 1, 1),
-    (p004_lru_tensor, 1, 4), (p005_dir, 1, 1), (p006_bytearray, 1, 1), (p007_format_tensor, 1, 2),
-    (p008_str_methods, 1, 1), (p009_matchcls, 1, 1), (p010_walrus, 1, 2), (p011_nonlocal, 1, 2),
-    (p012_global, 1, 1), (p013_starred, 1, 2), (p014_setdefault, 0, 0), (p015_chain, 1, 2),
-    (p016_slices, 1, 1), (p017_abstract_property, 1, 1), (p018_generic, 1, 1),
-    (p019_protocol, 1, 1), (p020_metaclass_registry, 1, 1), (p021_super_multi, 1, 4),
-    (p022_getattr_hooks, 1, 2), (p023_getattribute, 1, 2), (p024_class_getitem, 1, 1),
-    (p025_iter_protocol, 1, 9), (p026_new_singleton, 1, 1), (p027_call_kw, 1, 8),
-    (p028_try_all, 1, 1), (p029_raise_from, 1, 1),
+    (vars_of_a_module, 1, 2), (operators_of_flags, 1, 1), (recursive_lru_cache, 1, 1),
+    (cached_tensors, 1, 4), (dir_of_an_enum, 1, 1), (bytearray_is_written, 1, 1),
+    (shape_and_dtype_in_an_f_string, 1, 2), (methods_of_text, 1, 1),
+    (match_of_a_dataclass_and_a_list, 1, 1), (assignment_expressions, 1, 2),
+    (nonlocal_counter, 1, 2), (global_is_rebound, 1, 1), (starred_assignment, 1, 2),
+    (setdefault_of_a_dict, 0, 0), (chained_comparisons_as_numbers, 1, 2), (slices_of_a_list, 1, 1),
+    (abstract_property, 1, 1), (generic_class, 1, 1), (protocol_class, 1, 1),
+    (metaclass_that_registers, 1, 1), (super_along_two_bases, 1, 4),
+    (getattr_setattr_and_delattr, 1, 2), (own_getattribute, 1, 2), (own_class_getitem, 1, 1),
+    (own_iter_and_next, 1, 9), (new_that_returns_one_object, 1, 1), (all_kinds_of_parameters, 1, 8),
+    (all_clauses_of_try, 1, 1), (cause_and_context_of_an_error, 1, 1),
 ]  # fmt: skip
 
 

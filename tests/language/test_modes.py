@@ -40,7 +40,7 @@ def autocasting(x):
     return x @ x.t()
 
 
-def p01_no_grad(x):
+def no_grad_block(x):
     with torch.no_grad():
         y = x * 2
         inside = torch.is_grad_enabled()
@@ -50,7 +50,7 @@ def p01_no_grad(x):
     return y, z, inside, nested, torch.is_grad_enabled()
 
 
-def p02_set_grad_enabled(x):
+def set_grad_enabled_block(x):
     with torch.set_grad_enabled(False):
         a = x + 1
     before = torch.is_grad_enabled()
@@ -61,7 +61,7 @@ def p02_set_grad_enabled(x):
     return a, b, before, during
 
 
-def p03_decorators(x):
+def modes_as_decorators(x):
     return (
         decorated(x),
         decorated_bare(x),
@@ -70,7 +70,7 @@ def p03_decorators(x):
     )
 
 
-def p04_autocast(x):
+def autocast_block(x):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         y = x @ x.t()
         on = torch.is_autocast_enabled("cpu")
@@ -80,12 +80,12 @@ def p04_autocast(x):
     return y, z, w, on, torch.is_autocast_enabled("cpu"), (x @ x.t()).dtype
 
 
-def p05_default_dtype(x):
+def default_dtype_for_a_while(x):
     before = torch.get_default_dtype()
     return torch.ones(2).dtype, before, x + 1
 
 
-def p06_exception_in_no_grad(x):
+def error_in_no_grad(x):
     try:
         with torch.no_grad():
             y = x * 2
@@ -95,23 +95,23 @@ def p06_exception_in_no_grad(x):
     return y, z, torch.is_grad_enabled()
 
 
-def p07_is_compiling(x):
+def questions_of_torch_compiler(x):
     return (x + 1) if torch.compiler.is_compiling() else (x + 1)
 
 
-def p08_return_inside(x):
+def return_from_no_grad(x):
     with torch.no_grad():
         return x * 2, torch.is_grad_enabled()
 
 
-def p09_sdpa(x):
+def kernels_of_attention(x):
     q = x[None, None]
     with sdpa_kernel(SDPBackend.MATH):
         y = torch.nn.functional.scaled_dot_product_attention(q, q, q)
     return y
 
 
-def p10_exit_stack(x):
+def modes_on_an_exit_stack(x):
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.no_grad())
         y = x * 2
@@ -119,20 +119,29 @@ def p10_exit_stack(x):
     return y, off, torch.is_grad_enabled()
 
 
-def p11_state_left_changed(x):
+def state_left_changed(x):
     torch.set_grad_enabled(False)
     return x * 2
 
 
-def p12_inference(x):
+def inference_mode_block(x):
     with torch.inference_mode():
         y = x * 2
         inside = torch.is_inference_mode_enabled()
     return inside, torch.is_inference_mode_enabled(), (x * 2)
 
 
-FULL = [v for k, v in list(globals().items()) if k.startswith("p") and k[1:3].isdigit()]
-MAY_BREAK = {"p05_default_dtype", "p12_inference", "p09_sdpa", "p10_exit_stack"}
+FULL = [
+    no_grad_block, set_grad_enabled_block, modes_as_decorators, autocast_block,
+    default_dtype_for_a_while, error_in_no_grad, questions_of_torch_compiler, return_from_no_grad,
+    kernels_of_attention, modes_on_an_exit_stack, state_left_changed, inference_mode_block,
+]  # fmt: skip
+MAY_BREAK = {
+    "default_dtype_for_a_while",
+    "inference_mode_block",
+    "kernels_of_attention",
+    "modes_on_an_exit_stack",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -175,7 +184,7 @@ def test_one_graph(function) -> None:
 # -- across breaks ----------------------------------------------------------------------------
 
 
-def b01_break_in_no_grad(x):
+def break_in_no_grad(x):
     with torch.no_grad():
         y = x * 2
         print(torch.is_grad_enabled())
@@ -184,7 +193,7 @@ def b01_break_in_no_grad(x):
     return z, off, torch.is_grad_enabled(), z.requires_grad
 
 
-def b02_break_in_autocast(x):
+def break_in_autocast(x):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         y = x @ x.t()
         print(torch.is_autocast_enabled("cpu"))
@@ -192,7 +201,7 @@ def b02_break_in_autocast(x):
     return y, z, x @ x.t()
 
 
-def b03_error_after_break(x):
+def error_after_break(x):
     try:
         with torch.no_grad():
             print("in")
@@ -203,14 +212,14 @@ def b03_error_after_break(x):
     return y, on
 
 
-def b04_uncaught(x):
+def error_that_leaves_no_grad(x):
     with torch.no_grad():
         y = x * 2
         print(torch.is_grad_enabled())
         raise RuntimeError(f"gone {y.shape}")
 
 
-def b05_default_dtype_changed(x):
+def default_dtype_changed(x):
     torch.set_default_dtype(torch.float64)
     try:
         y = torch.ones(2) + 1
@@ -219,7 +228,7 @@ def b05_default_dtype_changed(x):
     return y, torch.ones(1)
 
 
-def b06_device_context(x):
+def device_as_a_context(x):
     with torch.device("meta"):
         y = torch.ones(2)
     with torch.device("cpu"):
@@ -227,7 +236,7 @@ def b06_device_context(x):
     return y.device, z.device, z
 
 
-def b07_nested_callee(x):
+def break_in_a_nested_callee(x):
     def inner(t):
         with torch.no_grad():
             print(torch.is_grad_enabled())
@@ -237,7 +246,7 @@ def b07_nested_callee(x):
     return y, torch.is_grad_enabled(), y.requires_grad
 
 
-def b08_generator_context(x):
+def generator_in_no_grad(x):
     @contextlib.contextmanager
     def quiet():
         previous = torch.is_grad_enabled()
@@ -254,7 +263,7 @@ def b08_generator_context(x):
     return y, z, was, torch.is_grad_enabled()
 
 
-def b09_inference_break(x):
+def break_in_inference_mode(x):
     with torch.inference_mode():
         y = x * 2
         print(torch.is_inference_mode_enabled())
@@ -262,7 +271,11 @@ def b09_inference_break(x):
     return z.is_inference(), y.is_inference()
 
 
-BREAKS = [v for k, v in list(globals().items()) if k.startswith("b") and k[1:3].isdigit()]
+BREAKS = [
+    break_in_no_grad, break_in_autocast, error_after_break, error_that_leaves_no_grad,
+    default_dtype_changed, device_as_a_context, break_in_a_nested_callee, generator_in_no_grad,
+    break_in_inference_mode,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("grad", [False, True])
@@ -306,42 +319,42 @@ def test_callers_modes_are_guarded() -> None:
 # -- random numbers ---------------------------------------------------------------------------
 
 
-def r01(x):
+def random_tensors(x):
     return torch.rand(2, 3) + x, torch.randn_like(x), torch.randint(0, 9, (3,)), torch.randperm(4)
 
 
-def r02(x):
+def dropout_and_bernoulli(x):
     return torch.nn.functional.dropout(x + 3, 0.5), torch.bernoulli(torch.full((3,), 0.5))
 
 
-def r03(x):
+def random_tensors_around_a_break(x):
     a = torch.rand(2)
     print("break")
     return a, torch.rand(2), torch.nn.functional.dropout(x, 0.3)
 
 
-def r04(x):
+def seed_set_inside(x):
     torch.manual_seed(7)
     return torch.rand(2), x + 1
 
 
-def r05(x):
+def generator_of_its_own(x):
     g = torch.Generator().manual_seed(3)
     return torch.rand(2, generator=g), torch.randn(2, generator=g), torch.rand(1)
 
 
-def r06(x):
+def tensors_filled_with_random_numbers(x):
     y = torch.empty(3).normal_()
     y.uniform_(0, 1)
     return y, x.clone().exponential_(), torch.multinomial(torch.ones(4), 2)
 
 
-def r07(x):
+def random_tensor_that_is_not_used(x):
     unused = torch.rand(5)
     return torch.rand(2)
 
 
-def r08(x):
+def random_state_set_back(x):
     state = torch.get_rng_state()
     a = torch.rand(2)
     torch.set_rng_state(state)
@@ -349,7 +362,7 @@ def r08(x):
     return a, b
 
 
-def r09(x):
+def forked_random_state(x):
     with torch.random.fork_rng():
         torch.manual_seed(1)
         a = torch.rand(2)
@@ -357,7 +370,19 @@ def r09(x):
 
 
 @pytest.mark.parametrize(
-    "function", [r01, r02, r03, r04, r05, r06, r07, r08, r09], ids=lambda f: f.__name__
+    "function",
+    [
+        random_tensors,
+        dropout_and_bernoulli,
+        random_tensors_around_a_break,
+        seed_set_inside,
+        generator_of_its_own,
+        tensors_filled_with_random_numbers,
+        random_tensor_that_is_not_used,
+        random_state_set_back,
+        forked_random_state,
+    ],
+    ids=lambda f: f.__name__,
 )
 @pytest.mark.parametrize("backend", ["counting", "aot_eager"])
 def test_random_numbers(function, backend) -> None:
@@ -430,12 +455,12 @@ def device_asked(x):
     [(device_inside, 2, 5), (device_and_break, 2, 5), (device_and_exception, 1, 3),
      (default_device_set, 2, 3), (device_asked, 1, 1)],
 )  # fmt: skip
-def test_201_default_devices(function, graphs, ops) -> None:
+def test_default_devices(function, graphs, ops) -> None:
     check(function, torch.ones(2), graphs=graphs, ops=ops)
     assert torch._C._len_torch_function_stack() == 0
 
 
-def test_202_default_device_of_the_caller() -> None:
+def test_default_device_of_the_caller() -> None:
     backend = CountingBackend()
     compiled = framejit.compile(lambda x: torch.ones(2), backend=backend)
     for device in ("cpu", "meta", "cpu", "meta"):

@@ -17,47 +17,47 @@ class Holder(nn.Module):
         self.register_buffer("seen", torch.zeros(2))
 
 
-def p01_buffer(m, x):
+def buffer_is_registered(m, x):
     m.b = nn.Buffer(x * 2)
     return x + m.b
 
 
-def p02_buffer_not_saved(m, x):
+def buffer_not_saved(m, x):
     m.b = nn.Buffer(x * 2, persistent=False)
     return x + m.b
 
 
-def p03_parameter(m, x):
+def parameter_is_assigned(m, x):
     m.p = nn.Parameter(x * 2)
     return x + m.p
 
 
-def p04_plain_tensor(m, x):
+def plain_tensor(m, x):
     m.t = x * 2
     return x + m.t
 
 
-def p05_buffer_from_outside(m, x):
+def buffer_from_outside(m, x):
     m.b = GIVEN
     return x + m.b
 
 
-def p06_buffer_replaces_buffer(m, x):
+def buffer_replaces_buffer(m, x):
     m.seen = nn.Buffer(x + 1)
     return m.seen * x
 
 
-def p07_tensor_replaces_buffer(m, x):
+def tensor_replaces_buffer(m, x):
     m.seen = x + 1
     return m.seen * x
 
 
-def p08_parameter_replaces_parameter(m, x):
+def parameter_replaces_parameter(m, x):
     m.scale = nn.Parameter(x + 1)
     return m.scale * x
 
 
-def p09_tensor_over_parameter(m, x):
+def tensor_over_parameter(m, x):
     try:
         m.scale = x + 1
     except TypeError as error:
@@ -65,7 +65,7 @@ def p09_tensor_over_parameter(m, x):
     return m.scale * x
 
 
-def p10_is_it_one(m, x):
+def what_is_a_parameter(m, x):
     kinds = [isinstance(t, (nn.Buffer, nn.Parameter)) for t in (x, GIVEN, m.seen, m.scale)]
     print(kinds, isinstance(GIVEN, nn.Buffer))
     return x + 1
@@ -74,10 +74,10 @@ def p10_is_it_one(m, x):
 GIVEN = nn.Buffer(torch.ones(2) * 7)
 # Attributes of tensors are set between two graphs, in nn.Buffer() and nn.Parameter().
 PROGRAMS = [
-    (p01_buffer, 2, 2), (p02_buffer_not_saved, 2, 2), (p03_parameter, 2, 2),
-    (p04_plain_tensor, 1, 2), (p05_buffer_from_outside, 1, 1), (p06_buffer_replaces_buffer, 2, 2),
-    (p07_tensor_replaces_buffer, 1, 2), (p08_parameter_replaces_parameter, 2, 2),
-    (p09_tensor_over_parameter, 2, 2), (p10_is_it_one, 1, 1),
+    (buffer_is_registered, 2, 2), (buffer_not_saved, 2, 2), (parameter_is_assigned, 2, 2),
+    (plain_tensor, 1, 2), (buffer_from_outside, 1, 1), (buffer_replaces_buffer, 2, 2),
+    (tensor_replaces_buffer, 1, 2), (parameter_replaces_parameter, 2, 2),
+    (tensor_over_parameter, 2, 2), (what_is_a_parameter, 1, 1),
 ]  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def members(module):
 
 
 @pytest.mark.parametrize(("program", "graphs", "ops"), PROGRAMS)
-def test_101_members(program, graphs, ops, capsys) -> None:
+def test_members_of_a_module(program, graphs, ops, capsys) -> None:
     counting = CountingBackend()
     compiled = framejit.compile(program, backend=counting)
     for call in range(2):
@@ -105,7 +105,7 @@ def test_101_members(program, graphs, ops, capsys) -> None:
     assert (len(counting.graphs), counting.ops) == (graphs, ops)
 
 
-def test_102_plain_tensor_then_buffer() -> None:
+def test_plain_tensor_then_buffer() -> None:
     """The two have the same class: the flag is guarded."""
 
     def keep(m, t):

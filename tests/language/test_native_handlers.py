@@ -33,7 +33,7 @@ class Ctx:
         return self.swallow
 
 
-def p01_error_is_used(x):
+def error_is_used(x):
     y = x + 1
     try:
         ext(x)
@@ -44,7 +44,7 @@ def p01_error_is_used(x):
     return y.sin() + 1
 
 
-def p02_in_a_loop(x):
+def handler_in_a_loop(x):
     y = x + 1
     for i in range(3):
         try:
@@ -59,7 +59,7 @@ def p02_in_a_loop(x):
     return y.sin() + 1
 
 
-def p03_with_swallows(x):
+def with_that_swallows(x):
     y = x + 1
     with Ctx():
         ext(x)
@@ -77,26 +77,26 @@ def inner(x):
     return x + 1
 
 
-def p04_in_a_callee(x):
+def handler_in_a_callee(x):
     y = inner(x)
     return y.sin()
 
 
-def inner5(x):
+def callee_that_raises(x):
     x = x * 2
     ext(x)
     return x
 
 
-def p05_from_a_callee(x):
+def error_from_a_callee(x):
     try:
-        x = inner5(x + 1)
+        x = callee_that_raises(x + 1)
     except ValueError:
         x = x.cos() + 1
     return x.sin()
 
 
-def p06_bare_raise(x):
+def bare_raise_in_a_handler(x):
     try:
         try:
             ext(x)
@@ -110,7 +110,7 @@ def p06_bare_raise(x):
     return x.cos()
 
 
-def p07_raise_from(x):
+def raise_from_in_a_handler(x):
     try:
         try:
             ext(x)
@@ -123,7 +123,7 @@ def p07_raise_from(x):
     return x.cos()
 
 
-def p08_raised_in_a_handler(x):
+def raised_in_a_handler(x):
     try:
         try:
             x = x + 1
@@ -137,7 +137,7 @@ def p08_raised_in_a_handler(x):
     return x.cos()
 
 
-def p09_finally_without_except(x):
+def finally_without_except(x):
     x = x + 1
     try:
         ext(x)
@@ -147,7 +147,7 @@ def p09_finally_without_except(x):
     return x
 
 
-def p10_continue_in_a_handler(x):
+def continue_in_a_handler(x):
     xs = []
     for i in range(3):
         try:
@@ -158,7 +158,7 @@ def p10_continue_in_a_handler(x):
     return x.cos() * sum(xs)
 
 
-def p11_in_a_generator(x):
+def handler_in_a_generator(x):
 
     def g():
         try:
@@ -172,7 +172,7 @@ def p11_in_a_generator(x):
     return x
 
 
-def p12_break_in_a_handler(x):
+def break_in_a_handler(x):
     while True:
         try:
             ext(x)
@@ -184,7 +184,7 @@ def p12_break_in_a_handler(x):
     return x.cos()
 
 
-def p13_handlers_in_handlers(x):
+def handlers_in_handlers(x):
     try:
         ext(x)
     except ValueError as e:
@@ -199,7 +199,7 @@ def p13_handlers_in_handlers(x):
     return x + 1
 
 
-def p14_with_does_not_swallow(x):
+def with_does_not_swallow(x):
     try:
         with torch.no_grad(), Ctx(False):
             ext(x)
@@ -208,7 +208,7 @@ def p14_with_does_not_swallow(x):
     return x.sin()
 
 
-def p15_exc_info(x):
+def exc_info_in_a_handler(x):
     try:
         ext(x)
     except ValueError:
@@ -219,7 +219,7 @@ def p15_exc_info(x):
     return x + 1
 
 
-def p16_comprehensions(x):
+def comprehensions_in_handlers(x):
     a = [ext(x, 0) if i else 2 for i in range(2)]
     try:
         b = [ext(x + i, i) for i in range(2)]
@@ -228,7 +228,7 @@ def p16_comprehensions(x):
     return b * a[1] + a[0]
 
 
-def p17_leaves_from_a_handler(x):
+def leaves_from_a_handler(x):
     try:
         ext(x)
     except ValueError as e:
@@ -237,7 +237,7 @@ def p17_leaves_from_a_handler(x):
     return x
 
 
-def p18_finally_after_a_handler(x):
+def finally_after_a_handler(x):
     try:
         try:
             ext(x)
@@ -256,7 +256,7 @@ def p18_finally_after_a_handler(x):
     return x.cos()
 
 
-def p19_recursion(x):
+def recursion_in_a_handler(x):
 
     def rec(x, n):
         try:
@@ -272,7 +272,7 @@ def p19_recursion(x):
     return rec(x, 3).sin()
 
 
-def p20_local_class_from_none(x):
+def local_class_from_none(x):
 
     class E(Exception):
         pass
@@ -288,7 +288,7 @@ def p20_local_class_from_none(x):
     return x + 1
 
 
-def p21_two_contexts(x):
+def two_contexts(x):
     for i in range(2):
         with Ctx() as c, torch.no_grad():
             x = x * 2
@@ -298,7 +298,7 @@ def p21_two_contexts(x):
     return x
 
 
-def p22_cells(x):
+def cells_in_handlers(x):
 
     def cell():
         nonlocal x
@@ -313,7 +313,7 @@ def p22_cells(x):
     return f()
 
 
-def p23_suppress_and_stack(x):
+def suppress_and_stack(x):
     with contextlib.suppress(ValueError):
         x = x * 2
         ext(x)
@@ -325,7 +325,7 @@ def p23_suppress_and_stack(x):
     return x + 1
 
 
-def p24_c_operation(x):
+def error_of_a_c_operation(x):
     d = {}
     try:
         d[[1]] = ext(x, 0)
@@ -335,7 +335,7 @@ def p24_c_operation(x):
     return x + 1
 
 
-def p25_finally_raises(x):
+def finally_raises(x):
     try:
         try:
             ext(x)
@@ -349,16 +349,15 @@ def p25_finally_raises(x):
 
 
 PROGRAMS = [
-    (p01_error_is_used, 3, 5), (p02_in_a_loop, 4, 12), (p03_with_swallows, 2, 3),
-    (p04_in_a_callee, 2, 4), (p05_from_a_callee, 2, 5), (p06_bare_raise, 1, 5),
-    (p07_raise_from, 2, 4), (p08_raised_in_a_handler, 2, 5), (p09_finally_without_except, 2, 3),
-    (p10_continue_in_a_handler, 2, 4), (p11_in_a_generator, 2, 3),
-    (p12_break_in_a_handler, 1, 2), (p13_handlers_in_handlers, 4, 4),
-    (p14_with_does_not_swallow, 2, 5), (p15_exc_info, 2, 2), (p16_comprehensions, 3, 5),
-    (p17_leaves_from_a_handler, 1, 1), (p18_finally_after_a_handler, 4, 4),
-    (p19_recursion, 2, 7), (p20_local_class_from_none, 1, 2), (p21_two_contexts, 6, 9),
-    (p22_cells, 1, 3), (p23_suppress_and_stack, 3, 3), (p24_c_operation, 2, 2),
-    (p25_finally_raises, 3, 3),
+    (error_is_used, 3, 5), (handler_in_a_loop, 4, 12), (with_that_swallows, 2, 3),
+    (handler_in_a_callee, 2, 4), (error_from_a_callee, 2, 5), (bare_raise_in_a_handler, 1, 5),
+    (raise_from_in_a_handler, 2, 4), (raised_in_a_handler, 2, 5), (finally_without_except, 2, 3),
+    (continue_in_a_handler, 2, 4), (handler_in_a_generator, 2, 3), (break_in_a_handler, 1, 2),
+    (handlers_in_handlers, 4, 4), (with_does_not_swallow, 2, 5), (exc_info_in_a_handler, 2, 2),
+    (comprehensions_in_handlers, 3, 5), (leaves_from_a_handler, 1, 1),
+    (finally_after_a_handler, 4, 4), (recursion_in_a_handler, 2, 7), (local_class_from_none, 1, 2),
+    (two_contexts, 6, 9), (cells_in_handlers, 1, 3), (suppress_and_stack, 3, 3),
+    (error_of_a_c_operation, 2, 2), (finally_raises, 3, 3),
 ]  # fmt: skip
 
 

@@ -25,27 +25,27 @@ def x34():
     return torch.arange(12.0).reshape(3, 4) - 5
 
 
-def p01_operators(a):
+def operators_of_arrays(a):
     return a + 1, 1 - a, a * a, a / 2, a % 3, a**2, -a, abs(a), a > 0, a == 1, ~(a > 0)
 
 
-def p02_operators_of_ints(a):
+def operators_of_arrays_of_ints(a):
     return a + 1, a / 2, a / a.max(), 7 // (a * a + 1).max(), a & 3, a | 1, a << 1, 2.5 * a
 
 
-def p03_reductions(a):
+def reductions_of_floats(a):
     return a.sum(), a.sum(0), a.mean(), a.max(), a.min(axis=1), a.std(), a.argmax(), a.cumsum()
 
 
-def p04_reductions_of_ints(a):
+def reductions_of_ints(a):
     return a.sum(), a.mean(), a.max(), a.var(0), a.any(), a.all(), a.prod(), np.sqrt(a * a)
 
 
-def p05_indexing(a):
+def indexing_of_arrays(a):
     return a[0], a[0, 1], a[:, 1], a[1:, ::2], a[..., 0], a[[0, 2]], a[-1, -1], a[0, ..., 1]
 
 
-def p06_assignment(a):
+def assignment_to_elements(a):
     a[0] = 1
     a[1, 2] = 7
     a[:, 3] = a[:, 0]
@@ -53,24 +53,24 @@ def p06_assignment(a):
     return a
 
 
-def p07_assignment_that_overlaps(a):
+def assignment_that_overlaps(a):
     a[1:] = a[:-1]
     a[1:] += a[:-1]
     return a.sum()
 
 
-def p08_attributes(a):
+def attributes_of_arrays(a):
     same = a.dtype == np.float32, a.dtype == "float32", np.float64 == a.dtype
     return a.shape, a.ndim, a.size, a.dtype, a.itemsize, a.T, len(a), a.strides, same
 
 
-def p09_views_and_copies(a):
+def views_and_copies(a):
     b, c, d = a.reshape(-1), a.T, a.astype(np.float32)
     b[0], c[1, 1], d[0] = 100, 50, 9
     return a, b, c, d
 
 
-def p10_functions(a):
+def functions_of_numpy(a):
     return (
         np.sin(a), np.maximum(a, 0), np.where(a > 0, a, 0), np.concatenate([a, a]),
         np.stack([a, a]), np.einsum("ij,kj->ik", a, a), np.sum(a, axis=1, keepdims=True),
@@ -79,17 +79,17 @@ def p10_functions(a):
     )  # fmt: skip
 
 
-def p11_new_arrays(x):
+def new_arrays(x):
     made = np.zeros((2, 3)), np.ones(3, dtype=np.float32), np.arange(5), np.linspace(0, 1, 5)
     return *made, np.eye(3), np.full((2, 2), 7), np.array([[1, 2], [3, 4]], dtype=np.float32)
 
 
-def p12_numbers_only(x):
+def numbers_only(x):
     wide = x.reshape(int(np.prod(x.shape)))
     return wide / np.sqrt(x.shape[-1]), x * np.float64(2.0), np.float32(3) * 2, np.dtype("float32")
 
 
-def p13_memory_is_shared(x):
+def memory_is_shared(x):
     a = x.numpy()
     a[0] = 7
     x[1] = 3
@@ -98,14 +98,14 @@ def p13_memory_is_shared(x):
     return a, y, x.sum(), x.numpy() is a
 
 
-def p14_tensors_of_arrays(a):
+def tensors_of_arrays(a):
     kept = torch.from_numpy(a)
     copied = torch.tensor(a)
     a[0] = 9
     return kept, copied, torch.as_tensor(a, dtype=torch.float64), torch.tensor(a.sum())
 
 
-def p15_scalars_do_not_change(a):
+def scalars_do_not_change(a):
     total = first = a.sum()
     total += 1
     corner = a[0, 0]
@@ -114,12 +114,12 @@ def p15_scalars_do_not_change(a):
     return first, total, corner, total > 0, 2 * total, a * total, kinds
 
 
-def p16_iteration(a):
+def iteration_over_arrays(a):
     one, two, three = a
     return one + two, [row.sum() for row in a], three, list(range(len(a)))
 
 
-def p17_in_place(a):
+def operators_in_place(a):
     b = a
     a += 1
     a *= 2
@@ -129,39 +129,39 @@ def p17_in_place(a):
     return b is a
 
 
-def p18_dtypes(a):
+def dtypes_of_arrays(a):
     half = a.astype(np.float16)
     return half + 1.5, half * np.float32(2), half.sum() + 1, a + np.int8(1), a * np.float64(2)
 
 
-def p19_complex(a):
+def complex_arrays(a):
     c = a * 1j + 1
     return c * 2, c.real, c.imag, np.conj(c), abs(c)
 
 
-def p20_a_condition(a):
+def condition_on_an_array(a):
     b = a * 2
     if b.sum() > 0:
         return b + 1
     return b - 1
 
 
-def p21_numbers_are_taken_out(a):
+def numbers_are_taken_out(a):
     b = a + 1
     return b.tolist(), b * 2
 
 
-def p22_random_numbers_are_numpys(a):
+def random_numbers_are_numpys(a):
     np.random.seed(3)
     return a + np.random.rand(3, 4).astype(np.float32)
 
 
-def p23_not_alike(a):
+def functions_that_are_not_alike(a):
     b = a * 2
     return np.flip(b) + 1, np.sign(b)
 
 
-def p24_numpys_error(a):
+def error_of_numpys(a):
     b = a + 1
     try:
         return b.reshape(5, 5)
@@ -169,28 +169,29 @@ def p24_numpys_error(a):
         return str(error), b * 2
 
 
-def p25_mixed_with_tensors(x, a):
+def mixed_with_tensors(x, a):
     y = torch.relu(x) @ torch.from_numpy(a).T
     return np.exp(y.numpy()).sum(0), y
 
 
-def p26_dtype_of_the_answer_differs(a):
+def dtype_of_the_result_differs(a):
     narrow = a.astype(np.uint8)
     return narrow.sum(), narrow + 1
 
 
 #: program -> (what makes its arguments, graphs, operations).
 PROGRAMS = {
-    p01_operators: (f32, 1, 20), p02_operators_of_ints: (i64, 2, 15), p03_reductions: (f32, 1, 9),
-    p04_reductions_of_ints: (i64, 1, 11), p05_indexing: (f32, 1, 10), p06_assignment: (f32, 1, 8),
-    p07_assignment_that_overlaps: (f32, 1, 11), p08_attributes: (f32, 1, 1),
-    p09_views_and_copies: (f32, 1, 7), p10_functions: (f32, 1, 20), p11_new_arrays: (x34, 1, 14),
-    p12_numbers_only: (x34, 1, 3), p13_memory_is_shared: (x34, 2, 6),
-    p14_tensors_of_arrays: (f32, 1, 6), p15_scalars_do_not_change: (f32, 1, 11),
-    p16_iteration: (f32, 1, 10), p17_in_place: (f32, 1, 19), p18_dtypes: (f32, 1, 15),
-    p19_complex: (f32, 1, 10), p20_a_condition: (f32, 2, 7), p21_numbers_are_taken_out: (f32, 2, 4),
-    p22_random_numbers_are_numpys: (f32, 1, 2), p23_not_alike: (f32, 1, 2),
-    p24_numpys_error: (f32, 2, 4), p26_dtype_of_the_answer_differs: (i64, 2, 3),
+    operators_of_arrays: (f32, 1, 20), operators_of_arrays_of_ints: (i64, 2, 15),
+    reductions_of_floats: (f32, 1, 9), reductions_of_ints: (i64, 1, 11),
+    indexing_of_arrays: (f32, 1, 10), assignment_to_elements: (f32, 1, 8),
+    assignment_that_overlaps: (f32, 1, 11), attributes_of_arrays: (f32, 1, 1),
+    views_and_copies: (f32, 1, 7), functions_of_numpy: (f32, 1, 20), new_arrays: (x34, 1, 14),
+    numbers_only: (x34, 1, 3), memory_is_shared: (x34, 2, 6), tensors_of_arrays: (f32, 1, 6),
+    scalars_do_not_change: (f32, 1, 11), iteration_over_arrays: (f32, 1, 10),
+    operators_in_place: (f32, 1, 19), dtypes_of_arrays: (f32, 1, 15), complex_arrays: (f32, 1, 10),
+    condition_on_an_array: (f32, 2, 7), numbers_are_taken_out: (f32, 2, 4),
+    random_numbers_are_numpys: (f32, 1, 2), functions_that_are_not_alike: (f32, 1, 2),
+    error_of_numpys: (f32, 2, 4), dtype_of_the_result_differs: (i64, 2, 3),
 }  # fmt: skip
 
 
@@ -201,30 +202,30 @@ def test_program(program):
 
 
 def test_tensors_and_arrays_in_one_graph():
-    check(p25_mixed_with_tensors, x34(), f32(), graphs=1, ops=7)
+    check(mixed_with_tensors, x34(), f32(), graphs=1, ops=7)
 
 
-def s01(x):
+def tensor_and_array_of_one_memory(x):
     return x, torch.from_numpy(x.numpy())
 
 
-def s02(x):
+def parts_of_an_array(x):
     y = x * 2
     return y, torch.from_numpy(y.numpy()[::2]), torch.as_tensor(y.numpy().T)
 
 
-def s03(x):
+def array_made_by_numpy(x):
     a = np.abs(x.numpy())
     return torch.from_numpy(a), torch.from_numpy(a), torch.from_numpy(a[:2])
 
 
-def s04(x):
+def tensor_of_a_copy_is_written(x):
     y = torch.from_numpy(np.ascontiguousarray(x.numpy()))
     y += 1
     return x, y, y[1:], y.T
 
 
-def s05(x):
+def storage_of_a_reshaped_array(x):
     y = torch.from_numpy(np.abs(x.numpy()).reshape(4, 3).T)
     return y, y[1:], torch.as_tensor(np.abs(x.numpy()), dtype=torch.float64)
 
@@ -236,9 +237,19 @@ def storages(tensors):
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", CountingBackend()], ids=["aot", "counting"])
-@pytest.mark.parametrize("program", [s01, s02, s03, s04, s05], ids=lambda p: p.__name__)
+@pytest.mark.parametrize(
+    "program",
+    [
+        tensor_and_array_of_one_memory,
+        parts_of_an_array,
+        array_made_by_numpy,
+        tensor_of_a_copy_is_written,
+        storage_of_a_reshaped_array,
+    ],
+    ids=lambda p: p.__name__,
+)
 def test_tensors_of_arrays_have_storages_of_their_own(program, backend):
-    check(program, x34(), graphs=1 if program is s05 else None)
+    check(program, x34(), graphs=1 if program is storage_of_a_reshaped_array else None)
     compiled = framejit.compile(program, backend=backend)
     for _ in range(2):
         got, expected = compiled(x34()), program(x34())
@@ -380,9 +391,9 @@ def test_conversions_that_fail_raise_as_in_eager_mode():
 
 @pytest.mark.slow
 def test_inductor():
-    compiled = framejit.compile(p15_scalars_do_not_change, backend="inductor")
+    compiled = framejit.compile(scalars_do_not_change, backend="inductor")
     one, two = f32(), f32()
-    Comparison().compare(p15_scalars_do_not_change(one), compiled(two), "result")
+    Comparison().compare(scalars_do_not_change(one), compiled(two), "result")
     Comparison().compare(one, two, "argument")
 
 

@@ -107,7 +107,7 @@ def makes_log():
      (unused_check, 1, 2, tuple), (unused_embedding, 1, 3, tuple), (unused_tuple, 1, 6, tuple),
      (integer_division, 1, 4, tuple), (positive_definite, 1, 5, tuple)],
 )  # fmt: skip
-def test_101_same_as_eager(function, graphs, ops, more, backend) -> None:
+def test_same_error_as_eager(function, graphs, ops, more, backend) -> None:
     counting = CountingBackend()
 
     def run(module, examples):
@@ -129,7 +129,7 @@ def test_101_same_as_eager(function, graphs, ops, more, backend) -> None:
     assert (len(counting.graphs), counting.ops) == (graphs, ops)
 
 
-def test_102_gradients_of_a_written_input() -> None:
+def test_gradients_of_a_written_input() -> None:
     """Its history cannot be undone: the graph ends before what may raise."""
 
     def function(a, i):
@@ -177,7 +177,7 @@ def write_large_behind(x, i):
 @pytest.mark.parametrize(
     ("function", "graphs", "ops"), [(write_large, 3, 5), (write_large_behind, 1, 3)]
 )
-def test_103_large_inputs_are_not_copied(function, graphs, ops, backend) -> None:
+def test_large_inputs_are_not_copied(function, graphs, ops, backend) -> None:
     """The graph ends at the second of what may raise and the write: that runs as plain Python.
 
     The handler is captured.
@@ -197,7 +197,7 @@ def test_103_large_inputs_are_not_copied(function, graphs, ops, backend) -> None
     assert (len(counting.graphs), counting.ops) == (graphs, ops)
 
 
-def test_104_backward_takes_no_part_in_what_nobody_wants() -> None:
+def test_backward_takes_no_part_in_what_nobody_wants() -> None:
     def function(a):
         try:
             torch.linalg.cholesky(a)
@@ -226,7 +226,7 @@ def wrong_count(module, examples):
 
 
 @pytest.mark.parametrize("backend", [broken, wrong_count])
-def test_105_backend_at_fault(backend, recwarn) -> None:
+def test_a_backend_that_is_at_fault(backend, recwarn) -> None:
     def function(x):
         return x + 1
 
@@ -240,7 +240,7 @@ def test_105_backend_at_fault(backend, recwarn) -> None:
     assert framejit.counters["backend_failed"] == {backend.__name__: 3}
 
 
-def test_106_backend_is_not_blamed_for_data(recwarn) -> None:
+def test_a_backend_is_not_blamed_for_data(recwarn) -> None:
     compiled = framejit.compile(write_and_try, backend="eager")
     for index in (0, 9, 9):
         compiled(torch.zeros(1), torch.tensor([index]))

@@ -61,12 +61,12 @@ class Record:
 def parameters(a, b=3, *c, d, **e): ...
 
 
-def p001_random_numbers_after_a_seed(x):
+def random_numbers_after_a_seed(x):
     random.seed(3)
     return x * random.random() + random.randint(1, 5) + random.choice([1, 2, 3])
 
 
-def p002_random_shuffles_and_samples(x):
+def random_shuffles_and_samples(x):
     items = [1, 2, 3, 4]
     random.seed(1)
     random.shuffle(items)
@@ -74,12 +74,12 @@ def p002_random_shuffles_and_samples(x):
     return x + items[0] * 10 + items[1], more
 
 
-def p003_random_object(x):
+def object_of_random_numbers(x):
     source = random.Random(5)
     return x * source.random() + source.randrange(10)
 
 
-def p004_random_state(x):
+def state_of_random_numbers(x):
     random.seed(2)
     state = random.getstate()
     first = random.random()
@@ -87,7 +87,7 @@ def p004_random_state(x):
     return x + first, random.random() == first
 
 
-def p005_warning_in_the_middle(x):
+def warning_in_the_middle(x):
     y = x + 1
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -97,7 +97,7 @@ def p005_warning_in_the_middle(x):
     return y, [str(w.message) for w in seen], [w.category.__name__ for w in seen]
 
 
-def p006_warning_as_error(x):
+def warning_as_error(x):
     y = x + 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -108,7 +108,7 @@ def p006_warning_as_error(x):
     return y
 
 
-def p007_log_that_nobody_wants(x):
+def log_that_nobody_wants(x):
     y = x + 1
     log.debug("unseen %s", y.shape)
     return y * 2
@@ -119,7 +119,7 @@ class Printing(logging.Handler):
         print("log:", record.getMessage())
 
 
-def p008_logs_and_prints_in_order(x):
+def logs_and_prints_in_order(x):
     handler = Printing()
     log.addHandler(handler)
     try:
@@ -134,61 +134,61 @@ def p008_logs_and_prints_in_order(x):
     return y - 1
 
 
-def p009_weak_reference(x):
+def weak_reference_is_made(x):
     reference = weakref.ref(kept)
     return x + 1 if reference() is kept else x
 
 
-def p010_weak_key_dictionary(x):
+def weak_keys(x):
     table = weakref.WeakKeyDictionary()
     table[kept] = 3
     return x + table[kept], len(table)
 
 
-def p011_weak_value_dictionary(x):
+def weak_values(x):
     table = weakref.WeakValueDictionary()
     table["k"] = kept
     return x + (table["k"] is kept)
 
 
-def p012_copies(x):
+def copies_of_containers(x):
     one = [1, [2, {"a": 3}]]
     two, three = copy.copy(one), copy.deepcopy(one)
     one[1][1]["a"] = 9
     return x + two[1][1]["a"], three, two[1] is one[1]
 
 
-def p013_deep_copy_of_an_object(x):
+def deep_copy_of_an_object(x):
     record = Record(3, [1, 2])
     twin = copy.deepcopy(record)
     twin.items.append(4)
     return x + len(record.items), twin.items, copy.copy(record).items is record.items
 
 
-def p014_signature(x):
+def signature_of_a_function(x):
     found = inspect.signature(parameters)
     kinds = [p.kind.name for p in found.parameters.values()]
     return x + len(kinds), kinds, str(found)
 
 
-def p015_signature_bound(x):
+def bound_signature(x):
     bound = inspect.signature(parameters).bind(1, d=4)
     bound.apply_defaults()
     return x + bound.arguments["b"], bound.args, bound.kwargs
 
 
-def p016_typing(x):
+def classes_of_typing(x):
     n = typing.cast(int, 3)
     hints = typing.get_type_hints(Record)
     origin = typing.get_origin(typing.List[int]), typing.get_args(typing.Dict[str, int])
     return x + n, hints["a"] is int, origin
 
 
-def p017_abstract_numbers(x):
+def abstract_numbers(x):
     return x + isinstance(3, numbers.Number) + isinstance(3.0, numbers.Integral)
 
 
-def p018_context_variable(x):
+def context_variable_is_set(x):
     y = x + variable.get()
     token = variable.set(4)
     y = y * variable.get()
@@ -196,7 +196,7 @@ def p018_context_variable(x):
     return y + variable.get(), unset.get("none")
 
 
-def p019_context_variable_without_value(x):
+def context_variable_without_value(x):
     try:
         unset.get()
     except LookupError:
@@ -204,7 +204,7 @@ def p019_context_variable_without_value(x):
     return x
 
 
-def p020_context_variable_across_a_break(x):
+def context_variable_across_a_break(x):
     token = variable.set(x + 1)
     print("set")
     y = variable.get() * 2
@@ -212,7 +212,7 @@ def p020_context_variable_across_a_break(x):
     return y, variable.get()
 
 
-def p021_context_variable_set_in_a_callee(x):
+def context_variable_set_in_a_callee(x):
     @contextlib.contextmanager
     def scope(value):
         token = variable.set(value)
@@ -228,7 +228,7 @@ def p021_context_variable_set_in_a_callee(x):
     return y + variable.get()
 
 
-def p022_locks_keep_others_out(x):
+def locks_keep_others_out(x):
     with lock:
         y = x + 1
         held = lock.locked()
@@ -237,13 +237,13 @@ def p022_locks_keep_others_out(x):
     return y, held, lock.locked()
 
 
-def p023_identities(x):
+def identities_of_objects(x):
     one, two = [1], [1]
     seen = {id(one): "one", id(two): "two"}
     return x + (id(one) == id(one)) + (id(one) == id(two)), seen[id(two)], id(x) in seen
 
 
-def p024_visited_by_identity(x):
+def visited_by_identity(x):
     shared = [x]
     visited, total = set(), 0
 
@@ -260,21 +260,21 @@ def p024_visited_by_identity(x):
     return x + total
 
 
-def p025_hashes_of_texts(x):
+def hashes_of_texts(x):
     same = hash("a") == hash("a"), hash((1, "b")) == hash((1, "b")), hash(None) == hash(None)
     return x + 1, same
 
 
-def p026_frozen_dataclass_as_key(x):
+def frozen_dataclass_as_key(x):
     table = {Key(1): x, Key(2, "y"): x * 2}
     return table[Key(1)] + table[Key(2, "y")], Key(3) in table, len({Key(1), Key(1)})
 
 
-def p027_representation_of_a_dataclass(x):
+def representation_of_a_dataclass(x):
     return x + 1, repr(Record(1, [2])), str(Key(2)), f"{Key(3)!r:>20}"
 
 
-def p028_exit_stack(x):
+def exit_stack_is_unwound(x):
     done = []
     with contextlib.ExitStack() as stack:
         value = stack.enter_context(contextlib.nullcontext(3))
@@ -284,7 +284,7 @@ def p028_exit_stack(x):
     return y * 2, done
 
 
-def p029_exit_stack_swallows(x):
+def exit_stack_swallows(x):
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.suppress(ValueError))
         y = x + 1
@@ -292,7 +292,7 @@ def p029_exit_stack_swallows(x):
     return y * 2
 
 
-def p030_exit_stack_across_a_break(x):
+def exit_stack_across_a_break(x):
     done = []
     with contextlib.ExitStack() as stack:
         stack.callback(done.append, "out")
@@ -302,31 +302,31 @@ def p030_exit_stack_across_a_break(x):
     return y, done
 
 
-def p031_operating_system_error(x):
+def operating_system_error(x):
     try:
         raise FileNotFoundError(2, "gone", "name")
     except OSError as error:
         return x + error.errno, str(error), error.filename, error.strerror, error.args
 
 
-def p032_operating_system_error_by_number(x):
+def operating_system_error_by_number(x):
     error = OSError(13, "no")
     return x + 1, type(error).__name__, isinstance(error, PermissionError), str(error)
 
 
-def p033_decoding_error(x):
+def decoding_error(x):
     try:
         raise UnicodeDecodeError("utf-8", b"a\xff", 1, 2, "why")
     except ValueError as error:
         return x + error.start, str(error), error.reason, error.object
 
 
-def p034_exception_group(x):
+def exception_group_is_raised(x):
     group = ExceptionGroup("several", [ValueError(1), KeyError("k")])
     return x + len(group.exceptions), str(group), group.message, repr(group.exceptions[1])
 
 
-def p035_exception_group_split(x):
+def exception_group_is_split(x):
     y = x + 1
     try:
         raise ExceptionGroup("several", [ValueError(1), KeyError("k")])
@@ -339,21 +339,20 @@ def p035_exception_group_split(x):
 
 #: (program, graphs, operations captured)
 PROGRAMS = [
-    (p001_random_numbers_after_a_seed, 3, 3), (p002_random_shuffles_and_samples, 1, 2),
-    (p003_random_object, 2, 2), (p004_random_state, 1, 1), (p005_warning_in_the_middle, 2, 2),
-    (p006_warning_as_error, 2, 2), (p007_log_that_nobody_wants, 2, 2),
-    (p008_logs_and_prints_in_order, 3, 3), (p009_weak_reference, 1, 1),
-    (p010_weak_key_dictionary, 1, 1), (p011_weak_value_dictionary, 1, 1), (p012_copies, 1, 1),
-    (p013_deep_copy_of_an_object, 1, 1), (p014_signature, 1, 1), (p015_signature_bound, 1, 1),
-    (p016_typing, 1, 1), (p017_abstract_numbers, 1, 2), (p018_context_variable, 1, 3),
-    (p019_context_variable_without_value, 1, 1), (p020_context_variable_across_a_break, 2, 2),
-    (p021_context_variable_set_in_a_callee, 1, 3), (p022_locks_keep_others_out, 2, 2),
-    (p023_identities, 1, 2), (p024_visited_by_identity, 1, 1), (p025_hashes_of_texts, 1, 1),
-    (p026_frozen_dataclass_as_key, 1, 2), (p027_representation_of_a_dataclass, 1, 1),
-    (p028_exit_stack, 1, 2), (p029_exit_stack_swallows, 1, 2),
-    (p030_exit_stack_across_a_break, 2, 2), (p031_operating_system_error, 1, 1),
-    (p032_operating_system_error_by_number, 1, 1), (p033_decoding_error, 1, 1),
-    (p034_exception_group, 1, 1), (p035_exception_group_split, 3, 3),
+    (random_numbers_after_a_seed, 3, 3), (random_shuffles_and_samples, 1, 2),
+    (object_of_random_numbers, 2, 2), (state_of_random_numbers, 1, 1),
+    (warning_in_the_middle, 2, 2), (warning_as_error, 2, 2), (log_that_nobody_wants, 2, 2),
+    (logs_and_prints_in_order, 3, 3), (weak_reference_is_made, 1, 1), (weak_keys, 1, 1),
+    (weak_values, 1, 1), (copies_of_containers, 1, 1), (deep_copy_of_an_object, 1, 1),
+    (signature_of_a_function, 1, 1), (bound_signature, 1, 1), (classes_of_typing, 1, 1),
+    (abstract_numbers, 1, 2), (context_variable_is_set, 1, 3),
+    (context_variable_without_value, 1, 1), (context_variable_across_a_break, 2, 2),
+    (context_variable_set_in_a_callee, 1, 3), (locks_keep_others_out, 2, 2),
+    (identities_of_objects, 1, 2), (visited_by_identity, 1, 1), (hashes_of_texts, 1, 1),
+    (frozen_dataclass_as_key, 1, 2), (representation_of_a_dataclass, 1, 1),
+    (exit_stack_is_unwound, 1, 2), (exit_stack_swallows, 1, 2), (exit_stack_across_a_break, 2, 2),
+    (operating_system_error, 1, 1), (operating_system_error_by_number, 1, 1),
+    (decoding_error, 1, 1), (exception_group_is_raised, 1, 1), (exception_group_is_split, 3, 3),
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from checking import CountingBackend, check
 X = torch.arange(6.0).reshape(2, 3)
 
 
-def p01_enumerate_zip(x):
+def enumerate_and_zip(x):
     out = []
     for i, (name, y) in enumerate(zip("abcd", [x, x + 1, x + 2, x + 3], strict=True)):
         print(i, name)
@@ -24,7 +24,7 @@ def p01_enumerate_zip(x):
     return out
 
 
-def p02_dict_items(x):
+def items_of_a_dict(x):
     table = {"a": x, "b": x + 1, "c": x * 3}
     total = 0
     for key, value in table.items():
@@ -33,7 +33,7 @@ def p02_dict_items(x):
     return total
 
 
-def p03_list_that_grows(x):
+def list_that_grows(x):
     xs, n = [x], 0
     for y in xs:
         print("turn")
@@ -43,7 +43,7 @@ def p03_list_that_grows(x):
     return xs
 
 
-def p04_one_iterator_twice_in_a_zip(x):
+def one_iterator_twice_in_a_zip(x):
     numbers, out = iter([1, 2, 3, 4]), []
     for p, q in zip(numbers, numbers):
         print(p, q)
@@ -51,7 +51,7 @@ def p04_one_iterator_twice_in_a_zip(x):
     return out, list(numbers)
 
 
-def p05_partly_consumed_before_and_after(x):
+def partly_consumed_before_and_after(x):
     tensors = iter([x, x + 1, x + 2, x + 3, x + 4])
     print("before")
     first = next(tensors) * 2
@@ -60,7 +60,7 @@ def p05_partly_consumed_before_and_after(x):
     return first, pairs, next(tensors, None), next(tensors, None)
 
 
-def p06_dict_changes_its_size(x):
+def dict_changes_its_size(x):
     table = {"a": 1, "b": 2}
     try:
         for key in table:
@@ -71,7 +71,7 @@ def p06_dict_changes_its_size(x):
         return x * 2, str(error)
 
 
-def p07_values_replaced_ahead(x):
+def values_replaced_ahead(x):
     table = {"a": x, "b": x, "c": x}
     seen = []
     for key, value in table.items():
@@ -81,7 +81,7 @@ def p07_values_replaced_ahead(x):
     return seen
 
 
-def p08_reversed(x):
+def reversed_list(x):
     out = 0
     for y in reversed([x, x + 1, x + 2]):
         print("turn")
@@ -89,7 +89,7 @@ def p08_reversed(x):
     return out
 
 
-def p09_attributes_of_an_object(x):
+def attributes_of_an_object(x):
     class Box:
         def __init__(self):
             self.a, self.b, self.c = x, x, x
@@ -102,7 +102,7 @@ def p09_attributes_of_an_object(x):
     return out
 
 
-def p10_rest_of_a_long_loop(x):
+def rest_of_a_long_loop(x):
     for i in range(100):
         if i == 0:
             print("once")
@@ -110,7 +110,7 @@ def p10_rest_of_a_long_loop(x):
     return x
 
 
-def p11_iterator_kept_by_an_object(x):
+def iterator_kept_by_an_object(x):
     class Stream:
         def __init__(self):
             self.items = iter([x, x + 1, x + 2])
@@ -129,7 +129,7 @@ def p11_iterator_kept_by_an_object(x):
     return out, next(stream.items, None)
 
 
-def p12_generator_in_a_zip(x):
+def generator_in_a_zip(x):
     def numbers():
         yield 1
         print("between")
@@ -144,11 +144,11 @@ def p12_generator_in_a_zip(x):
 
 #: (program, graphs, operations captured)
 PROGRAMS = [
-    (p01_enumerate_zip, 3, 5), (p02_dict_items, 4, 8), (p03_list_that_grows, 2, 2),
-    (p04_one_iterator_twice_in_a_zip, 2, 4), (p05_partly_consumed_before_and_after, 2, 5),
-    (p06_dict_changes_its_size, 2, 2), (p07_values_replaced_ahead, 2, 4), (p08_reversed, 4, 7),
-    (p09_attributes_of_an_object, 2, 4), (p10_rest_of_a_long_loop, 1, 100),
-    (p11_iterator_kept_by_an_object, 3, 4), (p12_generator_in_a_zip, 3, 3),
+    (enumerate_and_zip, 3, 5), (items_of_a_dict, 4, 8), (list_that_grows, 2, 2),
+    (one_iterator_twice_in_a_zip, 2, 4), (partly_consumed_before_and_after, 2, 5),
+    (dict_changes_its_size, 2, 2), (values_replaced_ahead, 2, 4), (reversed_list, 4, 7),
+    (attributes_of_an_object, 2, 4), (rest_of_a_long_loop, 1, 100),
+    (iterator_kept_by_an_object, 3, 4), (generator_in_a_zip, 3, 3),
 ]  # fmt: skip
 
 

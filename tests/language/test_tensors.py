@@ -16,7 +16,7 @@ def x23():
     return torch.arange(6.0).reshape(2, 3) - 2.0
 
 
-def p01_inplace_chain(x):
+def chain_of_writes(x):
     y = x.clone()
     y.add_(1).mul_(2)
     y += x
@@ -25,44 +25,44 @@ def p01_inplace_chain(x):
     return y, x
 
 
-def p02_input_mutated(x):
+def argument_is_written(x):
     x.mul_(2)
     return x + 1
 
 
-def p03_view_of_input_mutated(x):
+def view_of_an_argument_is_written(x):
     row = x[0]
     row.add_(10)
     return row, x.sum()
 
 
-def p04_mutation_between_reads(x):
+def written_between_two_reads(x):
     a = x.sum()
     x[1, 2] = 100.0
     b = x.sum()
     return a, b
 
 
-def p05_out(x):
+def out_argument(x):
     out = torch.empty_like(x)
     result = torch.add(x, 1, out=out)
     return result, out, result is out
 
 
-def p06_out_into_input(x):
+def input_as_out_argument(x):
     buffer = torch.zeros(2, 3)
     torch.mul(x, 3, out=buffer)
     torch.sub(x, 1, out=x)
     return buffer
 
 
-def p07_transpose_alias(x):
+def transposed_alias(x):
     t = x.t()
     t.zero_()
     return x
 
 
-def p08_reshape_copy_or_view(x):
+def reshape_copy_or_view(x):
     flat = x.reshape(-1)
     flat[0] = 9
     copied = x.t().reshape(-1)
@@ -70,7 +70,7 @@ def p08_reshape_copy_or_view(x):
     return x, flat, copied
 
 
-def p09_indexing(x):
+def reading_by_index(x):
     index = torch.tensor([1, 0])
     return (
         x[0],
@@ -92,7 +92,7 @@ def p09_indexing(x):
     )
 
 
-def p10_setitem(x):
+def writing_by_index(x):
     y = torch.zeros(2, 3)
     y[0] = x[1]
     y[1, 1:] = torch.ones(2)
@@ -102,14 +102,14 @@ def p10_setitem(x):
     return y
 
 
-def p11_index_put_accumulate(x):
+def index_put_accumulate(x):
     y = torch.zeros(4)
     y.index_put_((torch.tensor([0, 1, 1]),), torch.ones(3), accumulate=True)
     y.index_add_(0, torch.tensor([2]), torch.tensor([7.0]))
     return y, x.index_select(1, torch.tensor([2, 0]))
 
 
-def p12_dtypes_and_devices(x):
+def dtypes_and_devices(x):
     return (
         x.half(),
         x.double(),
@@ -130,7 +130,7 @@ def p12_dtypes_and_devices(x):
     )
 
 
-def p13_factories(x):
+def factory_functions(x):
     return (
         torch.zeros(2),
         torch.ones((2, 1)),
@@ -156,7 +156,7 @@ def p13_factories(x):
     )
 
 
-def p14_metadata(x):
+def attributes_about_layout(x):
     return (
         x.shape,
         x.size(),
@@ -192,7 +192,7 @@ def p14_metadata(x):
     )
 
 
-def p15_size_arithmetic(x):
+def size_arithmetic(x):
     shape = x.shape
     a, b = shape
     doubled = shape + (4,)
@@ -227,7 +227,7 @@ def p15_size_arithmetic(x):
     )
 
 
-def p16_split_unbind_chunk(x):
+def split_unbind_and_chunk(x):
     a, b = x.unbind()
     parts = x.split(2, dim=1)
     first, *rest = torch.chunk(x, 3, dim=1)
@@ -245,7 +245,7 @@ def p16_split_unbind_chunk(x):
     )
 
 
-def p17_iterate_tensor(x):
+def iteration_over_a_tensor(x):
     total = 0
     for row in x:
         for value in row:
@@ -254,7 +254,7 @@ def p17_iterate_tensor(x):
     return total, a, list(x), [r.max() for r in reversed(x)] if False else None, b
 
 
-def p18_named_tuple_results(x):
+def named_tuple_results(x):
     top = x.topk(2)
     values, indices = x.sort(dim=1)
     m = x.max(dim=1)
@@ -271,7 +271,7 @@ def p18_named_tuple_results(x):
     )
 
 
-def p19_einsum_linalg_fft(x):
+def einsum_linalg_and_fft(x):
     square = x @ x.t() + torch.eye(2) * 10
     return (
         torch.einsum("ij,kj->ik", x, x),
@@ -292,7 +292,7 @@ def p19_einsum_linalg_fft(x):
     )
 
 
-def p20_complex(x):
+def complex_tensors(x):
     c = torch.complex(x, x + 1)
     v = torch.view_as_real(c)
     return (
@@ -309,7 +309,7 @@ def p20_complex(x):
     )
 
 
-def p21_scatter_gather(x):
+def scatter_and_gather(x):
     index = torch.tensor([[0, 1, 0]])
     return (
         torch.zeros(2, 3).scatter(0, index, x[:1]),
@@ -329,7 +329,7 @@ def p21_scatter_gather(x):
     )
 
 
-def p22_interpolate_pad(x):
+def interpolate_and_pad(x):
     image = x[None, None]
     f = torch.nn.functional
     return (
@@ -355,13 +355,13 @@ def p22_interpolate_pad(x):
     )
 
 
-def p23_detach_data(x):
+def detach_and_data(x):
     y = x * 2
     d = y.detach()
     return d, d.requires_grad, y.data, torch.no_grad()(lambda: y + 1)()
 
 
-def p24_containers(x):
+def tensors_in_containers(x):
     box = {"a": x, "b": [x + 1, (x * 2, {"c": x - 1})]}
     box["d"] = box["b"][1][0]
     box["b"].append(box["a"])
@@ -379,27 +379,27 @@ class Holder:
         return self
 
 
-def p25_on_objects(x):
+def tensors_on_objects(x):
     holder = Holder(x)
     holder.push(x * 2).push(x * 3)
     return holder.value, holder.history, holder
 
 
-def p26_object_argument(holder, x):
+def object_with_a_tensor(holder, x):
     holder.push(x)
     holder.extra = x.sum()
     holder.value.mul_(2)
     return holder.value
 
 
-def p27_identity(x):
+def identity_of_tensors(x):
     y = x
     z = x.add_(0)
     v = x.view(2, 3)
     return y is x, z is x, v is x, x in [x] if False else True, [x, y][0] is y
 
 
-def p28_operators(x):
+def operators_of_tensors(x):
     y = x + 1
     return (
         -x,
@@ -430,7 +430,7 @@ def p28_operators(x):
     )
 
 
-def p29_inplace_operators(x):
+def operators_in_place(x):
     y = x.clone()
     alias = y
     y += 1
@@ -446,12 +446,12 @@ def p29_inplace_operators(x):
     return alias, alias is y, z
 
 
-def p30_unused_inplace(x):
+def unused_operation_in_place(x):
     x.add_(1)  # nothing is returned: the effect must stay
     return 3
 
 
-def p31_expand_stack_cat(x):
+def expand_stack_and_cat(x):
     return (
         torch.stack([x, x]),
         torch.cat([x, x], dim=-1),
@@ -474,26 +474,26 @@ def p31_expand_stack_cat(x):
     )
 
 
-def p32_new_tensor_data(x):
+def new_tensors_of_data(x):
     values = [1.0, 2.0]
     return torch.tensor(values) + x[0, 0], torch.as_tensor([1, 2]), torch.asarray(3.0)
 
 
-def p33_mutate_returned_view(x):
+def returned_view_is_written(x):
     y = x * 1
     a, b = y.unbind()
     a.add_(1)
     return y, b
 
 
-def p34_set_item_of_slice_of_list(x):
+def item_of_a_sliced_list_is_written(x):
     rows = [x[0], x[1]]
     rows[0], rows[1] = rows[1], rows[0]
     rows[0].mul_(3)
     return torch.stack(rows), x
 
 
-def p35_copy_(x):
+def copy_in_place(x):
     y = torch.empty(2, 3)
     y.copy_(x)
     z = torch.zeros(2, 3, dtype=torch.float64)
@@ -502,7 +502,7 @@ def p35_copy_(x):
     return y, z
 
 
-def p36_functional_names(x):
+def names_of_functions(x):
     return (
         torch.relu_(x.clone()),
         torch.sigmoid(x),
@@ -513,7 +513,7 @@ def p36_functional_names(x):
     )
 
 
-def p37_tensor_keyword_forms(x):
+def keyword_arguments_of_methods(x):
     return (
         x.sum(dim=0, keepdim=True),
         x.mean((0, 1)),
@@ -530,12 +530,23 @@ def p37_tensor_keyword_forms(x):
     )
 
 
-FULL = [v for k, v in list(globals().items()) if k.startswith("p") and k[1:3].isdigit()]
+FULL = [
+    chain_of_writes, argument_is_written, view_of_an_argument_is_written, written_between_two_reads,
+    out_argument, input_as_out_argument, transposed_alias, reshape_copy_or_view, reading_by_index,
+    writing_by_index, index_put_accumulate, dtypes_and_devices, factory_functions,
+    attributes_about_layout, size_arithmetic, split_unbind_and_chunk, iteration_over_a_tensor,
+    named_tuple_results, einsum_linalg_and_fft, complex_tensors, scatter_and_gather,
+    interpolate_and_pad, detach_and_data, tensors_in_containers, tensors_on_objects,
+    object_with_a_tensor, identity_of_tensors, operators_of_tensors, operators_in_place,
+    unused_operation_in_place, expand_stack_and_cat, new_tensors_of_data, returned_view_is_written,
+    item_of_a_sliced_list_is_written, copy_in_place, names_of_functions,
+    keyword_arguments_of_methods,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", FULL, ids=lambda f: f.__name__)
 def test_program(function) -> None:
-    args = (Holder(x23()), x23()) if function is p26_object_argument else (x23(),)
+    args = (Holder(x23()), x23()) if function is object_with_a_tensor else (x23(),)
     backend = check(function, *args, fullgraph=True)
     assert len(backend.graphs) <= 1
 
@@ -543,56 +554,56 @@ def test_program(function) -> None:
 # -- programs with breaks: how many graphs each may need --------------------------------------
 
 
-def b01_item(x):
+def product_with_an_item(x):
     y = x + 1
     n = y.sum().item()
     return y * n
 
 
-def b02_tolist(x):
+def tolist_of_a_tensor(x):
     y = x * 2
     values = y.tolist()
     return y + values[0][1], values
 
 
-def b03_bool(x):
+def truth_of_a_tensor(x):
     y = x * 2
     if (y > 0).any():
         return y + 1
     return y - 1
 
 
-def b04_int_float(x):
+def int_and_float_of_a_tensor(x):
     n = int(x.sum())
     m = float(x[0, 0])
     return x * n + m
 
 
-def b05_range_of_item(x):
+def range_of_an_item(x):
     y = x + 1
     for i in range(int(y.abs().sum()) % 4):
         y = y + i
     return y
 
 
-def b06_nonzero(x):
+def nonzero_elements(x):
     y = x + 1
     i = (y > 0).nonzero()
     return i, y[y > 0] * 2
 
 
-def b26_masks(x):
+def boolean_masks(x):
     return x[[True, False]], x[x > 0], x[torch.tensor([False, True])] + 1
 
 
-def b07_numpy(x):
+def tensor_to_numpy_and_back(x):
     y = x + 1
     n = y.numpy()
     n[0, 0] = 50
     return torch.from_numpy(n) * 2, y
 
 
-def b08_mutation_across_break(x):
+def written_before_and_after_a_break(x):
     x.add_(1)
     view = x[0]
     print("here")
@@ -600,17 +611,17 @@ def b08_mutation_across_break(x):
     return x, view
 
 
-def b09_print_tensor(x):
+def print_of_a_tensor(x):
     y = x + 1
     print(y)
     return y * 2
 
 
-def b10_in_tensor(x):
+def membership_in_a_tensor(x):
     return (1.0 in x), x + 1
 
 
-def b11_requires_grad_(x):
+def requires_grad_in_place(x):
     y = (x * 2).detach()
     y.requires_grad_()
     z = (y * 3).sum()
@@ -618,7 +629,7 @@ def b11_requires_grad_(x):
     return y.grad, y.requires_grad, z.detach()
 
 
-def b12_grad_attribute(x):
+def grad_of_a_tensor(x):
     w = torch.ones(2, 3, requires_grad=True)
     (w * x).sum().backward()
     g = w.grad
@@ -626,37 +637,37 @@ def b12_grad_attribute(x):
     return g, w.grad
 
 
-def b13_data_assigned(x):
+def data_is_assigned(x):
     x.data = x.data * 2
     return x + 1
 
 
-def b14_user_attribute(x):
+def attribute_of_the_users(x):
     y = x + 1
     y.tag = "mine"
     return y, y.tag
 
 
-def b15_user_attribute_of_input(x):
+def attribute_of_the_users_on_an_input(x):
     x.seen = getattr(x, "seen", 0) + 1
     return x * x.seen, hasattr(x, "unseen")
 
 
-def b16_equal(x):
+def equal_tensors(x):
     return torch.equal(x, x.clone()), torch.allclose(x, x + 1), x + 1
 
 
-def b17_unique(x):
+def unique_elements(x):
     return torch.unique(x.int() // 2), x.sum()
 
 
-def b18_autograd_grad(x):
+def gradient_by_autograd_grad(x):
     w = (x * 1).detach().requires_grad_(True)
     (g,) = torch.autograd.grad((w**2).sum(), w)
     return g
 
 
-def b19_hook(x):
+def hook_of_a_tensor(x):
     seen = []
     w = torch.ones(2, 3, requires_grad=True)
     y = w * x
@@ -665,47 +676,55 @@ def b19_hook(x):
     return seen, w.grad
 
 
-def b20_type_string(x):
+def type_as_text(x):
     return x.type(), x.double().type(), str(x.dtype), repr(x), f"{x.sum():.2f}", str(x.device)
 
 
-def b21_deepcopy(x):
+def deep_copy_of_a_tensor(x):
     y = copy.deepcopy(x)
     y.add_(1)
     return x, y
 
 
-def b22_tensor_of_tensor(x):
+def tensor_of_a_tensor(x):
     y = torch.tensor([x[0, 0].item(), 2.0])
     return y, torch.as_tensor(x) is x, torch.as_tensor(x, dtype=torch.float64)
 
 
-def b23_hash_and_dict_key(x):
+def tensor_as_a_key(x):
     table = {x: 1}
     return table[x], len({x, x}), x + 1
 
 
-def b24_version_and_base(x):
+def version_and_base(x):
     v = x._version
     x.add_(1)
     return x._version - v, x.t()._base is None
 
 
-def b25_set_and_resize(x):
+def storage_is_set_and_resized(x):
     y = torch.empty(0)
     y.set_(x.clone())
     y.resize_(3, 2)
     return y
 
 
-BREAKS = [v for k, v in list(globals().items()) if k.startswith("b") and k[1:3].isdigit()]
+BREAKS = [
+    product_with_an_item, tolist_of_a_tensor, truth_of_a_tensor, int_and_float_of_a_tensor,
+    range_of_an_item, nonzero_elements, boolean_masks, tensor_to_numpy_and_back,
+    written_before_and_after_a_break, print_of_a_tensor, membership_in_a_tensor,
+    requires_grad_in_place, grad_of_a_tensor, data_is_assigned, attribute_of_the_users,
+    attribute_of_the_users_on_an_input, equal_tensors, unique_elements, gradient_by_autograd_grad,
+    hook_of_a_tensor, type_as_text, deep_copy_of_a_tensor, tensor_of_a_tensor, tensor_as_a_key,
+    version_and_base, storage_is_set_and_resized,
+]  # fmt: skip
 #: The most graphs a program may need.
 MOST = {
-    "b01_item": 2,
-    "b02_tolist": 2,
-    "b03_bool": 2,
-    "b08_mutation_across_break": 2,
-    "b09_print_tensor": 2,
+    "product_with_an_item": 2,
+    "tolist_of_a_tensor": 2,
+    "truth_of_a_tensor": 2,
+    "written_before_and_after_a_break": 2,
+    "print_of_a_tensor": 2,
 }
 
 
@@ -719,35 +738,45 @@ def test_program_with_breaks(function) -> None:
 # -- gradients --------------------------------------------------------------------------------
 
 
-def g01(x, w):
+def loss_of_a_product(x, w):
     return (x @ w).relu().sum()
 
 
-def g02(x, w):
+def writes_that_autograd_records(x, w):
     y = x.clone()
     y[0] = y[0] * 2
     y.mul_(w.sum())
     return y.sum() * 3
 
 
-def g03(x, w):
+def part_without_gradients(x, w):
     with torch.no_grad():
         scale = (w * 2).sum()
     return (x * scale + w.t().detach()).sum() + w.pow(2).mean()
 
 
-def g04(x, w):
+def break_before_the_loss(x, w):
     y = x * 2
     print("break")
     return (y @ w).sum()
 
 
-def g05(x, w):
+def detached_part(x, w):
     y = (x * 2).detach()
     return (y @ w).sum() + x.sum()
 
 
-@pytest.mark.parametrize("function", [g01, g02, g03, g04, g05], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function",
+    [
+        loss_of_a_product,
+        writes_that_autograd_records,
+        part_without_gradients,
+        break_before_the_loss,
+        detached_part,
+    ],
+    ids=lambda f: f.__name__,
+)
 def test_gradients(function) -> None:
     grads = []
     for compiled in (False, True):

@@ -99,18 +99,18 @@ def classify(v):
         Point(1, 2), Named("bob"), Named("al"), b"bytes", [Point(0), 5], (1, 2, 3), {1}, 3j,
     ],
 )  # fmt: skip
-def test_101_match(value):
+def test_match_statement(value):
     one(lambda a, v: (a + 1, classify(v)), x, value)
 
 
-def test_102_match_values_made_inside():
+def test_match_values_made_inside():
     def f(a):
         return a + 1, [classify(v) for v in ([a], (3, 4), {"kind": a}, Point(0, 1), Named("q"))]
 
     one(f, x)
 
 
-def test_103_match_errors():
+def test_match_errors():
     def f(a):
         try:
             match Point(1, 2):
@@ -122,7 +122,7 @@ def test_103_match_errors():
     check(f, x)
 
 
-def test_104_walrus():
+def test_assignment_expressions():
     def f(a):
         if (n := len(a)) > 2:
             a = a * n
@@ -134,7 +134,7 @@ def test_104_walrus():
     one(f, x)
 
 
-def test_105_slices():
+def test_slices_of_texts_and_lists():
     def f(a):
         items = list(range(10))
         s = slice(1, 8, 2)
@@ -156,7 +156,7 @@ def test_105_slices():
     one(f, x)
 
 
-def test_106_unpacking():
+def test_unpacking_of_sequences():
     def f(a):
         (p, q), *r, s = (1, 2), 3, 4, 5
         (*u,) = a, a + 1
@@ -169,7 +169,7 @@ def test_106_unpacking():
     one(f, x)
 
 
-def test_107_chained_comparison():
+def test_chained_comparisons():
     one(
         lambda a, n: (a + 1, 1 < n < 5, 1 < n > 2 != n, n == n == 3 != None, 0 < n <= 3 in [3]),
         x,
@@ -177,7 +177,7 @@ def test_107_chained_comparison():
     )
 
 
-def test_108_del():
+def test_del_statement():
     def f(a):
         d = {"a": 1, "b": [1, 2, 3]}
         del d["a"], d["b"][0]
@@ -188,7 +188,7 @@ def test_108_del():
     one(f, x)
 
 
-def test_109_f_strings():
+def test_f_strings():
     def f(a):
         n, w, v = 3.14159, 8, Named("v")
         return (a + 1, f"{n:.2f}", f"{n:{w}.{2}f}|", f"{w:>{w}}", f"{w!r:<4}|", f"{v}", f"{v!r:>12}",  # noqa: E501
@@ -198,7 +198,7 @@ def test_109_f_strings():
     one(f, x)
 
 
-def test_110_str_methods():
+def test_methods_of_texts():
     def f(a):
         s = " Hello, World "
         return (a + 1, s.strip().lower().split(", "), s.replace("l", "L", 2), "-".join(["a", "b"]), s.title(),  # noqa: E501
@@ -209,7 +209,7 @@ def test_110_str_methods():
     one(f, x)
 
 
-def test_111_percent():
+def test_percent_formatting():
     def f(a):
         v = Named("v")
         return (
@@ -225,7 +225,7 @@ def test_111_percent():
     one(f, x)
 
 
-def test_112_format():
+def test_format_and_its_specs():
     def f(a):
         v = Named("v")
         return (
@@ -242,7 +242,7 @@ def test_112_format():
     one(f, x)
 
 
-def test_113_join_and_str_of_objects():
+def test_join_and_str_of_objects():
     def f(a):
         vs = [Named("a"), Named("b")]
         return (
@@ -258,7 +258,7 @@ def test_113_join_and_str_of_objects():
     one(f, x)
 
 
-def test_114_join_error():
+def test_error_of_join():
     def f(a):
         try:
             ",".join(["a", 1])
@@ -268,7 +268,7 @@ def test_114_join_error():
     one(f, x)
 
 
-def test_115_conditional_and_boolean():
+def test_conditional_and_boolean_expressions():
     def f(a, n):
         return a + (1 if n else 2), n and "y", n or "z", not n, n and [] or {}, (n, None)[0] is None
 
@@ -276,7 +276,7 @@ def test_115_conditional_and_boolean():
     one(f, x, 4)
 
 
-def test_116_while_else_for_else():
+def test_else_of_loops():
     def f(a, n):
         for i in range(n):
             if i == 3:
@@ -295,7 +295,7 @@ def test_116_while_else_for_else():
     check(f, x, 7)
 
 
-def test_117_match_in_loop():
+def test_match_in_loop():
     def f(a, commands):
         for c in commands:
             match c.split():
@@ -312,7 +312,7 @@ def test_117_match_in_loop():
     one(f, x, ["add 2", "mul 3", "neg", "stop now"])
 
 
-def test_118_print_breaks_in_order():
+def test_print_breaks_in_order():
     def f(a):
         print(f"{a.shape}", end=";")
         b = a + 1

@@ -50,29 +50,29 @@ class Wrapped:
         return Wrapped(func(*args, **(kwargs or {})))
 
 
-def s01_subclass_through(x):
+def subclass_made_inside(x):
     t = x.as_subclass(Tagged)
     y = t + 1
     return type(y) is Tagged, y.tag, torch.sin(y).tag, y.as_subclass(torch.Tensor)
 
 
-def s02_argument(t):
+def subclass_as_an_argument(t):
     y = torch.nn.functional.relu(t) * 2
     return type(y).__name__, getattr(y, "tag", None), y.as_subclass(torch.Tensor)
 
 
-def s03_duck(x):
+def override_of_what_is_no_tensor(x):
     w = Wrapped(x)
     y = torch.add(w, 1)
     z = torch.nn.functional.softmax(w, -1)
     return type(y).__name__, y.data, z.data
 
 
-def s04_duck_argument(w):
+def override_as_an_argument(w):
     return torch.sin(w).data, torch.nn.functional.dropout(w, 0.0).data
 
 
-def s05_has(x, w):
+def questions_of_torch_overrides(x, w):
     return (
         torch.overrides.has_torch_function((x,)),
         torch.overrides.has_torch_function((x, w)),
@@ -82,25 +82,27 @@ def s05_has(x, w):
 
 @pytest.mark.parametrize("kind", [Tagged, Plain])
 def test_subclass_argument(kind) -> None:
-    compiled = framejit.compile(s02_argument, backend=CountingBackend())
+    compiled = framejit.compile(subclass_as_an_argument, backend=CountingBackend())
     for _ in range(2):
-        a, b = s02_argument(x23().as_subclass(kind)), compiled(x23().as_subclass(kind))
+        a, b = subclass_as_an_argument(x23().as_subclass(kind)), compiled(x23().as_subclass(kind))
         assert a[:2] == b[:2]
         torch.testing.assert_close(a[2], b[2])
 
 
-@pytest.mark.parametrize("function", [s01_subclass_through, s03_duck], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [subclass_made_inside, override_of_what_is_no_tensor], ids=lambda f: f.__name__
+)
 def test_overrides(function) -> None:
     check(function, x23())
 
 
 def test_overriding_object_as_argument() -> None:
-    check(s04_duck_argument, Wrapped(x23()))
-    check(s05_has, x23(), Wrapped(x23()))
+    check(override_as_an_argument, Wrapped(x23()))
+    check(questions_of_torch_overrides, x23(), Wrapped(x23()))
 
 
 def test_plain_call_then_subclass() -> None:
-    compiled = framejit.compile(s02_argument, backend=CountingBackend())
+    compiled = framejit.compile(subclass_as_an_argument, backend=CountingBackend())
     for value in (
         x23(),
         x23().as_subclass(Tagged),
@@ -108,7 +110,7 @@ def test_plain_call_then_subclass() -> None:
         x23(),
         x23().as_subclass(Plain),
     ):
-        a, b = s02_argument(value), compiled(value)
+        a, b = subclass_as_an_argument(value), compiled(value)
         assert a[:2] == b[:2]
         torch.testing.assert_close(a[2], b[2])
 
@@ -252,27 +254,27 @@ def test_optimizers() -> None:
 # -- numpy, random and the world outside ------------------------------------------------------
 
 
-def n01(x):
+def arrays_in_the_middle(x):
     a = x.numpy()
     return torch.from_numpy(np.power(a, 2)) + x, np.float32(2.0) * x
 
 
-def n02(x):
+def scalars_of_numpy(x):
     scale = np.sqrt(4.0)
     return x * scale, x + np.array([1.0, 2.0, 3.0], dtype=np.float32).sum()
 
 
-def n03(x):
+def random_numbers_of_python(x):
     random.seed(3)
     return x * random.random(), random.randint(0, 9), [random.choice([1, 2, 3]) for _ in range(3)]
 
 
-def n04(x):
+def random_numbers_of_numpy(x):
     np.random.seed(0)
     return x + np.random.rand(), np.asarray(x).shape, x.sum().numpy() + 1
 
 
-def n05(x):
+def warning_that_is_ignored(x):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.warn("quiet", stacklevel=1)
@@ -280,17 +282,27 @@ def n05(x):
     return y
 
 
-def n06(x, a):
+def array_as_an_argument(x, a):
     return torch.as_tensor(a) + x, a.mean(), torch.tensor(a)
 
 
-@pytest.mark.parametrize("function", [n01, n02, n03, n04, n05], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function",
+    [
+        arrays_in_the_middle,
+        scalars_of_numpy,
+        random_numbers_of_python,
+        random_numbers_of_numpy,
+        warning_that_is_ignored,
+    ],
+    ids=lambda f: f.__name__,
+)
 def test_outside(function) -> None:
     check(function, x23())
 
 
 def test_numpy_argument() -> None:
-    check(n06, x23(), np.ones((2, 3), dtype=np.float32))
+    check(array_as_an_argument, x23(), np.ones((2, 3), dtype=np.float32))
 
 
 # -- torch.compiler ---------------------------------------------------------------------------
@@ -417,23 +429,27 @@ def _(x: torch.Tensor) -> int:
     return 0
 
 
-def q01(x):
+def nested_tensor_of_a_mask(x):
     left = torch._nested_tensor_from_mask_left_aligned(x[None].expand(2, 2, 3), x < 0)
     return x * 2, left
 
 
-def q02(x):
+def memory_of_two_tensors(x):
     y = x[:1]
     return x * 2, x.is_set_to(x), y.is_set_to(x)
 
 
-def q03(x):
+def custom_operator_that_returns_an_int(x):
     return x * 2, torch.ops.framejit_tests.positives(x)
 
 
-@pytest.mark.parametrize("function", [q01, q02, q03], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function",
+    [nested_tensor_of_a_mask, memory_of_two_tensors, custom_operator_that_returns_an_int],
+    ids=lambda f: f.__name__,
+)
 def test_operators_that_compute_numbers_break_the_graph(function) -> None:
-    check(function, x23(), ops=2 if function is q02 else None)
+    check(function, x23(), ops=2 if function is memory_of_two_tensors else None)
     check(function, x23() + 1)
 
 
@@ -465,36 +481,46 @@ def test_autograd_function(backend) -> None:
     torch.testing.assert_close(grads[2], grads[0])
 
 
-def h01(x):
+def mapped_rows(x):
     return torch.vmap(lambda r: r * 2 + 1)(x) + 1
 
 
-def h02(x):
+def gradient_of_a_function(x):
     return torch.func.grad(lambda t: (t**2).sum())(x) * 2
 
 
-def h03(x):
+def cond_on_data(x):
     return torch.cond(x.sum() > 0, lambda t: t + 1, lambda t: t - 1, (x,)) * 2
 
 
-def h04(x):
+def pull_back_and_jacobian(x):
     out, pull = torch.func.vjp(torch.sin, x)
     return out, pull(torch.ones_like(x))[0], torch.func.jacrev(torch.sin)(x[0])
 
 
-def h05(x):
+def checkpointed_function(x):
     from torch.utils.checkpoint import checkpoint
 
     return checkpoint(lambda t: (t * 2).sin(), x, use_reentrant=False) + 1
 
 
-@pytest.mark.parametrize("function", [h01, h02, h03, h04, h05], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function",
+    [
+        mapped_rows,
+        gradient_of_a_function,
+        cond_on_data,
+        pull_back_and_jacobian,
+        checkpointed_function,
+    ],
+    ids=lambda f: f.__name__,
+)
 def test_higher_order(function) -> None:
     check(function, x23())
     check(function, -x23() - 10)
 
 
-@pytest.mark.parametrize("function", [h01, h03], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [mapped_rows, cond_on_data], ids=lambda f: f.__name__)
 def test_higher_order_in_one_graph(function) -> None:
     check(function, x23(), fullgraph=True, graphs=1)
     grads = []

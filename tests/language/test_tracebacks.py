@@ -192,7 +192,7 @@ def test_break_under_fullgraph(function, code):
 # -- 3 a graph that raises -------------------------------------------------------------------------
 
 
-def d001_index_error_caught(x, i):
+def index_error_that_is_caught(x, i):
     y = x * 2
     try:
         z = y[i]
@@ -202,14 +202,14 @@ def d001_index_error_caught(x, i):
     return z + 1
 
 
-def d002_mutations_before(x, i, log):
+def writes_before_the_error(x, i, log):
     log.append("before")
     y = x[i]
     log.append("after")
     return y * 2
 
 
-def d003_finally(x, i, log):
+def error_before_finally(x, i, log):
     try:
         log.append("body")
         y = x[i] * 2
@@ -222,7 +222,7 @@ def d003_finally(x, i, log):
         log.append("finally")
 
 
-def d004_after_break(x, i, log):
+def error_after_a_break(x, i, log):
     y = x + 1
     print("break")
     log.append(1)
@@ -234,12 +234,12 @@ def d004_after_break(x, i, log):
     return y * 2
 
 
-def d005_embedding(x, i):
+def error_of_embedding(x, i):
     table = torch.nn.functional.embedding(i, x)
     return table * 2
 
 
-def d006_in_no_grad(x, i):
+def error_in_no_grad(x, i):
     try:
         with torch.no_grad():
             y = x[i] * 2
@@ -248,7 +248,7 @@ def d006_in_no_grad(x, i):
     return y * 2, torch.is_grad_enabled()
 
 
-def d007_in_called_function(x, i, log):
+def error_in_a_callee(x, i, log):
     def pick(k):
         print("pick")
         log.append("pick")
@@ -264,7 +264,7 @@ def d007_in_called_function(x, i, log):
     return outer(i) * 2
 
 
-def d008_cells_and_star(x, i, *args, k=1, **kwargs):
+def error_beside_cells_and_stars(x, i, *args, k=1, **kwargs):
     total = x * k
 
     def add(y):
@@ -277,7 +277,7 @@ def d008_cells_and_star(x, i, *args, k=1, **kwargs):
     return add(kwargs["z"])[i], total
 
 
-def d009_in_loop_with_break(x, i):
+def error_in_a_loop_with_a_break(x, i):
     out = []
     for n in range(3):
         print(n)
@@ -288,7 +288,7 @@ def d009_in_loop_with_break(x, i):
     return out
 
 
-def d010_swallowed_by_with(x, i):
+def error_that_with_swallows(x, i):
     import contextlib
 
     y = x
@@ -298,7 +298,7 @@ def d010_swallowed_by_with(x, i):
     return y * 2
 
 
-def d011_in_constructor(x, i):
+def error_in_a_constructor(x, i):
     box = Picked(x, i)
     return box.failed, x + 1
 
@@ -315,29 +315,30 @@ class Picked:
 
 GOOD, BAD = torch.tensor([0, 1]), torch.tensor([0, 50])
 DEOPTIMISED = [
-    (d001_index_error_caught, ()), (d002_mutations_before, ([],)), (d003_finally, ([],)),
-    (d004_after_break, ([],)), (d005_embedding, ()), (d006_in_no_grad, ()),
-    (d007_in_called_function, ([],)), (d008_cells_and_star, (X, X + 1)),
-    (d009_in_loop_with_break, ()), (d010_swallowed_by_with, ()), (d011_in_constructor, ()),
+    (index_error_that_is_caught, ()), (writes_before_the_error, ([],)),
+    (error_before_finally, ([],)), (error_after_a_break, ([],)), (error_of_embedding, ()),
+    (error_in_no_grad, ()), (error_in_a_callee, ([],)), (error_beside_cells_and_stars, (X, X + 1)),
+    (error_in_a_loop_with_a_break, ()), (error_that_with_swallows, ()),
+    (error_in_a_constructor, ()),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("function, args", DEOPTIMISED, ids=lambda f: getattr(f, "__name__", ""))
 @pytest.mark.parametrize("index", [GOOD, BAD], ids=["good", "bad"])
 def test_graph_that_raises(function, args, index):
-    kwargs = {"z": X * 3, "k": 2} if function is d008_cells_and_star else {}
+    kwargs = {"z": X * 3, "k": 2} if function is error_beside_cells_and_stars else {}
     with events.recording(events.Deoptimised) as seen:
         check(function, X, index, *args, **kwargs)
-    assert bool(seen) == (index is BAD or function is d009_in_loop_with_break)
+    assert bool(seen) == (index is BAD or function is error_in_a_loop_with_a_break)
     if seen:
         assert seen[0].filename == __file__
 
 
 def test_good_and_bad_calls_share_one_entry():
     backend = CountingBackend()
-    compiled = framejit.compile(d001_index_error_caught, backend=backend)
+    compiled = framejit.compile(index_error_that_is_caught, backend=backend)
     for index in (GOOD, BAD, GOOD, BAD):
-        expected = d001_index_error_caught(X, index)
+        expected = index_error_that_is_caught(X, index)
         torch.testing.assert_close(compiled(X, index), expected)
     assert len(backend.graphs) == 1
 

@@ -36,26 +36,26 @@ def loss(parameters, row):
     return functional_call(LINEAR, parameters, (row,)).pow(2).sum()
 
 
-def p01_vmap(x):
+def vmap_of_a_function(x):
     return vmap(lambda row: row @ W)(x)
 
 
-def p02_vmap_of_vmap(x):
+def vmap_of_vmap(x):
     return vmap(vmap(lambda a, b: a * b + 1), in_dims=(0, None))(x, x[0])
 
 
-def p03_dimensions(x):
+def dimensions_in_and_out(x):
     return vmap(lambda a, b: (a + b, a.sum()), in_dims=(1, -1), out_dims=(1, 0))(x, x * 2)
 
 
-def p04_dicts_and_lists(x):
+def dicts_and_lists(x):
     def f(parts, scale):
         return {"sum": parts["a"] + parts["b"][0], "rest": [parts["a"] * scale]}
 
     return vmap(f, in_dims=({"a": 0, "b": 0}, None))({"a": x, "b": [x * 2]}, 3.0)
 
 
-def p05_one_answer_twice_and_the_whole_tensor(x):
+def one_result_twice_and_the_whole_tensor(x):
     def f(row):
         y = row * 2
         return y, y, x.sum() + row
@@ -63,11 +63,11 @@ def p05_one_answer_twice_and_the_whole_tensor(x):
     return vmap(f)(x)
 
 
-def p06_per_sample_gradients(x):
+def per_sample_gradients(x):
     return vmap(grad(loss), in_dims=(None, 0))(PARAMETERS, x)
 
 
-def p07_value_beside(x):
+def value_beside_the_gradient(x):
     def f(t, scale):
         y = (t**3).sum() * scale
         return y, (t * 2, {"y": y})
@@ -77,22 +77,22 @@ def p07_value_beside(x):
     return first, beside, second, value, more
 
 
-def p08_several_arguments(x):
+def gradients_of_several_arguments(x):
     return grad(lambda a, b: (a["x"] * b).sum(), argnums=(0, 1))({"x": x}, x + 1)
 
 
-def p09_unused(x):
+def argument_that_is_not_used(x):
     return grad(lambda a, b: (b**2).sum() + 0 * a.sum(), argnums=(0, 1))(x, x + 1)
 
 
-def p10_without_gradients_outside(x):
+def without_gradients_outside(x):
     with torch.no_grad():
         y = grad(lambda t: (t**2).sum())(x)
         with torch.no_grad():
             return y, torch.is_grad_enabled()
 
 
-def p11_no_grad_inside(x):
+def no_grad_inside(x):
     def f(t):
         with torch.no_grad():
             c = t**2
@@ -101,19 +101,19 @@ def p11_no_grad_inside(x):
     return grad(f)(x), torch.is_grad_enabled()
 
 
-def p12_second_derivative(x):
+def second_derivative(x):
     return grad(lambda t: grad(lambda s: (s**4).sum())(t).sum())(x)
 
 
-def p13_jacobian(x):
+def jacobian_of_a_function(x):
     return jacrev(lambda t: t.sin() * 2)(x[0]), jacrev(lambda a, b: a @ b, argnums=(0, 1))(x[0], W)
 
 
-def p14_jacobian_per_row(x):
+def jacobian_per_row(x):
     return vmap(jacrev(lambda t: t.tanh() @ W))(x)
 
 
-def p15_effects_inside(x):
+def effects_inside(x):
     def f(row):
         LOG.append(tuple(row.shape))
         return row * len(LOG)
@@ -122,7 +122,7 @@ def p15_effects_inside(x):
     return vmap(f)(x), list(LOG)
 
 
-def p16_written_inside(x):
+def written_inside(x):
     def f(row):
         y = torch.zeros_like(row)
         y.add_(row)
@@ -132,12 +132,12 @@ def p16_written_inside(x):
     return vmap(f)(x)
 
 
-def p17_random_numbers(x):
+def random_numbers(x):
     torch.manual_seed(3)
     return vmap(lambda row: row + torch.rand(3), randomness="different")(x), torch.rand(1)
 
 
-def p18_a_print_inside(x):
+def a_print_inside(x):
     def f(row):
         print("inside")
         return row * 2
@@ -145,7 +145,7 @@ def p18_a_print_inside(x):
     return vmap(f)(x + 1) - 1
 
 
-def p19_a_tensor_that_stays_inside(x):
+def a_tensor_that_stays_inside(x):
     kept = []
 
     def f(row):
@@ -156,48 +156,48 @@ def p19_a_tensor_that_stays_inside(x):
     return y, len(kept)
 
 
-def p20_empty_batch(x):
+def empty_batch(x):
     return vmap(lambda row: row + 1)(x[:0]).shape
 
 
-def p21_an_error_inside(x):
+def an_error_inside(x):
     try:
         return vmap(lambda row: row @ X)(x)
     except RuntimeError:
         return x + 1
 
 
-def p22_an_error_of_sizes(x):
+def an_error_of_sizes(x):
     try:
         return vmap(lambda a, b: a + b)(x, x[1:])
     except ValueError as error:
         return str(error)
 
 
-def p23_views(x):
+def views_inside(x):
     y = x.clone()
     vmap(lambda row: row[:2])(y).add_(1)
     return y, vmap(lambda row: row.unsqueeze(0), out_dims=1)(x).stride()
 
 
-def p24_vmap_inside_of_jvp(x):
+def vmap_inside_of_jvp(x):
     return jvp(lambda v: vmap(lambda row: row.sin() * W[:, 0])(v), (x,), (x,))
 
 
-def p25_jvp_inside_of_jvp(x):
+def jvp_inside_of_jvp(x):
     return jvp(lambda v: jvp(torch.sin, (v,), (v * 2,))[1], (x,), (x,))
 
 
-def p26_jvp_inside_of_vmap_and_grad(x):
+def jvp_inside_of_vmap_and_grad(x):
     rows = vmap(lambda row: jvp(torch.sin, (row,), (row,))[1])(x)
     return rows, grad(lambda v: jvp(torch.sin, (v,), (v,))[1].sum())(x)
 
 
-def p27_hessian_inside_of_vmap(x):
+def hessian_inside_of_vmap(x):
     return vmap(hessian(lambda row: (row.sin() * row * W[:, 1]).sum()))(x + 1) * 2
 
 
-def p28_vmap_inside_of_hessian_and_vjp(x):
+def vmap_inside_of_hessian_and_vjp(x):
     def total(v):
         return vmap(torch.sin)(v).sum()
 
@@ -205,7 +205,7 @@ def p28_vmap_inside_of_hessian_and_vjp(x):
     return hessian(total)(x[0]), value, pull(x)[0]
 
 
-def p29_closures_written_inside(x):
+def closures_written_inside(x):
     seen = []
 
     def f(v):
@@ -215,38 +215,38 @@ def p29_closures_written_inside(x):
     return grad(f)(x), jacfwd(f)(x), seen
 
 
-def p30_effects_under_vjp(x):
+def effects_under_vjp(x):
     seen = []
     value, pull = vjp(lambda v: (seen.append(1), v.sin())[1], x)
     print("once", len(seen))
     return value, seen
 
 
-def p31_changed_before_it_is_pulled_back(x):
+def changed_before_it_is_pulled_back(x):
     scale = [2]
     value, pull = vjp(lambda v: (v * scale[0]).sum(), x)
     scale[0] = 5
     return value, pull(torch.tensor(3.0)), scale
 
 
-def p32_random_under_vjp(x):
+def random_under_vjp(x):
     torch.manual_seed(3)
     value, pull = vjp(lambda v: torch.nn.functional.dropout(v * 2), x)
     return value, pull(x), torch.rand(2)
 
 
-def p33_structures_under_vjp(x):
+def structures_under_vjp(x):
     value, pull = vjp(lambda a, b: [a * b["w"], (a.sum(),)], x, {"w": x + 1})
     aux = vjp(lambda v: (v.cos(), {"z": v * 2}), x, has_aux=True)
     return value, pull(value), pull([x, (x.sum(),)]), aux[0], aux[1](x), aux[2]
 
 
-def p34_rows_pulled_back(x):
+def rows_pulled_back(x):
     value, pull = vjp(torch.sin, x)
     return value, vmap(pull)(torch.stack([x, x * 2])), grad(lambda v: pull(v)[0].sum())(x)
 
 
-def p35_derivatives_of_what_was_pulled_back(x):
+def derivatives_of_what_was_pulled_back(x):
     y = x.clone().requires_grad_()
     with torch.no_grad():
         quiet = vjp(torch.sin, y)[1](x)[0]
@@ -254,12 +254,12 @@ def p35_derivatives_of_what_was_pulled_back(x):
     return quiet.requires_grad, torch.autograd.grad(loud.sum(), y)
 
 
-def p36_the_pull_back_itself(x):
+def the_pull_back_itself(x):
     pull = vjp(torch.sin, x)[1]
     return pull(x * 2), callable(pull), pull.__name__
 
 
-def p37_three_deep(x):
+def three_deep(x):
     def rows(v):
         return vmap(grad(lambda row: row.pow(3).sum()))(v)
 
@@ -269,21 +269,21 @@ def p37_three_deep(x):
 
 #: (program, graphs, operations captured)
 PROGRAMS = [
-    (p01_vmap, 1, 6), (p02_vmap_of_vmap, 1, 14), (p03_dimensions, 1, 10),
-    (p04_dicts_and_lists, 1, 10), (p05_one_answer_twice_and_the_whole_tensor, 1, 10),
-    (p06_per_sample_gradients, 1, 27), (p07_value_beside, 1, 35), (p08_several_arguments, 1, 20),
-    (p09_unused, 1, 23), (p10_without_gradients_outside, 1, 19), (p11_no_grad_inside, 1, 17),
-    (p12_second_derivative, 1, 25), (p13_jacobian, 1, 48), (p14_jacobian_per_row, 1, 25),
-    (p15_effects_inside, 1, 6), (p16_written_inside, 1, 8), (p17_random_numbers, 1, 8),
-    (p18_a_print_inside, 2, 2), (p19_a_tensor_that_stays_inside, 1, 7),
-    (p20_empty_batch, 1, 6), (p21_an_error_inside, 1, 1), (p22_an_error_of_sizes, 1, 1),
-    (p23_views, 1, 13), (p24_vmap_inside_of_jvp, 1, 4), (p25_jvp_inside_of_jvp, 1, 4),
-    (p26_jvp_inside_of_vmap_and_grad, 1, 23), (p27_hessian_inside_of_vmap, 2, 2),
-    (p28_vmap_inside_of_hessian_and_vjp, 1, 32), (p29_closures_written_inside, 1, 15),
-    (p30_effects_under_vjp, 1, 10), (p31_changed_before_it_is_pulled_back, 1, 14),
-    (p32_random_under_vjp, 1, 14), (p33_structures_under_vjp, 1, 38), (p34_rows_pulled_back, 1, 33),
-    (p35_derivatives_of_what_was_pulled_back, 2, 26), (p36_the_pull_back_itself, 1, 12),
-    (p37_three_deep, 1, 89),
+    (vmap_of_a_function, 1, 6), (vmap_of_vmap, 1, 14), (dimensions_in_and_out, 1, 10),
+    (dicts_and_lists, 1, 10), (one_result_twice_and_the_whole_tensor, 1, 10),
+    (per_sample_gradients, 1, 27), (value_beside_the_gradient, 1, 35),
+    (gradients_of_several_arguments, 1, 20), (argument_that_is_not_used, 1, 23),
+    (without_gradients_outside, 1, 19), (no_grad_inside, 1, 17), (second_derivative, 1, 25),
+    (jacobian_of_a_function, 1, 48), (jacobian_per_row, 1, 25), (effects_inside, 1, 6),
+    (written_inside, 1, 8), (random_numbers, 1, 8), (a_print_inside, 2, 2),
+    (a_tensor_that_stays_inside, 1, 7), (empty_batch, 1, 6), (an_error_inside, 1, 1),
+    (an_error_of_sizes, 1, 1), (views_inside, 1, 13), (vmap_inside_of_jvp, 1, 4),
+    (jvp_inside_of_jvp, 1, 4), (jvp_inside_of_vmap_and_grad, 1, 23), (hessian_inside_of_vmap, 2, 2),
+    (vmap_inside_of_hessian_and_vjp, 1, 32), (closures_written_inside, 1, 15),
+    (effects_under_vjp, 1, 10), (changed_before_it_is_pulled_back, 1, 14),
+    (random_under_vjp, 1, 14), (structures_under_vjp, 1, 38), (rows_pulled_back, 1, 33),
+    (derivatives_of_what_was_pulled_back, 2, 26), (the_pull_back_itself, 1, 12),
+    (three_deep, 1, 89),
 ]  # fmt: skip
 
 
@@ -380,10 +380,10 @@ def test_a_break_under_record_function():
 
 def test_sizes_that_vary():
     backend = CountingBackend()
-    compiled = framejit.api.compile(p01_vmap, backend=backend)
+    compiled = framejit.api.compile(vmap_of_a_function, backend=backend)
     for rows in (4, 5, 6, 7):
         x = torch.randn(rows, 3)
-        torch.testing.assert_close(compiled(x), p01_vmap(x))
+        torch.testing.assert_close(compiled(x), vmap_of_a_function(x))
     assert len(backend.graphs) == 2
 
 

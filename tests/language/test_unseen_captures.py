@@ -89,7 +89,7 @@ def calls_of_hooks(function):
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize(("function", "ops"), PROGRAMS)
-def test_101_hooks_with_effects(function, ops, backend) -> None:
+def test_hooks_with_effects(function, ops, backend) -> None:
     mine, counting = compiled(function, backend)
     expected, results = calls_of_hooks(function)
     with events.recording(events.GraphBreak, events.CaptureEnd) as seen:
@@ -104,7 +104,7 @@ def test_101_hooks_with_effects(function, ops, backend) -> None:
 
 @pytest.mark.parametrize("dynamic", [None, True])
 @pytest.mark.parametrize(("function", "ops"), PROGRAMS)
-def test_102_dispatch_mode(function, ops, dynamic) -> None:
+def test_dispatch_mode(function, ops, dynamic) -> None:
     counting = CountingBackend()
     mine = framejit.compile(function, backend=counting, dynamic=dynamic)
     x = torch.ones(2, 2, requires_grad=True)
@@ -119,7 +119,7 @@ def test_102_dispatch_mode(function, ops, dynamic) -> None:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_103_flop_counter(backend) -> None:
+def test_flop_counter(backend) -> None:
     module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
     mine, counting = compiled(module, backend)
     x = torch.ones(2, 3)
@@ -134,7 +134,7 @@ def test_103_flop_counter(backend) -> None:
     assert (len(counting.graphs), counting.ops) == (6, 6)
 
 
-def test_104_function_mode() -> None:
+def test_function_mode() -> None:
     mine, counting = compiled(powers, "eager")
     x = torch.ones(2, 2)
     logs = []

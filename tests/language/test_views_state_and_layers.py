@@ -18,40 +18,40 @@ def matrix():
     return torch.arange(6.0).reshape(2, 3)
 
 
-def p01_views_of_an_input_are_written(x):
+def views_of_an_input_are_written(x):
     v = x.view(-1)
     v[1:3].mul_(2)
     x.t()[0].add_(1)
     return v, x
 
 
-def p02_out_arguments(x):
+def out_arguments(x):
     y, o = x * 1, torch.empty(2, 3)
     r = torch.add(x, y, out=o)
     torch.mul(x, 2, out=y)
     return o, r is o, y
 
 
-def p03_out_is_resized(x):
+def out_is_resized(x):
     o = torch.empty(0)
     torch.add(x, 1, out=o)
     return o
 
 
-def p04_two_outs(x):
+def two_outs(x):
     values, indices = torch.empty(2), torch.empty(2, dtype=torch.long)
     torch.max(x, 1, out=(values, indices))
     return values, indices
 
 
-def p05_indexing(x):
+def reading_by_index(x):
     return (
         x[0], x[..., 1], x[:, None], x[[0, 1], [1, 2]], x[torch.tensor([1, 0])], x[1:, ::2], x[-1],
         x[True], x[(0, 1)], x[slice(0, 1)], x[None, ..., None],
     )  # fmt: skip
 
 
-def p06_indexed_writes(x):
+def writing_by_index(x):
     x[0] = 1
     x[:, 1] = torch.tensor([5.0, 6.0])
     x[x > 4] = 0
@@ -60,19 +60,19 @@ def p06_indexed_writes(x):
     return x
 
 
-def p07_split_and_unbind(x):
+def split_and_unbind(x):
     a, b = x.split(1)
     c = x.unbind(1)
     return [a, b, *c, *x.chunk(2, 1)], torch.stack(list(c))
 
 
-def p08_sizes(x):
+def sizes_of_views(x):
     s = x.size()
     n, m = s
     return s.numel(), s + (1,), s[1:], x.reshape(*s, 1), torch.Size([n, m]) == s, x.new_zeros(s)
 
 
-def p09_a_name_for_the_same_tensor(x):
+def a_name_for_the_same_tensor(x):
     y = x
     y += 1
     z = x
@@ -80,27 +80,27 @@ def p09_a_name_for_the_same_tensor(x):
     return x is y, y, z
 
 
-def p10_attributes(x):
+def attributes_of_tensors(x):
     return (
         x.shape, x.dtype, x.device, x.ndim, x.stride(), x.is_contiguous(), x.layout, x.T.shape,
         x.mT.shape, x.nbytes, x.itemsize, x.is_cuda, x.element_size(), x.grad, x.data + 1,
     )  # fmt: skip
 
 
-def p11_iteration(x):
+def iteration_over_tensors(x):
     return [r.sum() for r in x], len(x), list(reversed(x))[0]
 
 
-def p12_moves(x):
+def moves_of_dimensions(x):
     return x.type(), x.double().type(torch.float32), x.to("cpu", torch.float64), x.to(torch.int32)
 
 
-def p13_scatter_and_gather(x):
+def scatter_and_gather(x):
     i = torch.tensor([[0], [1]])
     return x.scatter(1, i, 9.0), x.gather(1, i), x.index_add(0, i[0], torch.ones(1, 3))
 
 
-def p14_a_device_as_context(x):
+def a_device_as_context(x):
     with torch.device("meta"):
         y = torch.ones(2)
     with torch.device("cpu"):
@@ -108,7 +108,7 @@ def p14_a_device_as_context(x):
     return x + z, y.device
 
 
-def p15_the_default_dtype_for_a_while(x):
+def the_default_dtype_for_a_while(x):
     torch.set_default_dtype(torch.float64)
     try:
         y = torch.ones(2, 3)
@@ -117,7 +117,7 @@ def p15_the_default_dtype_for_a_while(x):
     return x + y, y.dtype, torch.ones(1)
 
 
-def p16_attention_kernels(x):
+def attention_kernels(x):
     q = x.reshape(1, 1, 2, 3)
     with sdpa_kernel(SDPBackend.MATH):
         a = F.scaled_dot_product_attention(q, q, q)
@@ -127,13 +127,13 @@ def p16_attention_kernels(x):
     return a, b, enabled
 
 
-def p17_autocast(x):
+def autocast_block(x):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         y = x @ x.t()
     return y, y.dtype
 
 
-def p18_complex_numbers(x):
+def complex_numbers(x):
     z = torch.complex(x, x)
     return z.abs(), torch.view_as_real(z)
 
@@ -141,24 +141,24 @@ def p18_complex_numbers(x):
 @pytest.mark.parametrize(
     "function, ops",
     [
-        (p01_views_of_an_input_are_written, 6),
-        (p02_out_arguments, 4),
-        (p03_out_is_resized, 2),
-        (p04_two_outs, 3),
-        (p05_indexing, 12),
-        (p06_indexed_writes, 11),
-        (p07_split_and_unbind, 11),
-        (p08_sizes, 2),
-        (p09_a_name_for_the_same_tensor, 2),
-        (p10_attributes, None),
-        (p11_iteration, 8),
-        (p12_moves, 4),
-        (p13_scatter_and_gather, 6),
-        (p14_a_device_as_context, 3),
-        (p15_the_default_dtype_for_a_while, 5),
-        (p16_attention_kernels, None),
-        (p17_autocast, 11),
-        (p18_complex_numbers, 3),
+        (views_of_an_input_are_written, 6),
+        (out_arguments, 4),
+        (out_is_resized, 2),
+        (two_outs, 3),
+        (reading_by_index, 12),
+        (writing_by_index, 11),
+        (split_and_unbind, 11),
+        (sizes_of_views, 2),
+        (a_name_for_the_same_tensor, 2),
+        (attributes_of_tensors, None),
+        (iteration_over_tensors, 8),
+        (moves_of_dimensions, 4),
+        (scatter_and_gather, 6),
+        (a_device_as_context, 3),
+        (the_default_dtype_for_a_while, 5),
+        (attention_kernels, None),
+        (autocast_block, 11),
+        (complex_numbers, 3),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -168,11 +168,11 @@ def test_one_graph(function, ops):
     assert torch.backends.cuda.flash_sdp_enabled()
 
 
-def test_p19_the_kernels_that_are_enabled_are_guarded():
-    def p19(x):
+def test_the_kernels_that_are_enabled_are_guarded():
+    def program(x):
         return x + (1 if torch.backends.cuda.flash_sdp_enabled() else 2)
 
-    compiled = framejit.compile(p19, backend="eager")
+    compiled = framejit.compile(program, backend="eager")
     assert compiled(torch.zeros(1)).item() == 1
     with sdpa_kernel(SDPBackend.MATH):
         assert compiled(torch.zeros(1)).item() == 2
@@ -201,7 +201,7 @@ def symmetric():
     ],
     ids=["symmetric", "weight_norm", "old_weight_norm", "spectral_norm", "orthogonal"],
 )
-def test_p20_parametrized_layers(make, ops):
+def test_parametrized_layers(make, ops):
     layer, backend = make(), CountingBackend()
     compiled = framejit.compile(layer, backend=backend, fullgraph=True)
     x = matrix().requires_grad_()
@@ -221,15 +221,15 @@ class Renamed(torch.Tensor):
         return result + 1 if func is torch.Tensor.mul else result
 
 
-def test_p21_subclasses_keep_what_they_do():
-    def p21(x):
+def test_subclasses_keep_what_they_do():
+    def program(x):
         y = x * 2
         return y, x.sum(), type(y).__name__
 
-    compiled = framejit.compile(p21, backend="eager")
+    compiled = framejit.compile(program, backend="eager")
     for x in (matrix().as_subclass(Renamed), matrix()):
         for _ in range(2):
-            expected, got = p21(x), compiled(x)
+            expected, got = program(x), compiled(x)
             assert type(got[0]) is type(expected[0]) and got[2] == expected[2]
             assert torch.equal(got[0], expected[0]) and torch.equal(got[1], expected[1])
 
@@ -239,8 +239,8 @@ class Swapped(TorchFunctionMode):
         return (torch.sub if func is torch.add else func)(*args, **(kwargs or {}))
 
 
-def test_p22_a_function_mode_inside_and_around():
-    def p22(x):
+def test_a_function_mode_inside_and_around():
+    def program(x):
         with Swapped():
             y = torch.add(x, 1)
         return y, torch.add(x, 1)
@@ -248,21 +248,21 @@ def test_p22_a_function_mode_inside_and_around():
     def plain(x):
         return torch.add(x, 1)
 
-    check(p22, matrix())
+    check(program, matrix())
     compiled = framejit.compile(plain, backend="eager")
     with Swapped():
         assert torch.equal(compiled(matrix()), matrix() - 1)
     assert torch.equal(compiled(matrix()), matrix() + 1)
 
 
-def test_p23_random_numbers_as_in_eager():
-    def p23(x):
+def test_random_numbers_as_in_eager():
+    def program(x):
         generator = torch.Generator().manual_seed(3)
         a = torch.rand(2, generator=generator)
         torch.manual_seed(5)
         return x + torch.rand(2, 3), torch.randn(2), a, torch.randperm(4), F.dropout(x, 0.5)
 
-    check(p23, matrix())
+    check(program, matrix())
 
     def drawn(x):
         state = torch.get_rng_state()
@@ -273,29 +273,29 @@ def test_p23_random_numbers_as_in_eager():
     check(drawn, matrix())
 
 
-def test_p24_numpy_beside_tensors():
-    def p24(x, n):
+def test_numpy_beside_tensors():
+    def program(x, n):
         a = x.detach().numpy()
         c = np.sin(a) + n
         d = torch.from_numpy(c)
         a[0, 0] = 7
         return d * 2, torch.as_tensor(np.where(c > 0, c, 0).sum(axis=0)) + x.shape[0], x
 
-    check(p24, matrix(), np.ones(3, dtype=np.float32))
+    check(program, matrix(), np.ones(3, dtype=np.float32))
 
 
-def test_p25_numbers_and_lists_of_tensors():
-    def p25(x):
+def test_numbers_and_lists_of_tensors():
+    def program(x):
         rows = x.tolist()
         return x * rows[0][1], x[1].tolist(), x.sum().item(), int(x[0, 1]), bool(x[0, 0])
 
-    check(p25, matrix())
+    check(program, matrix())
 
 
-def test_p26_columns_of_one_tensor_are_written():
+def test_columns_of_one_tensor_are_written():
     """Their memory is interleaved; no element is in two of them."""
 
-    def p26(x):
+    def program(x):
         y = x.clone()
         y[:, 0].add_(y[:, 1])
         a, b, c = y.t().contiguous().t().chunk(3, 1)
@@ -304,11 +304,11 @@ def test_p26_columns_of_one_tensor_are_written():
         z[:, :3].sub_(z[:, 3:])
         return y, a, b, z
 
-    check(p26, matrix(), graphs=1, ops=16, fullgraph=True)
+    check(program, matrix(), graphs=1, ops=16, fullgraph=True)
 
 
-def test_p27_overlapping_parts_are_a_break():
-    def p27(x):
+def test_overlapping_parts_are_a_break():
+    def program(x):
         y = x.reshape(-1).clone()
         try:
             y[1:].add_(y[:-1])
@@ -316,20 +316,20 @@ def test_p27_overlapping_parts_are_a_break():
             return y * 2, "refused"
         return y
 
-    check(p27, matrix())
+    check(program, matrix())
 
 
 @pytest.mark.parametrize("cell", [nn.GRUCell, nn.LSTMCell, nn.RNNCell])
-def test_p28_recurrent_cells(cell):
+def test_recurrent_cells(cell):
     torch.manual_seed(0)
     step = cell(3, 4)
 
-    def p28(x):
+    def program(x):
         state = None
         for row in (x, x + 1, x * 2):
             state = step(row, state)
         return state
 
     with torch.no_grad():
-        backend = check(p28, matrix(), graphs=1, fullgraph=True)
+        backend = check(program, matrix(), graphs=1, fullgraph=True)
     assert sum("cell" in str(node.target) for node in backend.graphs[0].graph.nodes) == 3
