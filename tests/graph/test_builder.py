@@ -97,18 +97,15 @@ def test_naming_does_not_import_modules_of_torch():
 
 def test_import_is_light():
     code = (
-        "import sys, torch, time, framejit\n"
-        "start = time.perf_counter()\n"
+        "import sys, torch, framejit\n"
+        "before = set(sys.modules)\n"
         "import framejit.graph, framejit.backends\n"
-        "print((time.perf_counter() - start) * 1e3)\n"
+        "new = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "assert new <= {'framejit', *sys.stdlib_module_names}, new\n"
         "heavy = ('torch._dynamo', 'torch._inductor', 'sympy', 'functorch.compile')\n"
         "assert not [name for name in heavy if name in sys.modules]\n"
     )
-    runs = [
-        float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
-        for _ in range(3)
-    ]
-    assert min(runs) < 50
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_meta_is_made_when_it_is_read():

@@ -1,6 +1,5 @@
 """How many entries a frame gets, which one is tried first, and what a user is told about it."""
 
-import time
 import warnings
 
 import pytest
@@ -45,8 +44,8 @@ def test_train_and_eval_in_a_loop_are_two_entries(backend):
     assert len(backend.graphs) == len(entries_of(compiled)) == 2
 
 
-def test_a_flip_costs_microseconds():
-    """From the second flip on no entry is checked by value from scratch."""
+def test_a_flip_checks_no_entry_from_scratch():
+    """From the second flip on."""
 
     def constant(module, inputs):
         result = module(*inputs)
@@ -62,15 +61,11 @@ def test_a_flip_costs_microseconds():
             compiled(x)
         trees = [entry.tree for entry in entries_of(compiled)]
         before = [tree.full_checks for tree in trees]
-        spent = []
         for i in range(40):
             model.train(i % 2 == 0)
-            started = time.perf_counter()
             compiled(x)
-            spent.append(time.perf_counter() - started)
     # the entry for the other mode fails at its first guard; the right one repairs itself
     assert [tree.full_checks for tree in trees] == before
-    assert sorted(spent)[len(spent) // 2] < 1e-3
 
 
 def test_the_entry_hit_last_is_tried_first():

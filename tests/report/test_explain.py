@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 import warnings
 
 import explained_programs as explained
@@ -19,7 +18,7 @@ import pytest
 import torch
 
 import framejit
-from checking import CountingBackend
+from checking import CountingBackend, calls_made
 from framejit.report import events
 from framejit.report.drawing import picture
 from framejit.report.explanation import Explanation, Node
@@ -359,17 +358,15 @@ def test_text_of_the_program_cannot_break_the_page():
     assert "<script" not in text and "&lt;script&gt;" in text
 
 
-def test_five_hundred_nodes_are_drawn_quickly():
-    def deep(x):
-        for _ in range(250):
+def test_the_work_of_drawing_grows_with_the_number_of_nodes():
+    def deep(x, rounds):
+        for _ in range(rounds):
             x = torch.relu(x) + 1
         return x
 
-    explanation = framejit.explain(deep)(torch.ones(3))
-    started = time.perf_counter()
-    text = explanation._repr_html_()
-    assert time.perf_counter() - started < 2
-    assert text.count("<rect") == 502
+    few, many = (framejit.explain(deep)(torch.ones(3), rounds) for rounds in (50, 250))
+    assert few._repr_html_().count("<rect") == 102 and many._repr_html_().count("<rect") == 502
+    assert calls_made(many._repr_html_) < 6 * calls_made(few._repr_html_)
 
 
 def test_a_drawing_puts_nodes_below_their_inputs():
@@ -446,7 +443,7 @@ def test_a_browser_shows_the_lines_and_asks_no_network(name, tmp_path):
 
 @in_browser
 @pytest.mark.slow
-def test_a_browser_shows_a_bert_of_five_hundred_nodes_quickly(tmp_path):
+def test_a_browser_shows_a_bert_of_five_hundred_nodes(tmp_path):
     transformers = pytest.importorskip("transformers")
     config = transformers.BertConfig(
         vocab_size=100, hidden_size=32, num_hidden_layers=12, num_attention_heads=2,
@@ -457,14 +454,6 @@ def test_a_browser_shows_a_bert_of_five_hundred_nodes_quickly(tmp_path):
         explanation = framejit.explain(transformers.BertModel(config).eval())(tokens)
     (entry,) = explanation.graphs
     assert len(entry.nodes) >= 500
-    started = time.perf_counter()
     explanation.to_html(tmp_path / "report.html")
-    written = time.perf_counter() - started
-    (tmp_path / "empty.html").write_text("<!DOCTYPE html>")
-    seconds = {}
-    for name in ("empty", "report", "empty", "report"):  # the first one warms up
-        started = time.perf_counter()
-        text, _ = opened(tmp_path / f"{name}.html", tmp_path)
-        seconds[name] = time.perf_counter() - started
+    text, _ = opened(tmp_path / "report.html", tmp_path)
     assert text.count("<rect") == len(entry.nodes)
-    assert written < 2 and seconds["report"] - seconds["empty"] < 2, (written, seconds)
