@@ -106,6 +106,18 @@ def check(
     return backend
 
 
+def check_between(
+    program: Callable[..., Any], *args: Any, graphs: int | None = None, ops: int | None = None
+) -> CountingBackend:
+    """`check` a program between two operations of a tensor, which stay in graphs."""
+
+    def run(x: torch.Tensor, *args: Any) -> Any:
+        y = x + 1
+        return program(*args), y * 2
+
+    return check(run, torch.ones(2), *args, graphs=graphs, ops=ops)
+
+
 def compare_outcomes(expected: Outcome, got: Outcome, tolerance: Tolerance = EXACT) -> None:
     """Assert that two calls did the same."""
     if got.error is not None and expected.error is None:
@@ -123,6 +135,14 @@ def compare_errors(expected: BaseException | None, got: BaseException | None) ->
     of their causes and contexts."""
     assert type(got) is type(expected), f"raised {got!r}, not {expected!r}"
     Comparison().compare(expected, got, "the exception")
+
+
+def said(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What a call returns, or the class and text of what it raises."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - compared
+        return type(error).__name__, str(error)
 
 
 def lines_of(error: BaseException) -> list[tuple[str, str, int]]:

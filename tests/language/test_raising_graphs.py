@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import traceback
 
 import pytest
 import torch
 
 import framejit
-from checking import CountingBackend, Outcome, compare_outcomes
+from checking import CountingBackend, Outcome, check, compare_outcomes
 from framejit.backends.registry import lookup_backend
 
 table = torch.arange(4.0)
@@ -411,3 +412,130 @@ def test_a_backend_that_fails_in_the_middle_of_a_block(function, log, leaves, er
     if leaves:
         assert type(raised.value).__name__ == name
         assert raised.traceback[-1].name != "_miss"
+
+
+def twice(function, *arguments):
+    """Call ``function`` for each of ``arguments`` eagerly and compiled; all outcomes."""
+    outcomes = []
+    for run in (function, framejit.compile(function, backend=CountingBackend())):
+        here = []
+        for make in arguments:
+            try:
+                here.append(run(make()))
+            except Exception as error:
+                here.append((type(error), str(error)))
+        outcomes.append(here)
+    return outcomes
+
+
+def test_an_operation_whose_result_is_not_needed_raises():
+    def program(x):
+        torch.softmax(x, 0)
+        return x + 1
+
+    check(program, torch.ones(3), graphs=1, ops=2)
+    eager, compiled = twice(program, lambda: torch.ones(3, dtype=torch.int64))
+    assert eager == compiled and eager[0][0] is NotImplementedError
+
+
+def test_overlapping_memory_is_not_written():
+    def program(x):
+        y = x * 1
+        try:
+            y += y[0, 0]
+        except RuntimeError as error:
+            return y, str(error)[:21]
+        return y, ""
+
+    check(program, torch.ones(2, 3), graphs=1, ops=2)
+    assert program(torch.ones(2, 3))[1] == "unsupported operation"
+
+
+def test_a_tensor_whose_elements_share_memory_is_not_written():
+    def program(x):
+        try:
+            x.expand(2, 3).add_(1)
+        except RuntimeError:
+            return x - 1
+        return x
+
+    check(program, torch.ones(3), graphs=2, ops=2)
+
+
+def test_an_integer_tensor_takes_no_fractions():
+    def program(x, n):
+        x += 1
+        try:
+            n[0].mul_(x)
+        except RuntimeError as error:
+            return x, str(error)
+        return x, n
+
+    check(program, torch.ones(3), torch.ones(2, 3, dtype=torch.int64), graphs=1, ops=2)
+    check(program, torch.ones(3), torch.ones(2, 3, dtype=torch.float64), graphs=1, ops=3)
+
+
+def test_a_graph_that_raises_before_it_writes_runs_again_as_python():
+    def program(x, table, index):
+        try:
+            row = torch.nn.functional.embedding(index, table)
+            x.add_(1)
+        except IndexError:
+            return x - 1
+        return row.sum()
+
+    for index in (1, 9):
+        check(program, torch.ones(3), torch.ones(4, 3), torch.tensor([index]), graphs=1, ops=3)
+
+
+def test_a_graph_that_raises_after_it_has_written_says_where():
+    def program(x, table, index):
+        x.add_(1)
+        y = x * 2
+        return torch.nn.functional.embedding(index, table) + y
+
+    compiled = framejit.compile(program, backend="eager")
+    x = torch.ones(3)
+    with pytest.raises(IndexError) as caught:
+        compiled(x, torch.ones(4, 3), torch.tensor([9]))
+    assert x.tolist() == [2, 2, 2]
+    lines = [step.line for step in traceback.extract_tb(caught.value.__traceback__)]
+    assert "return torch.nn.functional.embedding(index, table) + y" in lines
+
+
+def test_an_integer_tensor_is_not_scaled_by_a_fraction():
+    def program(x, n):
+        x += 1
+        try:
+            raise KeyError(1)
+        except KeyError:
+            n[0] *= 0.5
+        return x
+
+    check(program, torch.ones(3), torch.ones(2, 3, dtype=torch.int64), graphs=1, ops=2)
+    check(program, torch.ones(3), torch.ones(2, 3), graphs=1, ops=4)
+
+
+def test_a_graph_that_raises_draws_its_random_numbers_once():
+    def program(x, w):
+        noise = torch.rand_like(x)
+        return noise, x @ w
+
+    compiled = framejit.compile(program, backend="eager")
+    states = []
+    for run in (program, compiled):
+        torch.manual_seed(7)
+        with pytest.raises(RuntimeError, match="dtype"):
+            run(torch.ones(2, 3, dtype=torch.float64), torch.ones(3, 3))
+        states.append(torch.get_rng_state())
+    assert torch.equal(*states)
+
+
+def test_a_view_that_has_lost_its_graph():
+    def program(leaf):
+        row = leaf.clone()
+        with torch.no_grad():
+            row[0] *= 0
+        row[0] = 0.0  # raises: the view and the write are in different grad modes
+
+    check(program, torch.ones(3, requires_grad=True), graphs=1, ops=7)

@@ -261,7 +261,7 @@ def test_every_reason_has_old_and_new_value_line_and_remedy(number):
     (recompile,) = framejit.report().recompiles[-1:]
     pattern = (
         rf"[^;]*: it was .*{re.escape(old)}.*, now it is .*{re.escape(new)}.*"
-        r"\(assumed at test_wrong_programs\.py:\d+: .+\); to avoid it, .+"
+        r"\(assumed at test_messages_of_errors\.py:\d+: .+\); to avoid it, .+"
     )
     assert re.fullmatch(pattern, recompile.reasons[-1]), recompile.reasons[-1]
     assert recompile.identifiers[-1] in problems()
@@ -323,5 +323,5 @@ def test_a_recompile_storm_explains_itself():
     for (recompile,), (old, new) in zip(seen[1:], values):
         sentence = recompile.reasons[-1]
         assert f"it was {old}, now it is {new}" in sentence
-        assert re.search(r"assumed at test_wrong_programs\.py:\d+: .+; to avoid it, ", sentence)
+        assert re.search(r"assumed at test_messages_of_errors\.py:\d+: .+; to avoid it, ", sentence)
         assert recompile.identifiers[-1] in problems()
