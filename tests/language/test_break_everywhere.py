@@ -269,7 +269,7 @@ def test_a_difference_is_found(monkeypatch):
 ])  # fmt: skip
 def test_program(function, args):
     everywhere = break_everywhere.Everywhere(1.0)
-    check(function, *args)
+    assert check(function, *args).graphs
     everywhere.check(break_everywhere.Program(function, args, {}, None), function.__name__)
     assert everywhere.pairs > 10 and not everywhere.left_out
 

@@ -66,8 +66,8 @@ def with_breaks(function: Callable) -> Callable:
 @pytest.mark.parametrize(
     "module, case",
     CASES,
-    ids=[(case[0] if isinstance(case, tuple) else case).__name__ for _, case in CASES],
+    ids=[case[0].__name__ for _, case in CASES],
 )
 def test_program(module, case) -> None:
-    function, args = (case[0], case[1:]) if isinstance(case, tuple) else (case, ())
-    check(with_breaks(function), torch.arange(6.0).reshape(2, 3), *args, calls=3)
+    function, ops, *args = case
+    check(with_breaks(function), torch.arange(6.0).reshape(2, 3), *args, calls=3, ops=ops)

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import framejit
-from checking import check
+from checking import check, check_between
 
 X = torch.ones(1)
 LOG: list = []
@@ -303,30 +303,33 @@ def order_of_sets_that_did_not_grow_one_by_one(x):
     return list(made), list(other), frozenset(other), made
 
 
+#: (program, graphs, operations, more arguments)
 KEYS = [
-    (dict_over_a_break,), (dict_is_changed,), (dict_argument, {}),
-    (equal_keys_over_a_break,), (gaps_over_a_break, {}, dict),
-    (gaps_over_a_break, {1: 2, 5: 6}, DictOf),
-    (plain_keys_that_are_equal, {"a": 1, 2: 3}), (sets_of_objects, set()),
-    (operations_on_sets,), (sets_of_arguments, {1, 2}),
-    (inside_tuples_and_frozensets,), (frozen_dataclasses,),
-    (keys_that_know_their_containers,), (hash_changes_later,), (long_hashes,),
-    (subclasses_of_containers_with_keys,), (other_kinds_of_dicts,), (search_in_a_graph,),
-    (existing_frozenset,), (returned_at_once,), (dicts_take_the_hashes_of_dicts,),
-    (ordered_dicts_store_one_by_one,), (views_ask_keys_in_an_order_of_their_own,),
-    (order_of_sets_that_did_not_grow_one_by_one,),
+    (dict_over_a_break, 2, 2), (dict_is_changed, 2, 3), (dict_argument, 2, 3, {}),
+    (equal_keys_over_a_break, 2, 3), (gaps_over_a_break, 2, 3, {}, dict),
+    (gaps_over_a_break, 2, 3, {1: 2, 5: 6}, DictOf),
+    (plain_keys_that_are_equal, 2, 2, {"a": 1, 2: 3}), (sets_of_objects, 2, 3, set()),
+    (operations_on_sets, 2, 3), (sets_of_arguments, 2, 3, {1, 2}),
+    (inside_tuples_and_frozensets, 2, 2), (frozen_dataclasses, 2, 2),
+    (keys_that_know_their_containers, 2, 2), (hash_changes_later, 2, 2),
+    (long_hashes, 2, 2), (subclasses_of_containers_with_keys, 2, 2),
+    (other_kinds_of_dicts, 2, 2), (search_in_a_graph, 2, 2),
+    (existing_frozenset, 2, 2), (returned_at_once, 1, 2),
+    (dicts_take_the_hashes_of_dicts, 2, 2), (ordered_dicts_store_one_by_one, 1, 2),
+    (views_ask_keys_in_an_order_of_their_own, 2, 3),
+    (order_of_sets_that_did_not_grow_one_by_one, 2, 2),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", KEYS, ids=lambda case: case[0].__name__)
 def test_keys_with_methods_of_their_own(case):
-    program, *args = case
+    program, graphs, ops, *args = case
 
     def cleared(x, *rest):
         LOG.clear()
         return program(x, *rest)
 
-    check(cleared, X, *args)
+    check_between(cleared, X, *args, graphs=graphs, ops=ops)
 
 
 def test_methods_of_keys_are_captured():
@@ -521,20 +524,22 @@ def nested_loops(x):
     return seen
 
 
+#: (program, graphs, operations, more arguments)
 ITERATORS = [
-    (list_between_two_breaks,), (over_an_argument_that_grows, []),
-    (beyond_a_list_that_shrank,), (shared_by_others, []),
-    (kept_in_attributes_and_slots, {}), (dict_that_holds_its_iterators, {}),
-    (deque_that_holds_its_iterator, collections.deque([1])),
-    (containers_that_hold_their_iterators,), (over_subclasses,), (iterators_of_groupby,),
-    (iterators_of_itertools,), (nested_loops,),
+    (list_between_two_breaks, 2, 4), (over_an_argument_that_grows, 2, 2, []),
+    (beyond_a_list_that_shrank, 2, 2), (shared_by_others, 2, 2, []),
+    (kept_in_attributes_and_slots, 2, 2, {}), (dict_that_holds_its_iterators, 2, 2, {}),
+    (deque_that_holds_its_iterator, 2, 2, collections.deque([1])),
+    (containers_that_hold_their_iterators, 2, 2), (over_subclasses, 2, 2),
+    (iterators_of_groupby, 2, 4), (iterators_of_itertools, 2, 2),
+    (nested_loops, 2, 2),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", ITERATORS, ids=lambda case: case[0].__name__)
 def test_iterators_over_breaks(case):
-    program, *args = case
-    check(program, X, *args)
+    program, graphs, ops, *args = case
+    check_between(program, X, *args, graphs=graphs, ops=ops)
 
 
 def test_assigning_to_a_deque_does_not_disturb_iterators():
@@ -606,11 +611,11 @@ def existing_list_of_its_own_exception(x, given=None):
     return p[-1] is error, error.args[0] is p, x + 1
 
 
-@pytest.mark.parametrize(
-    "program", [tuples_in_their_parts, cycles_that_are_returned, functions_in_their_defaults]
-)
-def test_things_that_refer_to_each_other(program):
-    check(program, X)
+@pytest.mark.parametrize("program, graphs", [
+    (tuples_in_their_parts, 2), (cycles_that_are_returned, 1), (functions_in_their_defaults, 2),
+])  # fmt: skip
+def test_things_that_refer_to_each_other(program, graphs):
+    check_between(program, X, graphs=graphs, ops=2)
 
 
 def test_an_exception_in_the_list_that_it_was_made_with():

@@ -339,38 +339,38 @@ def lru_cache_of_a_local_function(x):
     return square(3), square(3), x
 
 
+#: (program, operations, more arguments)
 CASES = [
-    isinstance_of_many_classes, instancecheck_of_a_metaclass, getattr_and_setattr,
-    texts_of_attribute_errors, questions_of_type, len_and_bool_of_objects, arithmetic_of_numbers,
-    arithmetic_with_tensors, methods_of_text, conversions_of_values, min_and_max_by_keys,
-    errors_of_builtin_functions, any_and_all, callable_of_values, functions_of_operator,
-    functions_of_math, partial_made_inside,
-    (partial_as_an_argument, functools.partial(torch.add, alpha=3, other=2)),
-    enums_and_their_members, vars_and_dict_of_objects, slices_of_lists, hashes_of_values,
-    chained_comparison_of_values, calls_with_stars, defaults_of_lambdas, sorted_objects,
-    objects_as_indices,
+    (isinstance_of_many_classes, 0), (instancecheck_of_a_metaclass, 0), (getattr_and_setattr, 0),
+    (texts_of_attribute_errors, 0), (questions_of_type, 0), (len_and_bool_of_objects, 0),
+    (arithmetic_of_numbers, 0), (arithmetic_with_tensors, 7), (methods_of_text, 0),
+    (conversions_of_values, 0), (min_and_max_by_keys, 0), (errors_of_builtin_functions, 0),
+    (any_and_all, 0), (callable_of_values, 0), (functions_of_operator, 4), (functions_of_math, 1),
+    (partial_made_inside, 2),
+    (partial_as_an_argument, 1, functools.partial(torch.add, alpha=3, other=2)),
+    (enums_and_their_members, 1), (vars_and_dict_of_objects, 0), (slices_of_lists, 2),
+    (hashes_of_values, 0), (chained_comparison_of_values, 0), (calls_with_stars, 0),
+    (defaults_of_lambdas, 3), (sorted_objects, 0), (objects_as_indices, 0),
 ]  # fmt: skip
+#: (program, graphs, operations)
 BREAKS = [
-    print_of_values,
-    break_at_item,
-    breaks_at_id_and_hash,
-    dir_and_globals,
-    lru_cache_of_a_local_function,
-]
+    (print_of_values, 1, 1), (break_at_item, 3, 5), (breaks_at_id_and_hash, 1, 1),
+    (dir_and_globals, 1, 1), (lru_cache_of_a_local_function, 0, 0),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "case", CASES, ids=lambda c: (c[0] if isinstance(c, tuple) else c).__name__
-)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].__name__)
 def test_program(case) -> None:
-    function, args = (case[0], case[1:]) if isinstance(case, tuple) else (case, ())
-    check(function, torch.arange(6.0).reshape(2, 3), *args, fullgraph=True)
+    function, ops, *args = case
+    x = torch.arange(6.0).reshape(2, 3)
+    check(function, x, *args, graphs=int(ops > 0), ops=ops, fullgraph=True)
+    assert not framejit.counters["skipped"]
 
 
-@pytest.mark.parametrize("function", BREAKS, ids=lambda f: f.__name__)
-def test_program_with_breaks(function) -> None:
+@pytest.mark.parametrize("function, graphs, ops", BREAKS, ids=[row[0].__name__ for row in BREAKS])
+def test_program_with_breaks(function, graphs, ops) -> None:
     # Addresses and numbers read from tensors are new each time: one call is enough.
-    check(function, torch.arange(6.0).reshape(2, 3), calls=1)
+    check(function, torch.arange(6.0).reshape(2, 3), calls=1, graphs=graphs, ops=ops)
 
 
 REFUSED_CALLS = [
@@ -410,7 +410,7 @@ def test_parts_of_partials_are_one_object_each():
         keywords["b"] = 2
         return x + 1, same, before, given(), list(keywords)
 
-    check(program, torch.ones(2), functools.partial(dict, a=1))
+    check(program, torch.ones(2), functools.partial(dict, a=1), graphs=1, ops=1)
 
 
 def test_operator_functions_that_are_stricter_than_operators():
@@ -423,7 +423,7 @@ def test_operator_functions_that_are_stricter_than_operators():
                 found.append(str(error))
         return x + 1, found
 
-    check(program, torch.ones(2), True)
+    check(program, torch.ones(2), True, graphs=1, ops=1)
 
 
 #: C code reads numbers before it asks for an iterator, or after that.
@@ -456,7 +456,7 @@ def test_arguments_are_complained_about_in_the_order_of_c_code():
                 found.append((type(error), str(error)))
         return x + 1, found
 
-    check(ask, torch.ones(3), 2, graphs=1, fullgraph=True)
+    check(ask, torch.ones(3), 2, graphs=1, fullgraph=True, ops=1)
     compiled = framejit.compile(ask, backend="eager", fullgraph=True)
     for n in (2, 3, 4):
         assert compiled(torch.ones(3), n)[1] == ask(torch.ones(3), n)[1]
@@ -551,7 +551,7 @@ def test_what_methodcaller_refuses(given):
             return x + 1, str(error)
         return x + 1
 
-    check(program, torch.ones(2))
+    check(program, torch.ones(2), graphs=1, ops=1)
 
 
 class SaysInt:
@@ -575,4 +575,4 @@ def test_objects_that_say_what_they_are(cls):
         kinds = (int, str, cls, SaysInt)
         return x + 1, [[isinstance(one, kind) for kind in kinds] for one in (given, cls())]
 
-    check(program, torch.ones(2))
+    check(program, torch.ones(2), graphs=1, ops=1)

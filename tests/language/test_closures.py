@@ -8,7 +8,7 @@ import functools
 import torch
 
 import framejit
-from checking import check
+from checking import check, check_between
 
 x = torch.tensor([1.0, -2.0, 3.0])
 y = torch.tensor([0.5, 4.0, -1.0])
@@ -59,7 +59,7 @@ def test_nonlocal_of_outer():
 
         return f
 
-    check(None, x, make=make, calls=1, fullgraph=True)
+    check(None, x, make=make, calls=1, fullgraph=True, graphs=1, ops=1)
 
 
 def test_nonlocal_three_deep():
@@ -116,7 +116,7 @@ def test_closure_made_outside():
         step = counter()
         return lambda a: (a * step() + step(), step())
 
-    check(None, x, make=make, calls=1, fullgraph=True)
+    check(None, x, make=make, calls=1, fullgraph=True, graphs=1, ops=2)
 
 
 def test_two_share_a_cell():
@@ -154,7 +154,7 @@ def test_two_existing_share_a_cell():
 
         return f
 
-    check(None, x, make=make, calls=1, fullgraph=True)
+    check(None, x, make=make, calls=1, fullgraph=True, graphs=1, ops=1)
 
 
 def test_global_is_written():
@@ -290,7 +290,7 @@ def test_local_that_is_unbound():
             return a, str(error)
 
     one(f, x, True)
-    check(f, x, False, fullgraph=True)
+    check_between(f, x, False, graphs=1, ops=2)
 
 
 def test_deleted_local_and_cell():
@@ -358,7 +358,7 @@ def test_closure_list_mutated():
 
         return lambda a: (note(a * 2) + note(a), len(log), log[-1] is a)
 
-    check(None, x, make=make, calls=1, fullgraph=True)
+    check(None, x, make=make, calls=1, fullgraph=True, graphs=1, ops=2)
 
 
 def test_cell_holds_list_returned():
@@ -371,7 +371,7 @@ def test_cell_holds_list_returned():
 
         return f
 
-    check(None, x, make=make, calls=1, fullgraph=True)
+    check(None, x, make=make, calls=1, fullgraph=True, graphs=1, ops=1)
 
 
 def test_class_cell():
@@ -425,7 +425,7 @@ def test_existing_cell_across_break():
 
         return f
 
-    check(None, x, make=make, calls=1, graphs=2)
+    check(None, x, make=make, calls=1, graphs=2, ops=2)
 
 
 def test_global_across_break():
@@ -437,7 +437,7 @@ def test_global_across_break():
         TOTAL = TOTAL + 1
         return b * TOTAL
 
-    check(f, x, graphs=2)
+    check(f, x, graphs=2, ops=2)
 
 
 def test_new_cell_in_each_iteration():
@@ -478,7 +478,7 @@ def test_empty_cells_of_functions_over_a_break():
         late = 1
         return x + free(), seen
 
-    check(f, torch.ones(2), graphs=1)
+    check(f, torch.ones(2), graphs=1, ops=1)
 
 
 def test_empty_free_variables_over_a_break():
@@ -499,7 +499,7 @@ def test_empty_free_variables_over_a_break():
         late = 1
         return x + get(), seen
 
-    check(f, torch.ones(2), graphs=1)
+    check(f, torch.ones(2), graphs=1, ops=1)
 
 
 def cells_of_a_made_function(x):
@@ -560,7 +560,7 @@ def fields_that_cannot_be_assigned(x):
 
 
 def test_fields_that_cannot_be_assigned():
-    check(fields_that_cannot_be_assigned, torch.ones(2))
+    check(fields_that_cannot_be_assigned, torch.ones(2), graphs=1, ops=1)
 
 
 def c_attributes_of_made_objects(x):
@@ -572,4 +572,4 @@ def c_attributes_of_made_objects(x):
 
 
 def test_c_attributes_of_made_objects():
-    check(c_attributes_of_made_objects, torch.ones(2))
+    check(c_attributes_of_made_objects, torch.ones(2), graphs=2, ops=3)

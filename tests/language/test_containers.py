@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import framejit
-from checking import check
+from checking import check, check_between
 
 Point = namedtuple("Point", "x y")
 
@@ -558,45 +558,52 @@ def containers_kept_over_a_break(x, items):
     return local, items
 
 
+#: (program, operations, more arguments)
 CASES = [
-    list_methods, slices_of_lists, operators_of_lists, (append_to_argument, [1]),
-    (mutate_argument_slices, [1, 2, 3]), list_sort, sort_tensors_by_key, (sort_argument, [3, 1, 2]),
-    list_errors, aliases_of_lists, (return_argument_list, [torch.ones(2), 1]),
-    (nested_arguments, {"a": [{}]}), list_comprehension, unpacking_into_names, unpack_errors,
-    membership_in_containers, tensor_in_a_list_by_identity, copies_of_lists,
-    (list_of_argument, [1, "a"]), (clear_and_refill, [1, 2]), methods_of_tuples, named_tuples,
-    shapes_as_tuples, struct_sequence, tuple_as_key, dict_methods, dict_views, dict_order,
-    (mutate_argument_dict, {"old": 1, "gone": 2}), (delete_and_store_argument, {"a": 1, "b": 2}),
-    (read_argument_dict, {"scale": 3, "bias": None}), (iterate_argument_dict, {"a": 1, "b": 2}),
-    keys_of_all_kinds, object_keys, function_keys, key_errors, changed_while_iterating,
-    ordered_dicts, defaultdicts, counters_of_elements, dict_fromkeys,
-    (defaultdict_argument, defaultdict(list, seen=[1])),
-    (ordered_dict_argument, OrderedDict(a=1, b=2)), dict_comparison, mapping_proxies,
-    keyword_arguments_as_dicts, dict_subclass, missing_hook_of_a_dict, list_subclass,
-    sets_and_their_operators, set_updates, set_order, frozensets, (argument_set, {1, 2}),
-    set_errors, identity_sets, set_of_views, methods_of_deques, (deque_argument, deque([1, 2])),
-    tree_that_is_built, deep_copies, (swap_arguments, [1], [2]), delete_attribute_of_a_box,
-    string_building, dict_update_from_pairs, list_multiplication_aliases,
-    (deletions_while_collecting, {"_a": 1, "b": 2}), list_extended_by_itself,
+    (list_methods, 3), (slices_of_lists, 0), (operators_of_lists, 0), (append_to_argument, 1, [1]),
+    (mutate_argument_slices, 0, [1, 2, 3]), (list_sort, 1), (sort_tensors_by_key, 3),
+    (sort_argument, 1, [3, 1, 2]), (list_errors, 0), (aliases_of_lists, 1),
+    (return_argument_list, 0, [torch.ones(2), 1]), (nested_arguments, 0, {"a": [{}]}),
+    (list_comprehension, 2), (unpacking_into_names, 0), (unpack_errors, 0),
+    (membership_in_containers, 1), (tensor_in_a_list_by_identity, 1), (copies_of_lists, 0),
+    (list_of_argument, 0, [1, "a"]), (clear_and_refill, 0, [1, 2]), (methods_of_tuples, 0),
+    (named_tuples, 2), (shapes_as_tuples, 0), (struct_sequence, 3), (tuple_as_key, 1),
+    (dict_methods, 0), (dict_views, 0), (dict_order, 0),
+    (mutate_argument_dict, 1, {"old": 1, "gone": 2}),
+    (delete_and_store_argument, 0, {"a": 1, "b": 2}),
+    (read_argument_dict, 1, {"scale": 3, "bias": None}),
+    (iterate_argument_dict, 2, {"a": 1, "b": 2}), (keys_of_all_kinds, 0), (object_keys, 0),
+    (function_keys, 0), (key_errors, 0), (changed_while_iterating, 0), (ordered_dicts, 0),
+    (defaultdicts, 0), (counters_of_elements, 1), (dict_fromkeys, 0),
+    (defaultdict_argument, 0, defaultdict(list, seen=[1])),
+    (ordered_dict_argument, 0, OrderedDict(a=1, b=2)), (dict_comparison, 0), (mapping_proxies, 1),
+    (keyword_arguments_as_dicts, 0), (dict_subclass, 0), (missing_hook_of_a_dict, 0),
+    (list_subclass, 0), (sets_and_their_operators, 0), (set_updates, 0), (set_order, 0),
+    (frozensets, 0), (argument_set, 0, {1, 2}), (set_errors, 0), (identity_sets, 0),
+    (set_of_views, 0), (methods_of_deques, 0), (deque_argument, 0, deque([1, 2])),
+    (tree_that_is_built, 2), (deep_copies, 0), (swap_arguments, 0, [1], [2]),
+    (delete_attribute_of_a_box, 0), (string_building, 0), (dict_update_from_pairs, 0),
+    (list_multiplication_aliases, 0), (deletions_while_collecting, 0, {"_a": 1, "b": 2}),
+    (list_extended_by_itself, 0),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "case", CASES, ids=lambda c: (c[0] if isinstance(c, tuple) else c).__name__
-)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].__name__)
 def test_program(case) -> None:
-    function, args = (case[0], case[1:]) if isinstance(case, tuple) else (case, ())
-    check(function, torch.arange(6.0).reshape(2, 3), *args, fullgraph=True)
+    function, ops, *args = case
+    x = torch.arange(6.0).reshape(2, 3)
+    check(function, x, *args, graphs=int(ops > 0), ops=ops, fullgraph=True)
+    assert not framejit.counters["skipped"]
 
 
 def test_same_list_passed_twice() -> None:
     shared = [1]
-    check(same_list_twice, torch.ones(2), shared, shared)
-    check(same_list_twice, torch.ones(2), [1], [2])
+    check_between(same_list_twice, torch.ones(2), shared, shared, graphs=1, ops=2)
+    check_between(same_list_twice, torch.ones(2), [1], [2], graphs=1, ops=2)
 
 
 def test_containers_across_a_graph_break() -> None:
-    check(containers_kept_over_a_break, torch.ones(2), [0], graphs=None)
+    check(containers_kept_over_a_break, torch.ones(2), [0], graphs=1, ops=1)
 
 
 def test_argument_list_of_any_length_is_appended_to() -> None:
@@ -778,4 +785,4 @@ def test_operators_of_deques(maxlen, other, operation):
                 found.append(str(error))
         return x + 1, found
 
-    check(program, torch.ones(2))
+    check(program, torch.ones(2), graphs=1, ops=1)

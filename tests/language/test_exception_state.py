@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import framejit
-from checking import CountingBackend, check
+from checking import CountingBackend, check, check_between
 from framejit import config
 
 X = torch.ones(1)
@@ -151,7 +151,7 @@ def test_state_that_the_program_changes():
         print(str(missing))
         return first, stop.value, stop.args, missing.errno, vars(missing), leave.code, leave.args
 
-    check(change, X)
+    check_between(change, X, graphs=2, ops=2)
 
 
 def test_attributes_are_written_behind_the_class():
@@ -161,7 +161,7 @@ def test_attributes_are_written_behind_the_class():
         print("break")
         return error.x, error.args
 
-    check(make, X)
+    check_between(make, X, graphs=2, ops=2)
 
 
 def test_value_of_a_generator():
@@ -178,7 +178,7 @@ def test_value_of_a_generator():
             print(end="")
             return error.value, x + 1
 
-    check(exhaust, X)
+    check(exhaust, X, graphs=1, ops=1)
 
 
 def info(x):

@@ -9,6 +9,7 @@ import operator
 import pytest
 import torch
 
+import framejit
 from checking import check
 
 
@@ -302,33 +303,38 @@ def cmp_to_key(x):
     return sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: b - a)), x
 
 
+#: (program, operations, more arguments)
 CASES = [
-    for_loops, enumerate_and_zip, zip_strict, map_and_filter, reversed_sequences,
-    list_that_grows_while_iterated, next_default, iter_with_sentinel, half_consumed_iterators,
-    iterators_that_are_returned, (map_of_argument, [1, 2]), itertools_chain, islice_count,
-    product_combinations, accumulate_of_numbers_and_tensors, while_iterators, groupby_of_lists,
-    other_functions_of_itertools, tee_of_an_iterator, reduce_of_lists, generator_expression,
-    generator_function, user_iterator, getitem_protocol, tensor_iteration, unpack_tensor,
-    membership_in_an_iterator, zip_partial_consumption, iteration_over_what_is_not_iterable,
-    break_and_else, nested_functions_as_keys, cmp_to_key,
+    (for_loops, 8), (enumerate_and_zip, 1), (zip_strict, 0), (map_and_filter, 3),
+    (reversed_sequences, 0), (list_that_grows_while_iterated, 0), (next_default, 0),
+    (iter_with_sentinel, 0), (half_consumed_iterators, 0), (iterators_that_are_returned, 0),
+    (map_of_argument, 2, [1, 2]), (itertools_chain, 0), (islice_count, 0),
+    (product_combinations, 5), (accumulate_of_numbers_and_tensors, 4), (while_iterators, 0),
+    (groupby_of_lists, 0), (other_functions_of_itertools, 0), (tee_of_an_iterator, 0),
+    (reduce_of_lists, 4), (generator_expression, 6), (generator_function, 5), (user_iterator, 3),
+    (getitem_protocol, 0), (tensor_iteration, 8), (unpack_tensor, 4),
+    (membership_in_an_iterator, 0), (zip_partial_consumption, 0),
+    (iteration_over_what_is_not_iterable, 0), (break_and_else, 0), (nested_functions_as_keys, 2),
+    (cmp_to_key, 0),
 ]  # fmt: skip
+#: (program, graphs, operations)
 BREAKS = [
-    module_list, break_inside_loop, break_with_live_iterators,
-    break_in_key_function,
+    (module_list, 1, 2), (break_inside_loop, 2, 2), (break_with_live_iterators, 1, 1),
+    (break_in_key_function, 1, 1),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "case", CASES, ids=lambda c: (c[0] if isinstance(c, tuple) else c).__name__
-)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].__name__)
 def test_program(case) -> None:
-    function, args = (case[0], case[1:]) if isinstance(case, tuple) else (case, ())
-    check(function, torch.arange(6.0).reshape(2, 3), *args, fullgraph=True)
+    function, ops, *args = case
+    x = torch.arange(6.0).reshape(2, 3)
+    check(function, x, *args, graphs=int(ops > 0), ops=ops, fullgraph=True)
+    assert not framejit.counters["skipped"]
 
 
-@pytest.mark.parametrize("function", BREAKS, ids=lambda f: f.__name__)
-def test_program_with_breaks(function) -> None:
-    check(function, torch.arange(6.0).reshape(2, 3))
+@pytest.mark.parametrize("function, graphs, ops", BREAKS, ids=[row[0].__name__ for row in BREAKS])
+def test_program_with_breaks(function, graphs, ops) -> None:
+    check(function, torch.arange(6.0).reshape(2, 3), graphs=graphs, ops=ops)
 
 
 def test_classes_of_iterators_at_their_end():

@@ -285,7 +285,7 @@ def test_over_a_break(number, taken):
         kinds.append(type(iterator))
         return x + 1, kinds, items, [shown(item) for item in it.islice(iterator, 4)]
 
-    check(program, x, graphs=1)
+    check(program, x, graphs=1, ops=1)
 
 
 @pytest.mark.parametrize("number", range(len(MAKERS) - 1))
@@ -465,7 +465,7 @@ def test_who_asks_how_many_there_will_be(name) -> None:
         numbers = Counted(*("ab" if name == "joined" else (1, 2)))
         return x + 1, HINTS[name](numbers), numbers.log
 
-    check(program, x, ops=1)
+    check(program, x, ops=1, graphs=1)
 
 
 def types_of_methods(x):

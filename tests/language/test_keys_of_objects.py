@@ -290,7 +290,7 @@ def test_numbers_of_the_programs_own(cls):
         made[again] = 3
         return x + len(made), list(made.values()), one in made, cls(7) in made, 4 in {one, four}
 
-    check(program, torch.ones(2), cls(1), cls(4), cls(1))
+    check(program, torch.ones(2), cls(1), cls(4), cls(1), graphs=1, ops=1)
 
 
 class Equal:

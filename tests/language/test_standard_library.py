@@ -424,7 +424,7 @@ def _replaces_by_calling(x):
 
 
 def test_a_replacement_that_is_a_function():
-    check(_replaces_by_calling, X)
+    check(_replaces_by_calling, X, graphs=1, ops=1)
 
 
 def test_heaps_of_a_subclass_use_the_methods_of_list():
@@ -476,7 +476,7 @@ def test_copies_of_partials_share_their_attributes():
         plain = functools.partial(min, 2)
         return x + 1, copy.copy(plain)(1), copy.deepcopy(plain)(5), copy.copy(plain) is plain
 
-    check(f, torch.ones(2))
+    check(f, torch.ones(2), graphs=1, ops=1)
     check(of_plain_ones, torch.ones(2), graphs=1, ops=1)
 
 
@@ -610,4 +610,4 @@ def test_what_context_variables_refuse():
                 found.append(type(error))
         return x + 1, found
 
-    check(program, torch.ones(2))
+    check(program, torch.ones(2), graphs=1, ops=1)

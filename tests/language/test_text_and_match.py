@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import framejit
-from checking import check
+from checking import check, check_between
 
 x = torch.tensor([1.0, -2.0, 3.0])
 
@@ -119,7 +119,7 @@ def test_match_errors():
         except TypeError as error:
             return a + 1, str(error)
 
-    check(f, x)
+    check(f, x, graphs=1, ops=1)
 
 
 def test_assignment_expressions():
@@ -292,7 +292,7 @@ def test_else_of_loops():
         return a
 
     one(f, x, 2)
-    check(f, x, 7)
+    check_between(f, x, 7, graphs=1, ops=2)
 
 
 def test_match_in_loop():
@@ -319,7 +319,7 @@ def test_print_breaks_in_order():
         print("two", len(b), sep="|")
         return b
 
-    check(f, x)
+    check(f, x, graphs=1, ops=1)
 
 
 class LoudInt(int):

@@ -248,7 +248,7 @@ def test_a_function_mode_inside_and_around():
     def plain(x):
         return torch.add(x, 1)
 
-    check(program, matrix())
+    check(program, matrix(), graphs=0, ops=0)
     compiled = framejit.compile(plain, backend="eager")
     with Swapped():
         assert torch.equal(compiled(matrix()), matrix() - 1)
@@ -262,7 +262,7 @@ def test_random_numbers_as_in_eager():
         torch.manual_seed(5)
         return x + torch.rand(2, 3), torch.randn(2), a, torch.randperm(4), F.dropout(x, 0.5)
 
-    check(program, matrix())
+    check(program, matrix(), graphs=1, ops=5)
 
     def drawn(x):
         state = torch.get_rng_state()
@@ -270,7 +270,7 @@ def test_random_numbers_as_in_eager():
         torch.set_rng_state(state)
         return a - torch.rand(2), x
 
-    check(drawn, matrix())
+    check(drawn, matrix(), graphs=2, ops=3)
 
 
 def test_numpy_beside_tensors():
@@ -281,7 +281,7 @@ def test_numpy_beside_tensors():
         a[0, 0] = 7
         return d * 2, torch.as_tensor(np.where(c > 0, c, 0).sum(axis=0)) + x.shape[0], x
 
-    check(program, matrix(), np.ones(3, dtype=np.float32))
+    check(program, matrix(), np.ones(3, dtype=np.float32), graphs=1, ops=13)
 
 
 def test_numbers_and_lists_of_tensors():
@@ -289,7 +289,7 @@ def test_numbers_and_lists_of_tensors():
         rows = x.tolist()
         return x * rows[0][1], x[1].tolist(), x.sum().item(), int(x[0, 1]), bool(x[0, 0])
 
-    check(program, matrix())
+    check(program, matrix(), graphs=4, ops=5)
 
 
 def test_columns_of_one_tensor_are_written():
@@ -316,7 +316,7 @@ def test_overlapping_parts_are_a_break():
             return y * 2, "refused"
         return y
 
-    check(program, matrix())
+    check(program, matrix(), graphs=2, ops=5)
 
 
 @pytest.mark.parametrize("cell", [nn.GRUCell, nn.LSTMCell, nn.RNNCell])
