@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from framejit import directives, native
 from framejit.bytecode.decode import decode
-from framejit.capture import Caller, GraphCall, Target
+from framejit.capture.graphs import GraphCall
+from framejit.capture.target import Caller, Target
 from framejit.peer import is_machinery
 from framejit.report import events, messages
 from framejit.shapes import profile

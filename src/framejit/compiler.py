@@ -28,7 +28,9 @@ from framejit.bytecode.continuations import (
 )
 from framejit.bytecode.decode import decode
 from framejit.bytecode.frame_point import leaves_result
-from framejit.capture import Caller, Capture, Driver, Target, capture
+from framejit.capture import Capture, capture
+from framejit.capture.target import Caller, Target
+from framejit.capture.tracing import Driver
 from framejit.codegen.function import call_point, hands_over
 from framejit.codegen.runtime import Unexpected, new_object
 from framejit.compiled_frame import CompiledFrame, Origin
@@ -376,13 +378,13 @@ class Compiler:
         started = time.perf_counter()
         compiled.remember()
         driver = Driver(
-            functools.partial(self.run_backend, target),
-            self._break_function,
-            self.answer,
-            lambda broken: self._check_break(target, broken, met),
-            functools.partial(self.deoptimise, compiled),
-            compiled.refuted < REFUTED_LIMIT,
-            not self.fullgraph,
+            compile_graph=functools.partial(self.run_backend, target),
+            make_break=self._break_function,
+            answer=self.answer,
+            check_break=lambda broken: self._check_break(target, broken, met),
+            deoptimise=functools.partial(self.deoptimise, compiled),
+            may_expect=compiled.refuted < REFUTED_LIMIT,
+            shows_labels=not self.fullgraph,
         )
         outcome, steps, backend_seconds = "failed", 0, 0.0
         try:
@@ -403,7 +405,7 @@ class Compiler:
     ) -> Any:  # fmt: skip
         target = compiled.target
         make_calls(made.calls)
-        tree = native.GuardTree(made.plan.nodes, made.state, made.plan.program)
+        tree = native.GuardTree(list(made.plan.nodes), made.state, made.plan.program)
         if tree.check(slots) is None:  # it would never be used: a bug, not a recompile
             made.plan.state = made.state
             reason = made.plan.explain(tree, slots)

@@ -13,7 +13,7 @@ from typing import Any
 from framejit import native
 from framejit.bytecode.continuations import FramePoint, build_raise, build_resume
 from framejit.bytecode.decode import decode
-from framejit.capture import Target
+from framejit.capture.target import Target
 from framejit.codegen.runtime import answer
 from framejit.peer import keep_out
 

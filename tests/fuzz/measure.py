@@ -40,7 +40,7 @@ REASONS = {
     "internal": "what must not happen, and texts for people",
     "other": "everything else: ordinary behaviour of rare operands and combinations",
 }
-_BREAKS = ("GraphBreak", "Restart", "Unmaterialisable", "Unfinished", "FrameSeen")
+_BREAKS = ("GraphBreak", "Again", "Restart", "Unmaterialisable", "Unfinished", "FrameSeen")
 _ERRORS = ("raise_error", "raise_real", "Raised", "refuse_surplus", "complain", "run_real")
 _TEXTS = ("describe", "__repr__", "sample")
 

@@ -28,7 +28,7 @@ from snapshots import Snapshot, without_addresses
 from torch.utils.hooks import RemovableHandle
 
 import framejit
-from framejit.capture import LATE
+from framejit.capture.generating import LATE
 from framejit.interpreter.forced import forced_break, noted
 from framejit.report import events
 
@@ -58,7 +58,7 @@ class Report:
     raised: int = 0
     calls: int = 0
     #: The error of a graph that had already written to a tensor ended the comparison: the one
-    #: difference that is known (see `framejit.capture.LATE`).
+    #: difference that is known (see `LATE`).
     late: bool = False
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from framejit import native
 from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
 from framejit.codegen import (  # noqa: F401 - the first ones register their emitters
@@ -83,12 +84,12 @@ class Draft:
     """A function being generated: first what it needs of the graph, then its code."""
 
     def __init__(
-        self, out: Emitter, outcome: Returned | Broken, link: Callable[..., Any],
-        left_before: Iterable[tuple[Value, int, Frame]] = (),
+        self, out: Emitter, outcome: Returned | Broken, make_break: Callable[..., Any],
+        answer: Callable[..., Any], left_before: Iterable[tuple[Value, int, Frame]] = (),
     ) -> None:  # fmt: skip
         self.out = out
         register(out)
-        exit_values = _exit_values(out, outcome, link)
+        exit_values = _exit_values(out, outcome, make_break, answer)
         replay(out)
         for error, position, frame in left_before:
             kept = kept_in_older_traceback(error, position, frame)
@@ -223,9 +224,11 @@ def _place(tree: ast.AST, where: tuple[int, int, int, int]) -> None:
 
 
 def _exit_values(
-    out: Emitter, outcome: Returned | Broken, link: Callable[..., Any]
-) -> Callable[[], ast.expr]:
-    """Build everything the way out needs; what it returns makes its expression."""
+    out: Emitter, outcome: Returned | Broken, make_break: Callable[..., Any],
+    answer: Callable[..., Any],
+) -> Callable[[], ast.expr]:  # fmt: skip
+    """Build everything the way out needs; what it returns makes its expression. ``make_break``:
+    the break function of a frame; ``answer``: what a constructor's call returns."""
     if isinstance(outcome, Returned):
         result = out.value(outcome.value)
         return lambda: result
@@ -241,11 +244,11 @@ def _exit_values(
     def expression() -> ast.expr:
         if held:  # the traceback has the frame already, and does not get that of the break
             emit_objects.keep_in_traceback(out, last.before[-1], [(0, held, False)])
-        tail = out.constant(link.tail, "tail")  # type: ignore[attr-defined]
+        tail = out.constant(native.tail, "tail")
         thunk: ast.expr | None = None
         for depth in range(len(outcome.frames) - 1, -1, -1):
             frame = outcome.frames[depth]
-            target = link(frame, innermost=thunk is None)
+            target = make_break(frame, thunk is None)
             arguments = list(states[depth])
             if thunk is not None:  # a name: hundreds of nested calls would be too deep to compile
                 arguments.append(out.assign("callee", thunk))
@@ -253,12 +256,12 @@ def _exit_values(
             # thunk runs the operation only and returns the call of the continuation after it.
             joined = depth > 0 and len(outcome.frames) - depth <= JOINED_LIMIT and not frame.seen
             joined = joined and leaves_result(call_point(outcome.frames[depth - 1]))
-            start = out.constant(link.step, "step") if joined else tail  # type: ignore[attr-defined]
+            start = out.constant(native.step, "step") if joined else tail
             thunk = call(start, out.constant(target, "break"), *arguments)
             result = overrides[depth]
             if result is not None:
-                answer = out.constant(link.answer, "answer")  # type: ignore[attr-defined]
-                thunk = call(start, answer if joined else out.helper("answer"), thunk, result)
+                joining = out.constant(answer, "answer") if joined else out.helper("answer")
+                thunk = call(start, joining, thunk, result)
         assert thunk is not None
         return thunk
 

@@ -26,8 +26,15 @@ from framejit.guards.texts import recall, shown_name, shown_place, state_differe
 from framejit.native import GlobalState
 from framejit.source import Fact, Source
 
-#: (parent or -1, accessor, key, checks, capture or -1), as `native.GuardTree` takes it.
-Node = tuple[int, str, Any, list[tuple[Any, ...]], int]
+
+class Node(NamedTuple):
+    """A source, as `native.GuardTree` takes it."""
+
+    parent: int  # -1: a root
+    accessor: str
+    key: Any
+    checks: list[tuple[Any, ...]]
+    capture: int  # -1: the function does not get it
 
 
 class Tree(Protocol):
@@ -239,10 +246,8 @@ def build_plan(roots: list[Source], shapes: ShapePlan | None = None) -> Plan:
         if source.captured:
             capture = len(captures)
             captures.append(source)
-        parent = parents[i]
-        nodes.append(
-            (number[parent] if parent >= 0 else -1, source.accessor, source.key, checks, capture)
-        )
+        parent = number[parents[i]] if parents[i] >= 0 else -1
+        nodes.append(Node(parent, source.accessor, source.key, checks, capture))
         sources.append(source)
         checked.append(facts)
     for i, fact in relations:
@@ -324,9 +329,9 @@ def _add_relation(
     later, earlier = max(index, other), min(index, other)
     native = KINDS[fact.kind].native
     check = (native, earlier) if native == "same" else (native, (earlier,))
-    if check in nodes[later][3]:
+    if check in nodes[later].checks:
         return
-    nodes[later][3].append(check)
+    nodes[later].checks.append(check)
     target: Any = sources[earlier] if native == "same" else (sources[earlier],)
     checked[later].append(Fact(fact.kind, target, fact.line))
 

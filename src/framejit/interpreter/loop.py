@@ -1,8 +1,8 @@
 """The loop: executes instructions symbolically, pushes and pops frames, unwinds exceptions.
 
-In: a root frame. Out: `Returned` or `Broken`. A `GraphBreak` becomes `Broken` at the very
+In: a root frame. Out: `Returned`, `Broken` or `Again`. A `GraphBreak` becomes `Broken` at the very
 instruction when that instruction has left no trace; otherwise, and when a value cannot be built for
-real, the capture starts again with that step marked (`Restart`). Next room: codegen.
+real, the capture starts again with that step marked. Next room: codegen.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from framejit.interpreter.dropped import Existing, Roots
 from framejit.interpreter.frame import NONE, Frame
 from framejit.interpreter.limits import Limits
 from framejit.interpreter.outcomes import (
+    Again,
     BreakHere,
     Broken,
     LeavingError,
@@ -81,15 +82,15 @@ class Interpreter(Running):
 
     # -- entry points ------------------------------------------------------------------------------
 
-    def capture(self, root: Frame, innermost: Frame | None = None) -> Returned | Broken:
+    def capture(self, root: Frame, innermost: Frame | None = None) -> Returned | Broken | Again:
         """Run from ``innermost`` (or ``root``) on until the root frame returns or breaks."""
         try:
             result = self.run(root, innermost=innermost)
         except Raised as error:
             step = self.raise_steps.get(error.value, self.steps)
-            raise Restart(step, LeavingError(error.value))
-        except BreakHere as broken:
-            return broken.outcome
+            return Again(step, LeavingError(error.value))
+        except (Restart, BreakHere) as unwound:
+            return unwound.outcome
         assert isinstance(result, Returned)
         return result
 
@@ -383,18 +384,17 @@ class Interpreter(Running):
                 self.roots.keep_to_the_end(value, self.base)
         self._close_dropped(self.base.parent, (result.value,))
 
-    def check_suspended(self, built: Container[Any]) -> None:
+    def lost(self, built: Container[Any]) -> tuple[int, GraphBreak] | None:
         """The capture has ended: generators whose end does something must have been built, else
         their creation is not captured."""
         lost = [
             value.step for value in self.suspended
             if not isinstance(value, Existing) and value not in built and value.source is None
         ]  # fmt: skip
-        if lost:
-            cause = GraphBreak(
-                "FJ0158", "a generator that has been started is held by something that is not"
-            )
-            raise Restart(min(lost), cause)
+        if not lost:
+            return None
+        reason = "a generator that has been started is held by something that is not"
+        return min(lost), GraphBreak("FJ0158", reason)
 
     def _planned_break(self) -> None:
         step = self.steps
@@ -545,4 +545,4 @@ def _noting(handler: Handler, seen: set[int]) -> Handler:
     return note
 
 
-__all__ = ["BreakHere", "Broken", "Interpreter", "Restart", "Returned", "Yielded"]
+__all__ = ["Again", "BreakHere", "Broken", "Interpreter", "Restart", "Returned", "Yielded"]

@@ -1,6 +1,7 @@
 """How running a frame or a capture ends, and what unwinds it on the way.
 
-In: frames. Out: the outcomes that `loop` gives to `capture`, and its signals. Next: loop.
+In: frames. Out: the outcomes that `loop` gives to `capture`, and the exceptions that unwind to
+them. Next: loop.
 """
 
 from __future__ import annotations
@@ -36,13 +37,20 @@ class Broken:
             frame.raises, frame.handed = cause.raises, handed
 
 
+class Again(NamedTuple):
+    """The capture has to start again: it breaks before ``step``. Without a cause: truth values that
+    were taken for granted must not be, as the graph cannot run twice."""
+
+    step: int = -1
+    cause: GraphBreak | None = None
+
+
 class Restart(Exception):
-    """Capture again, and break before step ``step``."""
+    """Capture again, and break before step ``step``: unwinds to the outcome."""
 
     def __init__(self, step: int, cause: GraphBreak) -> None:
         super().__init__(step, cause.reason)
-        self.step = step
-        self.cause = cause
+        self.outcome = Again(step, cause)
 
 
 class LeavingError(GraphBreak):

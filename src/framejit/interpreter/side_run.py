@@ -17,7 +17,7 @@ from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
 from framejit.graph.fakes import isolated
 from framejit.interpreter.loop import Interpreter
-from framejit.interpreter.outcomes import Restart, Returned
+from framejit.interpreter.outcomes import Returned
 from framejit.source import Source
 from framejit.values.core import polyfills
 from framejit.values.core.base import Unmaterialisable, Value
@@ -75,7 +75,7 @@ def _outcome(space: Space, function: Any, slots: list[Any]) -> Value | None:
     effects, builder = space.effects, space.builder
     try:
         outcome = interpreter.capture(frame)
-    except (Restart, GraphBreak, Unmaterialisable):
+    except (GraphBreak, Unmaterialisable):
         return None
     finally:
         effects.restore_state()

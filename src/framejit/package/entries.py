@@ -19,7 +19,8 @@ import torch
 
 from framejit import native, tensor_file
 from framejit.bytecode.continuations import FramePoint
-from framejit.capture import GraphCall, UnlessWritten, callable_graph
+from framejit.capture.generating import UnlessWritten
+from framejit.capture.graphs import Care, GraphCall
 from framejit.codegen.function import GRAPH
 from framejit.codegen.runtime import HELPERS, raise_again
 from framejit.compiled_frame import CompiledFrame
@@ -27,7 +28,6 @@ from framejit.compiler import Break, Compiler
 from framejit.graph.aliasing import Watch
 from framejit.graph.bounds import Assumption
 from framejit.graph.expressions import postfix
-from framejit.graph.parts import PARTS
 from framejit.guards.kinds import KINDS, RELATIONS
 from framejit.guards.plan import Plan, value_at
 from framejit.guards.shapes import ShapePlan
@@ -228,16 +228,16 @@ def _encode_graph_call(
         if made is not None:
             artifact = sorted(made)
             parts |= {f"artifact {name}": data for name, data in made.items()}
-    watch = None
-    if call.watch is not None:
+    care, watch = call.care, None
+    if care.watch is not None:
         watch = [
             encoder.value(sorted(part) if isinstance(part, frozenset) else part)
-            for part in call.watch
+            for part in care.watch
         ]
     return {
-        "inputs": inputs, "watch": watch, "unseen": call.unseen, "artifact": artifact,
-        "reached": call.reached and [sorted(inputs) for inputs in call.reached],
-        "saved": list(call.saved), "in_parts": call.module.meta[PARTS] is not None,
+        "inputs": inputs, "watch": watch, "unseen": care.unseen, "artifact": artifact,
+        "reached": care.reached and [sorted(inputs) for inputs in care.reached],
+        "saved": list(care.saved), "in_parts": care.in_parts,
         "constants": bool(encoder.tensors), "sizes": encode_sizes(call.module, encoder),
     }, parts  # fmt: skip
 
@@ -553,10 +553,8 @@ class _Bound:
             watched, written, *rest = decoder.values(saved["watch"])
             watch = Watch(watched, frozenset(written), *rest)
         reached = saved["reached"] and [frozenset(inputs) for inputs in saved["reached"]]
-        return callable_graph(
-            run, lambda *args: module()(*args), watch, saved["unseen"], reached,
-            tuple(saved["saved"]), saved["in_parts"],
-        )  # fmt: skip
+        care = Care(watch, saved["unseen"], reached, tuple(saved["saved"]), saved["in_parts"])
+        return care.around(run, lambda *args: module()(*args))
 
     def _compiled_again(
         self, module: torch.fx.GraphModule, captures: tuple[Any, ...]

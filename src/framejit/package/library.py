@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from framejit.capture import Target
+from framejit.capture.target import Target
 from framejit.collection import no_collection
 from framejit.compiled_frame import CompiledFrame
 from framejit.package import naming

@@ -1,0 +1,124 @@
+"""One capture: from the slots of a call to a generated function, its guards and its graph, in
+stages: trace, finish the graph, compile it, plan the guards, generate (`_attempt`).
+
+In: a `Target` (which code, from which instruction on) and the real slots of a call. Out: a
+`Capture` with the entry for the native dispatch. A capture that must start again (`Again`) does so
+here.
+Next room: compiler.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from typing import Any
+
+from framejit.capture.generating import generate
+from framejit.capture.graphs import GraphCall, compile_graph, finish_graph
+from framejit.capture.planning import plan_guards
+from framejit.capture.target import Target
+from framejit.capture.tracing import Call, Driver, trace
+from framejit.codegen.function import Generated
+from framejit.collection import imports_end
+from framejit.exc import GraphBreak, InternalError
+from framejit.graph.builder import GraphBuilder
+from framejit.guards.plan import Plan
+from framejit.interpreter.outcomes import Again, Broken, Returned
+from framejit.shapes.policy import Policy, Seen
+from framejit.values.core.ends import layers_of_slots
+from framejit.values.core.space import Space
+from framejit.values.object_space import ObjectSpace
+from framejit.values.stdlib import cached_functions
+
+_RESTART_LIMIT = 200
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class Capture:
+    """The result of capturing one call."""
+
+    outcome: Returned | Broken
+    generated: Generated
+    plan: Plan
+    state: Any  # native.GlobalState at the start
+    operations: int
+    steps: int
+    backend_seconds: float
+    call: GraphCall | None
+    #: Every code object that was executed, with the name of its module.
+    executed: dict[types.CodeType, str]
+    #: Per file: the lines that were executed, if somebody wanted to know.
+    lines: dict[str, set[int]]
+    #: Calls of cached functions that its guards expect.
+    calls: list[cached_functions.Call]
+
+
+def capture(
+    target: Target,
+    slots: tuple[Any, ...],
+    driver: Driver,
+    policy: Policy | None = None,
+) -> Capture:
+    """Capture one call; starts again as often as a step must not be captured."""
+    break_at: dict[int, GraphBreak] = {}
+    try:
+        with imports_end():
+            layers = () if target.point is None else layers_of_slots(slots) or ()
+            call = Call(target, slots, layers)
+            return _capture(call, driver, break_at, policy or Policy(False, Seen()))
+    finally:
+        for cause in break_at.values():  # their frames hold them
+            cause.__traceback__ = cause.__cause__ = cause.__context__ = None
+
+
+def _capture(
+    call: Call, driver: Driver, break_at: dict[int, GraphBreak], policy: Policy
+) -> Capture:
+    may_expect = driver.may_expect
+    while True:
+        space = ObjectSpace(GraphBuilder(), policy)
+        space.may_expect, space.shows_labels = may_expect, driver.shows_labels
+        try:
+            made = _attempt(call, driver, break_at, space)
+        finally:
+            roots = [*space.slot_roots, *space.const_roots.values()]
+            space.close()
+        if isinstance(made, Capture):
+            return made
+        for root in roots:  # what the guards would have held must not outlive the attempt
+            root.forget()
+        step, cause = made
+        if cause is None:
+            may_expect = False
+            continue
+        if step in break_at or step <= 0 or len(break_at) >= _RESTART_LIMIT:
+            raise InternalError(f"the capture cannot go on: {cause.reason}")
+        break_at[step] = cause
+
+
+def _attempt(
+    call: Call, driver: Driver, break_at: dict[int, GraphBreak], space: Space
+) -> Capture | Again:
+    """The stages of a capture."""
+    traced = trace(call, driver, break_at, space)
+    if isinstance(traced, Again):
+        return traced
+    graph = finish_graph(traced)
+    compiled = compile_graph(graph, driver.compile_graph)
+    if isinstance(compiled, Again):
+        return compiled
+    entry = plan_guards(traced, graph, compiled.hook_roots)
+    interpreter = traced.interpreter
+    return Capture(
+        outcome=traced.outcome,
+        generated=generate(traced, compiled, entry, driver.deoptimise),
+        plan=entry.plan,
+        state=traced.state,
+        operations=graph.operations,
+        steps=interpreter.steps,
+        backend_seconds=compiled.seconds,
+        call=compiled.call,
+        executed=interpreter.executed,
+        lines=interpreter.lines or {},
+        calls=cached_functions.first_calls(space.effects),
+    )

@@ -1,0 +1,94 @@
+"""The last stage of a capture: the generated function, and what it does when the graph raises.
+
+In: a `Trace`, its compiled graph and its plan. Out: a `Generated` function. Next: the package
+itself, where the stages follow each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from framejit.capture.graphs import CompiledGraph, opens_hooks
+from framejit.capture.planning import EntryPlan
+from framejit.capture.tracing import Trace
+from framejit.codegen.function import Generated, Recovery
+from framejit.codegen.runtime import located
+from framejit.graph.errors import failing_node, place_of
+from framejit.graph.global_state import leave_transforms
+from framejit.graph.nested import close_all_hooks
+from framejit.interpreter.frame import Frame
+from framejit.interpreter.outcomes import Broken, Returned
+
+#: Makes what is called when the graph raises (`Driver.deoptimise`).
+Deoptimise = Callable[[bool], Callable[..., Any]]
+
+
+def generate(
+    trace: Trace, compiled: CompiledGraph, entry: EntryPlan, deoptimise: Deoptimise
+) -> Generated:
+    """The function that does what the call did."""
+    line = trace.target.line
+    first, last = (line, line, 0, 0), _position(trace.frame, trace.outcome)
+    recovery = _recovery(trace, compiled, deoptimise)
+    return trace.draft.function(
+        trace.target.code, compiled.run, entry.arguments, entry.captures, first, last, recovery
+    )
+
+
+def _recovery(trace: Trace, compiled: CompiledGraph, make: Deoptimise) -> Recovery:
+    """What to do when the graph raises."""
+    builder, effects, call = trace.space.builder, trace.space.effects, compiled.call
+    computes, covered = bool(trace.draft.out.computations), trace.interpreter.covered
+    deoptimise = make(builder.may_raise() or computes or covered)
+    restore = [(setter, selector, v) for (setter, selector), v in effects.state.items()]
+    if trace.space.transformed:
+        restore.append((leave_transforms, (), 0))
+    if call is None:
+        return Recovery(deoptimise, random=False, restore=restore)
+    # What was only drawn can be drawn again (`Recovery.random`), small inputs are put back.
+    again = bool(call.care.saved) or not builder.mutated_inputs
+    first_effect = builder.first_effect()
+    if first_effect is not None and not again:
+        deoptimise = UnlessWritten(deoptimise, call.module, first_effect)
+    if opens_hooks(call.module):
+        restore.append((close_all_hooks, (), call.module))
+    return Recovery(deoptimise, random=builder.draws_random and again, restore=restore)
+
+
+def _position(frame: Frame, outcome: Returned | Broken) -> tuple[int, int, int, int]:
+    if isinstance(outcome, Broken):
+        frame = outcome.frames[0]
+    line, end_line, column, end_column = frame.instruction.positions
+    line = line or frame.instruction.line
+    return line, end_line or line, column or 0, end_column or 0
+
+
+#: A note on the error of a graph that could not run again as plain Python.
+LATE = (
+    "framejit: the graph had already written to a tensor or drawn random numbers when this was "
+    "raised, so the code around it could not run again as plain Python: handlers were left out."
+)
+
+
+class UnlessWritten:
+    """What a graph calls when it raises that writes to its inputs or draws random numbers: it is
+    deoptimised only if it had not done so. Otherwise its error goes on, with the user's line."""
+
+    def __init__(
+        self, deoptimise: Callable[..., Any], module: torch.fx.GraphModule,
+        first_effect: torch.fx.Node,
+    ) -> None:  # fmt: skip
+        self.deoptimise = deoptimise
+        self.module = module
+        self.first_effect = first_effect
+
+    def __call__(self, error: Exception, *slots: Any) -> Any:
+        node, trace = failing_node(self.module, error)
+        if node is not None and node <= self.first_effect:
+            return self.deoptimise(error, *slots)
+        error.add_note(LATE)
+        place = None if node is None else place_of(node)
+        raise error if place is None else located(error.with_traceback(trace), place)

@@ -1,0 +1,212 @@
+"""The second and third stage of a capture: the finished graph, and its compiled form.
+
+In: a `Trace`. Out: a `Graph`, with what it is called with; a `CompiledGraph`, which is what the
+backend returned, made safe where it has to be (`Care`). Next: planning.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from framejit import native
+from framejit.backends.saved_hooks import (
+    UntraceableHook,
+    active_hooks,
+    hooks_in_place,
+    opened_hooks,
+)
+from framejit.capture.tracing import Trace
+from framejit.exc import BackendCompilerFailed
+from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
+from framejit.graph.builder import GraphBuilder
+from framejit.graph.global_state import unseen
+from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
+from framejit.graph.nested import close_all_hooks, open_hooks
+from framejit.graph.parts import PARTS, independent_parts
+from framejit.graph.undo import undone
+from framejit.interpreter.outcomes import Again, Broken
+from framejit.interpreter.side_run import is_pure_round_trip
+from framejit.source import Source
+from framejit.values.torch.tensors import TensorValue
+
+#: Compiles a graph for what it is called with now.
+Backend = Callable[[torch.fx.GraphModule, list[Any]], Callable[..., Any]]
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class Graph:
+    """A finished graph. Without a module nothing was recorded."""
+
+    module: torch.fx.GraphModule | None = None
+    #: What it is called with now, and the tensors among them as values.
+    examples: list[Any] = dataclasses.field(default_factory=list)
+    inputs: list[TensorValue] = dataclasses.field(default_factory=list)
+    operations: int = 0
+    #: See `Care`.
+    watch: Watch | None = None
+    reached: Reached | None = None
+    saved: tuple[int, ...] = ()
+    #: Are truth values taken for granted in it? Then it must be able to run twice.
+    expects: bool = False
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class Care:
+    """What is done around a compiled graph so that it does what the recorded one does."""
+
+    #: Which inputs may alias each other otherwise than now, where that matters.
+    watch: Watch | None
+    #: Must the frame hook see nothing of what it runs?
+    unseen: bool
+    #: Which inputs get a gradient from which output.
+    reached: Reached | None
+    #: Positions of the inputs that are put back when the graph raises.
+    saved: tuple[int, ...]
+    #: Does AOTAutograd get it in parts?
+    in_parts: bool
+
+    def around(
+        self, compiled: Callable[..., Any], recorded: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """What the generated function calls."""
+        reached = self.reached
+        graph = compiled if reached is None else exact_gradients(compiled, reached, self.in_parts)
+        graph = undone(watch_aliases(graph, recorded, self.watch), self.saved)
+        return _unseen(graph) if self.unseen else graph
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class GraphCall:
+    """The graph of an entry and how its function calls it; all that a package needs of it."""
+
+    compiled: Callable[..., Any]  # what the backend returned
+    module: torch.fx.GraphModule
+    inputs: list[Source]
+    care: Care
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class CompiledGraph:
+    """What the generated function calls, if it calls a graph."""
+
+    run: Callable[..., Any] | None = None
+    call: GraphCall | None = None
+    #: What active saved-tensor hooks depend on.
+    hook_roots: list[Source] = dataclasses.field(default_factory=list)
+    seconds: float = 0.0
+
+
+def finish_graph(trace: Trace) -> Graph:
+    """The recorded operations, with all that must not be lost, as a module."""
+    builder, draft = trace.space.builder, trace.draft
+    with unseen():
+        kept_alive = builder.unused_effects(draft.output_nodes())
+    for node in kept_alive:
+        draft.out.output(TensorValue(node, builder.example(node)))
+    if not builder.op_count:
+        return Graph()
+    module, examples = builder.finish(draft.output_nodes())
+    as_it_is = isinstance(trace.outcome, Broken) and trace.outcome.as_it_is
+    if opens_hooks(module) or trace.around is not None:  # they may save what is written
+        as_it_is = as_it_is or builder.reads_what_it_writes()
+    module.meta[PARTS] = [] if as_it_is else independent_parts(builder, module)
+    inputs = [trace.space.graph_inputs[i] for i in builder.used_inputs]
+    operations = sum(n.op.startswith("call") for n in module.graph.nodes)
+    if not operations:
+        return Graph(module, examples, inputs)
+    return Graph(
+        module, examples, inputs, operations, watch=_watch(examples, inputs, builder),
+        reached=reached_inputs(builder), saved=builder.saved_inputs(),
+        expects=bool(trace.space.effects.expected),
+    )  # fmt: skip
+
+
+def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
+    """The graph as the backend compiles it, and all that surrounds it in calls."""
+    module = graph.module
+    if module is None or not graph.operations:
+        return CompiledGraph()
+    started = time.perf_counter()
+    compiled, roots = _compile_under_hooks(backend, module, graph.examples)
+    user_code = any(map(_runs_user_code, module.graph.nodes))
+    if user_code and graph.expects:
+        return Again()
+    in_parts = module.meta.get(PARTS) is not None
+    care = Care(graph.watch, user_code, graph.reached, graph.saved, in_parts)
+    sources = [value.source for value in graph.inputs if value.source is not None]
+    call = GraphCall(compiled, module, sources, care)
+    run = care.around(compiled, module)
+    return CompiledGraph(run, call, roots, time.perf_counter() - started)
+
+
+def opens_hooks(module: torch.fx.GraphModule) -> bool:
+    return bool(module.graph.find_nodes(op="call_function", target=open_hooks))
+
+
+def _compile_under_hooks(
+    backend: Backend, module: torch.fx.GraphModule, examples: list[Any]
+) -> tuple[Callable[..., Any], list[Source]]:
+    """The compiled graph, and the sources of what active saved-tensor hooks depend on."""
+    hooks = active_hooks()
+    wanted = any(isinstance(x, torch.Tensor) and x.requires_grad for x in examples)
+    training = wanted and torch.is_grad_enabled()
+    pairs = opened_hooks(module, wanted)
+    if pairs and not training:  # gradients are switched on in the graph
+        return module.forward, []
+    if not training or (hooks is None and not pairs):
+        return backend(module, examples), []
+    roots: list[Source] = []
+
+    def judge(pack: Any, unpack: Any, like: torch.Tensor) -> bool:
+        pure, found = is_pure_round_trip(pack, unpack, like)
+        roots.extend(found)
+        return pure
+
+    try:
+        with hooks_in_place(hooks, pairs, judge, examples):
+            return backend(module, examples), roots
+    except UntraceableHook:
+        close_all_hooks(module)
+        return module.forward, []
+    except BackendCompilerFailed:  # of the graph, or of making hooks part of it?
+        close_all_hooks(module)
+        with torch.autograd.graph.saved_tensors_hooks(torch.detach, torch.detach):
+            backend(module, examples)
+        return module.forward, []
+
+
+def _watch(examples: list[Any], inputs: list[TensorValue], builder: GraphBuilder) -> Watch | None:
+    """Which inputs may alias each other otherwise than now, where that matters."""
+    mutated = set(builder.mutated_inputs)
+    written = [i for i, position in enumerate(builder.used_inputs) if position in mutated]
+    members = ("_parameters", "_buffers")
+    owners = [value.source.base if value.source is not None else None for value in inputs]
+    fixed = [owner is not None and owner.key in members for owner in owners]
+    return aliases_to_watch(examples, written, fixed, builder.varying_inputs())
+
+
+def _runs_user_code(node: torch.fx.Node) -> bool:
+    """Is the target Python code of the user's (allowed in the graph, or an autograd.Function)?"""
+    function = node.target
+    return type(function) is types.FunctionType and not (
+        (function.__module__ or "").startswith("torch")
+    )
+
+
+def _unseen(graph: Callable[..., Any]) -> Callable[..., Any]:
+    """``graph`` such that the frame hook sees nothing of what it runs."""
+
+    def run(*tensors: Any) -> Any:
+        context = native.set_context(None)
+        try:
+            return graph(*tensors)
+        finally:
+            native.set_context(context)
+
+    return run

@@ -1,0 +1,131 @@
+"""The fourth stage of a capture: what guards check and load.
+
+In: a `Trace` and its finished graph. Out: an `EntryPlan`. Next: generating.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from framejit.capture.graphs import Graph
+from framejit.capture.tracing import Trace
+from framejit.codegen.emit import Emitter, computed
+from framejit.collection import no_collection
+from framejit.guards.plan import Plan, build_plan
+from framejit.guards.shapes import make_shape_plan
+from framejit.source import Source
+from framejit.values.containers.mappings import DictValue
+from framejit.values.core.base import Value
+from framejit.values.core.space import Space
+from framejit.values.torch.tensors import TensorValue
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class EntryPlan:
+    """The guards of an entry, and what its function gets."""
+
+    plan: Plan
+    #: What the function calls the graph with.
+    arguments: list[ast.expr]
+    #: The names of its parameters after the slots.
+    captures: list[str]
+
+
+def plan_guards(trace: Trace, graph: Graph, hook_roots: Sequence[Source] = ()) -> EntryPlan:
+    """Numbers all that was assumed. ``hook_roots``: beside what the trace knows."""
+    space, out = trace.space, trace.draft.out
+    builder = space.builder
+    used = {id(value) for value in graph.inputs}
+    for value in space.graph_inputs:
+        if id(value) not in used and value not in out.made:
+            _release(out, value)
+    arguments = [computed(out, ("load", symbol)) for symbol in builder.used_symbols]
+    arguments += [out.load(value.source) for value in graph.inputs]  # type: ignore[arg-type]
+    with no_collection():
+        _guard_aliases(space)
+        shapes = make_shape_plan(builder.world.symbols_if_any, list(out.symbols))
+        roots = [*space.slot_roots, *space.const_roots.values()]
+        plan = build_plan([*roots, *trace.hook_roots, *hook_roots], shapes)
+    captures = [out.capture_name(source) for source in plan.captures]
+    return EntryPlan(plan, arguments, [*captures, *out.symbols.values()])
+
+
+def _release(out: Emitter, value: TensorValue) -> None:
+    """An input that the finished graph does not need and the function does not load."""
+    source = value.source
+    if source is not None and not out.is_loaded(source):
+        source.captured = False
+
+
+def _guard_aliases(space: Space) -> None:
+    """What the program changed must stay another object than everything else it looked at."""
+    by_kind: dict[type, list[Value]] = {}
+    for obj, value in space.known_objects():
+        if value.source is not None:
+            by_kind.setdefault(type(obj), []).append(value)
+    named: dict[type, list[DictValue]] = {}
+    for changed in space.effects.changed:
+        kind, obj = changed.python_type(), changed.obj
+        if obj is None or changed.source is None or isinstance(changed, TensorValue):
+            continue  # gradients are only ever set to None, which may be done twice
+        if isinstance(changed, DictValue) and not changed.rewritten and _is_named(changed.written):
+            named.setdefault(kind, []).append(changed)
+            continue
+        for other in by_kind.get(kind, ()):
+            if other is not changed:
+                space.guard(other.source, "DISTINCT", (changed.source,))
+    for kind, dicts in named.items():
+        _guard_named(space, dicts, by_kind.get(kind, ()))
+
+
+def _guard_named(space: Space, dicts: list[DictValue], others: Iterable[Value]) -> None:
+    """The same for dicts of which some keys, all texts, were written. Two dicts of which the
+    program uses different keys, such as the attributes of objects, may be one."""
+    users: dict[str, list[Value]] = {key: [] for changed in dicts for key in changed.written}
+    whole = []
+    for value in others:
+        assert value.source is not None
+        children = value.source.children
+        keys = [key for accessor, key in children if accessor == "item" and type(key) is str]
+        if (
+            len(keys) < len(children)
+            or not isinstance(value, DictValue)
+            or value.complete
+            or not _is_named(value.written)
+            or any(fact.kind in _WHOLE for fact in value.source.facts)
+        ):
+            whole.append(value)
+            continue
+        for key in (*keys, *value.written):
+            if key in users:
+                users[key].append(value)
+    for changed in dicts:
+        found = list(whole)
+        for key in changed.written:
+            there = _is_there(changed, key)
+            for value in users[key]:
+                if None in (there, _is_there(value, key)) or _is_there(value, key) is there:
+                    found.append(value)
+        for other in dict.fromkeys(found):
+            if other is not changed:
+                space.guard(other.source, "DISTINCT", (changed.source,))
+
+
+def _is_there(value: Value, key: str) -> bool | None:
+    """Is it guarded that the dict has the key, or that it has not?"""
+    assert value.source is not None
+    child = value.source.children.get(("item", key))
+    if child is None or child.read:
+        return None if child is None else True
+    return False if any(fact.kind == "ABSENT" for fact in child.facts) else None
+
+
+def _is_named(keys: Iterable[Any]) -> bool:
+    return all(type(key) is str for key in keys)
+
+
+#: Facts about a whole dict.
+_WHOLE = ("LEN_MATCH", "BOOL_MATCH", "DICT_KEYS", "EQUALS_MATCH")
