@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 import numbers
+import typing
 import weakref
 from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -1462,3 +1463,29 @@ def test_a_tensor_that_a_metaclass_gives_is_asked_for_its_truth():
 
     check(program, torch.ones(3), graphs=2, ops=2)
     check(program, torch.ones(1), graphs=2, ops=2)
+
+
+def test_forms_of_typing_are_asked_about_instances():
+    def program(v):
+        known = isinstance([3], typing.List), isinstance(3, typing.List)  # noqa: UP006
+        return v + 1, known, issubclass(list, typing.Sequence)
+
+    check(program, torch.ones(3), graphs=1, ops=1, fullgraph=True)
+
+
+class _Numbered(type):
+    def __getitem__(cls, index):
+        if index > 2:
+            raise IndexError
+        return index * 10
+
+
+class _Tens(metaclass=_Numbered):
+    pass
+
+
+def test_classes_with_items_are_iterated_over():
+    def program(v):
+        return v + 1, list(_Tens), 20 in _Tens, 5 in _Tens, bool(_Tens)
+
+    check(program, torch.ones(3), graphs=1, ops=1, fullgraph=True)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from framejit.audit.comparison import MISSING, Comparison, differences
 from framejit.audit.contents import Named
+from framejit.bytecode.model import names_in
 from framejit.values.core.inline_policy import is_library_of_python
 
 _STORES = {dis.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR",
@@ -43,10 +44,7 @@ def used_in(code: types.CodeType) -> Used:
     if not _STORES.isdisjoint(code.co_code[::2]):
         stored = {i.argval for i in dis.get_instructions(code) if i.opcode in _STORES}
     inner = [used_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
-    return Used(
-        frozenset(code.co_names).union(*[used.names for used in inner]),
-        frozenset(stored).union(*[used.stored for used in inner]),
-    )
+    return Used(names_in(code), frozenset(stored).union(*[used.stored for used in inner]))
 
 
 @functools.lru_cache(maxsize=8192)

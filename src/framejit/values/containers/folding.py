@@ -17,7 +17,8 @@ from framejit.values.containers.sets import SetValue
 from framejit.values.containers.slices import SliceValue
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.registry import LOOKASIDES
+from framejit.values.core.methods import builtin
+from framejit.values.core.registry import LOOKASIDES, Result
 from framejit.values.core.space import Space
 
 
@@ -108,6 +109,23 @@ def fold(space: Space, function: Any, args: list[Value], kwargs: dict[str, Value
             "FJ0136", f"{name}() of values that are not known while capturing ({kinds})"
         )
     return result
+
+
+def folded(function: Any, low: int, high: int | None = None, *keywords: str) -> Any:
+    """Register the handler of a pure function of which the real one runs on known arguments."""
+
+    def register(handler: Any) -> Any:
+        builtin(function, low, high, *keywords)(handler)
+        otherwise = LOOKASIDES[function]
+
+        def first(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+            known = fold_if_constant(space, function, args, kwargs)
+            return otherwise(space, args, kwargs) if known is None else known
+
+        LOOKASIDES[function] = first
+        return handler
+
+    return register
 
 
 def folds(function: Any) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import types
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
@@ -31,6 +31,9 @@ class Value:
 
     __slots__ = ("source",)
     source: Source | None
+
+    #: The class of the objects that are represented, where it is always the same.
+    kind: Any = None
 
     # What some values have besides; None where a value has nothing of the kind.
     #: The existing object.
@@ -79,7 +82,9 @@ class Value:
 
     def python_type(self) -> type:
         """The exact class of the object this value represents."""
-        raise NotImplementedError(type(self).__name__)
+        if self.kind is None:
+            raise NotImplementedError(type(self).__name__)
+        return self.kind  # type: ignore[no-any-return]
 
     def is_none(self) -> bool:
         """Is it known to be None?"""
@@ -152,6 +157,53 @@ class Value:
     def items_now(self, space: Space) -> list[Value] | None:
         """All elements, if that is known without running user code; None if it is not."""
         return None
+
+
+#: The arguments of a call.
+Args = list[Value]
+Kwargs = dict[str, Value]
+
+
+class _Declaring(type):
+    """Makes ``__slots__`` and ``__init__`` of what the body of a class annotates, in its order."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> Any:
+        if "__slots__" not in body:
+            annotated = body.get("__annotations__", {}).items()
+            own = {
+                n: body.pop(n, _GIVEN) for n, kind in annotated if not kind.startswith("ClassVar")
+            }
+            body["__slots__"] = tuple([n for n in own if n != "source"])
+            body["declared"] = {**getattr(bases[0], "declared", {}), **own}
+            if own:
+                completes = "__post_init__" in body or hasattr(bases[0], "__post_init__")
+                body.setdefault("__init__", _initialiser(body["declared"], completes))
+        return super().__new__(mcs, name, bases, body)
+
+
+#: The default of a field that has none.
+_GIVEN = object()
+
+
+def _initialiser(fields: dict[str, Any], completes: bool) -> Any:
+    """``__init__`` of these fields. Those that are an empty dict or list are made, not given."""
+    own = {n: f"{default!r}" for n, default in fields.items() if default in ([], {})}
+    named = ((n, default) for n, default in fields.items() if n not in own)
+    given = ", ".join(n if default is _GIVEN else f"{n}=fields[{n!r}]" for n, default in named)
+    lines = [f"self.{n} = {own.get(n, n)}" for n in fields]
+    lines += ["self.source = None"] if "source" not in fields else []
+    lines += ["self.__post_init__()"] if completes else []
+    namespace: dict[str, Any] = {"fields": fields}
+    exec(f"def __init__(self, {given}):\n    " + "; ".join(lines), namespace)
+    return namespace["__init__"]
+
+
+@dataclass_transform(eq_default=False)
+class Declared(Value, metaclass=_Declaring):
+    """A value that consists of the fields that its class annotates."""
+
+    __slots__ = ()
+    declared: ClassVar[dict[str, Any]] = {}
 
 
 def element_as_python(value: Value) -> Any:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import torch
 
 from framejit.exc import GraphBreak
-from framejit.values.core.base import Raised, Value, is_user_class, type_name
+from framejit.values.core.base import CallRequest, Raised, Value, is_user_class, type_name
 from framejit.values.core.registry import BINARY_METHODS, COMPARE_METHODS, LOOKASIDES, Result
 from framejit.values.core.space import Space
 
@@ -317,7 +317,8 @@ def builtin(function: Any, low: int, high: int | None = None, *keywords: str) ->
     """Register a handler ``(space, *args)`` that takes ``low`` to ``high`` arguments.
 
     A call that does not fit raises CPython's complaint (the real function is called with as many
-    stand-ins). Keyword arguments are passed on under their own names.
+    stand-ins). Keyword arguments are passed on under their own names. A handler may return a
+    constant itself in place of its value.
     """
     top = low if high is None else (1 << 30 if high < 0 else high)
 
@@ -330,7 +331,8 @@ def builtin(function: Any, low: int, high: int | None = None, *keywords: str) ->
             if not low <= count <= top or (kwargs and not set(keywords).issuperset(kwargs)):
                 count_error(space, lambda: function, args, kwargs)
             result = handler(space, *args, **kwargs) if kwargs else handler(space, *args)
-            return space.constant(None) if result is None else result
+            known = not isinstance(result, (Value, CallRequest))
+            return space.constant(result) if known else result  # type: ignore[return-value]
 
         LOOKASIDES[function] = checked
         return handler

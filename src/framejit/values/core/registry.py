@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.core.base import CallRequest, Value
 
@@ -112,6 +113,28 @@ wraps = _registers(WRAPPERS)
 makes = _registers(MAKERS)
 #: Register a handler that runs instead of these functions when captured code calls them.
 lookaside = _registers(LOOKASIDES)
+
+
+def refuses(identifier: str, reasons: dict[Any, str]) -> None:
+    """Calls of these functions are graph breaks, for these reasons."""
+
+    def refusal(reason: str) -> Handler:
+        def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+            raise GraphBreak(identifier, reason)
+
+        return handler
+
+    LOOKASIDES.update({function: refusal(reason) for function, reason in reasons.items()})
+
+
+def by_identity(make: Callable[[Any, Source], Value]) -> Callable[[Space, Source, Any], Value]:
+    """The maker of values of existing objects that are known by identity."""
+
+    def maker(space: Space, source: Source, obj: Any) -> Value:
+        space.guard(source, "ID_MATCH", obj)
+        return space.remember(obj, make(obj, source))
+
+    return maker
 
 
 def wraps_classes(applies: Callable[[Any], bool], rank: Rank = Rank.KIND) -> Callable[[Any], Any]:

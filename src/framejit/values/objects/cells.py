@@ -10,26 +10,19 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.core.base import Value
+from framejit.values.core.base import Declared, Value
 from framejit.values.core.registry import Result, wraps
 from framejit.values.core.space import Space
 
 
-class CellValue(Value):
+class CellValue(Declared):
     """A closure cell; ``contents`` is None while it is empty."""
 
-    __slots__ = ("contents", "mutated", "obj")
-
-    def __init__(
-        self, contents: Value | None, source: Source | None = None, obj: Any = None
-    ) -> None:
-        self.contents = contents
-        self.source = source
-        self.obj = obj
-        self.mutated = False
-
-    def python_type(self) -> type:
-        return types.CellType
+    contents: Value | None
+    source: Source | None = None
+    obj: Any = None
+    mutated: bool = False
+    kind = types.CellType
 
     def store(self, space: Space, value: Value | None) -> None:
         """Assign (or empty) the cell."""

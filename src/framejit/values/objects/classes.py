@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import functools
 import operator
 import types
 from typing import Any
@@ -18,7 +17,10 @@ from framejit.source import Source
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.subclasses import class_method, new_container
 from framejit.values.core.base import (
+    Args,
     CallRequest,
+    Declared,
+    Kwargs,
     Value,
     hides_own_attribute,
     is_heap_class,
@@ -33,18 +35,24 @@ from framejit.values.core.constants import (
 )
 from framejit.values.core.ends import has_own_end
 from framejit.values.core.knowledge import Asked, Way, handler_of, known
-from framejit.values.core.methods import iterator_by
 from framejit.values.core.operations import ClassAttribute
 from framejit.values.core.registry import LOOKASIDES, Result, lookaside, wraps, wraps_classes
 from framejit.values.core.space import Space
 from framejit.values.objects.descriptors import (
     ObjectMethodValue,
     bind,
+    bind_none,
     bind_to_class,
     is_data_descriptor,
 )
-from framejit.values.objects.functions import BoundBuiltin, BuiltinValue, MethodValue
-from framejit.values.objects.instances import SCALARS, ObjectValue, PropertyValue, solid_base
+from framejit.values.objects.functions import BoundBuiltin, MethodValue
+from framejit.values.objects.instances import (
+    SCALARS,
+    ObjectValue,
+    PropertyValue,
+    Special,
+    solid_base,
+)
 
 IS_ABSTRACT = 0x100000  # Py_TPFLAGS_IS_ABSTRACT
 _CONTAINERS = (dict, list, tuple, set, frozenset, *SCALARS)
@@ -69,16 +77,17 @@ def _asks_missing(cls: type[enum.Enum], args: list[Value]) -> bool:
     return not isinstance(known, cls) and all(member.value != known for member in cls)
 
 
-class ClassValue(Value):
+class ClassValue(Special):
     """A class object."""
 
-    __slots__ = ("cls", "making", "obj")
+    cls: Any
+    source: Source | None
+    #: For a class made by the program (`local_classes.Making`); ``cls`` is its template.
+    making: Any = None
+    obj: Any = None
 
-    def __init__(self, cls: type, source: Source | None) -> None:
-        self.cls = self.obj = cls
-        self.source = source
-        #: For a class made by the program (`local_classes.Making`); ``cls`` is its template.
-        self.making: Any = None
+    def __post_init__(self) -> None:
+        self.obj = self.cls
 
     def python_type(self) -> type:
         return type(self.cls)
@@ -92,14 +101,6 @@ class ClassValue(Value):
     def to_fx(self, space: Space) -> type:
         """As an argument of an operation."""
         return self.cls
-
-    def truth(self, space: Space) -> bool:
-        if space.class_attribute(type(self.cls), "__bool__") or space.class_attribute(
-            type(self.cls), "__len__"
-        ):
-            method = "__bool__" if space.class_attribute(type(self.cls), "__bool__") else "__len__"
-            return space.truth(space.call_now(space.special_method(self, method) or self, []))
-        return True
 
     # -- attributes --------------------------------------------------------------------------------
 
@@ -130,7 +131,7 @@ class ClassValue(Value):
             return bind(space, inherited, self, meta, name)
         found = space.class_attribute(cls, name)
         if found is not None:
-            return self._bind_none(space, found, name)
+            return bind_none(space, found, self, name)
         if inherited is not None:
             return bind(space, inherited, self, meta, name)
         hook = space.class_attribute(meta, "__getattr__")
@@ -141,43 +142,11 @@ class ClassValue(Value):
             AttributeError, f"type object {type_name(cls)!r} has no attribute {name!r}"
         )
 
-    def _bind_none(self, space: Space, found: ClassAttribute, name: str) -> Result:
-        raw, source, kind = found.raw, found.source, type(found.raw)
-        if kind is staticmethod:
-            return space.load(source.child("attr", "__func__"), raw.__func__)
-        if kind is classmethod:
-            return bind_to_class(space, found, self, name)
-        if kind is types.ClassMethodDescriptorType:
-            return BoundBuiltin(self, name)
-        if kind is types.BuiltinMethodType or kind is types.BuiltinFunctionType:
-            return BuiltinValue(raw, source)
-        if kind in (types.FunctionType, property, functools.cached_property):
-            return space.load(source, raw)
-        if kind in (types.WrapperDescriptorType, types.MethodDescriptorType):
-            return BuiltinValue(raw, source)
-        if issubclass(kind, (type, types.GetSetDescriptorType, types.MemberDescriptorType)):
-            return space.load(source, raw)
-        getter = space.class_attribute(kind, "__get__")
-        if getter is not None and type(getter.raw) is types.FunctionType:
-            descriptor = space.load(source, raw).realize()
-            method = space.special_method(descriptor, "__get__")
-            assert method is not None
-            return space.call(method, [ConstantValue(None), self], {})
-        return space.load(source, raw)
+    def plain_setattr(self, space: Space, name: str, value: Value) -> None:
+        self._write(space, name, value)
 
-    def setattr(self, space: Space, name: str, value: Value) -> None:
-        method = space.overriding(self, type(self.cls), "__setattr__")
-        if method is None:
-            self._write(space, name, value)
-        else:
-            space.call_now(method, [ConstantValue(name), value])
-
-    def delattr(self, space: Space, name: str) -> None:
-        method = space.overriding(self, type(self.cls), "__delattr__")
-        if method is None:
-            self._write(space, name, None)
-        else:
-            space.call_now(method, [ConstantValue(name)])
+    def plain_delattr(self, space: Space, name: str) -> None:
+        self._write(space, name, None)
 
     def _write(self, space: Space, name: str, value: Value | None) -> None:
         """``type.__setattr__`` and, without a value, ``type.__delattr__``."""
@@ -210,7 +179,7 @@ class ClassValue(Value):
         found = space.class_attribute(type(self.cls), name)
         return found is not None and found.owner is enum.EnumMeta
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         cls = self.cls
         handler = handler_of(cls)
         if handler is not None:
@@ -228,18 +197,13 @@ class ClassValue(Value):
                     return space.call(custom, args, kwargs)
         return instantiate(space, self, args, kwargs)
 
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if name == "mro":
             return ListValue(space.items(space.getattr_now(self, "__mro__")))
         if name == "__call__":
             return instantiate(space, self, args, kwargs)
-        if name == "__setattr__" and len(args) == 2:
-            self._write(space, str(args[0].realize().as_python()), args[1])
-            return ConstantValue(None)
-        if name == "__delattr__" and len(args) == 1:
-            self._write(space, str(args[0].realize().as_python()), None)
+        if (name, len(args)) in (("__setattr__", 2), ("__delattr__", 1)):
+            self._write(space, str(args[0].realize().as_python()), (*args, None)[1])
             return ConstantValue(None)
         if name in ("__subclasscheck__", "__instancecheck__"):  # type's own
             other = args[0].realize()
@@ -281,12 +245,7 @@ class ClassValue(Value):
     def contains(self, space: Space, item: Value) -> Value:
         if self._is_enum(space, "__contains__"):
             return fold(space, self.cls.__contains__, [item], {}, "`in` on an enum")  # type: ignore[operator]
-        method = space.special_method(self, "__contains__")
-        if method is not None:
-            return ConstantValue(space.truth(space.call_now(method, [item])))
-        if space.special_method(self, "__iter__") is None:
-            return super().contains(space, item)
-        return ConstantValue(space.search(self, item))
+        return super().contains(space, item)
 
     def items_now(self, space: Space) -> list[Value] | None:
         if self._is_enum(space, "__iter__"):
@@ -295,20 +254,7 @@ class ClassValue(Value):
 
     def iter(self, space: Space) -> Value:
         members = self.items_now(space)
-        if members is not None:
-            return space.iter(TupleValue(members))
-        method = space.special_method(self, "__iter__")
-        if method is not None:
-            return iterator_by(space, method)
-        return space.raise_error(TypeError, f"{type_name(type(self.cls))!r} object is not iterable")
-
-    def len(self, space: Space) -> Value:
-        method = space.special_method(self, "__len__")
-        if method is None:
-            return space.raise_error(
-                TypeError, f"object of type {type_name(type(self.cls))!r} has no len()"
-            )
-        return space.call_now(method, [])
+        return super().iter(space) if members is None else space.iter(TupleValue(members))
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         if isinstance(other, ClassValue) and op in ("==", "!="):
@@ -347,9 +293,7 @@ def _wrap_class(space: Space, source: Source, obj: type) -> Value:
 wraps_classes(lambda cls: issubclass(cls, type))(_wrap_class)
 
 
-def instantiate(
-    space: Space, value: ClassValue, args: list[Value], kwargs: dict[str, Value]
-) -> Result:
+def instantiate(space: Space, value: ClassValue, args: Args, kwargs: Kwargs) -> Result:
     """``type.__call__``: ``__new__``, then ``__init__``."""
     cls = value.cls
     if issubclass(cls, BaseException):
@@ -366,13 +310,8 @@ def instantiate(
     found = space.class_attribute(cls, "__new__")
     assert found is not None
     if type(found.raw) is staticmethod or type(found.raw) is types.FunctionType:
-        raw = found.raw.__func__ if type(found.raw) is staticmethod else found.raw
-        source = (
-            found.source.child("attr", "__func__")
-            if type(found.raw) is staticmethod
-            else found.source
-        )
-        made = space.call_now(space.load(source, raw), [value, *args], kwargs).realize()
+        new = space.now(bind_none(space, found, value, "__new__"))
+        made = space.call_now(new, [value, *args], kwargs).realize()
         if cls not in made.python_type().__mro__:
             return made
     elif type(found.raw) is types.BuiltinMethodType:
@@ -383,9 +322,7 @@ def instantiate(
     return initialise(space, made, cls, args, kwargs)
 
 
-def initialise(
-    space: Space, made: Value, cls: type, args: list[Value], kwargs: dict[str, Value]
-) -> Result:
+def initialise(space: Space, made: Value, cls: type, args: Args, kwargs: Kwargs) -> Result:
     """Call ``__init__`` on a new instance and return the instance."""
     found = space.class_attribute(cls, "__init__")
     assert found is not None
@@ -413,7 +350,7 @@ def bind_found(space: Space, found: ClassAttribute, value: Value, cls: type, nam
     return space.now(bind(space, found, value, cls, name))
 
 
-def new_instance(space: Space, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def new_instance(space: Space, cls: type, args: Args, kwargs: Kwargs) -> Value:
     """``object.__new__`` or the ``__new__`` of the builtin container base."""
     if has_own_end(cls):  # it runs when the last reference goes
         raise GraphBreak(
@@ -453,18 +390,12 @@ def refuse_surplus(space: Space, cls: type, name: str) -> None:
         space.raise_error(TypeError, cls.__name__ + text)
 
 
-class SuperValue(Value):
+class SuperValue(Declared):
     """``super(cls, receiver)``."""
 
-    __slots__ = ("cls", "receiver")
-
-    def __init__(self, cls: type, receiver: Value) -> None:
-        self.cls = cls
-        self.receiver = receiver
-        self.source = None
-
-    def python_type(self) -> type:
-        return super
+    cls: type
+    receiver: Value
+    kind = super
 
     def getattr(self, space: Space, name: str) -> Result:
         receiver = self.receiver
@@ -482,7 +413,7 @@ class SuperValue(Value):
                     return ObjectMethodValue(receiver, name)
                 if not _finds(space, receiver.cls, name, raw):  # type: ignore[attr-defined]
                     raise GraphBreak("FJ0143", f"super().{name} of a class in C")
-                return receiver._bind_none(space, found, name)  # type: ignore[attr-defined]
+                return bind_none(space, found, receiver, name)
             if on_class:
                 return bind_to_class(space, found, receiver, name)
             if owner is object and type(raw) is types.WrapperDescriptorType:
@@ -491,9 +422,6 @@ class SuperValue(Value):
                 return BoundBuiltin(receiver, name, raw)
             return bind(space, found, receiver, receiver.python_type(), name)
         return space.raise_error(AttributeError, f"'super' object has no attribute {name!r}")
-
-    def setattr(self, space: Space, name: str, value: Value) -> None:
-        raise GraphBreak("FJ0143", "assigning an attribute of super()")
 
 
 def _finds(space: Space, cls: type, name: str, raw: Any) -> bool:
@@ -504,19 +432,13 @@ def _finds(space: Space, cls: type, name: str, raw: Any) -> bool:
     return found is not None and found.raw is raw
 
 
-class NewMethodValue(Value):
+class NewMethodValue(Declared):
     """``object.__new__``, ``dict.__new__``, ...: called with the class."""
 
-    __slots__ = ("raw",)
+    raw: Any
+    kind = types.BuiltinMethodType
 
-    def __init__(self, raw: Any = object.__new__) -> None:
-        self.raw = raw
-        self.source = None
-
-    def python_type(self) -> type:
-        return types.BuiltinMethodType
-
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         value = args[0].realize() if args else None
         cls = value.cls if isinstance(value, ClassValue) else None
         if value is None or cls is None or _c_new(cls) is not self.raw:
@@ -560,5 +482,5 @@ def make_super(space: Space, args: list[Value]) -> Value:
 
 
 @lookaside(super)
-def _super(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _super(space: Space, args: Args, kwargs: Kwargs) -> Result:
     return make_super(space, args)

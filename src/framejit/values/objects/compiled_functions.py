@@ -7,24 +7,23 @@ never changes its function, so its identity is all that is guarded. Next room: i
 
 from __future__ import annotations
 
+from typing import Any
+
 from framejit import native
 from framejit.source import Source
-from framejit.values.core.base import Value
+from framejit.values.core.base import Args, Declared, Kwargs, Value
 from framejit.values.core.constants import wrap_opaque
 from framejit.values.core.registry import Result, wraps_classes
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import BoundBuiltin, MethodValue
 
 
-class CompiledFunctionValue(Value):
+class CompiledFunctionValue(Declared):
     """A compiled function; everything but its identity is that of ``function``."""
 
-    __slots__ = ("function", "obj")
-
-    def __init__(self, obj: native.CompiledFunction, function: Value, source: Source) -> None:
-        self.obj = obj
-        self.function = function
-        self.source = source
+    obj: Any
+    function: Value
+    source: Source | None
 
     def python_type(self) -> type:
         return type(self.obj)
@@ -32,12 +31,10 @@ class CompiledFunctionValue(Value):
     def describe(self) -> str:
         return f"compiled {self.function.realize().describe()}"
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         return space.call(self.function, args, kwargs)
 
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         """The methods that a function has: as a class attribute it is bound to instances."""
         if name == "__call__":
             return self.call(space, args, kwargs)
@@ -54,6 +51,7 @@ class CompiledFunctionValue(Value):
         return space.getattr(self.function, name)
 
 
+@wraps_classes(lambda cls: issubclass(cls, native.CompiledFunction))
 def _wrap_compiled(space: Space, source: Source, obj: native.CompiledFunction) -> Value:
     function = obj.function
     if function is None:
@@ -62,6 +60,3 @@ def _wrap_compiled(space: Space, source: Source, obj: native.CompiledFunction) -
     label = f"function {function.__module__}.{function.__qualname__}"
     inner = space.load(space.const_source(function, label), function)
     return space.remember(obj, CompiledFunctionValue(obj, inner, source))
-
-
-wraps_classes(lambda cls: issubclass(cls, native.CompiledFunction))(_wrap_compiled)

@@ -14,7 +14,15 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.core.base import Value, is_heap_class, is_user_class, type_name
+from framejit.values.core.base import (
+    Args,
+    Declared,
+    Kwargs,
+    Value,
+    is_heap_class,
+    is_user_class,
+    type_name,
+)
 from framejit.values.core.namespaces import instance_dict
 from framejit.values.core.operations import ClassAttribute
 from framejit.values.core.registry import LOOKASIDES, Result, wraps
@@ -24,7 +32,8 @@ from framejit.values.objects.functions import BoundBuiltin, BuiltinValue, Method
 _C_METHODS = (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
 )  # fmt: skip
-_C_DATA = (types.GetSetDescriptorType, types.MemberDescriptorType)
+#: Descriptors of what is kept outside of ``__dict__``.
+C_DATA = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
 class _Nobody:
@@ -67,7 +76,7 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
         if kind is types.ClassMethodDescriptorType:
             return BoundBuiltin(space.class_value(cls), name)
         return BoundBuiltin(value, name)
-    if kind in _C_DATA:
+    if kind in C_DATA:
         if name == "__dict__":
             return instance_dict(space, value)
         if name == "__class__":
@@ -90,6 +99,26 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
     if method is None:
         raise GraphBreak("FJ0151", f"the descriptor {name!r} of {cls.__qualname__}")
     return space.call(method, [value, space.class_value(cls)], {})
+
+
+def bind_none(space: Space, found: ClassAttribute, cls: Value, name: str) -> Result:
+    """``cls.__dict__[name].__get__(None, cls)``."""
+    raw, source, kind = found.raw, found.source, type(found.raw)
+    if kind is staticmethod:
+        return space.load(source.child("attr", "__func__"), raw.__func__)
+    if kind is classmethod:
+        return bind_to_class(space, found, cls, name)
+    if kind is types.ClassMethodDescriptorType:
+        return BoundBuiltin(cls, name)
+    if kind in _C_METHODS or kind is types.BuiltinMethodType:
+        return BuiltinValue(raw, source)
+    if kind is not functools.cached_property and not issubclass(kind, type):
+        getter = space.class_attribute(kind, "__get__")
+        if getter is not None and type(getter.raw) is types.FunctionType:
+            method = space.special_method(space.load(source, raw).realize(), "__get__")
+            assert method is not None
+            return space.call(method, [space.constant(None), cls], {})
+    return space.load(source, raw)
 
 
 def bind_to_class(space: Space, found: ClassAttribute, cls: Value, name: str) -> Result:
@@ -139,7 +168,7 @@ def is_data_descriptor(raw: Any) -> bool:
     kind = type(raw)
     if kind is types.FunctionType or kind in _C_METHODS:
         return False
-    if kind is property or kind in _C_DATA:
+    if kind is property or kind in C_DATA:
         return True
     return hasattr(kind, "__set__") or hasattr(kind, "__delete__")
 
@@ -190,23 +219,18 @@ def _made_from(method: Any) -> Any:
     return _descriptor_of(method, method.__self__)
 
 
-class ObjectMethodValue(Value):
+class ObjectMethodValue(Declared):
     """A method of ``object`` bound to a value: ``obj.__setattr__`` when nothing overrides it."""
 
-    __slots__ = ("name", "receiver")
-
-    def __init__(self, receiver: Value, name: str, source: Source | None = None) -> None:
-        self.receiver = receiver
-        self.name = name
-        self.source = source
+    receiver: Value
+    name: str
+    source: Source | None = None
+    kind = types.MethodWrapperType
 
     @property
     def raw(self) -> Any:
         """The C descriptor itself."""
         return object.__dict__[self.name]
 
-    def python_type(self) -> type:
-        return types.MethodWrapperType
-
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         return space.object_method(self.name, [self.receiver, *args], kwargs)

@@ -18,7 +18,7 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core import polyfills
-from framejit.values.core.base import Value, is_heap_class
+from framejit.values.core.base import Args, Declared, Kwargs, Value, is_heap_class
 from framejit.values.core.carried import with_known_class
 from framejit.values.core.constants import ConstantValue, constant_value
 from framejit.values.core.methods import container_of
@@ -26,6 +26,7 @@ from framejit.values.core.operations import LazyValue
 from framejit.values.core.registry import Result, wraps_classes
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue, initialise
+from framejit.values.objects.descriptors import C_DATA
 from framejit.values.objects.instances import ObjectValue
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 #: Files whose frames users do not see: C functions, which are traced as Python, have none.
 UNSEEN = frozenset([polyfills.__file__])
-_C_LEVEL = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
 class Made(NamedTuple):
@@ -56,27 +56,24 @@ def handled_by_caller(space: Space) -> Value:
 class ExceptionValue(ObjectValue):
     """An exception instance. ``trace``: where it has been raised, the outermost place first."""
 
-    __slots__ = ("base", "exact", "inits", "left", "made", "model", "parts", "read", "trace")
+    #: Of each frame that it has passed: file, function, line, last line and columns.
+    trace: tuple[Place, ...] = ()
+    #: The frames that its traceback keeps, innermost first, where that makes a difference, each
+    #: with how many places it had passed when it left them.
+    left: list[tuple[int, Any]] = []
+    #: Of one made here: its class in C, and what was given to its ``__new__`` and ``__init__``.
+    base: Any = None
+    made: Any = None
+    inits: list[Made] = []
+    model: BaseException | None = None
+    #: What the model was made of, by identity; is all of it what the program's is made of?
+    parts: dict[int, tuple[Any, Value]] = {}
+    exact: bool = True
+    #: The attributes that only say what the model has.
+    read: frozenset[str] = frozenset()
 
-    def __init__(
-        self, cls: type, obj: Any = None, source: Source | None = None, step: int = 0
-    ) -> None:
-        super().__init__(cls, obj, source, step)
-        #: Of each frame that it has passed: file, function, line, last line and columns.
-        self.trace: tuple[Place, ...] = ()
-        #: The frames that its traceback keeps, innermost first, where that makes a difference, each
-        #: with how many places it had passed when it left them.
-        self.left: list[tuple[int, Any]] = []
-        #: Of one made here: its class in C, and what was given to its ``__new__`` and ``__init__``.
-        self.base: type[BaseException] = _base(cls)
-        self.made = Made([], {})
-        self.inits: list[Made] = []
-        self.model: BaseException | None = None
-        #: What the model was made of, by identity; is all of it what the program's is made of?
-        self.parts: dict[int, tuple[Any, Value]] = {}
-        self.exact = True
-        #: The attributes that only say what the model has.
-        self.read: set[str] = set()
+    def __post_init__(self) -> None:
+        self.base = _base(self.cls)
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "__traceback__" and self.trace:
@@ -90,11 +87,11 @@ class ExceptionValue(ObjectValue):
             return handled_by_caller(space)
         if self.model is not None and name not in self.attributes:
             found = space.class_attribute(self.cls, name)
-            kept = found is not None and type(found.raw) in _C_LEVEL and name != "__dict__"
+            kept = found is not None and type(found.raw) in C_DATA and name != "__dict__"
             if kept and issubclass(self.base, found.owner) and found.owner is not object:  # type: ignore[union-attr]
                 value = self._part(space, space.run_real(getattr, self.model, name))
                 self.attributes[name] = value
-                self.read = {*self.read, name}
+                self.read = self.read | {name}
                 return value
         return super().find_attribute(space, name)
 
@@ -140,7 +137,7 @@ class ExceptionValue(ObjectValue):
         except Exception as error:  # perhaps not for the real ones
             raise GraphBreak("FJ0145", f"making a {self.cls.__name__}: {error}")
 
-    def create(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> None:
+    def create(self, space: Space, args: Args, kwargs: Kwargs) -> None:
         """``cls.__new__(cls, *args, **kwargs)``."""
         self.made = Made(list(args), dict(kwargs))
         cls = _model_class(self.cls)
@@ -148,13 +145,13 @@ class ExceptionValue(ObjectValue):
         if cls is self.cls:
             self.cls = self.base = type(self.model)
 
-    def initialise(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> None:
+    def initialise(self, space: Space, args: Args, kwargs: Kwargs) -> None:
         """The C class's ``__init__``."""
         self.inits.append(Made(list(args), dict(kwargs)))
         self._run(space, self.base.__init__, self.inits[-1], self.model)
         for name in self.read:
             self.attributes.pop(name, None)
-        self.read = set()
+        self.read = frozenset()
 
     def store(self, space: Space, name: str, value: Value | None) -> None:
         if self.model is not None and hasattr(type(self.model), name):
@@ -171,7 +168,7 @@ class ExceptionValue(ObjectValue):
     def _takes(self, name: str, value: Value | None) -> bool:
         """Does an existing one take this for an attribute? Setters in C refuse or convert much."""
         setter = type(getattr(self.base, name, None))
-        if setter not in _C_LEVEL or name == "__traceback__":
+        if setter not in C_DATA or name == "__traceback__":
             return True
         if value is None:
             return False
@@ -191,9 +188,7 @@ class ExceptionValue(ObjectValue):
         """``exception.args``."""
         return space.items(space.now(self.getattr(space, "args")))
 
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if name == "__init__":
             if self.model is not None:
                 self.initialise(space, args, kwargs)
@@ -261,17 +256,11 @@ class ExceptionValue(ObjectValue):
             space.effects.note(self)
 
 
-class TracebackValue(Value):
+class TracebackValue(Declared):
     """The traceback of an exception raised while capturing: passed on, never looked into."""
 
-    __slots__ = ("exception",)
-
-    def __init__(self, exception: ExceptionValue) -> None:
-        self.exception = exception
-        self.source = None
-
-    def python_type(self) -> type:
-        return types.TracebackType
+    exception: ExceptionValue
+    kind = types.TracebackType
 
 
 def _base(cls: type) -> type[BaseException]:
@@ -282,9 +271,8 @@ def _base(cls: type) -> type[BaseException]:
 @functools.cache
 def _has_state(base: Any) -> bool:
     """Does a class in C keep more of what it is called with than ``args``?"""
-    kept = (types.MemberDescriptorType, types.GetSetDescriptorType)
     own = base.__mro__[: base.__mro__.index(BaseException)]
-    return any(isinstance(member, kept) for cls in own for member in vars(cls).values())
+    return any(isinstance(member, C_DATA) for cls in own for member in vars(cls).values())
 
 
 @functools.cache
@@ -317,8 +305,8 @@ def text_is_of_args(base: Any) -> bool:
 def new_exception(
     space: Space,
     cls: type[BaseException],
-    args: list[Value],
-    kwargs: dict[str, Value] | None = None,
+    args: Args,
+    kwargs: Kwargs | None = None,
 ) -> ExceptionValue:
     """An instance as the C classes make it; an ``__init__`` of the program's does not run."""
     value = ExceptionValue(cls, step=space.step)
@@ -345,9 +333,7 @@ def note_read(space: Space, error: Value, value: Value, name: str) -> None:
             error.store(space, field, content)
 
 
-def make_exception(
-    space: Space, cls: type[BaseException], args: list[Value], kwargs: dict[str, Value]
-) -> Result:
+def make_exception(space: Space, cls: type[BaseException], args: Args, kwargs: Kwargs) -> Result:
     """``cls(*args)``; a Python ``__init__`` is inlined."""
     found = space.class_attribute(cls, "__new__")
     assert found is not None
@@ -363,6 +349,7 @@ def make_exception(
     return new_exception(space, cls, args, kwargs)
 
 
+@wraps_classes(lambda cls: issubclass(cls, BaseException))
 def _wrap_exception(space: Space, source: Source, obj: BaseException) -> Value:
     space.guard_class(source, type(obj))
     return space.remember(obj, ExceptionValue(type(obj), obj, source))
@@ -378,6 +365,3 @@ def matches(space: Space, value: Value, classes: Value) -> bool:
             TypeError, "catching classes that do not inherit from BaseException is not allowed"
         )
     return any(one.cls in value.python_type().__mro__ for one in known)  # type: ignore[attr-defined]
-
-
-wraps_classes(lambda cls: issubclass(cls, BaseException))(_wrap_exception)

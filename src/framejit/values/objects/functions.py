@@ -19,12 +19,12 @@ from framejit.values.containers.live_dicts import namespace_of
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core import inline_policy
-from framejit.values.core.base import CallRequest, Value, type_name
+from framejit.values.core.base import Args, CallRequest, Declared, Kwargs, Value, type_name
 from framejit.values.core.constants import ConstantValue, constant_value, fold
 from framejit.values.core.knowledge import Asked, Way, known
-from framejit.values.core.methods import check_found, count_error
+from framejit.values.core.methods import builtin, check_found
 from framejit.values.core.namespaces import codes, own_attribute, own_globals, store_own
-from framejit.values.core.registry import Result, lookaside, wraps
+from framejit.values.core.registry import Result, wraps
 from framejit.values.core.space import Space
 from framejit.values.objects.cells import CellValue
 from framejit.values.objects.generators import GeneratorValue
@@ -47,51 +47,36 @@ _ASSIGNED: dict[str, type] = {
 }  # fmt: skip
 
 
-class FunctionValue(Value):
+class FunctionValue(Declared):
     """A Python function: an existing one (``function``) or one made by the captured program."""
 
-    __slots__ = (
-        "attributes", "cell_tuple", "closure", "code", "defaults", "function", "globals",
-        "kwdefaults", "mutated", "name", "namespace", "obj",
-    )  # fmt: skip
+    code: types.CodeType
+    globals: dict[str, Any]
+    name: str = ""
+    defaults: Value | None = None
+    kwdefaults: Value | None = None
+    #: The ``__closure__`` of one made here, and its cells.
+    cell_tuple: Value | None = None
+    closure: list[CellValue] | None = None
+    function: Any = None
+    source: Source | None = None
+    obj: Any = None
+    #: What the program assigned to its fields; the rest is in ``namespace``.
+    attributes: dict[str, Value] = {}
+    namespace: Any = None
+    mutated: bool = False
+    kind = types.FunctionType
 
-    def __init__(
-        self,
-        code: types.CodeType,
-        namespace: dict[str, Any],
-        *,
-        name: str = "",
-        defaults: Value | None = None,
-        kwdefaults: Value | None = None,
-        cell_tuple: Value | None = None,
-        closure: list[CellValue] | None = None,
-        function: types.FunctionType | None = None,
-        source: Source | None = None,
-    ) -> None:
-        self.code = code
-        self.globals = namespace
-        self.name = name or code.co_qualname
-        self.defaults = defaults
-        self.kwdefaults = kwdefaults
-        #: The ``__closure__`` of one made here, and its cells.
-        self.cell_tuple = cell_tuple
-        self.closure = closure
-        self.function = self.obj = function
-        self.source = source
-        #: What the program assigned to its fields; the rest is in ``namespace``.
-        self.attributes: dict[str, Value] = {}
-        self.namespace: Any = None
-        self.mutated = False
-
-    def python_type(self) -> type:
-        return types.FunctionType
+    def __post_init__(self) -> None:
+        self.name = self.name or self.code.co_qualname
+        self.obj = self.function
 
     def describe(self) -> str:
         return f"function {self.name}"
 
     # -- calling -----------------------------------------------------------------------------------
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         way, detail = known(Asked(self.function, self.code, self.globals))
         if way is Way.TRACED:
             return self.inline(space, args, kwargs)
@@ -113,16 +98,14 @@ class FunctionValue(Value):
             detail = inline_policy.KEPT_OUT if wrapped is not None else reason
         raise GraphBreak("FJ0131", f"calling {self.name}(): {detail}")
 
-    def _call_marked(
-        self, space: Space, mark: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def _call_marked(self, space: Space, mark: str, args: Args, kwargs: Kwargs) -> Result:
         hidden = self.function.__dict__.get("_torchdynamo_orig_callable")
         if hidden is not None and inline_policy.is_uncovered(hidden):
             original = space.now(self.getattr(space, "_torchdynamo_orig_callable"))
             return space.call(original, args, kwargs)
         return _call_marked(space, self, mark, args, kwargs)
 
-    def inline(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def inline(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         """Bind the arguments and ask for a frame, whatever the policy says."""
         slots = self.bind(space, args, kwargs)
         if self.code.co_flags & _SUSPENDS:
@@ -131,7 +114,7 @@ class FunctionValue(Value):
             return GeneratorValue(CallRequest(self, slots), space.step)
         return CallRequest(self, slots)
 
-    def bind(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> list[Value | None]:
+    def bind(self, space: Space, args: Args, kwargs: Kwargs) -> list[Value | None]:
         """Arguments to slots, in localsplus order; the closure's cells follow."""
         code = self.code
         count, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
@@ -192,7 +175,7 @@ class FunctionValue(Value):
                 slots[i] = value
         return True
 
-    def complain(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Any:
+    def complain(self, space: Space, args: Args, kwargs: Kwargs) -> Any:
         """The arguments do not fit: raise what CPython says when as many are bound to a function
         with the same parameters."""
         code, flags = self.code, inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
@@ -255,9 +238,7 @@ class FunctionValue(Value):
                     self.closure.append(value)
         return self.closure
 
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         """A C-level method of functions: binding by hand."""
         if name != "__get__" or kwargs or not 1 <= len(args) <= 2:
             raise GraphBreak("FJ0133", f"calling {name}() of a {self.describe()}")
@@ -327,17 +308,15 @@ def _nothing() -> None: ...
 
 
 def _call_marked(
-    space: Space, value: FunctionValue | BuiltinValue, mark: str, args: list[Value],
-    kwargs: dict[str, Value],
+    space: Space, value: FunctionValue | BuiltinValue, mark: str, args: Args,
+    kwargs: Kwargs,
 ) -> Result:  # fmt: skip
     """A function that the user marked (``disable``, ``allow_in_graph``, ...)."""
     function: Any = value.function
     if mark == "allow_in_graph":
         return space.call_in_graph(function, args, kwargs, None)
     if mark == "assume_constant_result":
-        real = [a.realize().as_python() for a in args]
-        result = function(*real, **{k: v.realize().as_python() for k, v in kwargs.items()})
-        return constant_value(space, result)
+        return fold(space, function, args, kwargs, value.describe())
     if mark == "graph_break":
         given = [a.realize() for a in (*args, *kwargs.values())]
         why = f": {given[0].as_python()}" if given and given[0].is_constant else ""
@@ -370,7 +349,7 @@ def _existing(space: Space, source: Source, function: types.FunctionType) -> Val
     return space.remember(function, value)
 
 
-def function_value(space: Space, function: types.FunctionType) -> Value:
+def function_value(space: Space, function: Any) -> Value:
     """The value of a function of framejit itself (a polyfill): never changes, needs no guard."""
     known = space.known_value(function)
     if known is not None:
@@ -379,23 +358,18 @@ def function_value(space: Space, function: types.FunctionType) -> Value:
     return _existing(space, source, function)
 
 
-class MethodValue(Value):
+class MethodValue(Declared):
     """A bound method."""
 
-    __slots__ = ("function", "receiver")
-
-    def __init__(self, function: Value, receiver: Value, source: Source | None = None) -> None:
-        self.function = function
-        self.receiver = receiver
-        self.source = source
-
-    def python_type(self) -> type:
-        return types.MethodType
+    function: Value
+    receiver: Value
+    source: Source | None = None
+    kind = types.MethodType
 
     def describe(self) -> str:
         return f"method of {self.receiver.describe()}"
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         return self.function.realize().call(space, [self.receiver, *args], kwargs)
 
     def getattr(self, space: Space, name: str) -> Result:
@@ -413,11 +387,9 @@ class MethodValue(Value):
         return ConstantValue(same is (op == "=="))
 
 
-@lookaside(types.MethodType)
-def _make_method(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    if len(args) != 2 or kwargs:
-        count_error(space, lambda: types.MethodType, args, kwargs)
-    function, receiver = args[0].realize(), args[1].realize()
+@builtin(types.MethodType, 2)
+def _make_method(space: Space, function: Value, receiver: Value) -> Result:
+    function, receiver = function.realize(), receiver.realize()
     if space.class_attribute(function.python_type(), "__call__") is None:
         space.raise_error(TypeError, "first argument must be callable")
     if receiver.is_none():
@@ -433,22 +405,17 @@ def _wrap_method(space: Space, source: Source, obj: types.MethodType) -> Value:
     return space.remember(obj, MethodValue(function, receiver, source))
 
 
-class BoundBuiltin(Value):
+class BoundBuiltin(Declared):
     """A C-level method bound to a symbolic value: ``[].append``, ``"a".join``, ``d.items``.
 
     ``raw`` is the C descriptor when the receiver's class would find another (``super()``). CPython
     binds nothing where a method is only looked up to be called: ``is_operand``."""
 
-    __slots__ = ("is_operand", "name", "raw", "receiver")
-
-    def __init__(
-        self, receiver: Value, name: str, raw: Any = None, source: Source | None = None
-    ) -> None:
-        self.receiver = receiver
-        self.name = name
-        self.raw = raw
-        self.source = source
-        self.is_operand = False
+    receiver: Value
+    name: str
+    raw: Any = None
+    source: Source | None = None
+    is_operand: bool = False
 
     def unbound(self) -> Any:
         """The method that CPython calls with the receiver if nothing is bound; None if it binds."""
@@ -467,7 +434,7 @@ class BoundBuiltin(Value):
     def describe(self) -> str:
         return f"method {self.receiver.python_type().__name__}.{self.name}"
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         check_found(self.receiver.python_type(), self.raw)
         return call_builtin_method(space, self.receiver, self.name, args, kwargs)
 
@@ -489,7 +456,7 @@ class BoundBuiltin(Value):
 
 
 def call_builtin_method(
-    space: Space, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value]
+    space: Space, receiver: Value, name: str, args: Args, kwargs: Kwargs
 ) -> Result:
     """Run the C-level method ``name`` on a value of a builtin kind (or on its container part)."""
     receiver = receiver.realize()
@@ -502,14 +469,15 @@ def call_builtin_method(
     return method(space, name, args, kwargs)
 
 
-class BuiltinValue(Value):
+class BuiltinValue(Declared):
     """A C function, or an unbound C method such as ``list.append``."""
 
-    __slots__ = ("function", "obj")
+    function: Any
+    source: Source | None
+    obj: Any = None
 
-    def __init__(self, function: Any, source: Source | None) -> None:
-        self.function = self.obj = function
-        self.source = source
+    def __post_init__(self) -> None:
+        self.obj = self.function
 
     def python_type(self) -> type:
         return type(self.function)
@@ -526,7 +494,7 @@ class BuiltinValue(Value):
             return constant_value(space, space.run_real(getattr, self.function, name))
         return space.generic_getattr(self, name)
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         function = self.function
         way, detail = known(Asked(function))
         if way is Way.REPLACED:
@@ -541,7 +509,7 @@ class BuiltinValue(Value):
             return fold(space, function, args, kwargs, self.describe())
         raise GraphBreak("FJ0132", f"calling the {self.describe()}")
 
-    def _call_method(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def _call_method(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         """A method of a C class, with what it is called on as its first argument."""
         function = self.function
         if not args:
@@ -560,8 +528,6 @@ class BuiltinValue(Value):
         return call_builtin_method(space, args[0], name, args[1:], kwargs)
 
 
-def call_polyfill(
-    space: Space, function: Any, args: list[Value], kwargs: dict[str, Value] | None = None
-) -> Result:
+def call_polyfill(space: Space, function: Any, args: Args, kwargs: Kwargs | None = None) -> Result:
     """Call a Python function of `polyfills`: its frame is traced like the user's own code."""
     return space.call(function_value(space, function), args, kwargs or {})

@@ -13,31 +13,34 @@ from collections.abc import Generator
 from typing import Any
 
 from framejit.exc import GraphBreak
-from framejit.values.core.base import CallRequest, Raised, Unmaterialisable, Value, type_name
+from framejit.values.core.base import (
+    Args,
+    CallRequest,
+    Declared,
+    Kwargs,
+    Raised,
+    Unmaterialisable,
+    Value,
+    type_name,
+)
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.methods import count_error
 from framejit.values.core.registry import Result
 from framejit.values.core.space import Space
 
 
-class GeneratorValue(Value):
+class GeneratorValue(Declared):
     """``frame`` is the interpreter's frame once started; ``finished`` when it has returned."""
 
-    __slots__ = ("dropped", "finished", "frame", "request", "returned", "started", "step")
-
-    def __init__(self, request: CallRequest, step: int) -> None:
-        self.request = request
-        self.step = step
-        self.frame: Any = None
-        self.started = False
-        self.finished = False
-        #: It was closed because nothing seemed to hold it any more.
-        self.dropped = False
-        self.returned: Value | None = None
-        self.source = None
-
-    def python_type(self) -> type:
-        return types.GeneratorType
+    request: CallRequest
+    step: int
+    frame: Any = None
+    started: bool = False
+    finished: bool = False
+    #: It was closed because nothing seemed to hold it any more.
+    dropped: bool = False
+    returned: Value | None = None
+    kind = types.GeneratorType
 
     def iter(self, space: Space) -> Value:
         return self
@@ -81,9 +84,7 @@ class GeneratorValue(Value):
         error.attributes["__suppress_context__"] = ConstantValue(True)
         raise Raised(error)
 
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         low, high = _PARAMETERS.get(name, (0, 0))
         if name in _PARAMETERS and (kwargs or not low <= len(args) <= high):
             count_error(space, lambda: getattr(_nothing(), name), args, kwargs)

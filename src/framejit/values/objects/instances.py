@@ -25,7 +25,10 @@ from framejit.values.containers.live_dicts import namespace_of
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.subclasses import existing_container
 from framejit.values.core.base import (
+    Args,
     CallRequest,
+    Declared,
+    Kwargs,
     Raised,
     Value,
     hides_own_attribute,
@@ -44,6 +47,7 @@ from framejit.values.core.methods import (
     scalar_of,
 )
 from framejit.values.core.namespaces import own_attribute, store_own
+from framejit.values.core.operations import ClassAttribute
 from framejit.values.core.registry import (
     BINARY_METHODS,
     COMPARE_METHODS,
@@ -53,12 +57,10 @@ from framejit.values.core.registry import (
     wraps_classes,
 )
 from framejit.values.core.space import Space
-from framejit.values.objects.descriptors import is_data_descriptor, property_lacks
+from framejit.values.objects.descriptors import C_DATA, is_data_descriptor, property_lacks
 from framejit.values.objects.functions import MethodValue
 
 _MISSING = object()
-#: Descriptors of what is kept outside of ``__dict__``.
-_C_LEVEL = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _COMPARE_METHODS = frozenset(names[0] for names in COMPARE_METHODS.values())
 #: What returns NotImplemented for an operand of another kind.
 _OPERATOR_METHODS = _COMPARE_METHODS.union(
@@ -82,24 +84,107 @@ _ITERATE: dict[type, frozenset[str]] = {
 _NAMED_IN_TEXTS = (set, frozenset, deque, OrderedDict, defaultdict)
 
 
-class ObjectValue(Value):
+class Special(Declared):
+    """What does everything by special methods, which are looked up in its class."""
+
+    __slots__ = ()
+
+    def plain_setattr(self, space: Space, name: str, value: Value) -> None:
+        """What ``object`` or ``type`` does to assign an attribute."""
+        raise NotImplementedError
+
+    def plain_delattr(self, space: Space, name: str) -> None:
+        """What ``object`` or ``type`` does to delete an attribute."""
+        raise NotImplementedError
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        method = space.overriding(self, self.python_type(), "__setattr__")
+        if method is None:
+            self.plain_setattr(space, name, value)
+        else:
+            space.call_now(method, [ConstantValue(name), value])
+
+    def delattr(self, space: Space, name: str) -> None:
+        method = space.overriding(self, self.python_type(), "__delattr__")
+        if method is None:
+            self.plain_delattr(space, name)
+        else:
+            space.call_now(method, [ConstantValue(name)])
+
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
+        method = space.special_method(self, "__call__")
+        return (
+            self._lacks(space, "is not callable")
+            if method is None
+            else space.call(method, args, kwargs)
+        )
+
+    def _lacks(self, space: Space, what: str) -> Any:
+        return space.raise_error(TypeError, f"{type_name(self.python_type())!r} object {what}")
+
+    def contains(self, space: Space, item: Value) -> Value:
+        method = space.special_method(self, "__contains__")
+        if method is not None:
+            return ConstantValue(space.truth(space.call_now(method, [item])))
+        if all(space.special_method(self, m) is None for m in ("__iter__", "__getitem__")):
+            text = f"argument of type {type_name(self.python_type())!r} is not iterable"
+            space.raise_error(TypeError, text)
+        return ConstantValue(space.search(self, item))
+
+    def iter(self, space: Space) -> Value:
+        method = space.special_method(self, "__iter__")
+        if method is not None:
+            return iterator_by(space, method)
+        hidden = space.class_attribute(self.python_type(), "__iter__") is not None  # it is None
+        if hidden or space.special_method(self, "__getitem__") is None:
+            return self._lacks(space, "is not iterable")
+        return IndexIterator(space, self, 0)
+
+    def next(self, space: Space) -> Value | None:
+        method = space.special_method(self, "__next__")
+        if method is None:
+            return self._lacks(space, "is not an iterator")
+        try:
+            return space.call_now(method, [])
+        except Raised as error:
+            if error.is_a(StopIteration):
+                return None
+            raise
+
+    def len(self, space: Space) -> Value:
+        method = space.special_method(self, "__len__")
+        if method is None:
+            text = f"object of type {type_name(self.python_type())!r} has no len()"
+            return space.raise_error(TypeError, text)
+        length = space.call_now(method, [])
+        return ConstantValue(as_returned(space, self, "__len__", length, len))
+
+    def truth(self, space: Space) -> bool:
+        method = space.special_method(self, "__bool__")
+        if method is not None:
+            answer = space.call_now(method, [])
+            if answer.python_type() is not bool:
+                text = f"__bool__ should return bool, returned {type_name(answer.python_type())}"
+                space.raise_error(TypeError, text)
+            return space.truth(answer)
+        if space.class_attribute(self.python_type(), "__len__") is not None:
+            return space.truth(self.len(space))
+        return True
+
+
+class ObjectValue(Special):
     """An instance. ``attributes`` holds what the program assigned to slots and to other C-level
     attributes (None: deleted); all others are in ``namespace``, the value of ``__dict__``."""
 
-    __slots__ = ("attributes", "cls", "container", "mutated", "namespace", "obj", "step")
-
-    def __init__(
-        self, cls: type, obj: Any = None, source: Source | None = None, step: int = 0
-    ) -> None:
-        self.cls = cls
-        self.obj = obj
-        self.source = source
-        self.attributes: dict[str, Value | None] = {}
-        self.container: Any = None
-        #: See `namespaces.namespace_of`; the program may assign another one.
-        self.namespace: Any = None
-        self.mutated = False
-        self.step = step
+    cls: type
+    obj: Any = None
+    source: Source | None = None
+    step: int = 0
+    attributes: dict[str, Value | None] = {}  # type: ignore[assignment]
+    container: Any = None
+    #: See `namespaces.namespace_of`; the program may assign another one.
+    namespace: Any = None
+    mutated: bool = False
 
     def python_type(self) -> type:
         return self.cls
@@ -174,38 +259,21 @@ class ObjectValue(Value):
         if custom is not None and custom.raw is torch.nn.Module.__setattr__:
             if space.module_setattr(self, name, value):
                 return
-        method = space.overriding(self, self.cls, "__setattr__")
-        if method is None:
-            self.plain_setattr(space, name, value)
-        else:
-            space.call_now(method, [ConstantValue(name), value])
+        super().setattr(space, name, value)
 
     def plain_setattr(self, space: Space, name: str, value: Value) -> None:
         """``object.__setattr__``."""
         cls = self.cls
         found = space.class_attribute(cls, name)
         if found is not None and is_data_descriptor(found.raw):
-            raw = found.raw
-            if type(raw) is property:
-                if raw.fset is None:
-                    property_lacks(space, raw, cls, property.__set__, None)
-                setter = space.load(found.source.child("attr", "fset"), raw.fset)
-                space.call_now(setter, [self, value])
+            if self._by_descriptor(space, found, "__set__", [value]):
                 return
-            if type(raw) not in _C_LEVEL:
-                descriptor = space.load(found.source, raw).realize()
-                method = space.special_method(descriptor, "__set__")
-                if method is not None:
-                    space.call_now(method, [self, value])
-                    return
-                if not hasattr(type(raw), "__set__"):
-                    space.raise_error(AttributeError, "__set__")
             if name == "__dict__":
                 self._replace_namespace(space, value.realize())
                 return
             if name == "__class__":
                 raise GraphBreak("FJ0152", f"assigning {name} of a {self.describe()}")
-            if type(raw) in _C_LEVEL:
+            if type(found.raw) in C_DATA:
                 self.store(space, name, value)
                 return
         elif cls.__dictoffset__ == 0:
@@ -213,6 +281,29 @@ class ObjectValue(Value):
             end = "" if found is None else " is read-only"
             space.raise_error(AttributeError, f"{type_name(cls)!r} object {about} {name!r}{end}")
         store_own(space, self, name, value)
+
+    def _by_descriptor(
+        self, space: Space, found: ClassAttribute, method: str, args: list[Value]
+    ) -> bool:
+        """Have the descriptor in the class set or delete the attribute; False: it is kept in C."""
+        raw = found.raw
+        if type(raw) is property:
+            field = "fset" if args else "fdel"
+            function = getattr(raw, field)
+            if function is None:
+                property_lacks(
+                    space, raw, self.cls, getattr(property, method), *(None for _ in args)
+                )
+            space.call_now(space.load(found.source.child("attr", field), function), [self, *args])
+            return True
+        if type(raw) in C_DATA:
+            return False
+        bound = space.special_method(space.load(found.source, raw).realize(), method)
+        if bound is None and not hasattr(type(raw), method):
+            space.raise_error(AttributeError, method)
+        if bound is not None:
+            space.call_now(bound, [self, *args])
+        return bound is not None
 
     def _replace_namespace(self, space: Space, value: Value) -> None:
         if not isinstance(value, DictValue) or value.cls is not dict:
@@ -238,31 +329,13 @@ class ObjectValue(Value):
         if self.source is not None:
             space.effects.note(self)
 
-    def delattr(self, space: Space, name: str) -> None:
-        method = space.overriding(self, self.cls, "__delattr__")
-        if method is None:
-            self.plain_delattr(space, name)
-        else:
-            space.call_now(method, [ConstantValue(name)])
-
     def plain_delattr(self, space: Space, name: str) -> None:
         """``object.__delattr__``."""
         found = space.class_attribute(self.cls, name)
-        if found is not None and type(found.raw) is property:
-            if found.raw.fdel is None:
-                property_lacks(space, found.raw, self.cls, property.__delete__)
-            deleter = space.load(found.source.child("attr", "fdel"), found.raw.fdel)
-            space.call_now(deleter, [self])
-            return
-        if found is not None and is_user_class(type(found.raw)):
-            descriptor = space.load(found.source, found.raw).realize()
-            method_value = space.special_method(descriptor, "__delete__")
-            if method_value is not None:
-                space.call_now(method_value, [self])
+        if found is not None and is_data_descriptor(found.raw):
+            if self._by_descriptor(space, found, "__delete__", []):
                 return
-            if is_data_descriptor(found.raw):
-                space.raise_error(AttributeError, "__delete__")
-        if found is not None and type(found.raw) in _C_LEVEL:
+        if found is not None and type(found.raw) in C_DATA:
             if type(found.raw) is types.GetSetDescriptorType:
                 raise GraphBreak("FJ0152", f"deleting {name} of a {self.describe()}")
             try:
@@ -277,15 +350,7 @@ class ObjectValue(Value):
 
     # -- operations through special methods --------------------------------------------------------
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        method = space.special_method(self, "__call__")
-        if method is None:
-            return space.raise_error(TypeError, f"{type_name(self.cls)!r} object is not callable")
-        return space.call(method, args, kwargs)
-
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         """A C-level method of the builtin base class."""
         if self.container is None:
             source = self.source
@@ -336,9 +401,7 @@ class ObjectValue(Value):
         made.container = content
         return made
 
-    def _scalar_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def _scalar_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         """A C-level method of the number or text inside."""
         if name == "__init__":
             return ConstantValue(None)
@@ -365,31 +428,11 @@ class ObjectValue(Value):
                 return self.container.value
         return key_of_object(space, self)
 
-    def getitem(self, space: Space, key: Value) -> Result:
-        if self.cls is type:
-            raise GraphBreak("FJ0133", "subscripting a class")
-        return super().getitem(space, key)
-
     def contains(self, space: Space, item: Value) -> Value:
-        method = space.special_method(self, "__contains__")
         container = type(item.realize().container)
         if type(self.container) is ConstantValue and container not in (type(None), ConstantValue):
             raise GraphBreak("FJ0155", f"`in` of a {self.describe()} and another container")
-        if method is not None:
-            return ConstantValue(space.truth(space.call_now(method, [item])))
-        if all(space.special_method(self, m) is None for m in ("__iter__", "__getitem__")):
-            text = f"argument of type {type_name(self.cls)!r} is not iterable"
-            space.raise_error(TypeError, text)
-        return ConstantValue(space.search(self, item))
-
-    def iter(self, space: Space) -> Value:
-        method = space.special_method(self, "__iter__")
-        if method is not None:
-            return iterator_by(space, method)
-        hidden = space.class_attribute(self.cls, "__iter__") is not None  # it is None
-        if hidden or space.special_method(self, "__getitem__") is None:
-            return space.raise_error(TypeError, f"{type_name(self.cls)!r} object is not iterable")
-        return IndexIterator(space, self, 0)
+        return super().contains(space, item)
 
     def items_now(self, space: Space) -> list[Value] | None:
         if self.container is not None:
@@ -399,47 +442,18 @@ class ObjectValue(Value):
                 return self.container.items_now(space)
         return None
 
-    def next(self, space: Space) -> Value | None:
-        method = space.special_method(self, "__next__")
-        if method is None:
-            text = f"{type_name(self.cls)!r} object is not an iterator"
-            return space.raise_error(TypeError, text)
-        try:
-            return space.call_now(method, [])
-        except Raised as error:
-            if error.is_a(StopIteration):
-                return None
-            raise
-
     def len(self, space: Space) -> Value:
-        method = space.special_method(self, "__len__")
-        if method is None:
-            return space.raise_error(
-                TypeError, f"object of type {type_name(self.cls)!r} has no len()"
-            )
         found = space.class_attribute(self.cls, "__len__")
         if self.container is not None and found and not is_user_class(found.owner):
             return self.container.len(space)
-        length = space.call_now(method, [])
-        return ConstantValue(as_returned(space, self, "__len__", length, len))
+        return super().len(space)
 
     def truth(self, space: Space) -> bool:
-        method = space.special_method(self, "__bool__")
-        if method is not None:
-            answer = space.call_now(method, [])
-            if answer.python_type() is not bool:
-                space.raise_error(
-                    TypeError,
-                    f"__bool__ should return bool, returned {type_name(answer.python_type())}",
-                )
-            return space.truth(answer)
-        if self.container is not None and not is_user_class(
-            space.class_attribute(self.cls, "__len__").owner  # type: ignore[union-attr]
-        ):
-            return bool(self.container.truth(space))
-        if space.class_attribute(self.cls, "__len__") is not None:
-            return space.truth(self.len(space))
-        return True
+        if self.container is not None and space.class_attribute(self.cls, "__bool__") is None:
+            found = space.class_attribute(self.cls, "__len__")
+            if found is not None and not is_user_class(found.owner):
+                return bool(self.container.truth(space))
+        return super().truth(space)
 
 
 class PropertyValue(ObjectValue):
@@ -452,9 +466,7 @@ class PropertyValue(ObjectValue):
             raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
         return super().find_attribute(space, name)
 
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if name == "__init__":
             return ConstantValue(None)
         return super().call_method(space, name, args, kwargs)

@@ -28,7 +28,7 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import TupleValue
-from framejit.values.core.base import CallRequest, Value, is_user_class
+from framejit.values.core.base import Args, CallRequest, Declared, Kwargs, Value, is_user_class
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.methods import container_of
 from framejit.values.core.namespaces import codes, entries
@@ -50,18 +50,11 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 }
 
 
-class DescriptorValue(Value):
+class DescriptorValue(Declared):
     """A new ``property``, ``cached_property``, ``staticmethod`` or ``classmethod``."""
 
-    __slots__ = ("kind", "parts")
-
-    def __init__(self, kind: type, parts: dict[str, Value]) -> None:
-        self.kind = kind
-        self.parts = parts
-        self.source = None
-
-    def python_type(self) -> type:
-        return self.kind
+    kind: Any
+    parts: dict[str, Value]
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -80,15 +73,13 @@ class DescriptorValue(Value):
             raise GraphBreak("FJ0151", f"attribute {name!r} of a new {self.kind.__name__}")
         return space.generic_getattr(self, name)
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         if self.kind is staticmethod:
             return space.call(self.parts["__func__"], args, kwargs)
         name = self.kind.__name__
         return space.raise_error(TypeError, f"{name!r} object is not callable")
 
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         field = {"getter": "fget", "setter": "fset", "deleter": "fdel"}.get(name)
         if field is None or self.kind is not property or len(args) != 1 or kwargs:
             raise GraphBreak("FJ0151", f"{self.kind.__name__}.{name}()")
@@ -99,7 +90,7 @@ def _descriptor_maker(kind: type) -> None:
     names = _FIELDS[kind]
 
     @lookaside(kind)
-    def make(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def make(space: Space, args: Args, kwargs: Kwargs) -> Result:
         given = dict(zip(names, args, strict=False)) | kwargs
         wrong = len(given) < len(args) + len(kwargs) or not set(given) <= set(names)
         if kind is not property:
@@ -171,26 +162,24 @@ def written_attribute(space: Space, owner: type, name: str, value: Value) -> Cla
 # -- class statements ------------------------------------------------------------------------------
 
 
+@dataclasses.dataclass(slots=True)
 class Making:
     """How the generated function makes a class: a call, then what was assigned to the class."""
 
-    __slots__ = ("args", "behind", "cell", "function", "kwargs", "names", "orders")
-
-    def __init__(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> None:
-        self.function = function
-        self.args = args
-        self.kwargs = kwargs
-        #: The namespace that a metaclass gets as its last argument.
-        self.names: dict[str, Value] | None = None
-        self.cell: CellValue | None = None
-        #: Calls with the class that change it: (function, keyword arguments).
-        self.behind: list[tuple[Any, dict[str, Any]]] = []
-        #: Its ``__mro__`` and ``__bases__``, once read.
-        self.orders: dict[str, Value] = {}
+    function: Any
+    args: list[Value]
+    kwargs: dict[str, Value]
+    #: The namespace that a metaclass gets as its last argument.
+    names: dict[str, Value] | None = None
+    cell: CellValue | None = None
+    #: Calls with the class that change it: (function, keyword arguments).
+    behind: list[tuple[Any, dict[str, Any]]] = dataclasses.field(default_factory=list)
+    #: Its ``__mro__`` and ``__bases__``, once read.
+    orders: dict[str, Value] = dataclasses.field(default_factory=dict)
 
 
 @lookaside(builtins.__build_class__)
-def _build_class(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _build_class(space: Space, args: Args, kwargs: Kwargs) -> Result:
     body, title, *bases = [arg.realize() for arg in args]
     if kwargs.keys() - {"metaclass"} or not isinstance(body, FunctionValue):
         raise GraphBreak("FJ0154", "a class statement with keyword arguments")
@@ -288,9 +277,8 @@ def make_class(
     except Exception as error:
         raise GraphBreak("FJ0154", f"a class statement raises {type(error).__name__}: {error}")
     space.changes += 1
-    making = Making(meta, [ConstantValue(title), TupleValue(bases)], {})
-    making.names = {name: v for name, v in names.items() if name not in later}
-    making.cell = cell
+    given = {name: v for name, v in names.items() if name not in later}
+    making = Making(meta, [ConstantValue(title), TupleValue(bases)], {}, given, cell)
     value = _new_class(space, template, making)
     slots = {n for n, raw in vars(template).items() if isinstance(raw, types.MemberDescriptorType)}
     if _NAMED_TUPLE in real_bases:  # it makes something else of them
@@ -318,7 +306,7 @@ def _new_class(space: Space, template: type, making: Making) -> ClassValue:
 
 
 @lookaside(collections.namedtuple)
-def _namedtuple(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _namedtuple(space: Space, args: Args, kwargs: Kwargs) -> Result:
     kwargs.setdefault("module", ConstantValue(space.running.namespace.get("__name__")))
     real = [arg.realize().as_python() for arg in args]
     named = {name: arg.realize().as_python() for name, arg in kwargs.items()}
@@ -328,7 +316,7 @@ def _namedtuple(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
 
 
 @lookaside(dataclasses.field)
-def _field(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _field(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """A real field: only the class that it is for looks into it."""
     real = {name: _real(value) for name, value in kwargs.items()}
     return space.constant(space.run_real(dataclasses.field, **real))
@@ -348,7 +336,7 @@ def _real(value: Value) -> Any:
 
 
 @lookaside(dataclasses._process_class)  # type: ignore[attr-defined]
-def _process_class(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _process_class(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """``@dataclass`` on a class that the program has made."""
     cls = args[0].realize()
     names = list(inspect.signature(dataclasses._process_class).parameters)[1:]  # type: ignore[attr-defined]

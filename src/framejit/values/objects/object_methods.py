@@ -8,7 +8,7 @@ from __future__ import annotations
 import types
 
 from framejit.exc import GraphBreak
-from framejit.values.core.base import NULL, Value
+from framejit.values.core.base import NULL, Args, Kwargs
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.methods import count_error
 from framejit.values.core.registry import Result
@@ -24,7 +24,7 @@ _PARAMETERS = {
 }  # fmt: skip
 
 
-def object_method(space: Space, name: str, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def object_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
     """``object.<name>(*args)``."""
     value = args[0].realize()
     rest = args[1:]

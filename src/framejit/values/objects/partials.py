@@ -13,38 +13,26 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.mappings import DictValue, new_dict
 from framejit.values.containers.sequences import TupleValue
-from framejit.values.core.base import Value
+from framejit.values.core.base import Args, Declared, Kwargs, Value
 from framejit.values.core.namespaces import instance_dict, own_attribute, store_own
 from framejit.values.core.registry import Result
 from framejit.values.core.space import Space
 
 
-class PartialValue(Value):
-    """``functools.partial(function, *args, **kwargs)``."""
+class PartialValue(Declared):
+    """``functools.partial(function, *args, **given)``."""
 
-    __slots__ = ("args", "function", "given", "namespace", "obj", "parts", "space")
-
-    def __init__(
-        self,
-        function: Value,
-        args: list[Value],
-        kwargs: dict[str, Value],
-        source: Source | None = None,
-        obj: Any = None,
-    ) -> None:
-        self.function = function
-        self.args = args
-        self.given = kwargs
-        self.source = source
-        self.obj = obj
-        self.namespace: Any = None
-        #: Set for existing ones, whose parts may be reached in another way as well.
-        self.space: Space | None = None
-        #: ``args`` and ``keywords`` as the program has read them.
-        self.parts: dict[str, Any] = {}
-
-    def python_type(self) -> type:
-        return functools.partial
+    function: Value
+    args: list[Value]
+    given: dict[str, Value]
+    source: Source | None = None
+    obj: Any = None
+    #: Given for existing ones, whose parts may be reached in another way as well.
+    space: Space | None = None
+    namespace: Any = None
+    #: ``args`` and ``keywords`` as the program has read them.
+    parts: dict[str, Any] = {}
+    kind = functools.partial
 
     @property
     def kwargs(self) -> dict[str, Value]:
@@ -58,7 +46,7 @@ class PartialValue(Value):
             raise GraphBreak("FJ0151", "the keywords of a functools.partial are not all strings")
         return {key: pair[1] for key, pair in keywords.items.items()}
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         return space.call(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
 
     def getattr(self, space: Space, name: str) -> Result:

@@ -20,7 +20,7 @@ from framejit.exc import GraphBreak
 from framejit.values.containers.folding import fold
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.amounts import check_size
-from framejit.values.core.base import Value, is_heap_class, type_name
+from framejit.values.core.base import Args, Kwargs, Value, is_heap_class, type_name
 from framejit.values.core.carried import CarriedSum, with_known_class
 from framejit.values.core.constants import ConstantValue, guard_decimal_context
 from framejit.values.core.methods import as_returned, listed
@@ -71,9 +71,6 @@ class TextValue(ConstantValue):
 
     def python_type(self) -> type:
         return str
-
-    def as_python(self) -> str:
-        return self.value
 
     def truth(self, space: Space) -> bool:
         return any(type(part) is str and part for part in self.parts) or bool(self.value)
@@ -166,7 +163,7 @@ def _is_string(value: Value) -> bool:
     )
 
 
-def _join(space: Space, separator: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _join(space: Space, separator: str, args: Args, kwargs: Kwargs) -> Value:
     """``separator.join(*args)``."""
     if len(args) != 1 or kwargs:
         return fold(space, separator.join, args, kwargs)
@@ -180,9 +177,7 @@ def join(space: Space, separator: str, items: Value) -> Value:
         complaint = "can only join an iterable"
         parts = [with_known_class(space, item) for item in listed(space, items, complaint)]
         if all(map(_is_string, parts)):
-            between = ConstantValue(separator)
-            spaced = itertools.chain.from_iterable((between, part) for part in parts)
-            return joined(list(spaced)[1:])
+            return joined(_spaced(separator, parts))
         items = TupleValue(parts)
     return fold(space, separator.join, [items], {})
 
@@ -282,9 +277,13 @@ def _listed(space: Space, items: list[Value], brackets: tuple[str, str]) -> Valu
 
 
 def _enclosed(texts: list[Value], brackets: tuple[str, str]) -> Value:
-    comma, (opening, closing) = ConstantValue(", "), map(ConstantValue, brackets)
-    spaced = itertools.chain.from_iterable((comma, text) for text in texts)
-    return joined([opening, *list(spaced)[1:], closing])
+    opening, closing = map(ConstantValue, brackets)
+    return joined([opening, *_spaced(", ", texts), closing])
+
+
+def _spaced(separator: str, texts: list[Value]) -> list[Value]:
+    between = ConstantValue(separator)
+    return [part for text in texts for part in (between, text)][1:]
 
 
 def exception_text(space: Space, value: Any) -> Value:
@@ -434,9 +433,7 @@ class _Rendered:
 _HELD = _Rendered.__dict__["_held"].__get__
 
 
-def format_template(
-    space: Space, template: str, args: list[Value], kwargs: dict[str, Value]
-) -> Value:
+def format_template(space: Space, template: str, args: Args, kwargs: Kwargs) -> Value:
     """``template.format(*args, **kwargs)``."""
     rendering = _Rendering(space, template)
     try:
