@@ -254,14 +254,6 @@ def get_items(obj: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([obj[key] for key in keys])
 
 
-def copy_object(obj: Any) -> Any:
-    """``copy.copy`` of an instance of an ordinary class."""
-    cls = type(obj)
-    new = object.__new__(cls)
-    new.__dict__.update(obj.__dict__)
-    return new
-
-
 # -- torch.autograd.Function ------------------------------------------------------------------
 
 

@@ -24,7 +24,7 @@ from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, SequenceValue, TupleValue
 from framejit.values.containers.set_operands import copy_as
 from framejit.values.containers.slices import SliceValue
-from framejit.values.core.base import Value, is_user_class, type_name
+from framejit.values.core.base import Args, Kwargs, Value, is_user_class, type_name
 from framejit.values.core.methods import (
     as_returned,
     builtin,
@@ -55,9 +55,7 @@ def _tuple(space: Space, iterable: Value | None = None) -> Value:
     return TupleValue(list(elements(space, iterable)))
 
 
-@builtin(set, 0, 1)
-def _set(space: Space, iterable: Value | None = None) -> Value:
-    return copy_as(space, iterable, set)
+builtin(set, 0, 1)(lambda space, iterable=None: copy_as(space, iterable, set))
 
 
 @builtin(frozenset, 0, 1)
@@ -69,7 +67,7 @@ def _frozenset(space: Space, iterable: Value | None = None) -> Value:
 
 
 def _make_dict(cls: type) -> None:
-    def make(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def make(space: Space, args: Args, kwargs: Kwargs) -> Result:
         value = DictValue({}, None, None, cls)
         value.do___init__(space, *args, kwargs=kwargs)
         return value
@@ -85,11 +83,9 @@ for _cls in (dict, OrderedDict, defaultdict):
 def _deque(space: Space, iterable: Value | None = None, maxlen: Value | None = None) -> Value:
     limit = None
     if maxlen is not None and not maxlen.is_none():
-        if not issubclass(maxlen.python_type(), int):  # ``__index__`` is not asked
-            space.raise_error(TypeError, "an integer is required")
-        limit = index_of(space, maxlen)
-        if limit < 0:
-            space.raise_error(ValueError, "maxlen must be non-negative")
+        is_int = issubclass(maxlen.python_type(), int)  # ``__index__`` is not asked
+        limit = index_of(space, maxlen) if is_int else stand_in(maxlen.realize())
+        space.run_real(deque, (), limit)
     value = DequeValue([], limit)
     if iterable is not None:
         value.do_extend(space, iterable)
@@ -125,9 +121,9 @@ def _zip(space: Space, *iterables: Value, strict: Value | None = None) -> Value:
     return ZipIterator(iterators, exact)
 
 
-@builtin(map, 2, -1)
-def _map(space: Space, function: Value, *iterables: Value) -> Value:
-    return MapIterator(function, [space.iter(iterable) for iterable in iterables])
+builtin(map, 2, -1)(
+    lambda space, function, *iterables: MapIterator(function, [space.iter(i) for i in iterables])
+)
 
 
 @builtin(filter, 2)
@@ -165,7 +161,7 @@ def _reversed(space: Space, value: Value) -> Result:
 def _convert(cls: type, specials: tuple[str, ...]) -> None:
     """``int``, ``float`` and ``complex``."""
 
-    def make(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def make(space: Space, args: Args, kwargs: Kwargs) -> Result:
         number = getattr(args[0].realize(), "number", None) if len(args) == 1 else None
         if number is not None:  # of a scalar of numpy
             return LOOKASIDES[cls](space, [number()], kwargs)
@@ -200,13 +196,11 @@ _convert(float, ("__float__", "__index__"))
 _convert(complex, ("__complex__", "__float__", "__index__"))
 
 
-@builtin(bool, 0, 1)
-def _bool(space: Space, value: Value | None = None) -> Value:
-    return space.constant(value is not None and space.truth(value))
+builtin(bool, 0, 1)(lambda space, value=None: value is not None and space.truth(value))
 
 
 @lookaside(str)
-def _str(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _str(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) == 1 and not kwargs:
         return format_value(space, args[0], "s", "")
     return fold(space, str, args, kwargs)

@@ -16,7 +16,7 @@ from framejit.exc import FrameSeen, GraphBreak
 from framejit.values.containers.folding import (
     NotConstantError,
     fold,
-    fold_if_constant,
+    folded,
     folds,
     python_of,
 )
@@ -25,10 +25,17 @@ from framejit.values.containers.live_dicts import globals_value
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.sets import SetValue
 from framejit.values.core import polyfills
-from framejit.values.core.base import Raised, Value, type_name
+from framejit.values.core.base import NULL, Args, Kwargs, Raised, Value, type_name
 from framejit.values.core.inline_policy import is_library
-from framejit.values.core.methods import builtin, elements, index_of, is_tensor
-from framejit.values.core.registry import LOOKASIDES, NAMED_LOOKASIDES, Handler, Result, lookaside
+from framejit.values.core.methods import builtin, elements, index_of, is_tensor, stand_in
+from framejit.values.core.registry import (
+    LOOKASIDES,
+    NAMED_LOOKASIDES,
+    Handler,
+    Result,
+    lookaside,
+    refuses,
+)
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import call_polyfill
 from framejit.values.objects.generators import GeneratorValue
@@ -37,38 +44,25 @@ from framejit.values.objects.local_classes import class_from_parts
 from framejit.values.objects.text import format_value
 
 
-def name_of(space: Space, value: Value, function: str) -> str:
+def _name_of(space: Space, value: Value) -> str:
     """An attribute's name; TypeError in the program when it is not a string."""
     value = value.realize()
     if value.python_type() is not str:
         kind = type_name(value.python_type())
-        if function in ("getattr", "hasattr", "setattr", "delattr"):
-            space.raise_error(TypeError, f"attribute name must be string, not {kind!r}")
+        space.raise_error(TypeError, f"attribute name must be string, not {kind!r}")
     return str(value.as_python())
 
 
 # -- classes and attributes ------------------------------------------------------------------------
 
 
-@builtin(len, 1)
-def _len(space: Space, value: Value) -> Value:
-    value = value.realize()
-    if value.is_constant and not hasattr(value.python_type(), "__len__"):
-        name = type_name(value.python_type())
-        space.raise_error(TypeError, f"object of type {name!r} has no len()")
-    return space.len(value)
-
-
-def class_of(space: Space, value: Value) -> Value:
-    """``type(value)``."""
-    cls = value.python_type()
-    return space.class_value(cls)
+builtin(len, 1)(Space.len)
 
 
 @lookaside(type)
-def _type(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _type(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) == 1 and not kwargs:
-        return class_of(space, args[0].realize())
+        return space.class_value(args[0].python_type())
     if len(args) == 3 and not kwargs:
         return class_from_parts(space, args)
     raise GraphBreak("FJ0154", "making a class")
@@ -76,7 +70,7 @@ def _type(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
 
 @builtin(getattr, 2, 3)
 def _getattr(space: Space, value: Value, name: Value, default: Value | None = None) -> Result:
-    text = name_of(space, name, "getattr")
+    text = _name_of(space, name)
     if default is None:
         return space.getattr(value, text)
     try:
@@ -88,57 +82,38 @@ def _getattr(space: Space, value: Value, name: Value, default: Value | None = No
 
 
 @builtin(hasattr, 2)
-def _hasattr(space: Space, value: Value, name: Value) -> Value:
-    try:
-        space.getattr_now(value, name_of(space, name, "hasattr"))
-    except Raised as signal:
-        if signal.is_a(AttributeError):
-            return space.constant(False)
-        raise
-    return space.constant(True)
+def _hasattr(space: Space, value: Value, name: Value) -> Any:
+    return _getattr(space, value, name, NULL) is not NULL
 
 
 @builtin(setattr, 3)
 def _setattr(space: Space, value: Value, name: Value, new: Value) -> None:
-    space.setattr(value, name_of(space, name, "setattr"), new)
+    space.setattr(value, _name_of(space, name), new)
 
 
 @builtin(delattr, 2)
 def _delattr(space: Space, value: Value, name: Value) -> None:
-    space.delattr(value, name_of(space, name, "delattr"))
+    space.delattr(value, _name_of(space, name))
 
 
 @builtin(callable, 1)
-def _callable(space: Space, value: Value) -> Value:
-    cls = value.python_type()
-    return space.constant(space.class_attribute(cls, "__call__") is not None)
+def _callable(space: Space, value: Value) -> Any:
+    return space.class_attribute(value.python_type(), "__call__") is not None
 
 
 @builtin(vars, 0, 1)
 def _vars(space: Space, value: Value | None = None) -> Result:
     if value is None:
         raise GraphBreak("FJ0142", "vars() without an argument")
-    try:
-        return space.getattr_now(value, "__dict__")
-    except Raised as error:
-        if not error.is_a(AttributeError):
-            raise
-    return space.raise_error(TypeError, "vars() argument must have __dict__ attribute")
+    found = _getattr(space, value, space.constant("__dict__"), NULL)
+    if found is NULL:
+        space.raise_error(TypeError, "vars() argument must have __dict__ attribute")
+    return found
 
 
-@builtin(globals, 0)
-def _globals(space: Space) -> Value:
-    return globals_value(space, space.running.namespace)
-
-
-@builtin(repr, 1)
-def _repr(space: Space, value: Value) -> Value:
-    return format_value(space, value, "r", "")
-
-
-@builtin(ascii, 1)
-def _ascii(space: Space, value: Value) -> Value:
-    return format_value(space, value, "a", "")
+builtin(globals, 0)(lambda space: globals_value(space, space.running.namespace))
+builtin(repr, 1)(lambda space, value: format_value(space, value, "r", ""))
+builtin(ascii, 1)(lambda space, value: format_value(space, value, "a", ""))
 
 
 @builtin(format, 1, 2)
@@ -150,14 +125,7 @@ def _format(space: Space, value: Value, spec: Value | None = None) -> Value:
     return format_value(space, value, None, text)
 
 
-def _refusal(why: str) -> Handler:
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        raise GraphBreak("FJ0130", why)
-
-    return handler
-
-
-for _function, _why in {
+refuses("FJ0130", {
     print: "print() writes to the outside",
     locals: "locals() gives the frame's variables",
     dir: "dir()",
@@ -166,12 +134,11 @@ for _function, _why in {
     eval: "eval() runs code that is not known",
     exec: "exec() runs code that is not known",
     compile: "compile() makes code",
-}.items():
-    LOOKASIDES[_function] = _refusal(_why)
+})  # fmt: skip
 
 
 def _shows_frames(name: str, what: str = "looks at the running frames") -> Handler:
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
         library = is_library(str(space.running.namespace.get("__name__")))
         raise (GraphBreak if library else FrameSeen)("FJ0130", f"{name}() {what}")
 
@@ -203,8 +170,7 @@ def _iter(space: Space, value: Value, sentinel: Value | None = None) -> Value:
 def _next(space: Space, iterator: Value, default: Value | None = None) -> Value:
     iterator = iterator.realize()
     if not hasattr(iterator.python_type(), "__next__"):
-        name = type_name(iterator.python_type())
-        space.raise_error(TypeError, f"{name!r} object is not an iterator")
+        space.run_real(next, stand_in(iterator))
     if default is None and isinstance(iterator, (GeneratorValue, ObjectValue)):
         # Their StopIteration carries a value.
         return space.now(space.call_special(iterator, "__next__", [], "is not an iterator"))
@@ -214,33 +180,25 @@ def _next(space: Space, iterator: Value, default: Value | None = None) -> Value:
     return space.raise_error(StopIteration) if default is None else default
 
 
-@builtin(any, 1)
-def _any(space: Space, iterable: Value) -> Value:
+def _search(space: Space, iterable: Value, wanted: bool) -> bool:
+    """Is the truth value of an element this one?"""
     iterator = space.iter(iterable)
     while (item := space.next(iterator)) is not None:
-        if space.truth(item):
-            return space.constant(True)
-    return space.constant(False)
+        if space.truth(item) is wanted:
+            return True
+    return False
 
 
-@builtin(all, 1)
-def _all(space: Space, iterable: Value) -> Value:
-    iterator = space.iter(iterable)
-    while (item := space.next(iterator)) is not None:
-        if not space.truth(item):
-            return space.constant(False)
-    return space.constant(True)
+builtin(any, 1)(lambda space, iterable: _search(space, iterable, True))
+builtin(all, 1)(lambda space, iterable: not _search(space, iterable, False))
 
 
 @builtin(sum, 1, 2, "start")
 def _sum(space: Space, iterable: Value, start: Value | None = None) -> Value:
     total = space.constant(0) if start is None else start.realize()
-    kinds = (k for k in (str, bytes, bytearray) if issubclass(total.python_type(), k))
-    if (kind := next(kinds, None)) is not None:
+    if issubclass(total.python_type(), (str, bytes, bytearray)):
         space.iter(iterable)
-        advice = {str: "''.join(seq)", bytes: "b''.join(seq)"}.get(kind, "b''.join(seq)")
-        noun = "strings" if kind is str else kind.__name__
-        space.raise_error(TypeError, f"sum() can't sum {noun} [use {advice} instead]")
+        space.run_real(sum, (), stand_in(total))
     items = iterable.realize().items_now(space)
     if items is not None and total.is_constant and all(map(_is_number, items)):
         return space.constant(sum([i.realize().as_python() for i in items], total.as_python()))
@@ -252,16 +210,6 @@ def _sum(space: Space, iterable: Value, start: Value | None = None) -> Value:
 def _is_number(value: Value) -> bool:
     value = value.realize()
     return value.is_constant and isinstance(value.as_python(), (int, float, complex))
-
-
-@builtin(min, 1, -1, "key", "default")
-def _min(space: Space, *args: Value, **named: Value) -> Result:
-    return _extreme(space, min, args, **named)
-
-
-@builtin(max, 1, -1, "key", "default")
-def _max(space: Space, *args: Value, **named: Value) -> Result:
-    return _extreme(space, max, args, **named)
 
 
 def _extreme(
@@ -299,6 +247,12 @@ def _extreme(
     if best is not None:
         return best
     return space.run_real(choose, ())
+
+
+for _choose in (min, max):
+    builtin(_choose, 1, -1, "key", "default")(
+        lambda space, *args, _choose=_choose, **named: _extreme(space, _choose, args, **named)
+    )
 
 
 def _any_order(space: Space, value: Value) -> list[Value]:
@@ -367,7 +321,7 @@ class _SortKey:
 
 
 @lookaside(polyfills.sort_order)
-def _sort_order(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _sort_order(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """What the sorting polyfill asks: on an error, too, the positions get CPython's order."""
     positions, keys = args[0].realize(), args[1].realize()
     assert isinstance(positions, ListValue) and isinstance(keys, ListValue)
@@ -388,38 +342,23 @@ def _sort_order(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
 # -- numbers ---------------------------------------------------------------------------------------
 
 
-@builtin(abs, 1)
-def _abs(space: Space, value: Value) -> Result:
-    folded = fold_if_constant(space, abs, [value], {})
-    if folded is not None:
-        return folded
-    value = value.realize()
-    method = space.special_method(value, "__abs__")
-    if method is None:
-        name = type_name(value.python_type())
-        return space.raise_error(TypeError, f"bad operand type for abs(): {name!r}")
-    return space.call(method, [], {})
+def _by_method(function: Any, name: str, most: int = 1, *keywords: str) -> None:
+    """A function of numbers that asks a special method of other objects."""
+
+    @folded(function, 1, most, *keywords)
+    def handler(space: Space, number: Value, ndigits: Value | None = None) -> Result:
+        method = space.special_method(number.realize(), name)
+        if method is None:
+            return space.run_real(function, stand_in(number.realize()))
+        return space.call(method, [] if ndigits is None else [ndigits], {})
 
 
-@builtin(round, 1, 2, "ndigits", "number")
-def _round(space: Space, number: Value, ndigits: Value | None = None) -> Result:
-    args = [number] if ndigits is None else [number, ndigits]
-    folded = fold_if_constant(space, round, args, {})
-    if folded is not None:
-        return folded
-    number = number.realize()
-    method = space.special_method(number, "__round__")
-    if method is None:
-        name = type_name(number.python_type())
-        return space.raise_error(TypeError, f"type {name} doesn't define __round__ method")
-    return space.call(method, args[1:], {})
+_by_method(abs, "__abs__")
+_by_method(round, "__round__", 2, "ndigits", "number")
 
 
-@builtin(divmod, 2)
+@folded(divmod, 2)
 def _divmod(space: Space, left: Value, right: Value) -> Result:
-    folded = fold_if_constant(space, divmod, [left, right], {})
-    if folded is not None:
-        return folded
     if is_tensor(left) or is_tensor(right):
         raise GraphBreak("FJ0111", "divmod() of a tensor")
     return space.division(left.realize(), right.realize())
@@ -432,5 +371,5 @@ def _pow(space: Space, base: Value, exp: Value, mod: Value | None = None) -> Res
     return fold(space, pow, [base, exp, mod], {})
 
 
-for _function in (ord, chr, bin, oct, hex):
-    folds(_function)
+for _pure in (ord, chr, bin, oct, hex):
+    folds(_pure)

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Iterator
 from itertools import repeat
 from typing import Any, ClassVar, NamedTuple
 
 from framejit import native
+from framejit.bytecode.model import names_in
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.sequences import ListValue, TupleValue
-from framejit.values.core.base import Raised, Value
+from framejit.values.core.base import Args, Declared, Kwargs, Raised, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.effects import Effects
 from framejit.values.core.inline_policy import is_library
 from framejit.values.core.keys import key_of, pin, real_object
 from framejit.values.core.namespaces import own_attribute, store_own
-from framejit.values.core.registry import CODE_LOOKASIDES, Result, lookaside, wraps
+from framejit.values.core.registry import CODE_LOOKASIDES, Result, by_identity, lookaside, wraps
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import FunctionValue, function_value
 from framejit.values.stdlib.stdlib_functions import is_immutable
@@ -95,22 +95,16 @@ def repeat_call(asked: _Cached, function: Any) -> None:
         asked.ask(function)
 
 
-class CacheHit(Value):
+class CacheHit(Declared):
     """A call of an existing cached function, to be made for real after the graph."""
 
-    __slots__ = ("args", "function", "kwargs")
-
-    def __init__(self, function: Value, args: list[Value], kwargs: dict[str, Value]) -> None:
-        self.function = function
-        self.args = args
-        self.kwargs = kwargs
-        self.source = None
-
-    def python_type(self) -> type:
-        return object
+    function: Value
+    args: list[Value]
+    kwargs: dict[str, Value]
+    kind = object
 
 
-class CachedFunctionValue(Value):
+class CachedFunctionValue(Declared):
     """A function under ``functools.lru_cache``; ``function`` is set on one made while capturing.
 
     An existing one, called with constants and existing objects, is looked into now and, as a guard,
@@ -120,31 +114,22 @@ class CachedFunctionValue(Value):
     vary it is traced through if its results cannot be stale.
     """
 
-    __slots__ = ("called", "first", "function", "known", "namespace", "obj", "options", "step")
-
+    obj: Any
+    source: Source | None
+    function: Value | None = None
+    #: What the decorator was made with; None without one.
+    options: dict[str, Value] | None = None
+    step: int = -1
+    #: What it holds, oldest first; of an existing one, what was traced in this capture.
+    known: dict[Any, Value] = {}
+    #: Results of the calls that will be its first ones.
+    first: dict[_Cached, Any] = {}
+    #: Of one made while capturing: does it hold or count something?
+    called: bool = False
+    namespace: Any = None
+    kind = functools._lru_cache_wrapper
     #: The cached functions that were traced through since it was emptied.
     traced: ClassVar[list[Any]] = []
-
-    def __init__(
-        self, obj: Any, source: Source | None, function: Value | None = None,
-        options: dict[str, Value] | None = None, step: int = -1,
-    ) -> None:  # fmt: skip
-        self.obj = obj
-        self.source = source
-        self.function = function
-        #: What the decorator was made with; None without one.
-        self.options = options
-        #: What it holds, oldest first; of an existing one, what was traced in this capture.
-        self.known: dict[Any, Value] = {}
-        #: Results of the calls that will be its first ones.
-        self.first: dict[_Cached, Any] = {}
-        #: Of one made while capturing: does it hold or count something?
-        self.called = False
-        self.namespace: Any = None
-        self.step = step
-
-    def python_type(self) -> type:
-        return functools._lru_cache_wrapper
 
     def wrapped(self, space: Space) -> Value:
         """The function below the cache."""
@@ -162,7 +147,7 @@ class CachedFunctionValue(Value):
         given = self.options.get(name) if self.options else None
         return default if given is None else given.realize().as_python()
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         size = self.option("maxsize", 128)
         if size is not None and size <= 0:
             raise self._break("counts its calls")
@@ -230,7 +215,7 @@ class CachedFunctionValue(Value):
         effects.first_calls[:] = missed
         return result
 
-    def _trace(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def _trace(self, space: Space, args: Args, kwargs: Kwargs) -> Value:
         values = [value.realize() for value in (*args, *kwargs.values())]
         keys = [value if value.is_symbolic else key_of(space, value) for value in values]
         key = (*keys, *kwargs, *[value.python_type() for value in values])
@@ -247,7 +232,7 @@ class CachedFunctionValue(Value):
             self._note(space, self, args, kwargs)
         return found
 
-    def _inside(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def _inside(self, space: Space, args: Args, kwargs: Kwargs) -> Value:
         """What the function computes. Calls of cached functions in it are not noted: the call that
         is made for real after the graph makes them, too, if it is a miss."""
         compute, space.compute = space.compute, None
@@ -258,16 +243,12 @@ class CachedFunctionValue(Value):
         finally:
             space.compute = compute
 
-    def _note(
-        self, space: Space, function: Value, args: list[Value], kwargs: dict[str, Value]
-    ) -> None:
+    def _note(self, space: Space, function: Value, args: Args, kwargs: Kwargs) -> None:
         if space.compute is not None:
             space.changes += 1
             space.effects.note(CacheHit(function, args, kwargs))
 
-    def _call_new(
-        self, space: Space, args: list[Value], kwargs: dict[str, Value], size: int | None
-    ) -> Value:
+    def _call_new(self, space: Space, args: Args, kwargs: Kwargs, size: int | None) -> Value:
         self.called = True
         values = [value.realize() for value in (*args, *kwargs.values())]
         kinds = tuple([value.python_type() for value in values])
@@ -316,10 +297,8 @@ def _only_computes(function: Any, seen: tuple[Any, ...] = ()) -> bool:
         return isinstance(function, type) and is_library(function.__module__)
     if function in seen:
         return True
-    named = [
-        function.__globals__[name] for code in _codes(function.__code__) for name in code.co_names
-        if name in function.__globals__
-    ]  # fmt: skip
+    space = function.__globals__
+    named = [space[name] for name in names_in(function.__code__) if name in space]
     try:
         named += [cell.cell_contents for cell in function.__closure__ or ()]
     except ValueError:  # empty
@@ -330,13 +309,6 @@ def _only_computes(function: Any, seen: tuple[Any, ...] = ()) -> bool:
     )
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            yield from _codes(const)
-
-
 def _overflows(function: Any, missed: list[Any]) -> bool:
     """Has the cache of this function no room for so many calls that it does not hold yet?"""
     info = function.cache_info()
@@ -344,17 +316,17 @@ def _overflows(function: Any, missed: list[Any]) -> bool:
 
 
 @lookaside(functools.lru_cache)
-def _lru_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _lru_cache(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """``lru_cache(function)``, or the decorator that ``lru_cache(maxsize, typed)`` gives."""
     first = args[0].realize() if len(args) == 1 and not kwargs else None
     if first is not None and space.class_attribute(first.python_type(), "__call__") is not None:
         return _new_cached(space, first, None)
-    made = function_value(space, functools.lru_cache)  # type: ignore[arg-type]
+    made = function_value(space, functools.lru_cache)
     assert isinstance(made, FunctionValue)
     return made.inline(space, args, kwargs)
 
 
-def _make_cached(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _make_cached(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """What a decorator made by ``lru_cache(maxsize, typed)`` does."""
     made, *functions = args
     assert isinstance(made, FunctionValue)
@@ -380,11 +352,7 @@ def _new_cached(space: Space, function: Value, options: dict[str, Value] | None)
 CODE_LOOKASIDES[id(functools.lru_cache().__code__)] = _make_cached
 
 
-@wraps(functools._lru_cache_wrapper)
-def _wrap_cached(space: Space, source: Source, obj: Any) -> Value:
-    """An existing cached function, known by identity."""
-    space.guard(source, "ID_MATCH", obj)
-    return space.remember(obj, CachedFunctionValue(obj, source))
+wraps(functools._lru_cache_wrapper)(by_identity(CachedFunctionValue))
 
 
 def _is_data(value: Value) -> bool:

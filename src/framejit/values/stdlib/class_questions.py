@@ -7,6 +7,7 @@ hooks of the program's are asked. Next room: interpreter.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import types
 import typing
@@ -19,7 +20,7 @@ import torch
 from framejit.exc import GraphBreak
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import Value, is_user_class, real_class
-from framejit.values.core.methods import builtin
+from framejit.values.core.methods import builtin, stand_in
 from framejit.values.core.registry import LOOKASIDES, Result
 from framejit.values.core.space import Space
 from framejit.values.torch.tensors import TensorValue, has_flag
@@ -70,10 +71,10 @@ def _check_class(space: Space, value: Value, classes: Value, cls: type, function
         return _check_class(space, value, parts, cls, function)
     if isinstance(real, types.GenericAlias):
         raise GraphBreak("FJ0136", f"{function}() of {real}")
-    kinds = "a type, a tuple of types, or a union"
-    if function == "issubclass":
-        kinds = "a class, a tuple of classes, or a union"
-    return space.raise_error(TypeError, f"{function}() arg 2 must be {kinds}")
+    if space.class_attribute(classes.python_type(), _HOOKS[function]) is not None:
+        return _ask_hook(space, value, classes, function)
+    space.run_real(getattr(builtins, function), int, stand_in(classes))
+    raise GraphBreak("FJ0136", f"{function}() of {real}")
 
 
 def _answers_for_class(cls: type) -> bool:

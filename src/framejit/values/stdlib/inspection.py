@@ -10,7 +10,7 @@ import inspect
 from typing import Any
 
 from framejit.exc import GraphBreak
-from framejit.values.core.base import Value
+from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import Handler, Result, lookaside
 from framejit.values.core.space import Space
@@ -40,7 +40,7 @@ def _described(space: Space, value: Value) -> Any:
 
 
 @lookaside(inspect.signature)
-def _signature(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _signature(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) != 1 or kwargs:
         raise GraphBreak("FJ0162", "inspect.signature() with options")
     value = args[0].realize()

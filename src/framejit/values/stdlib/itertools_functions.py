@@ -29,20 +29,15 @@ from framejit.values.containers.iterators import (
     TeeIterator,
 )
 from framejit.values.containers.sequences import TupleValue
-from framejit.values.core.base import Raised, Value, is_user_class
+from framejit.values.core.base import Args, Kwargs, Raised, Value, is_user_class
 from framejit.values.core.methods import builtin, elements, index_of
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 
-
-@builtin(itertools.chain, 0, -1)
-def _chain(space: Space, *iterables: Value) -> Value:
-    return ChainIterator(space.iter(TupleValue(list(iterables))))
-
-
-@builtin(itertools.chain.from_iterable, 1)
-def _chain_from(space: Space, iterables: Value) -> Value:
-    return ChainIterator(space.iter(iterables))
+builtin(itertools.chain, 0, -1)(
+    lambda space, *iterables: ChainIterator(space.iter(TupleValue(list(iterables))))
+)
+builtin(itertools.chain.from_iterable, 1)(lambda space, parts: ChainIterator(space.iter(parts)))
 
 
 @builtin(itertools.islice, 2, 4)
@@ -91,8 +86,7 @@ def _filterfalse(space: Space, function: Value, iterable: Value) -> Value:
 @builtin(itertools.tee, 1, 2)
 def _tee(space: Space, iterable: Value, times: Value | None = None) -> Value:
     count = 2 if times is None else index_of(space, times)
-    if count < 0:
-        space.raise_error(ValueError, "n must be >= 0")
+    space.run_real(itertools.tee, (), min(count, 0))
     iterator, buffer = space.iter(iterable), []  # type: ignore[var-annotated]
     if is_user_class(iterator.python_type()):
         if space.class_attribute(iterator.python_type(), "__copy__") is not None:
@@ -102,7 +96,7 @@ def _tee(space: Space, iterable: Value, times: Value | None = None) -> Value:
 
 
 @lookaside(itertools.product)
-def _product(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _product(space: Space, args: Args, kwargs: Kwargs) -> Result:
     numbers = {k: index_of(space, v) if k == "repeat" else 0 for k, v in kwargs.items()}
     space.run_real(itertools.product, **numbers)  # the checks and messages are CPython's own
     pools = [list(elements(space, arg)) for arg in args]
@@ -143,29 +137,17 @@ def _compress(space: Space, data: Value, selectors: Value) -> Value:
     return CompressIterator(space.iter(data), space.iter(selectors))
 
 
-@builtin(itertools.cycle, 1)
-def _cycle(space: Space, iterable: Value) -> Value:
-    return CycleIterator(space.iter(iterable))
-
-
-@builtin(itertools.dropwhile, 2)
-def _dropwhile(space: Space, predicate: Value, iterable: Value) -> Value:
-    return WhileIterator(itertools.dropwhile, predicate, space.iter(iterable))
-
-
-@builtin(itertools.takewhile, 2)
-def _takewhile(space: Space, predicate: Value, iterable: Value) -> Value:
-    return WhileIterator(itertools.takewhile, predicate, space.iter(iterable))
-
-
-@builtin(itertools.starmap, 2)
-def _starmap(space: Space, function: Value, iterable: Value) -> Value:
-    return StarmapIterator(function, space.iter(iterable))
-
-
-@builtin(itertools.pairwise, 1)
-def _pairwise(space: Space, iterable: Value) -> Value:
-    return PairwiseIterator(space.iter(iterable))
+builtin(itertools.cycle, 1)(lambda space, iterable: CycleIterator(space.iter(iterable)))
+builtin(itertools.pairwise, 1)(lambda space, iterable: PairwiseIterator(space.iter(iterable)))
+builtin(itertools.starmap, 2)(
+    lambda space, function, iterable: StarmapIterator(function, space.iter(iterable))
+)
+for _while in (itertools.dropwhile, itertools.takewhile):
+    builtin(_while, 2)(
+        lambda space, test, iterable, _while=_while: WhileIterator(
+            _while, test, space.iter(iterable)
+        )
+    )
 
 
 @builtin(itertools.zip_longest, 0, -1, "fillvalue")

@@ -14,7 +14,7 @@ import torch
 
 from framejit.values.containers.folding import fold
 from framejit.values.containers.sequences import ListValue, TupleValue
-from framejit.values.core.base import Value
+from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import LOOKASIDES, Handler, Result
 from framejit.values.core.space import Space
@@ -39,7 +39,7 @@ def _override(function: Any, symbolic: Any, low: int = 1, high: int = 1) -> None
     """Calls of ``function`` on plain positional numbers become ``symbolic`` ones if they can."""
     before = LOOKASIDES.get(function)
 
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
         if not kwargs and low <= len(args) <= high and any(map(_is_symbolic, args)):
             answer = compute(space, symbolic, [arg.realize() for arg in args])
             if answer is not None:
@@ -72,7 +72,7 @@ def _more_extreme(
 def _extreme(function: Any, symbolic: Any, wins: Any) -> None:
     before = LOOKASIDES[function]
 
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
         items = args
         if len(args) == 1 and not kwargs:
             given = args[0].realize()
@@ -94,7 +94,7 @@ def _extreme(function: Any, symbolic: Any, wins: Any) -> None:
     LOOKASIDES[function] = handler
 
 
-def _divmod(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _divmod(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) == 2 and any(map(_is_symbolic, args)):
         numbers = all(issubclass(arg.realize().python_type(), (int, float)) for arg in args)
         if numbers and space.truth(args[1]):  # it has a complaint of its own about zero

@@ -13,39 +13,26 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core import polyfills
-from framejit.values.core.base import Value, type_name
+from framejit.values.core.base import Args, Declared, Kwargs, Value, type_name
 from framejit.values.core.methods import builtin, count_error, index_of, length_hint
 from framejit.values.core.registry import BINARY, COMPARE, INPLACE, UNARY, Result, lookaside, wraps
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import call_polyfill
 
 
-def _register_binary(op: str, function: Any, inplace: bool) -> None:
-    @builtin(function, 2)
-    def handler(space: Space, left: Value, right: Value) -> Result:
-        return space.binary(op, left, right, inplace)
-
-
-def _register_compare(op: str, function: Any) -> None:
-    @builtin(function, 2)
-    def handler(space: Space, left: Value, right: Value) -> Result:
-        return space.compare(op, left, right)
-
-
-def _register_unary(op: str, function: Any) -> None:
-    @builtin(function, 1)
-    def handler(space: Space, value: Value) -> Result:
-        return space.unary(op, value)
+def _operation(name: str, op: str, *more: Any) -> Any:
+    """The space's ``binary``, ``compare`` or ``unary`` with this operator."""
+    return lambda space, *operands: getattr(space, name)(op, *operands, *more)
 
 
 for _op in BINARY:
-    _register_binary(_op, BINARY[_op], False)
-    _register_binary(_op, INPLACE[_op], True)
+    builtin(BINARY[_op], 2)(_operation("binary", _op))
+    builtin(INPLACE[_op], 2)(_operation("binary", _op, True))
 for _op in COMPARE:
-    _register_compare(_op, COMPARE[_op])
+    builtin(COMPARE[_op], 2)(_operation("compare", _op))
 for _op in UNARY:
-    _register_unary(_op, UNARY[_op])
-_register_unary("~", operator.inv)
+    builtin(UNARY[_op], 1)(_operation("unary", _op))
+builtin(operator.inv, 1)(_operation("unary", "~"))
 
 
 def _register_concatenation(function: Any, inplace: bool) -> None:
@@ -61,34 +48,22 @@ _register_concatenation(operator.concat, False)
 _register_concatenation(operator.iconcat, True)
 
 
-@builtin(operator.getitem, 2)
-def _getitem(space: Space, value: Value, key: Value) -> Result:
-    return space.getitem(value, key)
+def _count(space: Space, container: Value, item: Value) -> Any:
+    return sum(space.equal(element, item) for element in space.items(container))
 
 
-@builtin(operator.setitem, 3)
-def _setitem(space: Space, value: Value, key: Value, new: Value) -> None:
-    space.setitem(value, key, new)
-
-
-@builtin(operator.delitem, 2)
-def _delitem(space: Space, value: Value, key: Value) -> None:
-    space.delitem(value, key)
-
-
-@builtin(operator.contains, 2)
-def _contains(space: Space, container: Value, item: Value) -> Value:
-    return space.constant(space.contains(container, item))
-
-
-@builtin(operator.countOf, 2)
-def _count(space: Space, container: Value, item: Value) -> Value:
-    return space.constant(sum(space.equal(element, item) for element in space.items(container)))
-
-
-@builtin(operator.abs, 1)
-def _abs(space: Space, value: Value) -> Result:
-    return space.call(space.constant(abs), [value], {})
+_OPERATIONS: tuple[tuple[Any, int, Any], ...] = (
+    (operator.getitem, 2, Space.getitem), (operator.setitem, 3, Space.setitem),
+    (operator.delitem, 2, Space.delitem), (operator.contains, 2, Space.contains),
+    (operator.countOf, 2, _count), (operator.truth, 1, Space.truth),
+    (operator.is_, 2, lambda space, left, right: space.is_(left, right)),
+    (operator.is_not, 2, lambda space, left, right: not space.is_(left, right)),
+    (operator.not_, 1, lambda space, value: not space.truth(value)),
+    (operator.index, 1, lambda space, value: int(index_of(space, value))),
+    (operator.abs, 1, lambda space, value: space.call(space.constant(abs), [value], {})),
+)  # fmt: skip
+for _function, _operands, _handler in _OPERATIONS:
+    builtin(_function, _operands)(_handler)
 
 
 @builtin(operator.length_hint, 1, 2)
@@ -98,59 +73,21 @@ def _length_hint(space: Space, value: Value, default: Value | None = None) -> Re
     return space.constant(otherwise) if said is None else said
 
 
-@builtin(operator.is_, 2)
-def _is(space: Space, left: Value, right: Value) -> Value:
-    return space.constant(space.is_(left, right))
-
-
-@builtin(operator.is_not, 2)
-def _is_not(space: Space, left: Value, right: Value) -> Value:
-    return space.constant(not space.is_(left, right))
-
-
-@builtin(operator.truth, 1)
-def _truth(space: Space, value: Value) -> Value:
-    return space.constant(space.truth(value))
-
-
-@builtin(operator.not_, 1)
-def _not(space: Space, value: Value) -> Value:
-    return space.constant(not space.truth(value))
-
-
-@builtin(operator.index, 1)
-def _index(space: Space, value: Value) -> Value:
-    return space.constant(int(index_of(space, value)))
-
-
 @builtin(operator.call, 1, -1)
 def _call(space: Space, function: Value, *args: Value) -> Result:
     return space.call(function, list(args), {})
 
 
-class GetterValue(Value):
+class GetterValue(Declared):
     """An itemgetter, attrgetter or methodcaller (``kind``) with its ``args`` and ``kwargs``."""
 
-    __slots__ = ("args", "kind", "kwargs", "obj")
+    kind: Any
+    args: list[Value]
+    kwargs: dict[str, Value]
+    source: Source | None = None
+    obj: Any = None
 
-    def __init__(
-        self,
-        kind: type,
-        args: list[Value],
-        kwargs: dict[str, Value],
-        source: Source | None = None,
-        obj: Any = None,
-    ) -> None:
-        self.kind = kind
-        self.args = args
-        self.kwargs = kwargs
-        self.source = source
-        self.obj = obj
-
-    def python_type(self) -> type:
-        return self.kind
-
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         if len(args) != 1 or kwargs:
             count_error(space, lambda: self.kind("name"), args, kwargs)
         target = args[0]
@@ -186,7 +123,7 @@ _register_getter(operator.attrgetter)
 
 
 @lookaside(operator.methodcaller)
-def _make_caller(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _make_caller(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if not args:
         raise GraphBreak("FJ0137", "methodcaller() without a name")
     if not issubclass(args[0].python_type(), str):
@@ -202,13 +139,6 @@ def _wrap_getter(space: Space, source: Source, obj: Any) -> Value:
     kwargs: dict[str, Any] = {}
     if kind is not type(obj):  # a methodcaller with keywords: partial(methodcaller, name, **kw)
         kwargs, args = kind.keywords, (*kind.args, *args)
-    return space.remember(
-        obj,
-        GetterValue(
-            type(obj),
-            [space.constant(arg) for arg in args],
-            {name: space.constant(value) for name, value in kwargs.items()},
-            source,
-            obj,
-        ),
-    )
+    given = [space.constant(arg) for arg in args]
+    named = {name: space.constant(value) for name, value in kwargs.items()}
+    return space.remember(obj, GetterValue(type(obj), given, named, source, obj))

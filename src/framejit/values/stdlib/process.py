@@ -16,29 +16,23 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.sequences import TupleValue
-from framejit.values.core.base import Value, type_name
+from framejit.values.core.base import Args, Declared, Kwargs, Value, type_name
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.keys import IdentityKey, hash_known_here, real_object, tell_apart
 from framejit.values.core.methods import as_returned, builtin
-from framejit.values.core.registry import Result, wraps
+from framejit.values.core.registry import Result, by_identity, wraps
 from framejit.values.core.space import Space
 from framejit.values.objects.exceptions import handled_by_caller
 from framejit.values.torch.tensors import TensorValue
 
 
-class IdentityValue(Value):
+class IdentityValue(Declared):
     """``id(target)``, or without a target ``function()``: an int that is known at run time only.
     While capturing, ids can be compared with each other and be keys; all else is a graph break."""
 
-    __slots__ = ("function", "target")
-
-    def __init__(self, function: Callable[..., int], target: Value | None) -> None:
-        self.function = function
-        self.target = target
-        self.source = None
-
-    def python_type(self) -> type:
-        return int
+    function: Callable[..., int]
+    target: Value | None
+    kind = int
 
     def truth(self, space: Space) -> bool:
         return True
@@ -81,9 +75,7 @@ def _id(space: Space, value: Value) -> Value:
     return IdentityValue(id, value)
 
 
-@builtin(_thread.get_ident, 0)
-def _thread_number(space: Space) -> Value:
-    return IdentityValue(_thread.get_ident, None)
+builtin(_thread.get_ident, 0)(lambda space: IdentityValue(_thread.get_ident, None))
 
 
 @builtin(hash, 1)
@@ -131,9 +123,7 @@ def _exc_info(space: Space) -> Value:
     return TupleValue([space.class_value(error.python_type()), error, trace])
 
 
-@builtin(sys.exception, 0)
-def _exception(space: Space) -> Value:
-    return space.running.handled or handled_by_caller(space)
+builtin(sys.exception, 0)(lambda space: space.running.handled or handled_by_caller(space))
 
 
 @builtin(sys.intern, 1)
@@ -163,19 +153,14 @@ def read_assigned(variable: contextvars.ContextVar[Any]) -> Any:
     return variable.get(_Unset)
 
 
-class ContextVarValue(Value):
+class ContextVarValue(Declared):
     """An existing ``contextvars.ContextVar``. ``pending``: the assignments that are still in force,
     which are replayed after the graph."""
 
-    __slots__ = ("obj", "pending")
-
-    def __init__(self, obj: contextvars.ContextVar[Any], source: Source) -> None:
-        self.obj = obj
-        self.source: Source = source
-        self.pending: list[ContextTokenValue] = []
-
-    def python_type(self) -> type:
-        return contextvars.ContextVar
+    obj: Any
+    source: Source
+    pending: list[ContextTokenValue] = []
+    kind = contextvars.ContextVar
 
     def current(self, space: Space, read: Callable[[Any], Any]) -> Value | None:
         """The value now; None when there is none."""
@@ -187,9 +172,7 @@ class ContextVarValue(Value):
             return None
         return space.load(source, obj)
 
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if name == "get" and not kwargs and len(args) <= 1:
             value = self.current(space, read_assigned if args else read_context)
             if value is not None:
@@ -213,22 +196,14 @@ class ContextVarValue(Value):
         raise GraphBreak("FJ0163", f"ContextVar.{name}() with these arguments")
 
 
-class ContextTokenValue(Value):
+class ContextTokenValue(Declared):
     """What ``ContextVar.set`` returns."""
 
-    __slots__ = ("before", "step", "value", "variable")
-
-    def __init__(
-        self, variable: ContextVarValue, value: Value, before: Value | None, step: int
-    ) -> None:
-        self.variable = variable
-        self.value = value
-        self.before = before
-        self.step = step
-        self.source = None
-
-    def python_type(self) -> type:
-        return contextvars.Token
+    variable: ContextVarValue
+    value: Value
+    before: Value | None
+    step: int
+    kind = contextvars.Token
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "var":
@@ -238,7 +213,4 @@ class ContextTokenValue(Value):
         raise GraphBreak("FJ0163", f"attribute {name!r} of a contextvars.Token")
 
 
-@wraps(contextvars.ContextVar)
-def _wrap_context_variable(space: Space, source: Source, obj: Any) -> Value:
-    space.guard(source, "ID_MATCH", obj)
-    return space.remember(obj, ContextVarValue(obj, source))
+wraps(contextvars.ContextVar)(by_identity(ContextVarValue))

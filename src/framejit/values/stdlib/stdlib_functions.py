@@ -19,6 +19,7 @@ import posixpath
 import re
 import types
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeGuard
 
 from framejit.exc import GraphBreak
@@ -32,7 +33,7 @@ from framejit.values.containers.set_operands import copy_as
 from framejit.values.containers.sets import SetValue
 from framejit.values.containers.slices import SliceValue
 from framejit.values.core import polyfills
-from framejit.values.core.base import Raised, Value
+from framejit.values.core.base import Args, Kwargs, Raised, Value
 from framejit.values.core.methods import builtin
 from framejit.values.core.namespaces import instance_dict, store_own
 from framejit.values.core.registry import (
@@ -41,11 +42,11 @@ from framejit.values.core.registry import (
     Handler,
     Result,
     lookaside,
+    refuses,
     wraps,
 )
 from framejit.values.core.space import Space
-from framejit.values.objects.classes import ClassValue
-from framejit.values.objects.exceptions import ExceptionValue
+from framejit.values.objects.classes import ClassValue, new_instance
 from framejit.values.objects.functions import FunctionValue, call_polyfill
 from framejit.values.objects.instances import ObjectValue
 from framejit.values.objects.partials import PartialValue
@@ -60,19 +61,14 @@ def _wrap_partial(space: Space, source: Source, obj: functools.partial[Any]) -> 
     arguments, keywords = source.child("attr", "args"), source.child("attr", "keywords")
     space.guard(arguments, "LEN_MATCH", len(obj.args))
     space.guard(keywords, "DICT_KEYS", tuple(obj.keywords))
-    value = PartialValue(
-        space.load(source.child("attr", "func"), obj.func),
-        [space.load(arguments.child("index", i), arg) for i, arg in enumerate(obj.args)],
-        {k: space.load(keywords.child("item", k), v) for k, v in obj.keywords.items()},
-        source,
-        obj,
-    )
-    value.space = space
-    return space.remember(obj, value)
+    function = space.load(source.child("attr", "func"), obj.func)
+    args = [space.load(arguments.child("index", i), arg) for i, arg in enumerate(obj.args)]
+    given = {k: space.load(keywords.child("item", k), v) for k, v in obj.keywords.items()}
+    return space.remember(obj, PartialValue(function, args, given, source, obj, space))
 
 
 @lookaside(functools.partial)
-def _partial(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _partial(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if not args:
         space.raise_error(TypeError, "type 'partial' takes at least one argument")
     function = args[0].realize()
@@ -94,7 +90,7 @@ class _Dispatch(NamedTuple):
         return dispatch(self.cls)
 
 
-def _dispatch(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _dispatch(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """``function.dispatch(cls)``: its cache and its registry are asked, and asked again later."""
     dispatch, cls = args[0].realize(), args[1].realize()
     if not isinstance(dispatch, FunctionValue) or not isinstance(cls, ClassValue):
@@ -105,29 +101,24 @@ def _dispatch(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Resu
     return space.load(dispatch.source.child("call", _Dispatch(cls.cls)), found)
 
 
-@lookaside(functools.singledispatch)
-def _singledispatch(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    raise GraphBreak("FJ0167", "functools.singledispatch makes a function or gets a new case")
-
-
+_NEW_CASE = "functools.singledispatch makes a function or gets a new case"
+refuses("FJ0167", {functools.singledispatch: _NEW_CASE})
 for _code in functools.singledispatch.__code__.co_consts:
     if isinstance(_code, types.CodeType) and _code.co_name == "dispatch":
         CODE_LOOKASIDES[id(_code)] = _dispatch
     elif isinstance(_code, types.CodeType) and _code.co_name == "register":
-        CODE_LOOKASIDES[id(_code)] = _singledispatch
+        CODE_LOOKASIDES[id(_code)] = LOOKASIDES[functools.singledispatch]
 
 
-@lookaside(functools.reduce)
-def _reduce(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-    if not 2 <= len(args) <= 3 or kwargs:
-        raise GraphBreak("FJ0137", "functools.reduce() with arguments that do not fit")
+@builtin(functools.reduce, 2, 3)
+def _reduce(space: Space, function: Value, iterable: Value, *initial: Value) -> Result:
     try:
-        iterator = space.iter(args[1])
+        iterator = space.iter(iterable)
     except Raised as error:
         if not error.is_a(TypeError):
             raise
         return space.raise_error(TypeError, "reduce() arg 2 must support iteration")
-    return call_polyfill(space, polyfills.reduce, [args[0], iterator, *args[2:]])
+    return call_polyfill(space, polyfills.reduce, [function, iterator, *initial])
 
 
 @builtin(collections._count_elements, 2)  # type: ignore[attr-defined]
@@ -144,7 +135,7 @@ def _cmp_to_key(space: Space, mycmp: Value) -> Result:
 
 
 def _polyfilled(function: Any, replacement: Any, *more: bool) -> None:
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
         extra = [space.constant(flag) for flag in more]
         return call_polyfill(space, replacement, [*args, *extra], kwargs)
 
@@ -205,25 +196,38 @@ def _copy(space: Space, x: Value) -> Result:
     value = x.realize()
     if is_immutable(value) or isinstance(value, (TupleValue, SliceValue)):
         return value
-    if isinstance(value, DequeValue):
-        return value.do_copy(space)
-    if isinstance(value, ListValue):
-        return ListValue(list(value.items))
     if isinstance(value, DictValue):
         if value.cls is types.MappingProxyType:
             space.raise_error(TypeError, "cannot pickle 'mappingproxy' object")
         return value.fresh_copy(space)
     if isinstance(value, SetValue):
         return copy_as(space, value, value.cls)
-    if _is_plain_partial(value):
-        return PartialValue(value.function, list(value.args), dict(value.kwargs))
+    if not isinstance(value, ListValue):
+        if space.class_attribute(value.python_type(), "__copy__") is not None:
+            return space.call_special(value, "__copy__", [], "cannot be copied")
+    return _copied(space, value, "copy.copy()", lambda part: part, {})
+
+
+def _copied(
+    space: Space, value: Value, what: str, part: Callable[[Value], Value], memo: dict[Value, Value]
+) -> Value:
+    """A copy that consists of what ``part`` makes of the parts; ``memo`` knows it before them."""
     cls = value.python_type()
-    found = space.class_attribute(cls, "__copy__")
-    if found is not None:
-        return space.call_special(value, "__copy__", [], "cannot be copied")
+    if isinstance(value, ListValue):
+        copied = DequeValue([], value.maxlen) if isinstance(value, DequeValue) else ListValue([])
+        memo[value] = copied
+        copied.items.extend(map(part, value.items))
+        return copied
+    if _is_plain_partial(value):
+        given = {name: part(arg) for name, arg in value.kwargs.items()}
+        return PartialValue(part(value.function), list(map(part, value.args)), given)
     if not _copies_plainly(space, value, cls):
-        raise GraphBreak("FJ0165", f"copy.copy() of a {value.describe()}")
-    return call_polyfill(space, polyfills.copy_object, [value])
+        raise GraphBreak("FJ0165", f"{what} of a {value.describe()}")
+    made = memo[value] = new_instance(space, cls, [], {})
+    namespace = namespace_of(space, value)
+    for name, content in () if namespace is None else namespace.items.values():
+        store_own(space, made, str(name.as_python()), part(content))
+    return made
 
 
 def _is_plain_partial(value: Value) -> TypeGuard[PartialValue]:
@@ -273,38 +277,15 @@ def _deep(space: Space, value: Value, memo: dict[Value, Value]) -> Value:
             return value
         made: Value = TupleValue(items, None, value.cls)
         return memo.setdefault(value, made)
-    if isinstance(value, ListValue):
-        copied = DequeValue([], value.maxlen) if isinstance(value, DequeValue) else ListValue([])
-        memo[value] = copied
-        copied.items.extend(_deep(space, item.realize(), memo) for item in value.items)
-        return copied
     if isinstance(value, DictValue) and value.cls is not types.MappingProxyType:
         return _deep_dict(space, value, memo)
-    if isinstance(value, SetValue):
-        plain = all(item.realize().is_constant for item in value.items)
-        if plain:
-            return memo.setdefault(value, copy_as(space, value, value.cls))
-    if _is_plain_partial(value):
-        return PartialValue(
-            _deep(space, value.function.realize(), memo),
-            [_deep(space, arg.realize(), memo) for arg in value.args],
-            {name: _deep(space, arg.realize(), memo) for name, arg in value.kwargs.items()},
-        )
-    cls = value.python_type()
-    if isinstance(value, ObjectValue) and not isinstance(value, ExceptionValue):
-        own = space.class_attribute(cls, "__deepcopy__")
-        if own is None and _copies_plainly(space, value, cls):
-            return _deep_object(space, value, memo)
-    raise GraphBreak("FJ0165", f"copy.deepcopy() of a {value.describe()}")
-
-
-def _deep_object(space: Space, value: ObjectValue, memo: dict[Value, Value]) -> Value:
-    made = memo[value] = ObjectValue(value.cls, step=space.step)
-    namespace = namespace_of(space, value)
-    if namespace is not None:
-        for name, content in namespace.items.values():
-            store_own(space, made, str(name.as_python()), _deep(space, content.realize(), memo))
-    return made
+    if isinstance(value, SetValue) and all(item.realize().is_constant for item in value.items):
+        return memo.setdefault(value, copy_as(space, value, value.cls))
+    what = "copy.deepcopy()"
+    if isinstance(value, ObjectValue):
+        if space.class_attribute(value.cls, "__deepcopy__") is not None:
+            raise GraphBreak("FJ0165", f"{what} of a {value.describe()}")
+    return _copied(space, value, what, lambda part: _deep(space, part.realize(), memo), memo)
 
 
 def _deep_dict(space: Space, value: DictValue, memo: dict[Value, Value]) -> Value:
