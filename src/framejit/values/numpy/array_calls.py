@@ -26,7 +26,7 @@ from framejit.graph.fakes import isolated
 from framejit.values.containers.calling_iterators import IndexIterator
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.slices import SliceValue
-from framejit.values.core.base import Raised, Unmaterialisable, Value
+from framejit.values.core.base import Args, Declared, Kwargs, Raised, Unmaterialisable, Value
 from framejit.values.core.constants import ConstantValue, guard_state
 from framejit.values.core.registry import (
     BINARY,
@@ -57,6 +57,7 @@ from framejit.values.torch.tensors import (
     TensorValue,
     graph_call,
     graph_call_method,
+    tensor_call,
 )
 
 #: Functions whose result torch may choose differently from numpy.
@@ -68,18 +69,15 @@ _UNINITIALISED = frozenset(["empty", "empty_like"])
 _TOO_LARGE = 1 << 24
 
 
-class ArrayValue(Value):
+class ArrayValue(Declared):
     """An ndarray, or a numpy scalar that an operation on arrays gave. ``tensor`` shares its memory;
     ``cls`` is the class, ``obj`` the existing array; ``owns``: numpy gives it data of its own."""
 
-    __slots__ = ("cls", "obj", "owns", "tensor")
-
-    def __init__(self, tensor: TensorValue, cls: type, obj: Any = None, source: Any = None) -> None:
-        self.tensor = tensor
-        self.cls = cls
-        self.obj = obj
-        self.source = source
-        self.owns = False
+    tensor: TensorValue
+    cls: type
+    obj: Any = None
+    source: Any = None
+    owns: bool = False
 
     def python_type(self) -> type:
         return self.cls
@@ -103,9 +101,7 @@ class ArrayValue(Value):
             raise Unmaterialisable(self.tensor.step, "whose memory a new array uses")
         return call_numpy(space, operator.attrgetter(name), [self], {})
 
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if name in _NEED_DATA:
             raise GraphBreak("FJ0102", f"{self.cls.__name__}.{name}() needs the array's data")
         operation = _DUNDERS.get(name)
@@ -168,19 +164,15 @@ class ArrayValue(Value):
 
 
 #: What takes numbers out of an array.
-_NEED_DATA = frozenset(
-    [
-        "item", "tolist", "tobytes", "__float__", "__int__", "__bool__", "__index__", "__complex__",
-        "__contains__", "__array__", "__format__", "__repr__", "__str__", "__hash__", "__iter__",
-    ]
-)  # fmt: skip
+_NEED_DATA = frozenset([
+    "item", "tolist", "tobytes", "__float__", "__int__", "__bool__", "__index__", "__complex__",
+    "__contains__", "__array__", "__format__", "__repr__", "__str__", "__hash__", "__iter__",
+])  # fmt: skip
 
 
 def clone(space: Space, tensor: TensorValue) -> TensorValue:
     """A copy of it in the graph."""
-    made = graph_call(space, torch.clone, [tensor], {})
-    assert isinstance(made, TensorValue)
-    return made
+    return tensor_call(space, torch.clone, tensor)
 
 
 @contextlib.contextmanager
@@ -244,7 +236,7 @@ def _submodules(library: Any) -> Iterator[tuple[Any, Any]]:
         yield getattr(numpy, name), getattr(library, name)
 
 
-def call_numpy(space: Space, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def call_numpy(space: Space, function: Any, args: Args, kwargs: Kwargs) -> Value:
     """``function(*args, **kwargs)`` of numpy: a constant if no array comes out and none goes in,
     else recorded as torch's operations."""
     what = getattr(function, "__name__", None) or "this attribute of an array"
@@ -406,7 +398,7 @@ def _number_now(value: SymbolicValue) -> Any:
 
 
 def _rehearse(
-    function: Any, there: Any, args: list[Value], kwargs: dict[str, Value], seed: int, what: str
+    function: Any, there: Any, args: Args, kwargs: Kwargs, seed: int, what: str
 ) -> tuple[Any, Any]:
     """(numpy's result, the form of it) on made-up arrays; `Differs` unless both agree."""
     arrays = _arrays([*args, *kwargs.values()])

@@ -19,7 +19,7 @@ from framejit.graph.observer import extent
 from framejit.source import Source
 from framejit.values.containers.folding import NotConstantError, python_of
 from framejit.values.containers.sequences import ListValue, TupleValue
-from framejit.values.core.base import Value
+from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.carried import LITERALS
 from framejit.values.core.constants import PURE_TYPES, ConstantValue, fold, wrap_opaque
 from framejit.values.core.registry import (
@@ -27,6 +27,7 @@ from framejit.values.core.registry import (
     LOOKASIDES,
     Handler,
     Result,
+    by_identity,
     lookaside,
     wraps,
 )
@@ -38,7 +39,7 @@ from framejit.values.torch import torch_functions  # noqa: F401 - what it regist
 from framejit.values.torch.tensors import (
     TensorValue,
     check_scalar,
-    graph_call_method,
+    tensor_call,
     to_fx,
     wrap_tensor,
 )
@@ -99,9 +100,6 @@ class ScalarValue(ConstantValue):
     def python_type(self) -> type:
         return type(self.now)
 
-    def as_python(self) -> Any:
-        return self.value
-
     def number(self) -> Value:
         """The Python number."""
         if not self.is_open or self.now.dtype.kind not in "iuf":
@@ -111,9 +109,7 @@ class ScalarValue(ConstantValue):
     def getattr(self, space: Space, name: str) -> Result:
         return BoundBuiltin(self, name) if name == "item" else super().getattr(space, name)
 
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if name == "item" and not args and not kwargs:
             return self.number()
         return super().call_method(space, name, args, kwargs)
@@ -136,22 +132,17 @@ class DTypeValue(ConstantValue):
         return ConstantValue((self.value == known) is (op == "=="))
 
 
-@wraps(*{type(numpy.dtype(cls)) for cls in (*_SCALARS, object, str, bytes)})
-def _wrap_dtype(space: Space, source: Source, obj: Any) -> Value:
-    space.guard(source, "ID_MATCH", obj)
-    return space.remember(obj, DTypeValue(obj, source))
+_DTYPES = {type(numpy.dtype(cls)) for cls in (*_SCALARS, object, str, bytes)}
+wraps(*_DTYPES)(by_identity(DTypeValue))
 
 
 _DISPATCHED = (numpy.ufunc, type(numpy.sum))
 
 
-@wraps(*_DISPATCHED)
-def _wrap_function(space: Space, source: Source, obj: Any) -> Value:
-    space.guard(source, "ID_MATCH", obj)
-    return space.remember(obj, BuiltinValue(obj, source))
+wraps(*_DISPATCHED)(by_identity(BuiltinValue))
 
 
-def _call(space: Space, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _call(space: Space, function: Any, args: Args, kwargs: Kwargs) -> Result:
     if function in _CONVERSIONS and args and isinstance(args[0].realize(), TensorValue):
         args = [array_of(space, args[0].realize()), *args[1:]]  # type: ignore[arg-type]
     single = function in _CONVERSIONS and len(args) == 1 and not kwargs
@@ -177,7 +168,7 @@ for _function in (*vars(numpy).values(), *_SCALARS):
 
 
 def _describes(function: Any) -> Handler:
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
         given = args[0].realize() if len(args) == 1 and not kwargs else None
         if isinstance(given, ClassValue):
             return space.constant(function(given.cls))
@@ -208,13 +199,11 @@ def array_of(space: Space, tensor: TensorValue) -> Value:
 
 
 def _same_memory(space: Space, tensor: TensorValue) -> TensorValue:
-    made = graph_call_method(space, "detach", [tensor], {})
-    assert isinstance(made, TensorValue)
-    return made
+    return tensor_call(space, "detach", tensor)
 
 
 @lookaside(torch.from_numpy)
-def _from_numpy(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _from_numpy(space: Space, args: Args, kwargs: Kwargs) -> Result:
     array = args[0].realize() if len(args) == 1 and not kwargs else None
     if not isinstance(array, ArrayValue) or array.is_scalar:
         raise GraphBreak("FJ0132", "torch.from_numpy() of something that is no captured array")
@@ -263,7 +252,7 @@ def _holds_scalar(value: Value) -> bool:
 def _convert(function: Any) -> None:
     before = LOOKASIDES[function]
 
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
         array = args[0].realize() if len(args) == 1 else None
         if not isinstance(array, ArrayValue):
             if array is not None:

@@ -20,12 +20,12 @@ from framejit.graph.nested import Stretch, applied, checkpointed
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
-from framejit.values.core.base import Unmaterialisable, Value, parts_held
+from framejit.values.core.base import Args, Kwargs, Unmaterialisable, Value, parts_held
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside
+from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside, refuses
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
-from framejit.values.objects.functions import call_polyfill
+from framejit.values.objects.functions import function_value
 from framejit.values.torch.nesting import Nested, rebuild, trial
 from framejit.values.torch.read_numbers import read_number
 from framejit.values.torch.tensors import TensorValue, from_fx, graph_call, to_fx
@@ -58,7 +58,7 @@ def _parts(value: Value) -> list[int]:
 
 
 @lookaside(torch.autograd.Function.apply.__func__)  # type: ignore[attr-defined]
-def _apply(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _apply(space: Space, args: Args, kwargs: Kwargs) -> Result:
     owner = args[0].realize()
     if not isinstance(owner, ClassValue) or kwargs:
         raise GraphBreak("FJ0119", "an autograd.Function applied with keyword arguments")
@@ -70,7 +70,7 @@ def _apply(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     what = f"{cls.__qualname__}.forward()"
     context = space.call_now(space.class_value(polyfills.FunctionContext), list(operands))
     nodes = [_operand(space, operand) for operand in operands]
-    forward = _PolyfillCall(polyfills.function_forward)
+    forward = function_value(space, polyfills.function_forward)
     arguments = [owner, context, *operands]
     result, stretch = _trial(space, forward, arguments, what, context)
     several = isinstance(result.realize(), (TupleValue, ListValue))
@@ -89,7 +89,7 @@ def _apply(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
             else ConstantValue(None) for answer in answers
         ]  # fmt: skip
         start = len(space.builder.recorded)
-        backward = _PolyfillCall(polyfills.function_backward)
+        backward = function_value(space, polyfills.function_backward)
         _, inner = _trial(space, backward, [owner, context, *gradients], what, context)
         kept = {o.proxy(space) for o in outputs} | given | set(stretch.nodes)
         kept.update(operation.node for operation in space.builder.recorded[:start])
@@ -123,19 +123,6 @@ def _no_free_tensors(
         raise GraphBreak("FJ0119", f"{what} uses a tensor or number that is not an argument")
 
 
-class _PolyfillCall(Value):
-    """A function of `polyfills` as a value."""
-
-    __slots__ = ("function",)
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-        self.source = None
-
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        return call_polyfill(space, self.function, args)
-
-
 # -- torch.utils.checkpoint ---------------------------------------------------------------------
 
 _CHECKPOINT = torch.utils.checkpoint.checkpoint
@@ -145,7 +132,7 @@ _PLAIN = {"context_fn", "determinism_check", "debug", "early_stop"}
 
 
 @lookaside(_CHECKPOINT)
-def _checkpoint(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _checkpoint(space: Space, args: Args, kwargs: Kwargs) -> Result:
     named = dict(kwargs)
     function = args[0] if args else named.pop("function")
     reentrant = named.pop("use_reentrant", ConstantValue(None)).realize().as_python()
@@ -205,15 +192,8 @@ def _requires_grad(space: Space, operands: list[Value]) -> bool:
 # -- what works on the autograd graph ----------------------------------------------------------
 
 
-def _run_by_python(name: str) -> Any:
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        raise GraphBreak("FJ0117", f"{name}() works on the autograd graph")
-
-    return handler
-
-
 @lookaside(torch.autograd.grad)
-def _grad(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _grad(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """Python does it. With respect to a tensor that the same graph has made and used there would be
     no gradient: then the graph ends right after that tensor."""
     named = dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args,
@@ -229,15 +209,16 @@ def _grad(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     raise kind("FJ0117", "grad() works on the autograd graph")
 
 
-for _function in (
-    torch.autograd.backward, torch.utils.hooks.BackwardHook.setup_input_hook,
-    torch.utils.hooks.BackwardHook.setup_output_hook,
-):  # fmt: skip
-    lookaside(_function)(_run_by_python(_function.__qualname__))
+refuses("FJ0117", {
+    function: f"{function.__qualname__}() works on the autograd graph" for function in (
+        torch.autograd.backward, torch.utils.hooks.BackwardHook.setup_input_hook,
+        torch.utils.hooks.BackwardHook.setup_output_hook,
+    )
+})  # fmt: skip
 
 
 @lookaside(_get_value)
-def _number_of_optimizer(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _number_of_optimizer(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """An optimizer asks for a step count or learning rate as a number."""
     value = args[0].realize()
     if isinstance(value, TensorValue):
@@ -246,12 +227,12 @@ def _number_of_optimizer(space: Space, args: list[Value], kwargs: dict[str, Valu
 
 
 @lookaside(_stack_if_compiling)
-def _as_it_is(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _as_it_is(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """Optimizers make one tensor of numbers for compilers that have taken them for tensors."""
     return args[0]
 
 
-def _torch_graph_break(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _torch_graph_break(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """Optimizers call it for the sake of ``torch.compile``; for others it means what it says."""
     line = space.running.user_line()
     if line is None or line[0] != _get_value.__code__.co_filename:

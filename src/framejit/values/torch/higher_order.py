@@ -16,7 +16,7 @@ from torch._higher_order_ops.while_loop import while_loop
 from framejit.exc import GraphBreak
 from framejit.graph import nested
 from framejit.values.containers.sequences import TupleValue
-from framejit.values.core.base import Value
+from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
@@ -29,7 +29,7 @@ from framejit.values.torch.nesting import (
     tensors_in,
     trial,
 )
-from framejit.values.torch.tensors import TensorValue, from_fx, graph_call_method
+from framejit.values.torch.tensors import TensorValue, from_fx, tensor_call
 
 
 def _operator_body(space: Space, function: Value, operands: list[Value], what: str) -> Nested:
@@ -61,7 +61,7 @@ def _carry(space: Space, given: list[TensorValue], returned: Value, what: str) -
 
 
 @lookaside(torch.cond)
-def _cond(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _cond(space: Space, args: Args, kwargs: Kwargs) -> Result:
     named = dict(zip(("pred", "true_fn", "false_fn", "operands"), args, strict=False)) | kwargs
     predicate = named["pred"].realize()
     operands = space.items(named["operands"]) if "operands" in named else []
@@ -106,7 +106,7 @@ def _nodes(space: Space, tensors: list[TensorValue]) -> list[Any]:
 
 
 @lookaside(while_loop, torch.while_loop)
-def _while_loop(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _while_loop(space: Space, args: Args, kwargs: Kwargs) -> Result:
     named = dict(zip(("cond_fn", "body_fn", "carried_inputs"), args, strict=False)) | kwargs
     carried = named["carried_inputs"].realize()
     given = tensors_in(carried)
@@ -138,14 +138,12 @@ def _while_loop(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
 
 
 def _first_slices(space: Space, xs: list[TensorValue]) -> list[TensorValue]:
-    made = [
-        graph_call_method(space, "select", [x, ConstantValue(0), ConstantValue(0)], {}) for x in xs
-    ]
-    return [stand_in(space, one) for one in made]  # type: ignore[arg-type]
+    zero = ConstantValue(0)
+    return [stand_in(space, tensor_call(space, "select", x, zero, zero)) for x in xs]
 
 
 @lookaside(scan)
-def _scan(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _scan(space: Space, args: Args, kwargs: Kwargs) -> Result:
     named = dict(zip(("combine_fn", "init", "xs"), args, strict=False)) | kwargs
     init, xs = named["init"].realize(), named["xs"].realize()
     dim = named.get("dim", ConstantValue(0)).realize().as_python()
@@ -184,12 +182,8 @@ def _scan(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
 
 def _moved(space: Space, x: TensorValue, source: int, to: int, reverse: bool) -> TensorValue:
     if source != to:
-        ends: list[Value] = [ConstantValue(source), ConstantValue(to)]
-        x = graph_call_method(space, "movedim", [x, *ends], {})  # type: ignore[assignment]
-    if reverse:
-        zero = TupleValue([ConstantValue(0)])
-        x = graph_call_method(space, "flip", [x, zero], {})  # type: ignore[assignment]
-    return x
+        x = tensor_call(space, "movedim", x, ConstantValue(source), ConstantValue(to))
+    return tensor_call(space, "flip", x, TupleValue([ConstantValue(0)])) if reverse else x
 
 
 def _moved_back(space: Space, y: Value, dim: int, reverse: bool) -> Value:
@@ -199,7 +193,7 @@ def _moved_back(space: Space, y: Value, dim: int, reverse: bool) -> Value:
 
 
 @lookaside(higher_order_map)
-def _map(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _map(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if kwargs:
         raise GraphBreak("FJ0123", "map() with keyword arguments")
     function, xs, *rest = args

@@ -12,12 +12,13 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch.utils.hooks import RemovableHandle
 
+from framejit.bytecode.model import names_in
 from framejit.exc import GraphBreak
 from framejit.graph.nested import (
     HeldHook,
@@ -28,7 +29,7 @@ from framejit.graph.nested import (
     remove_hook,
 )
 from framejit.values.containers.sequences import TupleValue
-from framejit.values.core.base import Unmaterialisable, Value
+from framejit.values.core.base import Args, Declared, Kwargs, Unmaterialisable, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.inline_policy import is_library
 from framejit.values.core.keys import real_object
@@ -71,7 +72,7 @@ class Hooks(NamedTuple):
 
 
 @lookaside(torch._C._autograd._push_saved_tensors_default_hooks)
-def _open(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _open(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if space.transforms:
         raise GraphBreak("FJ0118", "saved-tensor hooks are opened inside of a transform")
     tensors: list[TensorValue] = []
@@ -90,7 +91,7 @@ def _open(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
 
 
 @lookaside(torch._C._autograd._pop_saved_tensors_default_hooks)
-def _close(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _close(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if not space.effects.open_hooks:
         raise GraphBreak("FJ0118", "saved-tensor hooks end that began before")
     if space.effects.open_hooks.pop().recorded:
@@ -98,25 +99,19 @@ def _close(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     return ConstantValue(None)
 
 
-class HandleValue(Value):
+class HandleValue(Declared):
     """What ``register_hook`` of a new tensor returns; it can only be used in the same graph."""
 
-    __slots__ = ("node", "step")
-
-    def __init__(self, node: Any, step: int) -> None:
-        self.node, self.step, self.source = node, step, None
-
-    def python_type(self) -> type:
-        return RemovableHandle
+    node: Any
+    step: int
+    kind = RemovableHandle
 
     def getattr(self, space: Space, name: str) -> Result:
         if name != "remove":
             raise GraphBreak("FJ0117", f"attribute {name!r} of the handle of a gradient hook")
         return BoundBuiltin(self, name)
 
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         space.builder.call_effect(remove_hook, (self.node,), {})
         space.changes += 1
         return ConstantValue(None)
@@ -217,13 +212,6 @@ def _function_maker(
     return make
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            yield from _codes(inner)
-
-
 # -- what the capture must not have done ----------------------------------------------------------
 
 
@@ -247,7 +235,7 @@ def reached(objects: Iterable[Any]) -> tuple[dict[int, Any], set[tuple[int, str]
                 found[id(cell)] = cell
                 waiting += [cell.cell_contents] if cell != types.CellType() else []
             waiting += [*(obj.__defaults__ or ()), *(obj.__kwdefaults__ or {}).values()]
-            for name in {name for code in _codes(obj.__code__) for name in code.co_names}:
+            for name in names_in(obj.__code__):
                 if name in obj.__globals__:
                     names.add((id(obj.__globals__), name))
                     waiting.append(obj.__globals__[name])

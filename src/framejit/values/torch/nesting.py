@@ -17,7 +17,7 @@ from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Raised, Value
 from framejit.values.core.effects import Effects
 from framejit.values.core.space import Space
-from framejit.values.torch.tensors import TensorValue, graph_call_method
+from framejit.values.torch.tensors import TensorValue, tensor_call
 
 
 def trial(
@@ -105,9 +105,7 @@ def structure(value: Value) -> Any:
 
 def stand_in(space: Space, tensor: TensorValue) -> TensorValue:
     """A tensor of the same metadata and of its own memory; its node remains unused."""
-    made = graph_call_method(space, "clone", [tensor], {})
-    assert isinstance(made, TensorValue)
-    return made
+    return tensor_call(space, "clone", tensor)
 
 
 class Nested:

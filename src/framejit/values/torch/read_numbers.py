@@ -17,12 +17,12 @@ import torch
 from framejit.exc import GraphBreak
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
-from framejit.values.core.base import Value
+from framejit.values.core.base import Declared, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import Result
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import call_polyfill
-from framejit.values.torch.tensors import TensorValue, graph_call, graph_call_method
+from framejit.values.torch.tensors import TensorValue, graph_call, graph_call_method, tensor_call
 
 _DOUBLE = ConstantValue(torch.float64)
 #: What double precision computes as Python does with floats.
@@ -40,15 +40,11 @@ _OPTIMIZERS = os.path.join(os.path.dirname(torch.optim.__file__), "")
 _EXACT = 1 << 53
 
 
-class ReadNumber(Value):
+class ReadNumber(Declared):
     """A float, or the outcome of a comparison of some; ``tensor`` has it in the graph."""
 
-    __slots__ = ("tensor",)
+    tensor: TensorValue
     is_read = True
-
-    def __init__(self, tensor: TensorValue) -> None:
-        self.tensor = tensor
-        self.source = None
 
     @property
     def step(self) -> int:
@@ -79,14 +75,10 @@ def read_number(space: Space, tensor: TensorValue) -> Value | None:
     if not known.dtype.is_floating_point or space.transforms or any(s != 1 for s in known.shape):
         return None
     if known.requires_grad:
-        tensor = graph_call_method(space, "detach", [tensor], {})  # type: ignore[assignment]
+        tensor = tensor_call(space, "detach", tensor)
     # The tensor may change afterwards, the number does not.
-    options: dict[str, Value] = {"copy": ConstantValue(True)}
-    made = graph_call_method(space, "to", [tensor, _DOUBLE], options)
-    if known.shape:
-        made = graph_call_method(space, "reshape", [made, TupleValue([])], {})
-    assert isinstance(made, TensorValue)
-    return ReadNumber(made)
+    made = tensor_call(space, "to", tensor, _DOUBLE, copy=ConstantValue(True))
+    return ReadNumber(tensor_call(space, "reshape", made, TupleValue([])) if known.shape else made)
 
 
 def compute_read(space: Space, function: Any, operands: list[Value]) -> Value | None:
@@ -101,11 +93,8 @@ def compute_read(space: Space, function: Any, operands: list[Value]) -> Value | 
             return None
     if not _is_defined(space, function, operands):
         return None
-    tensors = [operand.tensor if isinstance(operand, ReadNumber) else operand
-               for operand in operands]  # fmt: skip
-    made = graph_call(space, function, tensors, {})
-    assert isinstance(made, TensorValue)
-    return ReadNumber(made)
+    tensors = [one.tensor if isinstance(one, ReadNumber) else one for one in operands]
+    return ReadNumber(tensor_call(space, function, *tensors))
 
 
 def _is_defined(space: Space, function: Any, operands: list[Value]) -> bool:

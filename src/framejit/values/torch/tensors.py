@@ -24,7 +24,7 @@ from framejit.graph.metadata import Example
 from framejit.source import Source
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.slices import SliceValue
-from framejit.values.core.base import Raised, Value, is_user_class
+from framejit.values.core.base import Args, Declared, Kwargs, Raised, Value, is_user_class
 from framejit.values.core.constants import ConstantValue, constant_value, wrap_opaque
 from framejit.values.core.keys import key_of_object
 from framejit.values.core.registry import BINARY_METHODS, Result, wraps
@@ -34,40 +34,32 @@ from framejit.values.objects.functions import BoundBuiltin
 from framejit.values.objects.instances import ObjectValue
 
 #: Methods and attributes whose result follows from the metadata alone.
-_METADATA_ATTRIBUTES = frozenset(
-    [
-        "dtype", "device", "layout", "ndim", "is_cuda", "is_cpu", "is_mps", "is_meta", "is_sparse",
-        "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested", "is_xpu", "is_vulkan", "is_mtia",
-        "is_maia", "is_ipu", "is_xla", "itemsize", "nbytes", "is_sparse_csc",
-    ]
-)  # fmt: skip
-_METADATA_METHODS = frozenset(
-    [
-        "size", "stride", "dim", "ndimension", "numel", "nelement", "is_floating_point",
-        "is_complex", "is_signed", "is_contiguous", "is_inference", "element_size",
-        "storage_offset", "get_device", "type_as_name", "is_same_size", "is_conj", "is_neg",
-        "has_names", "is_shared", "dim_order",
-    ]
-)  # fmt: skip
+_METADATA_ATTRIBUTES = frozenset([
+    "dtype", "device", "layout", "ndim", "is_cuda", "is_cpu", "is_mps", "is_meta", "is_sparse",
+    "is_sparse_csr", "is_quantized", "is_mkldnn", "is_nested", "is_xpu", "is_vulkan", "is_mtia",
+    "is_maia", "is_ipu", "is_xla", "itemsize", "nbytes", "is_sparse_csc",
+])  # fmt: skip
+_METADATA_METHODS = frozenset([
+    "size", "stride", "dim", "ndimension", "numel", "nelement", "is_floating_point",
+    "is_complex", "is_signed", "is_contiguous", "is_inference", "element_size",
+    "storage_offset", "get_device", "type_as_name", "is_same_size", "is_conj", "is_neg",
+    "has_names", "is_shared", "dim_order",
+])  # fmt: skip
 #: Those of them that differ among tensors that `TENSOR_MATCH` takes for equal.
 _UNGUARDED_METHODS = frozenset(["storage_offset", "is_shared"])
 _VIEW_ATTRIBUTES = frozenset(["T", "mT", "H", "mH", "real", "imag", "data"])
-_DATA_DEPENDENT = frozenset(
-    [
-        "item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__",
-        "__nonzero__", "__contains__", "__array__", "equal", "allclose",
-    ]
-)  # fmt: skip
-_EAGER_ONLY = frozenset(
-    [
-        "backward", "register_hook", "retain_grad", "requires_grad_",
-        "register_post_accumulate_grad_hook", "share_memory_", "pin_memory", "untyped_storage",
-        "storage", "data_ptr", "set_", "__setstate__", "__reduce_ex__", "__deepcopy__",
-        "__dlpack__", "__repr__", "__str__", "__format__", "_make_subclass", "as_subclass",
-        "apply_", "map_", "map2_", "resize_", "resize_as_", "rename", "rename_", "__hash__",
-        "numpy", "_is_view", "record_stream", "module_load",
-    ]
-)  # fmt: skip
+_DATA_DEPENDENT = frozenset([
+    "item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__",
+    "__nonzero__", "__contains__", "__array__", "equal", "allclose",
+])  # fmt: skip
+_EAGER_ONLY = frozenset([
+    "backward", "register_hook", "retain_grad", "requires_grad_",
+    "register_post_accumulate_grad_hook", "share_memory_", "pin_memory", "untyped_storage",
+    "storage", "data_ptr", "set_", "__setstate__", "__reduce_ex__", "__deepcopy__",
+    "__dlpack__", "__repr__", "__str__", "__format__", "_make_subclass", "as_subclass",
+    "apply_", "map_", "map2_", "resize_", "resize_as_", "rename", "rename_", "__hash__",
+    "numpy", "_is_view", "record_stream", "module_load",
+])  # fmt: skip
 
 
 #: Methods with a number ``value=``, which eager mode reads out of a tensor if it is given one.
@@ -86,25 +78,19 @@ def has_flag(space: Space, value: TensorValue, name: str) -> bool:
         return False
 
 
-class TensorValue(Value):
+class TensorValue(Declared):
     """A tensor. ``node`` is its graph node (None for an existing tensor not yet used);
     ``example`` its metadata; ``obj`` the existing tensor."""
 
-    __slots__ = ("assigned_grad", "cls", "example", "node", "obj", "step")
-
-    def __init__(
-        self, node: Any, example: Any, cls: type = torch.Tensor, obj: Any = None,
-        source: Source | None = None,
-    ) -> None:  # fmt: skip
-        self.node = node
-        self.example = example
-        self.cls = cls
-        self.obj = obj
-        self.source = source
-        #: The step in which the graph made it, if it did.
-        self.step = 0
-        #: What the program assigned to ``grad`` of an existing tensor.
-        self.assigned_grad: Value | None = None
+    node: Any
+    example: Any
+    cls: type = torch.Tensor
+    obj: Any = None
+    source: Source | None = None
+    #: The step in which the graph made it, if it did.
+    step: int = 0
+    #: What the program assigned to ``grad`` of an existing tensor.
+    assigned_grad: Value | None = None
 
     def python_type(self) -> type:
         return self.cls
@@ -189,14 +175,10 @@ class TensorValue(Value):
             return space.load(source, self.obj.__dict__[name])
         attribute = getattr(torch.Tensor, name, None)
         if attribute is None:
-            found = space.class_attribute(self.cls, name)
-            if found is not None:
-                return space.bind_class_attribute(found, self, self.cls, name)
-            if self.obj is not None and self.source is not None:
+            known = space.class_attribute(self.cls, name) is not None
+            if not known and self.obj is not None and self.source is not None:
                 space.guard(self.source.child("dict").child("item", name), "ABSENT")
-            return space.raise_error(
-                AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}"
-            )
+            return space.generic_getattr(self, name)
         if callable(attribute):
             found = space.class_attribute(self.cls, name)  # guarded: it can be patched
             if found is not None and _is_patched(found.raw):
@@ -224,9 +206,7 @@ class TensorValue(Value):
 
     # -- operations --------------------------------------------------------------------------------
 
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if name in _METADATA_METHODS:
             return self._metadata_method(space, name, args, kwargs)
         if name == "item" and not args and not kwargs and config.capture_scalar_outputs:
@@ -273,9 +253,7 @@ class TensorValue(Value):
         # In-place methods return the tensor itself.
         return self if name.endswith("_") and not name.endswith("__") else result
 
-    def _metadata_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Value:
+    def _metadata_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:
         if name == "size":
             if not args and not kwargs:
                 return _shape(space, self.metadata().shape)
@@ -351,11 +329,11 @@ class TensorValue(Value):
             "Use torch.where or torch.cond, or accept the break.",
         )
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not callable")
 
 
-def _is_as_wanted(tensor: TensorValue, args: list[Value], kwargs: dict[str, Value]) -> bool:
+def _is_as_wanted(tensor: TensorValue, args: Args, kwargs: Kwargs) -> bool:
     """Would ``requires_grad_`` change nothing?"""
     given = [*args, *kwargs.values()]
     if len(given) > 1 or not kwargs.keys() <= {"requires_grad"}:
@@ -482,7 +460,7 @@ def _has_read(items: list[Value]) -> bool:
 
 
 def _operands(
-    space: Space, target: Any, args: list[Value], kwargs: dict[str, Value]
+    space: Space, target: Any, args: Args, kwargs: Kwargs
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if any(arg.is_read or (type(arg) is ListValue and _has_read(arg.items)) for arg in args):
         args = space.beside_tensors(target, args)
@@ -495,7 +473,7 @@ def _operands(
     return positional, named
 
 
-def graph_call(space: Space, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def graph_call(space: Space, target: Any, args: Args, kwargs: Kwargs) -> Value:
     """Add a ``call_function`` node."""
     fx_args, fx_kwargs = _operands(space, target, args, kwargs)
     changed = (set_default_devices, ()) in space.effects.state
@@ -515,13 +493,19 @@ def graph_call(space: Space, target: Any, args: list[Value], kwargs: dict[str, V
     return from_fx(space, node, example)
 
 
-def graph_call_method(
-    space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-) -> Value:
+def graph_call_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:
     """Add a ``call_method`` node; ``args[0]`` is the receiver."""
     node, example = space.builder.call_method(name, *_operands(space, name, args, kwargs))
     space.changes += 1
     return from_fx(space, node, example)
+
+
+def tensor_call(space: Space, target: Any, *args: Value, **kwargs: Value) -> TensorValue:
+    """The node of an operation that returns one tensor: a function, or a method by its name."""
+    call = graph_call_method if isinstance(target, str) else graph_call
+    made = call(space, target, list(args), kwargs)
+    assert isinstance(made, TensorValue)
+    return made
 
 
 _INPLACE_OPERATORS = frozenset(getattr(operator, names[2]) for names in BINARY_METHODS.values())

@@ -23,21 +23,23 @@ from framejit.exc import GraphBreak
 from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.graph.metadata import in_order
 from framejit.values.containers.sequences import ListValue, TupleValue
-from framejit.values.core.base import Value
-from framejit.values.core.constants import ConstantValue, constant_value
+from framejit.values.core.base import Args, Kwargs, Value
+from framejit.values.core.constants import ConstantValue, fold, guard_state
 from framejit.values.core.registry import (
     LOOKASIDES,
     METHODS,
     NAMED_LOOKASIDES,
     NODE_RULES,
-    WRAPPERS,
     Result,
+    by_identity,
     lookaside,
+    refuses,
+    wraps,
 )
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue, plain
 from framejit.values.objects.functions import BuiltinValue
-from framejit.values.torch.tensors import TensorValue, graph_call
+from framejit.values.torch.tensors import TensorValue, graph_call, tensor_call
 
 _GRAPH_MODULES = frozenset({"torch.functional", "torch.nn.functional", "torch._lowrank"})
 _C_MODULES = frozenset(
@@ -86,9 +88,7 @@ def _is_graph_function(function: Any) -> bool:
     return False
 
 
-def call_in_graph(
-    space: Space, function: Any, args: list[Value], kwargs: dict[str, Value], value: Any
-) -> Result:
+def call_in_graph(space: Space, function: Any, args: Args, kwargs: Kwargs, value: Any) -> Result:
     """Make the node. A Python function with an argument no graph can hold is traced through."""
     if isinstance(function, types.FunctionType) and function.__module__ == _TENSOR_METHODS_MODULE:
         receiver = args[0].realize()
@@ -102,13 +102,7 @@ def call_in_graph(
         raise
 
 
-def _wrap_operator(space: Space, source: Any, obj: Any) -> Value:
-    space.guard(source, "ID_MATCH", obj)
-    return space.remember(obj, BuiltinValue(obj, source))
-
-
-WRAPPERS[OpOverload] = _wrap_operator
-WRAPPERS[OpOverloadPacket] = _wrap_operator
+wraps(OpOverload, OpOverloadPacket)(by_identity(BuiltinValue))
 
 # -- questions about types and modes ---------------------------------------------------------------
 
@@ -131,7 +125,7 @@ NAMED_LOOKASIDES["torch.onnx", "is_in_onnx_export"] = _answer(False)  # torch.on
 
 
 @lookaside(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
-def _is_compiling(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _is_compiling(space: Space, args: Args, kwargs: Kwargs) -> Value:
     """True, but not for torch's modules and functions: they would do otherwise than in eager mode,
     which is captured as well. (Kernels for attention are another thing: compilers know them.)"""
     line = space.running.user_line()
@@ -147,15 +141,12 @@ _AS_IN_EAGER = tuple(
 def _current(function: Any) -> None:
     """A question about global state that the entry guards as a whole."""
 
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        real = [a.realize().as_python() for a in args]
-        named = {k: v.realize().as_python() for k, v in kwargs.items()}
-        answer = space.run_real(function, *real, **named)
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Value:
+        answer = fold(space, function, args, kwargs, function.__name__)
         changed = any(STATE[setter][0] is function for setter, _ in space.effects.state)
         if function in _NOT_IN_STATE and not changed:
-            asked = space.const_source(function, function.__name__).child("call", operator.call)
-            space.guard(asked, "EQUALS_MATCH", answer)
-        return constant_value(space, answer)
+            guard_state(space, function.__name__, function, answer.as_python())
+        return answer
 
     LOOKASIDES[function] = handler
 
@@ -166,13 +157,11 @@ _ATTENTION = {
     for name in ("cudnn", "flash", "mem_efficient", "math", "overrideable")
 }
 #: Queries without arguments that the native snapshot of the global state does not cover.
-_NOT_IN_STATE = frozenset(
-    [
-        torch.is_anomaly_enabled, torch._C._get_cudnn_enabled, torch.get_num_threads,
-        torch.backends.mha.get_fastpath_enabled, torch._C._get_mkldnn_enabled,
-        *_ATTENTION.values(),
-    ]
-)  # fmt: skip
+_NOT_IN_STATE = frozenset([
+    torch.is_anomaly_enabled, torch._C._get_cudnn_enabled, torch.get_num_threads,
+    torch.backends.mha.get_fastpath_enabled, torch._C._get_mkldnn_enabled,
+    *_ATTENTION.values(),
+])  # fmt: skip
 for _question in (
     torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype,
     torch.is_autocast_enabled, torch.get_autocast_dtype, torch.is_autocast_cache_enabled,
@@ -201,32 +190,31 @@ def _overrides(value: Value) -> bool:
     return method is not None and method is not torch._C._disabled_torch_function_impl
 
 
+def _any_overrides(values: list[Value]) -> Value:
+    enabled = bool(torch._C._is_torch_function_enabled())
+    return ConstantValue(enabled and any(_overrides(value) for value in values))
+
+
 @lookaside(torch.overrides.has_torch_function, torch._C._has_torch_function)
-def _has_torch_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    relevant = space.items(args[0] if args else kwargs["relevant_args"])
-    return ConstantValue(_overridable() and any(_overrides(value) for value in relevant))
+def _has_torch_function(space: Space, args: Args, kwargs: Kwargs) -> Value:
+    return _any_overrides(space.items(args[0] if args else kwargs["relevant_args"]))
 
 
 @lookaside(
     torch.overrides.has_torch_function_unary, torch.overrides.has_torch_function_variadic,
     torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic,
 )  # fmt: skip
-def _any_torch_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    values = [*args, *kwargs.values()]
-    return ConstantValue(_overridable() and any(_overrides(value) for value in values))
-
-
-def _overridable() -> bool:
-    return bool(torch._C._is_torch_function_enabled())
+def _any_torch_function(space: Space, args: Args, kwargs: Kwargs) -> Value:
+    return _any_overrides([*args, *kwargs.values()])
 
 
 @lookaside(torch.is_tensor)
-def _is_tensor(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _is_tensor(space: Space, args: Args, kwargs: Kwargs) -> Result:
     return LOOKASIDES[isinstance](space, [args[0], space.class_value(torch.Tensor)], {})
 
 
 def _metadata_function(function: Any, method: str) -> None:
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
         receiver = args[0].realize() if args else kwargs.get("input", ConstantValue(None)).realize()
         if not isinstance(receiver, TensorValue):
             raise GraphBreak("FJ0111", f"torch.{method}() of a {receiver.describe()}")
@@ -240,7 +228,7 @@ for _name in ("is_floating_point", "is_complex", "numel", "is_signed", "is_conj"
 
 
 @lookaside(torch.tensor, torch.as_tensor, torch.asarray)
-def _make_tensor(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _make_tensor(space: Space, args: Args, kwargs: Kwargs) -> Result:
     data = args[0].realize() if args else None
     if isinstance(data, TensorValue) or data is None:
         raise GraphBreak("FJ0121", "torch.tensor() of a tensor")
@@ -281,7 +269,7 @@ def _filled(space: Space, size: Value, number: Value, options: dict[str, Value])
 
 
 @lookaside(torch.full)
-def _full(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _full(space: Space, args: Args, kwargs: Kwargs) -> Result:
     named = {**dict(zip(("size", "fill_value"), args, strict=False)), **kwargs}
     options = {k: v for k, v in named.items() if k in ("dtype", "device") and not v.is_none()}
     if len(args) <= 2 and named.keys() - {"dtype", "device"} == {"size", "fill_value"}:
@@ -329,7 +317,7 @@ def _constant_data(space: Space, value: Value) -> bool:
     return items is not None and all(_constant_data(space, item) for item in items)
 
 
-def _custom_operator(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _custom_operator(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """What ``torch.library.custom_op`` makes: a call of the operator behind it."""
     definition = args[0].realize()
     real = definition.obj
@@ -357,26 +345,26 @@ def _check_label(space: Space) -> None:
 
 
 @lookaside(torch.autograd.profiler.record_function)
-def _record_function(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _record_function(space: Space, args: Args, kwargs: Kwargs) -> Result:
     _check_label(space)
     return space.call(space.class_value(contextlib.nullcontext), [], {})
 
 
 @lookaside(torch.autograd.profiler.record_function.__enter__)
-def _enter_label(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _enter_label(space: Space, args: Args, kwargs: Kwargs) -> Result:
     _check_label(space)
     return args[0]
 
 
 @lookaside(torch.autograd.profiler.record_function.__exit__)
-def _exit_label(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _exit_label(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if not space.getattr_now(args[0], "record").is_none():  # else nobody saw it begin
         _check_label(space)
     return ConstantValue(None)
 
 
 @lookaside(contextlib.ContextDecorator._recreate_cm)  # type: ignore[attr-defined]
-def _as_decorator(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _as_decorator(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """What a function is wrapped in that such an object decorates."""
     return args[0]
 
@@ -399,7 +387,7 @@ STATE: dict[Any, tuple[Callable[..., Any], int]] = {
 def _set_state(setter: Any) -> None:
     getter, selectors = STATE[setter]
 
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Value:
         real = [a.realize().as_python() for a in args]
         if kwargs:
             raise GraphBreak("FJ0124", f"{setter.__name__}() with keyword arguments")
@@ -420,9 +408,7 @@ for _setter in STATE:
         _set_state(_setter)
 
 
-def _enter_device(
-    space: Space, device: torch.device, args: list[Value], kwargs: dict[str, Value]
-) -> Value:
+def _enter_device(space: Space, device: torch.device, args: Args, kwargs: Kwargs) -> Value:
     """``with torch.device(...)``: calls in the graph say the device themselves (`graph_call`), so
     only what comes after the graph has to know."""
     before = default_devices()
@@ -432,9 +418,7 @@ def _enter_device(
     return ConstantValue(device)
 
 
-def _exit_device(
-    space: Space, device: torch.device, args: list[Value], kwargs: dict[str, Value]
-) -> Value:
+def _exit_device(space: Space, device: torch.device, args: Args, kwargs: Kwargs) -> Value:
     before = default_devices()
     space.effects.remember_state(set_default_devices, (), before)
     set_default_devices(before[:-1])
@@ -446,23 +430,18 @@ METHODS[torch.device, "__enter__"] = _enter_device
 METHODS[torch.device, "__exit__"] = _exit_device
 
 
-@lookaside(torch.inference_mode.__enter__, torch.inference_mode.__exit__)
-def _inference_mode(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    raise GraphBreak("FJ0124", "inference mode is entered or left")
-
-
+_INFERENCE = "inference mode is entered or left"
+refuses("FJ0124", {
+    torch.inference_mode.__enter__: _INFERENCE, torch.inference_mode.__exit__: _INFERENCE,
+    torch.set_default_device: "torch.set_default_device() changes what comes after it",
+})  # fmt: skip
 for _function in (torch.inference_mode.__enter__, torch.inference_mode.__exit__):
     directives.mark(_function, "skip")  # nothing in them is to be captured either
 
 
-@lookaside(torch.set_default_device)
-def _set_default_device(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    raise GraphBreak("FJ0124", "torch.set_default_device() changes what comes after it")
-
-
 def _nest(function: Callable[[], int], step: int) -> None:
     @lookaside(function)
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Value:
         space.effects.nesting += step
         space.changes += 1
         space.builder.call_effect(function, (), {})
@@ -475,7 +454,7 @@ _nest(torch.autocast_decrement_nesting, -1)
 
 def _recurrent(function: Any) -> None:
     @lookaside(function)
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
         # Packed sequences come with their lengths, hence one argument later.
         first = 4 if args[3].realize().python_type() is bool else 5
         dropout, training = args[first + 1 : first + 3]
@@ -493,9 +472,8 @@ def _in_order(function: Any, channels_last: bool) -> None:
     for fake tensors keeps the strides of the operand."""
 
     @lookaside(function)
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-        made = graph_call(space, function, args, kwargs)
-        assert isinstance(made, TensorValue)
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
+        made = tensor_call(space, function, *args, **kwargs)
         known = made.metadata()
         dims = range(len(known.shape))
         orders = [dims, [0, *dims[2:], 1]] if channels_last and len(dims) > 3 else [dims]
@@ -512,7 +490,7 @@ for _function in (torch.nn.functional.logsigmoid, torch.nn.functional.rrelu, tor
 
 
 @lookaside(torch.clear_autocast_cache)
-def _clear_cache(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _clear_cache(space: Space, args: Args, kwargs: Kwargs) -> Value:
     space.builder.call_effect(torch.clear_autocast_cache, (), {})
     space.changes += 1
     return ConstantValue(None)

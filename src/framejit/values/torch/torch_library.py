@@ -18,7 +18,7 @@ from framejit.source import Source
 from framejit.values.containers.mappings import DictValue, InstanceDictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
-from framejit.values.core.base import Value
+from framejit.values.core.base import Args, Declared, Kwargs, Value
 from framejit.values.core.carried import NewNumber, carried_sum
 from framejit.values.core.constants import ConstantValue, constant_value
 from framejit.values.core.keys import ReferenceKey, key_of
@@ -33,7 +33,7 @@ from framejit.values.torch.tensors import TensorValue
 
 
 @lookaside(RemovableHandle.__init__)
-def _new_handle(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _new_handle(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """Nobody looks at the number of a handle, which is new in the dict of hooks; so calls that
     register hooks and remove them are all alike."""
     counter = space.class_value(RemovableHandle).realize()
@@ -55,12 +55,12 @@ def _new_handle(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Re
 
 
 @lookaside(torch.jit.annotate)
-def _annotate(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _annotate(space: Space, args: Args, kwargs: Kwargs) -> Value:
     return kwargs["the_value"] if "the_value" in kwargs else args[1]
 
 
 @lookaside(torch._check_with)
-def _check_with(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _check_with(space: Space, args: Args, kwargs: Kwargs) -> Value:
     named = dict(zip(("error_type", "cond", "message"), args, strict=False)) | kwargs
     condition = named["cond"].realize()
     if isinstance(condition, SymbolicValue):
@@ -89,7 +89,7 @@ def _check_with(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Va
 
 
 @lookaside(torch.Size)
-def _size(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _size(space: Space, args: Args, kwargs: Kwargs) -> Value:
     items = space.items(args[0]) if args else []
     for item in items:
         if not issubclass(item.realize().python_type(), int):
@@ -98,7 +98,7 @@ def _size(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
 
 
 @lookaside(torch._C._group_tensors_by_device_and_dtype)
-def _group_tensors(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _group_tensors(space: Space, args: Args, kwargs: Kwargs) -> Value:
     lists = [space.items(part) for part in space.items(args[0])]
     with_indices = len(args) > 1 and space.truth(args[1])
     groups: dict[tuple[torch.device, torch.dtype], list[int]] = {}
@@ -134,21 +134,14 @@ def dereference(reference: Any) -> Any:
     return reference()
 
 
-class WeakReferenceValue(Value):
+class WeakReferenceValue(Declared):
     """A ``weakref.ref``; ``target`` is None for one that existed before."""
 
-    __slots__ = ("obj", "step", "target")
-
-    def __init__(
-        self, obj: Any, source: Source | None, target: Value | None = None, step: int = 0
-    ) -> None:
-        self.obj = obj
-        self.source = source
-        self.target = target
-        self.step = step
-
-    def python_type(self) -> type:
-        return weakref.ReferenceType
+    obj: Any
+    source: Source | None
+    target: Value | None = None
+    step: int = 0
+    kind = weakref.ReferenceType
 
     def hash_key(self, space: Space) -> Any:
         """Its key in dicts and sets."""
@@ -159,7 +152,7 @@ class WeakReferenceValue(Value):
             raise GraphBreak("FJ0163", f"`{op}` of two weak references, which compares the objects")
         return None
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         if args or kwargs:
             raise GraphBreak("FJ0163", "a weak reference called with arguments")
         if self.target is not None:
@@ -203,7 +196,7 @@ def _wrap_reference(space: Space, source: Source, obj: Any) -> Value:
 
 
 @lookaside(weakref.ReferenceType)
-def _make_reference(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _make_reference(space: Space, args: Args, kwargs: Kwargs) -> Value:
     if len(args) != 1 or kwargs:
         raise GraphBreak("FJ0163", "making a weak reference with a callback")
     target = args[0].realize()

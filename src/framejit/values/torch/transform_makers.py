@@ -15,7 +15,7 @@ import torch.func
 
 from framejit.exc import GraphBreak
 from framejit.graph import nested
-from framejit.values.core.base import Value
+from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.registry import CODE_LOOKASIDES, LOOKASIDES, Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import FunctionValue, function_value
@@ -29,7 +29,7 @@ from framejit.values.torch.transforms import entered, jacrev, plain_numbers, tra
 def _maker(function: Any) -> Any:
     """torch's code around functions, run as it is: all it does is to make another."""
 
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
         made = function_value(space, function)
         assert isinstance(made, FunctionValue)
         return made.inline(space, args, kwargs)
@@ -46,7 +46,7 @@ def _options_of(space: Space, made: Any) -> dict[str, Value]:
 def _made_jacobian(name: str) -> Any:
     """A call of what ``torch.func.jacrev`` or ``jacfwd`` has returned outside."""
 
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
         made, *operands = args
         options = _options_of(space, made)
         function, argnums = options.pop("func"), options.pop("argnums")
@@ -61,7 +61,7 @@ def _made_jacobian(name: str) -> Any:
     return handler
 
 
-def _made_functional(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _made_functional(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """A call of what ``torch.func.functionalize`` makes: how the function computes is the
     backend's business. But it gets other tensor objects, and writes to operands when it ends."""
     made, *operands = args
@@ -96,7 +96,7 @@ def _made_functional(space: Space, args: list[Value], kwargs: dict[str, Value]) 
 
 
 @lookaside(torch.func.jvp)
-def _jvp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _jvp(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) != 3 or kwargs:
         raise GraphBreak("FJ0123", "torch.func.jvp() with options")
     function, primals, tangents = args

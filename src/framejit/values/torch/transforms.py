@@ -26,8 +26,8 @@ from framejit.exc import GraphBreak
 from framejit.graph import nested
 from framejit.graph.nested import Stretch, transformed
 from framejit.values.containers.mappings import DictValue
-from framejit.values.containers.sequences import ListValue, TupleValue
-from framejit.values.core.base import Raised, Value
+from framejit.values.containers.sequences import TupleValue
+from framejit.values.core.base import Args, Declared, Kwargs, Raised, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import LOOKASIDES, Result, lookaside
 from framejit.values.core.space import Space
@@ -92,13 +92,14 @@ def _imagine(
 
 
 @lookaside(torch._functorch.vmap.vmap_impl)
-def _vmap(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _vmap(space: Space, args: Args, kwargs: Kwargs) -> Result:
     function, in_dims, out_dims, randomness, chunk_size, *operands = args
     if kwargs or space.truth(chunk_size):
         raise GraphBreak("FJ0123", "torch.vmap() with keyword arguments or chunks")
     builder = space.builder
-    mapped: list[tuple[TensorValue, int]] = []
-    _collect(space, TupleValue(list(operands)), in_dims, mapped)
+    given = TupleValue(list(operands))
+    found = [(tensor, _dim_of(tensor, dim)) for tensor, dim in _with_dims(space, given, in_dims)]
+    mapped = [(tensor, dim) for tensor, dim in found if dim is not None]
     if not mapped:
         raise GraphBreak("FJ0123", "torch.vmap() without a dimension to map over")
     sizes = space.items(space.getattr_now(mapped[0][0], "shape"))
@@ -113,12 +114,13 @@ def _vmap(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
             example = builder.imagine(nested.one_slice, (node, dim))
             made = builder.record(predispatch._add_batch_dim, (node, dim, level), example)
             slices.append(TensorValue(made, example))
-        rest: list[Value] = list(slices)
-        inner = _sliced(space, TupleValue(list(operands)), in_dims, rest)
-        result, body = _inside(space, function, space.items(inner))
+        rest = list(slices)
+        inside: list[Value] = [t if dim is None else rest.pop(0) for t, dim in found]
+        result, body = _inside(space, function, space.items(refilled(given, inside)))
     outputs = tensors_in(result)
-    out: list[int] = []
-    _spread(space, result, out_dims, out)
+    out = [dim for _, dim in _with_dims(space, result, out_dims)]
+    if not all(type(dim) is int for dim in out):
+        raise GraphBreak("FJ0123", "torch.vmap() with an out_dim of None")
     if not outputs or leaves(result) != len(outputs):
         raise GraphBreak("FJ0123", "a function under torch.vmap() answers no tensor")
     nodes = [value.proxy(space) for value in outputs]
@@ -136,8 +138,7 @@ def _vmap(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
     return refilled(result, answers)
 
 
-def _dim_of(space: Space, value: TensorValue, dim: Value) -> int | None:
-    number = dim.realize().as_python()
+def _dim_of(value: TensorValue, number: Any) -> int | None:
     if number is None:
         return None
     rank = len(value.metadata().shape)
@@ -163,44 +164,13 @@ def _pairs(space: Space, value: Value, dims: Value) -> list[tuple[Value, Value]]
     return list(zip(parts, dims_of_parts, strict=True))
 
 
-def _collect(
-    space: Space, value: Value, dims: Value, mapped: list[tuple[TensorValue, int]]
-) -> None:
-    """The tensors that are mapped over, in order, with their dimensions."""
+def _with_dims(space: Space, value: Value, dims: Value) -> list[tuple[TensorValue, Any]]:
+    """The tensors in ``value``, in order, each with what is said of its dimension."""
     value = value.realize()
     if isinstance(value, TensorValue):
-        dim = _dim_of(space, value, dims)
-        if dim is not None:
-            mapped.append((value, dim))
-    elif not value.is_constant:
-        for part, dim_of_part in _pairs(space, value, dims):
-            _collect(space, part, dim_of_part, mapped)
-
-
-def _sliced(space: Space, value: Value, dims: Value, slices: list[Value]) -> Value:
-    """What the function gets: slices in place of the tensors that are mapped over."""
-    value = value.realize()
-    if isinstance(value, TensorValue):
-        return value if _dim_of(space, value, dims) is None else slices.pop(0)
-    if value.is_constant:
-        return value
-    parts = [_sliced(space, part, dim, slices) for part, dim in _pairs(space, value, dims)]
-    if type(value) is DictValue:
-        return value.with_values(parts)
-    return ListValue(parts) if isinstance(value, ListValue) else TupleValue(parts)
-
-
-def _spread(space: Space, result: Value, dims: Value, out: list[int]) -> None:
-    """The dimension at which each tensor of the result is put together."""
-    result = result.realize()
-    if isinstance(result, TensorValue):
-        number = dims.realize().as_python()
-        if type(number) is not int:
-            raise GraphBreak("FJ0123", "torch.vmap() with an out_dim of None")
-        out.append(number)
-    elif not result.is_constant:
-        for part, dim in _pairs(space, result, dims):
-            _spread(space, part, dim, out)
+        return [(value, dims.realize().as_python())]
+    pairs = [] if value.is_constant else _pairs(space, value, dims)
+    return [found for part, dim in pairs for found in _with_dims(space, part, dim)]
 
 
 # -- torch.func.grad, grad_and_value, jacrev ----------------------------------------------------
@@ -303,7 +273,7 @@ def _numbers(argnums: Any) -> tuple[int, ...]:
 def _gradient(name: str) -> Any:
     what = f"torch.func.{name}()"
 
-    def handler(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
         function, numbers, has_aux, positional, keywords = args
         argnums, aux = plain_numbers(numbers), space.truth(has_aux)
         operands = [operand.realize() for operand in space.items(positional)]
@@ -405,17 +375,13 @@ def jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) -
 _PULL_BACK = torch.func.vjp(torch.sin, torch.ones(()))[1]
 
 
-class PullBackValue(Value):
+class PullBackValue(Declared):
     """The function that ``torch.func.vjp`` returns: the derivatives of what was computed then."""
 
-    __slots__ = ("answer", "run", "step")
-
-    def __init__(self, run: _Differentiated, answer: Value, step: int) -> None:
-        self.run, self.answer, self.step = run, answer, step
-        self.source = None
-
-    def python_type(self) -> type:
-        return types.FunctionType
+    run: _Differentiated
+    answer: Value
+    step: int
+    kind = types.FunctionType
 
     def describe(self) -> str:
         return "function that torch.func.vjp() answers"
@@ -428,7 +394,7 @@ class PullBackValue(Value):
             return DictValue({k: (ConstantValue(k), ConstantValue(v)) for k, v in known})
         return space.generic_getattr(self, name)
 
-    def call(self, space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+    def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         if len(args) != 1 or kwargs:
             raise GraphBreak("FJ0123", "what torch.func.vjp() answers, called with options")
         if structure(args[0]) != structure(self.answer):
@@ -452,7 +418,7 @@ def _imagine_vjp(run: _Differentiated, outputs: list[Any], vectors: list[Any]) -
 
 
 @lookaside(torch.func.vjp)
-def _vjp(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
+def _vjp(space: Space, args: Args, kwargs: Kwargs) -> Result:
     what = "torch.func.vjp()"
     if kwargs.keys() - {"has_aux"} or len(args) < 2:
         raise GraphBreak("FJ0123", f"{what} with {', '.join(kwargs)}")
