@@ -854,7 +854,13 @@ def of_a_function(f, t):
 
 
 def test_of_a_function():
-    check(of_a_function, x1(), graphs=1, make=lambda: functools.partial(of_a_function, lambda: 1))
+    check(
+        of_a_function,
+        x1(),
+        graphs=1,
+        make=lambda: functools.partial(of_a_function, lambda: 1),
+        ops=1,
+    )
 
 
 class Net2(torch.nn.Module):
@@ -1016,7 +1022,7 @@ def dicts_of_a_class_and_a_module(x):
 
 
 def test_dicts_of_classes_and_modules_are_copied_with_what_is_in_them():
-    check(dicts_of_a_class_and_a_module, torch.ones(2), graphs=1)
+    check(dicts_of_a_class_and_a_module, torch.ones(2), graphs=1, ops=1)
 
 
 def test_a_member_of_a_class_that_cannot_be_called():
@@ -1038,4 +1044,4 @@ def test_a_member_of_a_class_that_cannot_be_called():
                 found.append(str(error))
         return x + 1, found
 
-    check(f, torch.ones(2), graphs=1)
+    check(f, torch.ones(2), graphs=1, ops=1)

@@ -451,7 +451,7 @@ PROGRAMS = [
 
 @pytest.mark.parametrize(("program", "graphs"), PROGRAMS)
 def test_program(program, graphs) -> None:
-    check(program, x, [], graphs=graphs)
+    check(program, x, [], graphs=graphs, ops=1)
 
 
 KEPT = Box()
@@ -467,4 +467,4 @@ def replaces_a_global(x, log):
 
 
 def test_global() -> None:
-    check(replaces_a_global, x, [], graphs=1)
+    check(replaces_a_global, x, [], graphs=1, ops=1)

@@ -165,7 +165,7 @@ PROGRAMS = [
 
 @pytest.mark.parametrize(("program", "graphs"), PROGRAMS)
 def test_program(program, graphs) -> None:
-    check(program, x, graphs=graphs)
+    check(program, x, graphs=graphs, ops=1)
 
 
 def test_an_object_of_others() -> None:
@@ -173,7 +173,7 @@ def test_an_object_of_others() -> None:
         HELD.append(Box(3))
         return held_by_nobody_seen(x)
 
-    check(program, x, graphs=1)
+    check(program, x, graphs=1, ops=1)
 
 
 def with_an_iterator(x):
@@ -188,4 +188,4 @@ def with_an_iterator(x):
 
 
 def test_an_iterator_that_has_ended_holds_nothing() -> None:
-    check(lambda x: with_an_iterator(x)[:3], x, graphs=1)
+    check(lambda x: with_an_iterator(x)[:3], x, graphs=1, ops=1)

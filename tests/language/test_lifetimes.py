@@ -378,7 +378,7 @@ def frame_left_by_an_error(x, log):
 
 
 def test_left_by_an_error() -> None:
-    check(frame_left_by_an_error, x, [], graphs=1)
+    check(frame_left_by_an_error, x, [], graphs=1, ops=1)
 
 
 def variable_of_plain_python(x, k):
@@ -393,7 +393,7 @@ def variable_of_plain_python(x, k):
 def test_variable_of_plain_python() -> None:
     """A continuation that is not compiled any more lets go of what it is given."""
     with framejit.config.patch(recompile_limit=1):
-        check(variable_of_plain_python, x, 0.1, graphs=1)
+        check(variable_of_plain_python, x, 0.1, graphs=1, ops=1)
         compiled = framejit.compile(variable_of_plain_python, backend=CountingBackend())
         compiled(x, 0.1)
         with pytest.warns(framejit.exc.FramejitWarning):
