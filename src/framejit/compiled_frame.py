@@ -69,6 +69,8 @@ class CompiledFrame(native.CompiledFunction):
         self.plans = {}
         self.origins = {}
         self.hooked = hooked
+        if target.point is not None and not target.callers:
+            self.variables = len(decode(target.code).slot_names)
         self.joined = {}
         self.plain = None
         self.refuted = 0

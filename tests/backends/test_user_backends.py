@@ -1,13 +1,17 @@
 """Callables that use AOTAutograd or Inductor find what our own backends find: a fake mode that
 knows the inputs' symbols, graphs that AOTAutograd can take, settings as in eager mode."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch._guards import TracingContext
+from torch.fx.passes.shape_prop import ShapeProp
 
 import framejit
 from backends.agreement import agrees
+from framejit.backends.aot import aot_eager
 
 
 def boxed(gm, inputs):
@@ -226,3 +230,18 @@ def test_a_backend_that_fails_is_called_once():
         f(torch.ones(3))
     assert len(calls) == 1
     assert TracingContext.try_get() is None
+
+
+def copied_first(gm, inputs):
+    return aot_eager(copy.deepcopy(gm), inputs)
+
+
+def copied_to_fakes(gm, inputs):
+    ShapeProp(gm).propagate(*inputs)  # it makes a deep copy with fake parameters
+    return gm
+
+
+@pytest.mark.parametrize("backend", [copied_first, copied_to_fakes])
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_the_graph_module_can_be_copied(backend, dynamic):
+    agrees(summed, *leaves(8, 9), backend=backend, dynamic=dynamic, graphs=1 if dynamic else 2)

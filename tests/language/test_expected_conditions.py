@@ -141,7 +141,7 @@ PROGRAMS = [
     (condition_that_raises, 1, 4), (condition_of_an_assert, 1, 3),
     (condition_of_an_inlined_function, 1, 6), (condition_inside_with, 1, 6),
     (either_of_two_conditions, 1, 5), (condition_the_other_way_round, 1, 3),
-    (arguments_of_a_distribution, 1, 23), (state_before_and_after_a_condition, 1, 3),
+    (arguments_of_a_distribution, 1, 21), (state_before_and_after_a_condition, 1, 3),
     (random_numbers_before_a_condition, 1, 5), (error_that_is_caught_here, 2, 3),
     (condition_that_ends_a_loop, 2, 4), (error_through_a_generator, 1, 9),
     (a_number_in_the_graph_only, 1, 2), (written_input, 2, 4),

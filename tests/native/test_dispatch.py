@@ -596,6 +596,20 @@ def test_objects_die():
     assert [r() for r in references] == [None, None, None]
 
 
+def test_what_was_on_the_stack_dies_before_variables():
+    class Noted:
+        def __init__(self, name):
+            weakref.finalize(self, died.append, name)
+
+    died = []
+    raw = CompiledFunction(None, None, nslots=4)
+    raw.add_entry(Entry(open_tree(4), lambda *slots: None))
+    raw.variables = 2
+    first = compiled_of(lambda: None, lambda: tail(raw, *[Noted(name) for name in "abcd"]), slots=0)
+    first()
+    assert "".join(died) == "cdab"
+
+
 def test_threads():
     x = torch.zeros(3)
     misses = []

@@ -133,6 +133,10 @@ class SymbolicInputs(NamedTuple):
     symbols: Symbols
     metas: list[TensorMeta]
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> SymbolicInputs:
+        """Itself, for backends that copy the graph module: the copy has the same symbols."""
+        return self
+
 
 def remember_inputs(
     module: torch.fx.GraphModule, symbols: Symbols, metas: list[TensorMeta]

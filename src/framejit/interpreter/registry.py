@@ -42,6 +42,11 @@ def unsupported(identifier: str, reason: str, *names: str) -> None:
 
 def check_complete(produced: frozenset[str]) -> None:
     """This release has only what is in the table of instructions, and all of that is handled."""
-    odd = sorted((produced - INSTRUCTIONS.keys()) | (INSTRUCTIONS.keys() ^ HANDLERS.keys()))
-    if odd:
-        raise AssertionError(f"opcodes without a row or without a handler: {', '.join(odd)}")
+    problems = {
+        "without a row in bytecode/instruction_set.py": (produced | HANDLERS.keys())
+        - set(INSTRUCTIONS),
+        "without a handler in interpreter/opcodes_*.py": INSTRUCTIONS.keys() - HANDLERS.keys(),
+    }
+    texts = [f"{what}: {', '.join(sorted(names))}" for what, names in problems.items() if names]
+    if texts:
+        raise AssertionError(f"opcodes {'; '.join(texts)}")

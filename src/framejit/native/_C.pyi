@@ -83,6 +83,7 @@ class CompiledFunction:
     fallback: Callable[..., Any] | None
     context: HookContext | None
     miss: Miss | None
+    variables: int
     run_only: bool
     stands_for_call: bool
     ask_always: bool

@@ -430,7 +430,7 @@ static int compiled_init(CompiledObject* self, PyObject* args, PyObject* kwargs)
       if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "without a function, nslots must be given");
       return -1;
     }
-    self->slot_count = count;
+    self->slot_count = self->variables = count;
     function = nullptr;
   } else if (!PyFunction_Check(function)) {
     PyErr_Format(PyExc_TypeError, "function must be a Python function or None, not %R", function);
@@ -539,6 +539,8 @@ static PyMemberDef compiled_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(CompiledObject, vectorcall), READONLY, nullptr},
     {"__dictoffset__", T_PYSSIZET, offsetof(CompiledObject, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(CompiledObject, weak_references), READONLY, nullptr},
+    {"variables", T_PYSSIZET, offsetof(CompiledObject, variables), 0,
+     "How many of the slots are variables; those that follow were on the stack, and are let go of first."},
     {"run_only", T_BOOL, offsetof(CompiledObject, run_only), 0, "On a miss do not call `miss`."},
     {"stands_for_call", T_BOOL, offsetof(CompiledObject, stands_for_call), 0,
      "The function was looked up as the `__call__` of its first argument's class, which may change."},

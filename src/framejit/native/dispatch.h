@@ -167,6 +167,7 @@ struct CompiledObject {
   PyObject* dict;
   PyObject* weak_references;
   Py_ssize_t slot_count;  // raw mode only
+  Py_ssize_t variables;   // raw mode: how many of the slots are variables; what was on the stack follows
   Py_ssize_t last;        // index of the entry that was hit last
   char run_only;
   char stands_for_call;   // `function` is what `type(first argument).__call__` was

@@ -3,6 +3,8 @@
 // stack grows with its length.
 #include "dispatch.h"
 
+#include <algorithm>
+
 namespace framejit {
 
 PyTypeObject* tail_call_type = nullptr;
@@ -146,9 +148,14 @@ static void tail_call_dealloc(TailCallObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   if (PyObject_GC_IsTracked(reinterpret_cast<PyObject*>(self))) PyObject_GC_UnTrack(self);
   Py_TRASHCAN_BEGIN(self, tail_call_dealloc)
+  Py_ssize_t variables = self->count;
+  if (self->target && is_compiled(self->target)) {
+    variables = std::clamp<Py_ssize_t>(reinterpret_cast<CompiledObject*>(self->target)->variables, 0, variables);
+  }
   Py_XDECREF(self->target);
   Py_XDECREF(self->context);
-  for (Py_ssize_t i = 0; i < self->count; i++) Py_DECREF(self->args[i]);
+  for (Py_ssize_t i = variables; i < self->count; i++) Py_DECREF(self->args[i]);
+  for (Py_ssize_t i = 0; i < variables; i++) Py_DECREF(self->args[i]);
   if (self->args != self->own + 1) PyMem_Free(self->args - 1);
   if (free_count < kMaxFree) {
     free_blocks[free_count++] = self;

@@ -26,32 +26,41 @@ class NotConstantError(Exception):
     """A value does not consist of constants only."""
 
 
-def python_of(value: Value) -> Any:
-    """The Python object of constants and containers of constants; else `NotConstantError`."""
+#: The value of an object that folding was given, by the object's identity.
+Given = dict[int, Value]
+
+
+def python_of(value: Value, given: Given | None = None) -> Any:
+    """The Python object of constants and containers of constants; else `NotConstantError`.
+    ``given`` gets the values of the containers, by the identity of what stands for them."""
     value = value.realize()
-    if value.is_constant or value.is_symbolic:
+    made = _python_of(value, given)
+    if given is not None and isinstance(value, (ListValue, TupleValue, DictValue, SetValue)):
+        given[id(made)] = value
+    return made
+
+
+def _python_of(value: Value, given: Given | None) -> Any:
+    known = value.is_constant and (given is None or not isinstance(value, TupleValue))
+    if known or value.is_symbolic:
         return value.as_python()
     if isinstance(value, (ListValue, TupleValue)):
-        items = [python_of(item) for item in value.items]
+        items = [python_of(item, given) for item in value.items]
         if isinstance(value, ListValue):
             return items if value.python_type() is list else value.as_python()
         return value.cls(items) if value.obj is None else value.obj
     if isinstance(value, DictValue):
         if value.cls is defaultdict:
             raise NotConstantError
-        pairs = {python_of(k): python_of(v) for k, v in value.items.values()}
+        pairs = {python_of(k, given): python_of(v, given) for k, v in value.items.values()}
         return pairs if value.cls is dict else value.cls(pairs)
     if isinstance(value, SetValue):
         for key in value.keys(value.space):
-            python_of(value.values[key])
+            python_of(value.values[key], given)
         return value.as_python()
     if isinstance(value, SliceValue):
-        return slice(*[python_of(part) for part in value.parts()])
+        return slice(*[python_of(part, given) for part in value.parts()])
     raise NotConstantError
-
-
-#: The value of an object that folding was given, by the object's identity.
-Given = dict[int, Value]
 
 
 def from_python(space: Space, obj: Any, given: Given) -> Value:
@@ -90,13 +99,14 @@ def fold_if_constant(
     space: Space, function: Any, args: list[Value], kwargs: dict[str, Value]
 ) -> Value | None:
     """Run a pure function now when all arguments are constants; None when they are not."""
+    given: Given = {}
     try:
-        real_args = [python_of(arg) for arg in args]
-        real_kwargs = {name: python_of(value) for name, value in kwargs.items()}
+        real_args = [python_of(arg, given) for arg in args]
+        real_kwargs = {name: python_of(value, given) for name, value in kwargs.items()}
     except NotConstantError:
         return None
     answer = space.run_real(function, *real_args, **real_kwargs)
-    return from_python(space, answer, _collect(args, {}))
+    return from_python(space, answer, _collect(args, given))
 
 
 def fold(space: Space, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:

@@ -128,7 +128,13 @@ def _ask_metaclass(
         if wanted is not torch.nn.Parameter and wanted is not torch.nn.Buffer:
             return space.constant(False)
         flag = "_is_param" if wanted is torch.nn.Parameter else "_is_buffer"
-        return space.constant(isinstance(value, TensorValue) and has_flag(space, value, flag))
+        if isinstance(value, TensorValue):
+            return space.constant(has_flag(space, value, flag))
+        if not issubclass(cls, torch.Tensor):
+            return space.constant(False)
+        # A class of tensors of the program's: `Parameter(data)` marks an object of it.
+        found = LOOKASIDES[getattr](space, [value, space.constant(flag), space.constant(False)], {})
+        return space.constant(space.truth(space.now(found)))
     hooked = type(wanted).__module__ == "typing" and hasattr(wanted, "_is_protocol")
     if hooked and function == "isinstance":
         return space.constant(_fits_protocol(space, value, cls, wanted))

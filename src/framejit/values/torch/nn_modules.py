@@ -57,9 +57,12 @@ def module_setattr(space: Space, module: ObjectValue, name: str, value: Value) -
     value = with_known_class(space, value)
     if isinstance(value, ObjectValue) and issubclass(value.cls, torch.nn.Module):
         return False
-    if isinstance(value, TensorValue) and (
-        issubclass(value.cls, torch.nn.Parameter) or has_flag(space, value, "_is_buffer")
-    ):
+    if isinstance(value, TensorValue):
+        if issubclass(value.cls, torch.nn.Parameter):
+            return False
+        if has_flag(space, value, "_is_param") or has_flag(space, value, "_is_buffer"):
+            return False
+    elif issubclass(value.python_type(), torch.Tensor):  # it asks whether it is a parameter
         return False
     for kind in _MEMBERS:
         members = _members(space, module, kind)

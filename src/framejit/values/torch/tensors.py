@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import operator
 import types
+from collections.abc import Iterable
 from typing import Any
 
 import numpy
@@ -425,9 +426,13 @@ def check_scalar(scalar: numpy.generic) -> None:
         raise GraphBreak("FJ0132", f"numpy's {kind} beside a tensor, which torch takes for a float")
 
 
-def from_fx(space: Space, node: Any, example: Any) -> Value:
-    """The value of a graph node's result."""
+def from_fx(space: Space, node: Any, example: Any, operands: Iterable[Value] = ()) -> Value:
+    """The value of a graph node's result. An operation that has nothing to do (``x.contiguous()``)
+    returns its operand: the very object, with its class, its attributes and its gradient."""
     if isinstance(example, Example):
+        for value in operands:
+            if isinstance(value, TensorValue) and value.example is example:
+                return value
         if example.meta.symbolic:
             space.builder.symbol_nodes.in_sizes(node, example, space.builder.symbols)
         made = TensorValue(node, example)
@@ -437,7 +442,7 @@ def from_fx(space: Space, node: Any, example: Any) -> Value:
         items: list[Value] = []
         for i, part in enumerate(example):
             if isinstance(part, (Example, tuple, list)):
-                items.append(from_fx(space, *space.builder.unpack(node, example, i)))
+                items.append(from_fx(space, *space.builder.unpack(node, example, i), operands))
             else:
                 items.append(constant_value(space, part))
         if type(example) is list:
@@ -490,14 +495,26 @@ def graph_call(space: Space, target: Any, args: Args, kwargs: Kwargs) -> Value:
         out = kwargs["out"].realize()
         if isinstance(out, TensorValue):
             return out
-    return from_fx(space, node, example)
+    return from_fx(space, node, example, _returnable(space, args, kwargs))
 
 
 def graph_call_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:
     """Add a ``call_method`` node; ``args[0]`` is the receiver."""
     node, example = space.builder.call_method(name, *_operands(space, name, args, kwargs))
     space.changes += 1
-    return from_fx(space, node, example)
+    return from_fx(space, node, example, _returnable(space, args, kwargs))
+
+
+def _returnable(space: Space, args: list[Value], kwargs: dict[str, Value]) -> list[Value]:
+    """The operands that the operation may return as they are."""
+    if space.transforms:  # which wrap them, perhaps anew
+        return []
+    found = []
+    for arg in (*args, *kwargs.values()):
+        value = arg.realize()
+        parts = value.items if isinstance(value, (ListValue, TupleValue)) else [value]
+        found += [part.realize() for part in parts]
+    return found
 
 
 def tensor_call(space: Space, target: Any, *args: Value, **kwargs: Value) -> TensorValue:

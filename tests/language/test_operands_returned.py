@@ -1,0 +1,100 @@
+"""Operations that have nothing to do return their operand: the same object, with its class, its
+attributes and its gradient. Parameters of a class of the program's are parameters."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import framejit
+from backends.agreement import agrees
+from checking import CountingBackend, Outcome, compare_outcomes
+
+
+def parameter():
+    made = nn.Parameter(torch.ones(2, 2))
+    made.tag, made.grad = "p", torch.ones(2, 2)
+    return made
+
+
+def marked():
+    made = torch.ones(2, 2)
+    made.tag = "t"
+    return made
+
+
+OPERATIONS = {
+    "contiguous": lambda x: x.contiguous(),
+    "to": lambda x: x.to(torch.float32),
+    "to the other's": lambda x: x.to(x),
+    "float": lambda x: x.float(),
+    "plus": lambda x: +x,
+    "a keyword": lambda x: torch.positive(input=x),
+    "dropout": lambda x: F.dropout(x, 0.5, training=False),
+    "real": torch.real,
+    "flatten": lambda x: x.flatten(0, 0),
+    "a list": lambda x: torch.broadcast_tensors(x, x)[1],
+    "of a list": lambda x: torch.atleast_2d([x, x])[0],
+    "in place": lambda x: x.requires_grad_(),
+    "another one": lambda x: x.view(2, 2),
+    "a copy": lambda x: x.to(torch.float32, copy=True),
+}
+
+
+def described(operation, x):
+    made = operation(x)
+    return (
+        made is x, type(made), isinstance(made, nn.Parameter), isinstance(made, nn.Buffer),
+        getattr(made, "tag", None), made.is_leaf and made.grad is None, made * 2,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [parameter, marked, lambda: nn.Buffer(torch.ones(2, 2))])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operation(name, make):
+    backend, operation = CountingBackend(), OPERATIONS[name]
+    compiled = framejit.compile(described, backend=backend)
+    for _ in range(2):
+        expected = Outcome(described, (operation, make()), {})
+        compare_outcomes(expected, Outcome(compiled, (operation, make()), {}))
+    assert len(backend.graphs) == 1
+
+
+class Tagged(torch.Tensor):
+    pass
+
+
+def layer_of_tagged():
+    made = nn.Linear(2, 2)
+    made.weight = nn.Parameter(torch.ones(2, 2).as_subclass(Tagged))
+    return made
+
+
+def counted(module, x):
+    return [isinstance(one, nn.Parameter) for one in module._parameters.values()], x * 2
+
+
+def assigned(module, x):
+    module.other = module.weight
+    return list(module._parameters), sorted(vars(module)), x * 2
+
+
+@pytest.mark.parametrize("function", [counted, assigned])
+def test_parameters_of_a_class_of_the_programs(function):
+    agrees(function, lambda: (layer_of_tagged(), torch.ones(2)), graphs=1)
+
+
+def replaced(x, given):
+    groups = re.match("(a)|(b)", "a").groups(given)
+    named = re.match("(?P<k>a)|(?P<l>b)", "a").groupdict(given)
+    groups[1].append(1)
+    return groups[1] is given, named["l"] is given, x + 1
+
+
+def test_functions_that_are_computed_while_capturing():
+    """They give back the list that they are given."""
+    agrees(replaced, lambda: (torch.ones(2), []), graphs=1)
