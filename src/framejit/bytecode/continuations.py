@@ -14,7 +14,7 @@ import inspect
 import weakref
 from collections.abc import Callable, Sequence
 from types import CellType, CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from framejit import native
 from framejit.bytecode import exception_table
@@ -70,11 +70,13 @@ def build_resume(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     function = layout.function(
         f"__resume_at_{point.offset}",
         globals,
-        head=prefix,
-        head_entries=[],
-        head_lines=without_location(shift - 2)
-        + with_location(1, positions, first)
-        + with_location(1, (first, None, None, None), positions[0] or first),
+        _Head(
+            prefix,
+            [],
+            without_location(shift - 2)
+            + with_location(1, positions, first)
+            + with_location(1, (first, None, None, None), positions[0] or first),
+        ),
         stack_size=code.co_stacksize + 1,
         constants=code.co_consts,
         next_cells=(),
@@ -125,11 +127,13 @@ def build_generator(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     function = layout.function(
         code.co_name,
         globals,
-        head=head,
-        head_entries=entries,
-        head_lines=without_location(len(start) // 2)
-        + with_location(shift - len(start) // 2 - 1, line, code.co_firstlineno)
-        + with_location(1, (code.co_firstlineno, None, None, None), line[0] or 0),
+        _Head(
+            head,
+            entries,
+            without_location(len(start) // 2)
+            + with_location(shift - len(start) // 2 - 1, line, code.co_firstlineno)
+            + with_location(1, (code.co_firstlineno, None, None, None), line[0] or 0),
+        ),
         stack_size=code.co_stacksize + 2,
         constants=(*code.co_consts, None),
         next_cells=(),
@@ -284,6 +288,14 @@ def build_break(
     )
 
 
+class _Head(NamedTuple):
+    """What is put in front of the original code: with its exception and line tables."""
+
+    code: bytes
+    entries: list[Entry]
+    lines: bytes
+
+
 class _Layout:
     """Where everything lies in the frame of one continuation; see the comment above."""
 
@@ -324,9 +336,7 @@ class _Layout:
         if handler is not None and units:
             entries.append(Entry(start, units, shift + target, handler.depth, handler.push_lasti))
         lines = _lines(instruction, self.info.code, start, shift)
-        return self.function(
-            name, globals, head=head, head_entries=entries, head_lines=lines, **details
-        )
+        return self.function(name, globals, _Head(head, entries, lines), **details)
 
     def restore_state(self) -> bytes:
         """The prefix: from arguments to the frame's slots and stack."""
@@ -438,10 +448,8 @@ class _Layout:
         self,
         name: str,
         globals: dict[str, Any],
+        head: _Head,
         *,
-        head: bytes,
-        head_entries: list[Entry],
-        head_lines: bytes,
         stack_size: int,
         constants: tuple[Any, ...],
         next_cells: Sequence[CellType],
@@ -449,11 +457,11 @@ class _Layout:
         """The function of ``head`` followed by the original code."""
         info = self.info
         code = info.code
-        shift = len(head) // 2
+        shift = len(head.code) // 2
         cells = [info.slot_names[slot] for slot in sorted(info.cell_slots)]
         added = [f"fj:stack {index}" for index in range(self.n_slots - len(info.slot_names))]
         spliced = code.replace(
-            co_code=head + code.co_code,
+            co_code=head.code + code.co_code,
             co_argcount=self.n_parameters,
             co_posonlyargcount=0,
             co_kwonlyargcount=0,
@@ -464,9 +472,9 @@ class _Layout:
             co_consts=constants,
             co_flags=code.co_flags & ~_DROPPED_FLAGS,
             co_stacksize=stack_size,
-            co_linetable=head_lines + code.co_linetable,
+            co_linetable=head.lines + code.co_linetable,
             co_exceptiontable=exception_table.encode(
-                head_entries + [entry.moved(shift) for entry in info.exception_entries]
+                head.entries + [entry.moved(shift) for entry in info.exception_entries]
             ),
         )
         # The cell of `__class__` is put into its slot by the prefix, not taken from the closure.

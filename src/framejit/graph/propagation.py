@@ -131,7 +131,8 @@ def propagate(
         except TypeError:  # something in it has no hash
             key = None
     if found is None or found.replay:
-        outcome, result = _run(world, target, args, kwargs, tensors, state, found)
+        call = Call(world, target, args, kwargs, state)
+        outcome, result = _run(call, tensors, found)
         if key is not None and found is None:
             if len(_cache) >= MAX_ENTRIES:
                 _cache.clear()
@@ -244,16 +245,9 @@ def like(container: Any, items: Sequence[Any]) -> Any:
 # -- running on fake tensors
 
 
-def _run(
-    world: FakeWorld,
-    target: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    tensors: list[Example],
-    state: GlobalState,
-    known: _Outcome | None = None,
-) -> tuple[_Outcome, Any]:
+def _run(call: Call, tensors: list[Example], known: _Outcome | None) -> tuple[_Outcome, Any]:
     """Run on fake tensors; learn the outcome, or trust ``known``; refresh what was mutated."""
+    world, target = call.world, call.target
     related = _related(tensors)
     for example in related:
         if example._fake is None:  # pending aliases must see the tensors as they were until now
@@ -262,7 +256,7 @@ def _run(
     memory = [memory_of(fake) for fake in fakes]
     observer = Observer()
     random_state = torch.default_generator.get_state()
-    fake_args, fake_kwargs = lower(args), lower(kwargs)
+    fake_args, fake_kwargs = lower(call.args), lower(call.kwargs)
     try:
         quiet.on = True
         if known is None or known.effects.random:
@@ -297,7 +291,6 @@ def _run(
     ) if known is None else known.effects  # fmt: skip
     aliases = reader.aliases
     if aliases and reader.fresh:
-        call = Call(world, target, args, kwargs, state)
         call.result = result
         for example in reader.fresh:
             example.recipe = call

@@ -181,11 +181,10 @@ class StaticMode(Unwrapped, FakeTensorMode):
         return fake
 
     def _convolution(
-        self, x: FakeTensor, weight: FakeTensor, bias: FakeTensor | None, stride: list[int],
-        padding: list[int], dilation: list[int], transposed: bool, output_padding: list[int],
-        groups: int,
-    ) -> torch.Tensor:  # fmt: skip
+        self, x: FakeTensor, weight: FakeTensor, bias: FakeTensor | None, *settings: Any
+    ) -> torch.Tensor:
         """The memory format depends on the backend that is chosen for real tensors."""
+        stride, padding, dilation, transposed, output_padding, groups = settings
         dims = x.dim() - 2
         channels, inner = weight.shape[:2]
         if dims < 1 or weight.dim() != x.dim() or x.dtype != weight.dtype:

@@ -146,8 +146,8 @@ class Plan:
         if check == -2 or node < 0:
             assert self.state is not None
             then, now = state_difference(self.state.export(), GlobalState().export())
-            remedy = "make every call under the same modes"
-            return _failure("FJ0406", "torch GLOBAL_STATE", then, now, self.line, remedy, -1.0)
+            difference = then, now, "make every call under the same modes"
+            return _failure("FJ0406", "torch GLOBAL_STATE", difference, self.line, -1.0)
         if check <= -3:
             assert self.shapes is not None
             reason = self.shapes.failure(-3 - check, lambda source: value_at(source, slots))
@@ -161,25 +161,29 @@ class Plan:
         found, value = value_at(source, slots)
         if check == -1:
             line = next((fact.line for fact in self.checked[node] if fact.line), self.line)
-            return _failure("FJ0405", name, "there", "gone", line, "leave it in place", node)
+            return _failure("FJ0405", name, ("there", "gone", "leave it in place"), line, node)
         kind, kept, line = self.checked[node][check]
         payload = recall(kept)
         shown = shown_kind(kind, payload)
         if kind == "ABSENT":
             name = shown_place(source)
         if not found and kind != "ABSENT":
-            then, now, remedy = KINDS[kind].expected(payload), "gone", "leave it in place"
+            difference = KINDS[kind].expected(payload), "gone", "leave it in place"
         else:
-            then, now, remedy = differences(kind, payload, value)
+            difference = differences(kind, payload, value)
         identifier = KINDS["EQUALS_MATCH" if shown == "EQUALS_MATCH" else kind].identifier
         name = f"{name} {shown}"
-        return _failure(identifier, name, then, now, line or self.line, remedy, node)
+        return _failure(identifier, name, difference, line or self.line, node)
 
 
 def _failure(
-    identifier: str, name: str, then: str, now: str, line: tuple[str, int] | None, remedy: str,
+    identifier: str,
+    name: str,
+    difference: tuple[str, str, str],
+    line: tuple[str, int] | None,
     checked: float,
-) -> Failure:  # fmt: skip
+) -> Failure:
+    then, now, remedy = difference
     place = _at(line, " (assumed at ", ")")
     sentence = f"{name}: it was {then}, now it is {now}{place}; to avoid it, {remedy}"
     return Failure(identifier, sentence, checked)

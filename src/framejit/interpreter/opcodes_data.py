@@ -491,15 +491,12 @@ def unpack_ex(vm: Any, frame: Frame, instruction: Instruction) -> None:
 def make_function(vm: Any, frame: Frame, instruction: Instruction) -> None:
     code = frame.stack.pop().realize().as_python()
     flags = instruction.arg
-    cells = frame.stack.pop() if flags & 8 else None
-    closure = None if cells is None else [cell.realize() for cell in vm.space.items(cells)]
+    made = FunctionValue(code, frame.globals)
+    made.cell_tuple = cells = frame.stack.pop() if flags & 8 else None
+    made.closure = None if cells is None else [cell.realize() for cell in vm.space.items(cells)]
     annotations = frame.stack.pop() if flags & 4 else None
-    kwdefaults = frame.stack.pop() if flags & 2 else None
-    defaults = frame.stack.pop() if flags & 1 else None
-    made = FunctionValue(
-        code, frame.globals, defaults=defaults, kwdefaults=kwdefaults, cell_tuple=cells,
-        closure=closure,
-    )  # fmt: skip
+    made.kwdefaults = frame.stack.pop() if flags & 2 else None
+    made.defaults = frame.stack.pop() if flags & 1 else None
     if annotations is not None:
         items = vm.space.items(annotations)
         made.attributes["__annotations__"] = _new_dict(vm, items[::2], items[1::2])

@@ -70,7 +70,7 @@ def binary(space: Space, op: str, left: Value, right: Value, inplace: bool) -> R
         own_name = inplace_name
     concatenates = op in ("+", "*") and _is_of_sequence(space, left_type, own_name)
     if inplace and not concatenates:
-        result = _attempt(space, left, inplace_name, op, right, False, True)
+        result = _attempt(space, left, inplace_name, op, right)
         if result is not None:
             return result
     reflected_first = right_type is not left_type and (
@@ -80,7 +80,7 @@ def binary(space: Space, op: str, left: Value, right: Value, inplace: bool) -> R
         or (concatenates and _has_slot(space, right_type, reflected_name))
     )  # fmt: skip
     if reflected_first:
-        result = _attempt(space, right, reflected_name, op, left, True, False)
+        result = _attempt(space, right, reflected_name, op, left)
         if result is not None:
             return result
     if inplace and op == "*" and not concatenates and issubclass(right_type, _SEQUENCES):
@@ -88,13 +88,13 @@ def binary(space: Space, op: str, left: Value, right: Value, inplace: bool) -> R
     if concatenates and op == "*" and space.class_attribute(right_type, "__index__") is None:
         return _complain(space, function, *operands)
     own_name = own_name if concatenates else plain_name
-    result = _attempt(space, left, own_name, op, right, False, own_name is inplace_name)
+    result = _attempt(space, left, own_name, op, right)
     if result is not None:
         return result
     if not (reflected_first or right_type is left_type) and not (
         concatenates and _is_of_sequence(space, right_type, reflected_name)
     ):
-        result = _attempt(space, right, reflected_name, op, left, True, False)
+        result = _attempt(space, right, reflected_name, op, left)
         if result is not None:
             return result
     return _complain(space, function, *operands)
@@ -199,20 +199,20 @@ def _plain_operand(value: Value) -> bool:
 def division(space: Space, left: Value, right: Value) -> Result:
     """``divmod(left, right)``."""
     left_type, right_type = left.python_type(), right.python_type()
-    asked = [(left, "__divmod__", right, False), (right, "__rdivmod__", left, True)]
+    asked = [(left, "__divmod__", right), (right, "__rdivmod__", left)]
     if right_type is left_type:
         asked.pop()
     elif left_type in right_type.__mro__ and _overrides(
         space, right_type, left_type, "__rdivmod__"
     ):
         asked.reverse()
-    for value, name, other, reflected in asked:
+    for value, name, other in asked:
         cls = value.python_type()
         if not value.is_constant and not is_user_class(cls):
             if space.class_attribute(cls, name) is not None:
                 raise GraphBreak("FJ0155", f"divmod() of a {value.describe()}")
             continue
-        result = _attempt(space, value, name, "divmod", other, reflected, False)
+        result = _attempt(space, value, name, "divmod", other)
         if result is not None:
             return result
     return _complain(space, divmod, left, right)
@@ -223,10 +223,14 @@ def _overrides(space: Space, cls: type, base: type, name: str) -> bool:
     return own is not None and (inherited is None or own.raw is not inherited.raw)
 
 
-def _attempt(
-    space: Space, value: Value, name: str, op: str, other: Value, reflected: bool, inplace: bool
-) -> Result | None:
-    """Ask ``value`` for the operation; None means NotImplemented."""
+#: Methods of the right operand, and those that may change the left one.
+_REFLECTED = frozenset(["__rdivmod__", *[names[1] for names in BINARY_METHODS.values()]])
+_INPLACE = frozenset(names[2] for names in BINARY_METHODS.values())
+
+
+def _attempt(space: Space, value: Value, name: str, op: str, other: Value) -> Result | None:
+    """Ask ``value`` for the operation by the method ``name``; None means NotImplemented."""
+    reflected, inplace = name in _REFLECTED, name in _INPLACE
     cls = other.python_type()
     if value.is_constant or type(value) is TensorValue:
         other = scalar_of(other) or other

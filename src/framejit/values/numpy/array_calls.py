@@ -271,7 +271,7 @@ def call_numpy(space: Space, function: Any, args: Args, kwargs: Kwargs) -> Value
             raise GraphBreak("FJ0132", f"numpy's {what} on tensors: {error}")
     if space.builder.world.symbols_if_any is not None:
         space.builder.symbols.poll()
-    return _answer(space, recorder, arrays, *answers[0], made, what)
+    return _answer(recorder, arrays, *answers[0], made, what)
 
 
 def _raises_errors() -> bool:
@@ -524,15 +524,15 @@ class _Recorder(TorchFunctionMode):
 
 
 def _answer(
-    space: Space, recorder: _Recorder, arrays: list[ArrayValue], answer: Any, form: Any, made: Any,
-    what: str,
-) -> Value:  # fmt: skip
+    recorder: _Recorder, arrays: list[ArrayValue], answer: Any, form: Any, made: Any, what: str
+) -> Value:
     """The value of what the call returned, put together as the rehearsal did."""
+    space = recorder.space
     if type(form) is list:
         if not isinstance(made, (tuple, list)) or len(made) != len(form):
             raise GraphBreak("FJ0132", f"numpy's {what} on tensors answers something else")
         items = [
-            _answer(space, recorder, arrays, *parts, what)
+            _answer(recorder, arrays, *parts, what)
             for parts in zip(answer, form, made, strict=True)
         ]
         return ListValue(items) if type(answer) is list else TupleValue(items)

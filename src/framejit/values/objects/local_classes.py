@@ -198,11 +198,7 @@ def _build_class(space: Space, args: Args, kwargs: Kwargs) -> Result:
     names: dict[str, Value] = {}
     request.names = names
     space.running.run_request(request)
-    cell = names.pop("__classcell__", None)
-    if cell is not None:
-        cell = cell.realize()
-        assert isinstance(cell, CellValue)
-    return make_class(space, text, meta, real_bases, bases, names, cell)
+    return make_class(space, text, meta, real_bases, bases, names)
 
 
 #: What `typing.NamedTuple` puts in its place among the bases of a class statement.
@@ -260,9 +256,14 @@ def _plain_base(space: Space, base: Value) -> type:
 
 def make_class(
     space: Space, title: str, meta: type, real_bases: tuple[type, ...], bases: list[Value],
-    names: dict[str, Value], cell: CellValue | None,
+    names: dict[str, Value],
 ) -> Value:  # fmt: skip
     """``meta(title, bases, names)``."""
+    cell = names.pop("__classcell__", None)
+    if cell is not None:
+        cell = cell.realize()
+        if not isinstance(cell, CellValue):
+            raise GraphBreak("FJ0154", "making a class whose __classcell__ is no cell")
     later = {n: v for n, v in names.items() if _wants_its_name(space, v)}
     nothing = Source(None, "const", None, title)
     namespace = {
@@ -383,7 +384,7 @@ def class_from_parts(space: Space, args: list[Value]) -> Value:
     parents = [base.realize() for base in space.items(bases)]
     real = tuple(_plain_base(space, base) for base in parents)
     meta = _metaclass(space, None, real)
-    return make_class(space, str(title.as_python()), meta, real, parents, names, None)
+    return make_class(space, str(title.as_python()), meta, real, parents, names)
 
 
 # -- classes compared by their structure -----------------------------------------------------------

@@ -51,7 +51,7 @@ def _check_class(space: Space, value: Value, classes: Value, cls: type, function
             return space.constant(True)
         found = None if meta is type else space.class_attribute(meta, _HOOKS[function])
         if found is not None and found.owner not in (type, ABCMeta):
-            return _ask_metaclass(space, value, classes, cls, wanted, function, found.raw)
+            return _ask_metaclass(space, value, classes, cls, function, found.raw)
         if found is not None and found.owner is ABCMeta and _has_python_hook(wanted):
             return _ask_hook(space, value, classes, function)
         fits = _is_subclass(space, cls, wanted)
@@ -119,9 +119,11 @@ def _ask_hook(space: Space, value: Value, classes: Value, function: str) -> Resu
 
 
 def _ask_metaclass(
-    space: Space, value: Value, classes: Value, cls: type, wanted: type, function: str, raw: Any
+    space: Space, value: Value, classes: Value, cls: type, function: str, raw: Any
 ) -> Result:
     """Classes whose metaclass may have its own idea of instances and subclasses."""
+    wanted = real_class(classes)
+    assert wanted is not None
     if issubclass(wanted, torch.nn.Parameter | torch.nn.Buffer) and function == "isinstance":
         if issubclass(cls, wanted):
             return space.constant(True)

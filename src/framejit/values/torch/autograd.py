@@ -26,14 +26,14 @@ from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside, r
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import function_value
-from framejit.values.torch.nesting import Nested, rebuild, trial
+from framejit.values.torch.nesting import Nested, Terms, rebuild, trial
 from framejit.values.torch.read_numbers import read_number
 from framejit.values.torch.tensors import TensorValue, from_fx, graph_call, to_fx
 
 
 def _trial(
-    space: Space, function: Value, args: list[Value], what: str, context: Value | None,
-    kwargs: Any = None, random: bool = False,
+    space: Space, function: Value, args: list[Value], terms: Terms, context: Value | None,
+    kwargs: Any = None,
 ) -> tuple[Value, Stretch]:  # fmt: skip
     """A `trial` of what autograd calls as often as it likes: it may not write to objects that the
     program has made, either, but for the ``context`` of the call."""
@@ -44,9 +44,9 @@ def _trial(
         if value.source is None and value is not context and value not in made:
             made[value] = _parts(value)
             todo += parts_held(value)
-    result, stretch = trial(space, function, args, what, kwargs, random, state=True)
+    result, stretch = trial(space, function, args, terms, kwargs)
     if any(parts != _parts(value) for value, parts in made.items()):
-        raise GraphBreak("FJ0122", f"{what} changes something outside")
+        raise GraphBreak("FJ0122", f"{terms.what} changes something outside")
     return result, stretch
 
 
@@ -72,7 +72,7 @@ def _apply(space: Space, args: Args, kwargs: Kwargs) -> Result:
     nodes = [_operand(space, operand) for operand in operands]
     forward = function_value(space, polyfills.function_forward)
     arguments = [owner, context, *operands]
-    result, stretch = _trial(space, forward, arguments, what, context)
+    result, stretch = _trial(space, forward, arguments, Terms(what, state=True), context)
     several = isinstance(result.realize(), (TupleValue, ListValue))
     answers = [answer.realize() for answer in (space.items(result) if several else [result])]
     if not all(isinstance(answer, TensorValue) or answer.is_constant for answer in answers):
@@ -90,7 +90,8 @@ def _apply(space: Space, args: Args, kwargs: Kwargs) -> Result:
         ]  # fmt: skip
         start = len(space.builder.recorded)
         backward = function_value(space, polyfills.function_backward)
-        _, inner = _trial(space, backward, [owner, context, *gradients], what, context)
+        arguments = [owner, context, *gradients]
+        _, inner = _trial(space, backward, arguments, Terms(what, state=True), context)
         kept = {o.proxy(space) for o in outputs} | given | set(stretch.nodes)
         kept.update(operation.node for operation in space.builder.recorded[:start])
         _no_free_tensors(space, inner, operands, kept, what)
@@ -153,7 +154,7 @@ def _checkpoint(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if torch._C._autograd._saved_tensors_hooks_get_disabled_error_message() is not None:
         raise GraphBreak("FJ0120", "checkpoint() where saved-tensor hooks are not allowed")
     what = "the function under checkpoint()"
-    result, stretch = _trial(space, function, operands, what, None, named, random=True)
+    result, stretch = _trial(space, function, operands, Terms(what, True, True), None, named)
     if reentrant and not _plain_tensors(result.realize()):
         raise GraphBreak(
             "FJ0120", "reentrant checkpoint() of a function that answers no plain tensors"

@@ -22,6 +22,7 @@ from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.torch.nesting import (
     Nested,
+    Terms,
     leaves,
     refilled,
     stand_in,
@@ -37,7 +38,7 @@ def _operator_body(space: Space, function: Value, operands: list[Value], what: s
     refuses most of it, and operators in most transforms."""
     if space.transforms:
         raise GraphBreak("FJ0123", f"{what} in a transform of torch.func")
-    result, stretch = trial(space, function, operands, what)
+    result, stretch = trial(space, function, operands, Terms(what))
     body = Nested(space, result, stretch)
     memory = [*body.lifted([]), *body.outputs]
     for index, node in enumerate(memory):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from framejit.exc import GraphBreak
 from framejit.graph.nested import Stretch
@@ -20,11 +20,19 @@ from framejit.values.core.space import Space
 from framejit.values.torch.tensors import TensorValue, tensor_call
 
 
+class Terms(NamedTuple):
+    """What a function that is traced on the side is called, and what it may do."""
+
+    what: str
+    random: bool = False
+    state: bool = False
+
+
 def trial(
-    space: Space, function: Value, args: list[Value], what: str, kwargs: Any = None,
-    random: bool = False, state: bool = False,
-) -> tuple[Value, Stretch]:  # fmt: skip
+    space: Space, function: Value, args: list[Value], terms: Terms, kwargs: Any = None
+) -> tuple[Value, Stretch]:
     """Call ``function`` and say what it recorded; it may do nothing else."""
+    what = terms.what
     stretch = Stretch(space.builder)
     effects = space.effects
     before = _counts(effects)
@@ -34,7 +42,7 @@ def trial(
         raise GraphBreak("FJ0122", f"{what} raises {error.value.python_type().__name__}")
     if before != _counts(effects):
         raise GraphBreak("FJ0122", f"{what} changes something outside")
-    stretch.close(what, random, state)
+    stretch.close(*terms)
     return result, stretch
 
 

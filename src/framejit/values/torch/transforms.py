@@ -13,7 +13,7 @@ import contextlib
 import math
 import types
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch._functorch.apis
@@ -33,6 +33,7 @@ from framejit.values.core.registry import LOOKASIDES, Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.torch.nesting import (
     Nested,
+    Terms,
     leaves,
     parts_of,
     rebuild,
@@ -75,13 +76,21 @@ def _inside(space: Space, function: Value, args: list[Value]) -> tuple[Value, St
     return result, stretch
 
 
+class _Body(NamedTuple):
+    """A function that was run: what it recorded, from which nodes to which."""
+
+    recorded: Stretch
+    inputs: list[Any]
+    outputs: list[Any]
+
+
 def _imagine(
-    space: Space, target: Any, body: Stretch, inputs: list[Any], outputs: list[Any],
-    before: tuple[Any, ...], given: list[Any],
-) -> list[Any]:  # fmt: skip
+    space: Space, body: _Body, target: Any, before: tuple[Any, ...], given: list[Any]
+) -> list[Any]:
     """What ``target(*before, body, *given, *what the body uses from outside)`` would return."""
-    lifted = [node for node in body.used_from_outside(outputs) if node not in inputs]
-    module = space.builder.add_module("body", body.module([*inputs, *lifted], outputs))
+    recorded, inputs, outputs = body
+    lifted = [node for node in recorded.used_from_outside(outputs) if node not in inputs]
+    module = space.builder.add_module("body", recorded.module([*inputs, *lifted], outputs))
     levels = space.levels
     if levels:
         target, before = nested.inside, (levels, target.__name__, *before)
@@ -125,10 +134,12 @@ def _vmap(space: Space, args: Args, kwargs: Kwargs) -> Result:
         raise GraphBreak("FJ0123", "a function under torch.vmap() answers no tensor")
     nodes = [value.proxy(space) for value in outputs]
     examples = _imagine(
-        space, nested.batched, body, [value.proxy(space) for value in slices], nodes,
+        space,
+        _Body(body, [value.proxy(space) for value in slices], nodes),
+        nested.batched,
         (tuple(dim for _, dim in mapped), tuple(out), how),
         [value.proxy(space) for value, _ in mapped],
-    )  # fmt: skip
+    )
     answers = []
     for node, dim, example in zip(nodes, out, examples, strict=True):
         made = builder.record(predispatch._remove_batch_dim, (node, level, size, dim), example)
@@ -288,10 +299,9 @@ def _gradient(name: str) -> Any:
         if not isinstance(output, TensorValue):
             raise GraphBreak("FJ0123", f"the function under {what} answers no tensor")
         nodes = run.nodes([output, *beside])
-        examples = _imagine(
-            space, nested.differentiated, run.body, run.nodes(run.variables), nodes,
-            (len(run.variables),), _originals(run),
-        )  # fmt: skip
+        body = _Body(run.body, run.nodes(run.variables), nodes)
+        before = (len(run.variables),)
+        examples = _imagine(space, body, nested.differentiated, before, _originals(run))
         count = len(run.variables)
         grads = run.gradients(nodes[:1], examples[:count])
         answers = [run.unwrap(g, e) for g, e in zip(grads, examples, strict=False)]
@@ -338,10 +348,8 @@ def jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) -
     numbers = [n for each in (shape, *shapes) for n in each]
     if not all(type(n) is int for n in numbers) or 0 in numbers:
         raise GraphBreak("FJ0123", f"{what} of sizes that vary, or of nothing")
-    examples = _imagine(
-        space, nested.jacobians, run.body, run.nodes(run.variables), [node],
-        (len(run.variables),), _originals(run),
-    )  # fmt: skip
+    body = _Body(run.body, run.nodes(run.variables), [node])
+    examples = _imagine(space, body, nested.jacobians, (len(run.variables),), _originals(run))
     run.unwrap(node, builder.imagine(torch.clone, (node,)))
     run.leave()
     rows = math.prod(shape)
@@ -411,10 +419,8 @@ class PullBackValue(Declared):
 def _imagine_vjp(run: _Differentiated, outputs: list[Any], vectors: list[Any]) -> list[Any]:
     """What pulling ``vectors`` back would return; without any, what the function returns."""
     counts = {"operands": len(run.variables), "vectors": len(vectors)}
-    return _imagine(
-        run.space, transformed, run.body, run.nodes(run.variables), outputs, ("vjp", counts),
-        [*_originals(run), *vectors],
-    )  # fmt: skip
+    body = _Body(run.body, run.nodes(run.variables), outputs)
+    return _imagine(run.space, body, transformed, ("vjp", counts), [*_originals(run), *vectors])
 
 
 @lookaside(torch.func.vjp)
@@ -465,7 +471,7 @@ def transform(
     inputs = [stand_in(space, operand) for operand in given]  # type: ignore[arg-type]
     what = f"the function under torch.func.{name}()"
     with entered(space, _LEVELS[name]):  # transforms in the function nest inside this one
-        result, stretch = trial(space, function, list(inputs), what, state=True)
+        result, stretch = trial(space, function, list(inputs), Terms(what, state=True))
     body = Nested(space, result, stretch)
     if not body.outputs or leaves(result) != len(body.outputs):
         raise GraphBreak("FJ0123", f"{what} answers something else than tensors")
