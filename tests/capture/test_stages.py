@@ -13,7 +13,9 @@ from framejit.capture.target import Target
 from framejit.capture.tracing import Call, Driver, trace
 from framejit.graph.builder import GraphBuilder
 from framejit.interpreter.outcomes import Again, Broken, Returned
+from framejit.interpreter.side_run import compute
 from framejit.native import GuardTree
+from framejit.values.core.space import Task
 from framejit.values.object_space import ObjectSpace
 
 SCALE = 3
@@ -25,8 +27,8 @@ def never(*args):
 
 def traced(function, *slots, break_at=None, may_expect=False, met=None):
     """The first stage; the breaks that it reports go into ``met``."""
-    space = ObjectSpace(GraphBuilder())
-    space.may_expect = may_expect
+    task = Task(function.__globals__, may_expect, compute=compute)
+    space = ObjectSpace(GraphBuilder(), task=task)
     driver = Driver(
         compile_graph=never,
         make_break=lambda frame, innermost: never,

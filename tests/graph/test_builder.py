@@ -14,13 +14,24 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from framejit.graph import GraphBuilder, LazyGraphModule
 from framejit.graph.lazy import lazy_graph_modules
+from framejit.graph.leader import Leader
 from framejit.graph.names import placeholder_name
 from framejit.graph.node_meta import NodeMeta
 
 
+class Told(Leader):
+    """A leader that says where the program is."""
+
+    def __init__(self, trace):
+        self.trace = trace
+
+    def stack_trace(self):
+        return self.trace
+
+
 def readme_graph():
     builder = GraphBuilder()
-    builder.stack_trace = "line 1"
+    builder.begin(Told("line 1"))
     a, _ = builder.add_input("L['a']", torch.randn(10))
     x, _ = builder.call_function(torch.abs, (a,), {})
     x, _ = builder.call_function(operator.add, (x, 1), {})
@@ -151,7 +162,7 @@ def test_meta_behaves_like_a_dict():
 def test_stack_traces_may_be_made_late():
     builder = GraphBuilder()
     calls = []
-    builder.stack_trace = lambda: lambda: calls.append(1) or "late"
+    builder.begin(Told(lambda: calls.append(1) or "late"))
     x, _ = builder.add_input("x", torch.ones(2))
     y, _ = builder.call_function(torch.abs, (x,), {})
     gm, inputs = builder.finish([y])

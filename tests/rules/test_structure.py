@@ -175,6 +175,21 @@ def test_what_the_rooms_of_a_capture_share_is_asked_by_public_names():
     assert not found, found
 
 
+def test_what_a_capture_knows_is_set_where_it_is_kept():
+    """Later rooms hand over what they have: to a constructor, or by a call."""
+    kept = {"builder", "space", "effects", "symbols", "world"}
+    found = []
+    for path in SOURCES:
+        if RANK[room_of(path)] <= RANK["values"]:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                owner = getattr(node.value, "id", getattr(node.value, "attr", None))
+                if owner in kept:
+                    found.append(f"{relative(path)}:{node.lineno} sets {owner}.{node.attr}")
+    assert not found, found
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=relative)
 def test_nothing_of_the_peer_is_imported(path):
     for line, name in imported_modules(ast.parse(path.read_text()), path):

@@ -24,9 +24,10 @@ from framejit.exc import GraphBreak, InternalError
 from framejit.graph.builder import GraphBuilder
 from framejit.guards.plan import Plan
 from framejit.interpreter.outcomes import Again, Broken, Returned
+from framejit.interpreter.side_run import compute
 from framejit.shapes.policy import Policy, Seen
 from framejit.values.core.ends import layers_of_slots
-from framejit.values.core.space import Space
+from framejit.values.core.space import Space, Task
 from framejit.values.object_space import ObjectSpace
 from framejit.values.stdlib import cached_functions
 
@@ -76,8 +77,8 @@ def _capture(
 ) -> Capture:
     may_expect = driver.may_expect
     while True:
-        space = ObjectSpace(GraphBuilder(), policy)
-        space.may_expect, space.shows_labels = may_expect, driver.shows_labels
+        task = Task(call.target.namespace, may_expect, driver.shows_labels, compute)
+        space = ObjectSpace(GraphBuilder(), policy, task)
         try:
             made = _attempt(call, driver, break_at, space)
         finally:

@@ -30,7 +30,7 @@ from framejit.interpreter.dropped import Existing
 from framejit.interpreter.frame import Frame, HandledValue
 from framejit.interpreter.loop import Interpreter
 from framejit.interpreter.outcomes import Again, Broken, Returned
-from framejit.interpreter.side_run import compute, is_pure_hook, is_pure_round_trip
+from framejit.interpreter.side_run import is_pure_hook, is_pure_round_trip
 from framejit.source import Source
 from framejit.values.core.base import NULL, Unmaterialisable, Value
 from framejit.values.core.ends import search_what_is_seen
@@ -89,17 +89,12 @@ def trace(
     call: Call, driver: Driver, break_at: dict[int, GraphBreak], space: Space
 ) -> Trace | Again:
     """Execute the call; ``break_at`` are the steps that must not be captured."""
-    builder, target = space.builder, call.target
-    space.home = target.namespace
-    interpreter = Interpreter(space, break_at)
-    space.compute = compute
-    around = None
+    target = call.target
+    around = before_saving = None
     if (active := active_hooks()) is not None:
         around = Surrounding(space, active, lambda like: is_pure_round_trip(*active, like)[0])
-        builder.before_saving = around.before_saving
-    builder.stack_trace = interpreter.stack_trace
-    builder.line = interpreter.user_line
-    builder.in_try = interpreter.in_try
+        before_saving = around.before_saving
+    interpreter = Interpreter(space, break_at, before_saving)
     state = native.GlobalState()
     try:
         with no_collection(), unseen():

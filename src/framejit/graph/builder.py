@@ -21,6 +21,7 @@ from ..exc import GraphBreak
 from . import global_state
 from .fakes import FakeWorld
 from .lazy import CapturedGraph, LazyGraphModule
+from .leader import Leader
 from .metadata import Example, examples_in, in_order, memory_of_all
 from .names import placeholder_name
 from .node_meta import NodeMeta
@@ -46,21 +47,13 @@ WRITES = "writes"
 
 
 class GraphBuilder:
-    """One graph being recorded.
-
-    ``stack_trace`` is what new nodes carry as ``meta["stack_trace"]``: a string, or a function
-    called once per node that returns the string or a function making it when it is read.
-    """
+    """One graph being recorded."""
 
     def __init__(self) -> None:
         self.graph = CapturedGraph()
-        self.stack_trace: str | Callable[[], str | Callable[[], str]] | None = None
-        #: The user's (file, line) being executed, for what is assumed about sizes.
-        self.line: Callable[[], tuple[str, int] | None] = lambda: None
-        #: Is the program inside a ``try`` of its own?
-        self.in_try: Callable[[], bool] = lambda: False
-        #: Asked before an operation that saves tensors, which runs hooks of the program.
-        self.before_saving: Callable[[], None] | None = None
+        #: Who leads the capture, and whose stack trace an operation has that is not the program's.
+        self.leader = Leader()
+        self._trace: str | Callable[[], str] | None = None
         #: What is known of every node, in the order in which they were made.
         self.operations: dict[_Node, Operation] = {}
         #: Those that are no inputs, in order.
@@ -80,13 +73,17 @@ class GraphBuilder:
         #: Is there an operation that may raise inside a ``try``?
         self._tried = False
 
+    def begin(self, leader: Leader) -> None:
+        """From now on ``leader`` leads the capture."""
+        self.leader = leader
+
     # -- what is there
 
     @property
     def symbols(self) -> Any:
         """The symbols for sizes that vary (`symbols.Symbols`); asking makes them possible."""
         symbols = self.world.symbols
-        symbols.line = self.line
+        symbols.line = self.leader.user_line
         return symbols
 
     @property
@@ -266,12 +263,12 @@ class GraphBuilder:
         symbolic = self.world.symbols_if_any is not None
         sizes = [e.meta.shape for e in examples_in([known_args, known_kwargs])] if symbolic else ()
         example, effects = self._propagate(target, known_args, known_kwargs)
-        if self.before_saving is not None:
+        if self.leader.before_saving is not None:
             if any(e.meta.requires_grad for e in examples_in([known_args, known_kwargs])):
-                self.before_saving()
+                self.leader.before_saving()
         if symbolic:
             self.world.symbols.poll()
-        tried = effects.raises and self.in_try()
+        tried = effects.raises and self.leader.in_try()
         if tried and self._writers and self._savable_writes(self._written) is None:
             raise GraphBreak("FJ0116", "what may raise in a try follows a write to an input")
         writes: list[Example] = []
@@ -330,10 +327,8 @@ class GraphBuilder:
             exponent = self.example(args[1]) if type(args[1]) is _Node else None
             target = torch.pow if isinstance(exponent, Example) else pow
         node = self.graph.create_node(op, target, args, kwargs)
-        trace = self.stack_trace
+        trace = self._trace or self.leader.stack_trace()
         if trace is not None:
-            if not isinstance(trace, str):
-                trace = trace()
             node.meta["stack_trace"] = trace
         return self._add(node, example, self.recorded)
 
@@ -369,8 +364,7 @@ class GraphBuilder:
                 wanted = may_be_refused(node, self.example)
             if not wanted:
                 continue
-            example, trace = operation.example, node.meta.get("stack_trace")
-            self.stack_trace = lambda trace=trace: trace  # type: ignore[misc]
+            example, self._trace = operation.example, node.meta.get("stack_trace")
             if isinstance(example, (tuple, list)):
                 tensors = [i for i, item in enumerate(example) if isinstance(item, Example)]
                 if tensors:
@@ -379,6 +373,7 @@ class GraphBuilder:
                 if example.meta.requires_grad:
                     node, _ = self.call_method("detach", (node,), {})
                 unused.append(node)
+        self._trace = None
         return unused
 
     def finish(self, outputs: list[_Node]) -> tuple[torch.fx.GraphModule, list[Any]]:
@@ -459,10 +454,9 @@ class GraphBuilder:
 
     def close(self) -> None:
         """Nothing more is recorded: let go of the user's tensors and of who recorded."""
-        self.inputs, self.stack_trace, self.line = [], None, lambda: None
-        self.in_try, self.before_saving = lambda: False, None
+        self.inputs, self.leader = [], Leader()
         if (symbols := self.world.symbols_if_any) is not None:
-            symbols.line = self.line
+            symbols.line = self.leader.user_line
         self.world.forget_inputs()
 
 

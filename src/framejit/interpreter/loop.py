@@ -8,7 +8,7 @@ real, the capture starts again with that step marked. Next room: codegen.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any
 
 from framejit import config
@@ -46,8 +46,14 @@ _DROPS_NOTHING = having(Trait.KEEPS)
 class Interpreter(Running):
     """Executes one capture. ``break_at`` maps step numbers to the reasons to break there."""
 
-    def __init__(self, space: Space, break_at: dict[int, GraphBreak]) -> None:
+    def __init__(
+        self,
+        space: Space,
+        break_at: dict[int, GraphBreak],
+        before_saving: Callable[[], None] | None = None,
+    ) -> None:
         self.space = space
+        self.before_saving = before_saving
         self.break_at = break_at
         self.next_break = 0
         self.limits = Limits(space.builder)
@@ -78,7 +84,7 @@ class Interpreter(Running):
         self.roots = Roots(space)
         #: For every `run` that is going on: the step its frame was made at.
         self.run_steps: list[int] = []
-        space.running = self
+        space.begin(self)
 
     # -- entry points ------------------------------------------------------------------------------
 
@@ -353,7 +359,7 @@ class Interpreter(Running):
                         frame.index = index
                         frame.pc = index + 1
                         frame.before = frame.stack.copy()
-                        self.steps = space.step = self.steps + 1
+                        self.steps += 1
                         changes = space.changes
                         if self.level == 0:
                             self.root_step = self.steps
@@ -434,7 +440,7 @@ class Interpreter(Running):
         value = error.value
         first = value not in self.raise_steps
         if first:
-            self.raise_steps[value] = self.space.step
+            self.raise_steps[value] = self.steps
             if value is self.space.made_up and doubtful.is_doubtful(error, self.frame):
                 self._broken(GraphBreak("FJ0132", doubtful.REASON), changes)
             if (

@@ -9,16 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from framejit.exc import GraphBreak
+from framejit.graph.leader import Leader
 from framejit.values.core.base import CallRequest, Value
 
 
-class Running:
+class Running(Leader):
     """The interface; `interpreter.loop.Interpreter` fills it."""
 
     #: The frame being executed.
     frame: Any = None
     #: The exception that the program is handling.
     handled: Value | None = None
+    #: The number of the instruction being executed.
+    steps: int = 0
 
     @property
     def namespace(self) -> dict[str, Any]:
@@ -32,10 +35,6 @@ class Running:
     def resume_generator(self, generator: Any, sent: Value, thrown: Value | None) -> Value | None:
         """Run a suspended generator's frame; returns what it yields, None at its end."""
         raise GraphBreak("FJ0160", "a generator must run and no interpreter is attached")
-
-    def user_line(self) -> tuple[str, int] | None:
-        """The user's (file, line) being executed, for facts."""
-        return None
 
     def holds(self, value: Value) -> bool:
         """Does anything that the program can reach hold this value?"""

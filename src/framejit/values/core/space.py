@@ -13,7 +13,7 @@ import itertools
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
@@ -40,6 +40,19 @@ if TYPE_CHECKING:
     from framejit.values.containers.mappings import DictValue
     from framejit.values.containers.set_operands import Operand
     from framejit.values.containers.sets import SetValue
+
+
+class Task(NamedTuple):
+    """What a capture is told."""
+
+    #: The globals of the function that is being compiled.
+    home: dict[str, Any] | None = None
+    #: May truth values that depend on data be taken for granted?
+    may_expect: bool = False
+    #: Are labels for a profiler that records graph breaks?
+    shows_labels: bool = False
+    #: What calling a function with these arguments computes, None if it does anything else.
+    compute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Value | None] | None = None
 
 
 class Space:
@@ -84,18 +97,18 @@ class Space:
     scaled: Callable[..., Result]
     beside_tensors: Callable[..., list[Value]]
 
-    def __init__(self, builder: GraphBuilder, policy: Policy | None = None) -> None:
+    def __init__(
+        self, builder: GraphBuilder, policy: Policy | None = None, task: Task | None = None
+    ) -> None:
         self.builder = builder
-        #: The globals of the function that is being compiled.
-        self.home: dict[str, Any] | None = None
+        #: What the capture is told.
+        self.task = task or Task()
         #: What may vary from call to call.
         self.policy = policy or Policy(False, Seen())
         self.effects = Effects()
         #: Counts everything that happened; an instruction that broke without raising it left no
         #: trace.
         self.changes = 0
-        #: The number of the instruction being executed, for values that may be unmaterialisable.
-        self.step = 0
         #: What leads the capture: an interpreter, while there is one.
         self.running = Running()
         #: The latest exception that was made up.
@@ -120,13 +133,8 @@ class Space:
         self.user_keys = False
         self.settled = False
         self.found_equal: list[tuple[Any, Any]] | None = None
-        #: May truth values that depend on data be taken for granted?
-        self.may_expect = False
-        #: Are labels for a profiler that records graph breaks?
-        self.shows_labels = False
-        #: What calling a function with these arguments computes, None if it does anything else. Set
-        #: by the capture; None while this is being found out.
-        self.compute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Value | None] | None = None
+        #: `Task.compute`; None while this is being found out.
+        self.compute = self.task.compute
         #: How many transforms of ``torch.func`` the program is in, and how many levels they make.
         self.transforms = self.levels = 0
         #: Has it been in one?
@@ -162,6 +170,16 @@ class Space:
         self.handled_around = None
         self.builder.close()
 
+    def begin(self, running: Running) -> None:
+        """From now on ``running`` leads the capture."""
+        self.running = running
+        self.builder.begin(running)
+
+    @property
+    def step(self) -> int:
+        """The number of the instruction being executed, for values that may be unmaterialisable."""
+        return self.running.steps
+
     # -- sources and wrapping --------------------------------------------------------------------
 
     def slot_source(self, index: int, name: str) -> Source:
@@ -185,7 +203,7 @@ class Space:
         """The root source of a module's globals; it says which module's, unless they are those of
         the user's function that is being compiled."""
         module = str(namespace.get("__name__"))
-        own = namespace is self.home and not is_library(module)
+        own = namespace is self.task.home and not is_library(module)
         return self.const_source(namespace, "globals" if own else f"globals of {module}")
 
     def is_globals(self, obj: Any) -> bool:

@@ -310,7 +310,7 @@ class TensorValue(Declared):
         raise GraphBreak("FJ0102", "`in` on a tensor needs its data")
 
     def expect(self, space: Space, truth: bool) -> bool:
-        if self.example is None or not space.may_expect:
+        if self.example is None or not space.task.may_expect:
             return False
         meta = self.example.meta
         # On other devices an operation that the check guards (an index) may do lasting harm.
