@@ -10,6 +10,7 @@ import framejit.values.stdlib.builtin_classes
 import framejit.values.stdlib.itertools_functions
 import framejit.values.stdlib.operator_functions
 import framejit.values.stdlib.stdlib_functions  # noqa: F401
+from framejit.graph.builder import GraphBuilder
 from framejit.values.containers.deques import DequeValue
 from framejit.values.containers.mapping_views import DictViewValue
 from framejit.values.containers.mappings import DictValue
@@ -23,7 +24,7 @@ from framejit.values.object_space import ObjectSpace
 
 def new_space() -> Space:
     """A space without a graph: for programs without tensors."""
-    return ObjectSpace(None)
+    return ObjectSpace(GraphBuilder())
 
 
 def symbolic(space: Space, obj: Any) -> Value:

@@ -19,6 +19,7 @@ from torch.fx.node import map_aggregate
 
 from ..exc import GraphBreak
 from . import global_state
+from .changes import Changes
 from .fakes import FakeWorld
 from .lazy import CapturedGraph, LazyGraphModule
 from .leader import Leader
@@ -53,6 +54,7 @@ class GraphBuilder:
         self.graph = CapturedGraph()
         #: Who leads the capture, and whose stack trace an operation has that is not the program's.
         self.leader = Leader()
+        self.changes = Changes()
         self._trace: str | Callable[[], str] | None = None
         #: What is known of every node, in the order in which they were made.
         self.operations: dict[_Node, Operation] = {}
@@ -228,6 +230,7 @@ class GraphBuilder:
         """
         operation = self._create("call_function", target, args, kwargs, None)
         operation.sets_state = True
+        self.changes.note()
         return operation.node
 
     def imagine(self, target: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -283,6 +286,7 @@ class GraphBuilder:
                 raise GraphBreak("FJ0116", "an operation resizes what it writes to")
             self._check_reshaped(writes if effects.content else ())
         operation = self._create(op, target, args, kwargs, example)
+        self.changes.note()
         operation.called, operation.raises, operation.random = True, effects.raises, effects.random
         self._tried = self._tried or tried
         if writes:

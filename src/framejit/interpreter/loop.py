@@ -54,6 +54,7 @@ class Interpreter(Running):
     ) -> None:
         self.space = space
         self.before_saving = before_saving
+        self.changes = space.changes
         self.break_at = break_at
         self.next_break = 0
         self.limits = Limits(space.builder)
@@ -138,7 +139,7 @@ class Interpreter(Running):
         if self.depth >= config.inline_depth_limit:
             raise GraphBreak("FJ0139", "calls are nested too deeply to be inlined")
         self.depth += 1
-        self.space.changes += 1
+        self.changes.note()
         function = request.function
         return self.make_frame(function.code, request.slots, function.globals, self.frame)
 
@@ -168,7 +169,6 @@ class Interpreter(Running):
     def _ask_getattr(self, missing: tuple[Any, str]) -> Result | None:
         """What ``__getattr__`` returns after an AttributeError, None if there is none."""
         value, name = missing
-        self.space.changes += 1
         answer: Result | None = value.missing_attribute(self.space, name)
         if isinstance(answer, CallRequest):
             answer.reads = missing
@@ -194,6 +194,7 @@ class Interpreter(Running):
     def resume_generator(self, generator: Any, sent: Value, thrown: Value | None) -> Value | None:
         """Run a generator's frame to its next yield; None when it has returned."""
         frame: Frame = generator.frame
+        self.changes.note()
         self.suspended.pop(generator, None)
         if frame is None:
             request = generator.request
@@ -336,7 +337,7 @@ class Interpreter(Running):
 
     def run(self, base: Frame, thrown: Value | None = None, innermost: Frame | None = None) -> Any:
         """Execute until ``base`` returns or yields; start in ``innermost`` if it is given."""
-        space, effects, roots = self.space, self.space.effects, self.roots
+        counted, effects, roots = self.changes, self.space.effects, self.roots
         outer_base, outer_frame = self.base, self.frame
         self.roots.bases.append(base)
         self.run_steps.append(base.first_step)
@@ -347,7 +348,7 @@ class Interpreter(Running):
             if thrown is not None:
                 self.unwind(Raised(thrown))
             while True:
-                changes = space.changes
+                changes = counted.count
                 try:
                     while True:
                         frame = self.frame
@@ -360,7 +361,7 @@ class Interpreter(Running):
                         frame.pc = index + 1
                         frame.before = frame.stack.copy()
                         self.steps += 1
-                        changes = space.changes
+                        changes = counted.count
                         if self.level == 0:
                             self.root_step = self.steps
                         if self.steps >= self.next_break:
@@ -420,7 +421,7 @@ class Interpreter(Running):
     def _broken(self, cause: GraphBreak, changes: int) -> None:
         if self.level > 0:
             raise cause  # the operation that needed this result breaks
-        if self.space.changes != changes:
+        if self.changes.count != changes:
             raise Restart(self.root_step, cause)
         chain = self.frame.chain()
         caught = False
@@ -444,7 +445,7 @@ class Interpreter(Running):
             if value is self.space.made_up and doubtful.is_doubtful(error, self.frame):
                 self._broken(GraphBreak("FJ0132", doubtful.REASON), changes)
             if (
-                self.level == 0 and self.space.changes == changes
+                self.level == 0 and self.changes.count == changes
                 and not self._handler_waits(error.is_a(AttributeError))
             ):  # fmt: skip
                 self._broken(LeavingError(value), changes)
@@ -493,7 +494,6 @@ class Interpreter(Running):
                 frame.stack.append(value)
                 frame.pc = target
                 self.frame = frame
-                self.space.changes += 1
                 return
             self.handled = frame.entry_handled
             if frame is self.base:

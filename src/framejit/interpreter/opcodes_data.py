@@ -368,7 +368,6 @@ def _build_up(vm: Any, target: Value, method: str, item: Value) -> None:
     if target.call_method is None:
         raise GraphBreak("FJ0137", f"building up a {target.describe()}")
     vm.space.now(target.call_method(vm.space, method, [item], {}))
-    vm.space.changes += 1
 
 
 def _in_place(method: str, handler_name: str) -> None:

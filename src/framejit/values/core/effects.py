@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from framejit.graph.changes import Changes
+
 if TYPE_CHECKING:
     from framejit.values.core.base import Value
     from framejit.values.torch.hooks import Hooks
@@ -29,7 +31,8 @@ class GlobalChange(NamedTuple):
 class Effects:
     """What must be replayed: ``changed`` values in order of their first change."""
 
-    def __init__(self) -> None:
+    def __init__(self, changes: Changes) -> None:
+        self.changes = changes
         self.changed: dict[Value, None] = {}
         #: How many changes of objects and globals, and of torch's state, were noted.
         self.writes = self.settings = 0
@@ -55,10 +58,12 @@ class Effects:
         """``value`` represents an object that exists outside and its state has changed."""
         self.changed.setdefault(value)
         self.writes += 1
+        self.changes.note()
 
     def store_global(self, namespace: dict[str, Any], name: str, value: Value | None) -> None:
         """Assign a global, or delete it (``value`` None)."""
         self.writes += 1
+        self.changes.note()
         self.globals[(id(namespace), name)] = GlobalChange(namespace, value, value is None)
 
     def globals_value(self, namespace: dict[str, Any], name: str) -> GlobalChange | None:
@@ -69,6 +74,28 @@ class Effects:
         """``value`` is what the setter is about to change; the first one counts."""
         self.state.setdefault((setter, selector), value)
         self.settings += 1
+        self.changes.note()
+
+    def nest(self, step: int) -> None:
+        """Autocast is entered (1) or left (-1)."""
+        self.nesting += step
+        self.changes.note()
+
+    def open(self, hooks: Hooks) -> None:
+        """Hooks on saved tensors are opened."""
+        self.hooks.append(hooks)
+        self.open_hooks.append(hooks)
+        self.changes.note()
+
+    def close_hooks(self) -> Hooks:
+        """The innermost ones are closed."""
+        self.changes.note()
+        return self.open_hooks.pop()
+
+    def expect(self, value: Value, truth: bool) -> None:
+        """A truth value that depends on data is taken for granted."""
+        self.expected.setdefault(value, truth)
+        self.changes.note()
 
     def restore_state(self) -> None:
         """Put torch's global state back to what it was before the capture changed it."""

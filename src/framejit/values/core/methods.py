@@ -94,10 +94,9 @@ class ContainerValue(Value):
 
     def changed(self, space: Space) -> None:
         """The content has been changed."""
-        space.changes += 1
         if self.source is not None:
             self.mutated = True
-            space.effects.note(self)
+        space.changed(self)
 
     def sample(self) -> Any:
         """An empty real object of this type, to get CPython's complaints from."""

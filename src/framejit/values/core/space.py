@@ -105,10 +105,9 @@ class Space:
         self.task = task or Task()
         #: What may vary from call to call.
         self.policy = policy or Policy(False, Seen())
-        self.effects = Effects()
-        #: Counts everything that happened; an instruction that broke without raising it left no
-        #: trace.
-        self.changes = 0
+        #: What happened: whether anything did, and what is to be replayed.
+        self.changes = builder.changes
+        self.effects = Effects(self.changes)
         #: What leads the capture: an interpreter, while there is one.
         self.running = Running()
         #: The latest exception that was made up.
@@ -165,7 +164,7 @@ class Space:
         for namespace in self.new_namespaces:  # no cycles
             namespace.owner = None
         self.new_namespaces = []
-        self.graph_inputs, self.slot_roots, self.effects = [], [], Effects()
+        self.graph_inputs, self.slot_roots, self.effects = [], [], Effects(self.changes)
         self.running = Running()
         self.handled_around = None
         self.builder.close()
@@ -337,7 +336,13 @@ class Space:
         if known is not None and not getattr(known, "is_live", False):
             raise GraphBreak("FJ0156", "a dict turns out to be the globals of a function")
         self.effects.store_global(namespace, name, value)
-        self.changes += 1
+
+    def changed(self, value: Value) -> None:
+        """The state of ``value`` has changed; what exists outside is written after the graph."""
+        if value.source is not None:
+            self.effects.note(value)
+        else:
+            self.changes.note()
 
     # -- raising into the program ------------------------------------------------------------------
 
@@ -448,11 +453,17 @@ class Space:
         else:
             self.guard(source, "ID_MATCH", raw)
 
+    def add_class(self, template: type, value: Value) -> None:
+        """The program has made a class, which ``template`` stands for."""
+        self.remember(template, value)
+        self.preload(self.class_source(template), value)
+        self.changes.note()
+
     def forget_class(self, cls: type) -> None:
         """The template of a class has changed: look again."""
         for known in [k for k in self._class_attributes if cls in k[0].__mro__]:
             del self._class_attributes[known]
-        self.changes += 1
+        self.changes.note()
 
     def write_class_attribute(self, cls: type, name: str, value: Value | None) -> None:
         """The program assigns (or, None, deletes) an attribute of a class."""
@@ -463,7 +474,7 @@ class Space:
             written[name] = value
         for known in [k for k in self._class_attributes if k[1] == name and cls in k[0].__mro__]:
             del self._class_attributes[known]
-        self.changes += 1
+        self.changes.note()
 
     def generic_getattr(self, value: Value, name: str) -> Result:
         """``object.__getattribute__`` for values whose kind has no instance attributes."""
@@ -522,11 +533,11 @@ class Space:
 
     def setattr(self, value: Value, name: str, new: Value) -> None:
         value.realize().setattr(self, name, new)
-        self.changes += 1
+        self.changes.note()
 
     def delattr(self, value: Value, name: str) -> None:
         value.realize().delattr(self, name)
-        self.changes += 1
+        self.changes.note()
 
     def call(self, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Result:
         return function.realize().call(self, args, kwargs)
@@ -566,11 +577,11 @@ class Space:
 
     def setitem(self, value: Value, key: Value, new: Value) -> None:
         value.realize().setitem(self, key, new)
-        self.changes += 1
+        self.changes.note()
 
     def delitem(self, value: Value, key: Value) -> None:
         value.realize().delitem(self, key)
-        self.changes += 1
+        self.changes.note()
 
     def len(self, value: Value) -> Value:
         return value.realize().len(self)
@@ -580,7 +591,7 @@ class Space:
 
     def next(self, iterator: Value) -> Value | None:
         value = iterator.realize().next(self)
-        self.changes += 1
+        self.changes.note()
         return value
 
     def each(self, value: Value) -> Iterator[Value]:

@@ -435,7 +435,6 @@ def check(space: Space, condition: SymbolicValue) -> bool:
         return condition.truth(space)
     torch._check(condition.sym)
     space.builder.call_effect(torch._check, (condition.to_fx(space),), {})
-    space.changes += 1
     return True
 
 

@@ -28,9 +28,7 @@ class CellValue(Declared):
         """Assign (or empty) the cell."""
         self.contents = value
         self.mutated = True
-        space.changes += 1
-        if self.source is not None:
-            space.effects.note(self)
+        space.changed(self)
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "cell_contents":

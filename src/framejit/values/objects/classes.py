@@ -356,7 +356,6 @@ def new_instance(space: Space, cls: type, args: Args, kwargs: Kwargs) -> Value:
         raise GraphBreak(
             "FJ0153", f"an object of class {cls.__qualname__} is made, which has a __del__()"
         )
-    space.changes += 1
     if issubclass(cls, property):
         return PropertyValue(cls, step=space.step)
     made = ObjectValue(cls, step=space.step)

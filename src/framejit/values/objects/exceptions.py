@@ -245,7 +245,7 @@ class ExceptionValue(ObjectValue):
             raise GraphBreak("FJ0146", f"setting the traceback of a {self.describe()}")
         known = value.exception if isinstance(value, TracebackValue) else None
         self.trace, self.left[:] = (known.trace, known.left) if known is not None else ((), [])
-        space.changes += 1
+        space.changed(self)
 
     def passes(self, space: Space, place: Place) -> None:
         """It is raised in a frame, or leaves it."""
@@ -341,7 +341,6 @@ def make_exception(space: Space, cls: type[BaseException], args: Args, kwargs: K
         raise GraphBreak("FJ0145", f"making a {cls.__qualname__}, which has its own __new__")
     init = space.class_attribute(cls, "__init__")
     assert init is not None
-    space.changes += 1
     if type(init.raw) is types.FunctionType:
         made = ExceptionValue(cls, step=space.step)
         made.create(space, args, kwargs)

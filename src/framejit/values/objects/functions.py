@@ -292,8 +292,7 @@ class FunctionValue(Declared):
             self.name = str(value.realize().as_python())
         self.attributes[name] = value
         self.mutated = True
-        if self.source is not None:
-            space.effects.note(self)
+        space.changed(self)
 
     def delattr(self, space: Space, name: str) -> None:
         if name in _FIELDS:

@@ -61,7 +61,6 @@ class GeneratorValue(Declared):
             self.finished = True
             raise Raised(thrown)
         self.started = True
-        space.changes += 1
         running = self.frame is not None and self.frame.parent is not None
         try:
             value = space.running.resume_generator(self, sent, thrown)

@@ -325,9 +325,7 @@ class ObjectValue(Special):
     def note(self, space: Space) -> None:
         """The object has changed."""
         self.mutated = True
-        space.changes += 1
-        if self.source is not None:
-            space.effects.note(self)
+        space.changed(self)
 
     def plain_delattr(self, space: Space, name: str) -> None:
         """``object.__delattr__``."""
@@ -361,7 +359,7 @@ class ObjectValue(Special):
             raise GraphBreak("FJ0133", f"calling {self.cls.__qualname__}.{name}()")
         if type(self.container) is ConstantValue:
             return self._scalar_method(space, name, args, kwargs)
-        changes = space.changes
+        changes = space.changes.count
         if (
             name == "__getitem__"
             and issubclass(self.cls, dict)
@@ -376,7 +374,7 @@ class ObjectValue(Special):
         if asked in _ITERATE.get(solid_base(self.cls), ()):
             check_own_iteration(space, self)
         result = self.container.call_method(space, name, args, kwargs)
-        if space.changes != changes and getattr(self.container, "mutated", False):
+        if space.changes.count != changes and getattr(self.container, "mutated", False):
             self.note(space)
         if result is self.container:
             if returns_self(name):

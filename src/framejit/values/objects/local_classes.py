@@ -277,7 +277,6 @@ def make_class(
         template = meta(title, real_bases, namespace)
     except Exception as error:
         raise GraphBreak("FJ0154", f"a class statement raises {type(error).__name__}: {error}")
-    space.changes += 1
     given = {name: v for name, v in names.items() if name not in later}
     making = Making(meta, [ConstantValue(title), TupleValue(bases)], {}, given, cell)
     value = _new_class(space, template, making)
@@ -300,9 +299,7 @@ def make_class(
 def _new_class(space: Space, template: type, making: Making) -> ClassValue:
     value = ClassValue(template, None)
     value.making = making
-    space.remember(template, value)
-    space.preload(space.class_source(template), value)
-    space.changes += 1
+    space.add_class(template, value)
     return value
 
 

@@ -245,7 +245,6 @@ class CachedFunctionValue(Declared):
 
     def _note(self, space: Space, function: Value, args: Args, kwargs: Kwargs) -> None:
         if space.compute is not None:
-            space.changes += 1
             space.effects.note(CacheHit(function, args, kwargs))
 
     def _call_new(self, space: Space, args: Args, kwargs: Kwargs, size: int | None) -> Value:

@@ -181,8 +181,7 @@ class ContextVarValue(Declared):
         if name == "set" and not kwargs and len(args) == 1:
             made = ContextTokenValue(self, args[0], self.current(space, read_assigned), space.step)
             self.pending.append(made)
-            space.effects.note(self)
-            space.changes += 1
+            space.changed(self)
             return made
         if name == "reset" and not kwargs and len(args) == 1:
             token = args[0].realize()
@@ -191,7 +190,7 @@ class ContextVarValue(Declared):
                     "FJ0163", "resetting a context variable to what it was before the capture"
                 )
             self.pending.pop()
-            space.changes += 1
+            space.changed(self)
             return ConstantValue(None)
         raise GraphBreak("FJ0163", f"ContextVar.{name}() with these arguments")
 

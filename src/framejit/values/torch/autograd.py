@@ -96,7 +96,6 @@ def _apply(space: Space, args: Args, kwargs: Kwargs) -> Result:
         kept.update(operation.node for operation in space.builder.recorded[:start])
         _no_free_tensors(space, inner, operands, kept, what)
     node, example = space.builder.call_function(applied(cls), tuple(nodes), {})
-    space.changes += 1
     return from_fx(space, node, example)
 
 
@@ -174,7 +173,6 @@ def _checkpoint(space: Space, args: Args, kwargs: Kwargs) -> Result:
     node, example = space.builder.call_function(
         checkpointed, (module, preserve, bool(reentrant), *inputs), {}
     )
-    space.changes += 1
     made = dict(zip(outputs, space.items(from_fx(space, node, example)), strict=True))
     return rebuild(result, lambda value: made.get(value.node, value))
 

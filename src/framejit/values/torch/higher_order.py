@@ -89,7 +89,6 @@ def _cond(space: Space, args: Args, kwargs: Kwargs) -> Result:
     node, example = space.builder.call_function(
         torch.ops.higher_order.cond, (predicate.proxy(space), *modules, tuple(inputs)), {}
     )
-    space.changes += 1
     return refilled(branches[0].result, space.items(from_fx(space, node, example)))
 
 
@@ -134,7 +133,6 @@ def _while_loop(space: Space, args: Args, kwargs: Kwargs) -> Result:
         nested.while_loop,
         (*modules, tuple(_nodes(space, given)), tuple(lifted)), {},
     )  # fmt: skip
-    space.changes += 1
     return refilled(carried, space.items(from_fx(space, node, example)))
 
 
@@ -174,7 +172,6 @@ def _scan(space: Space, args: Args, kwargs: Kwargs) -> Result:
         torch.ops.higher_order.scan,
         (module, _nodes(space, carried), _nodes(space, moved), tuple(lifted)), {},
     )  # fmt: skip
-    space.changes += 1
     made = space.items(from_fx(space, node, example))
     count = len(carried)
     stacked: list[Value] = [_moved_back(space, y, dim, reverse) for y in made[count:]]
@@ -212,5 +209,4 @@ def _map(space: Space, args: Args, kwargs: Kwargs) -> Result:
     node, example = space.builder.call_function(
         torch.ops.higher_order.map_impl, (module, _nodes(space, sliced), lifted), {}
     )
-    space.changes += 1
     return refilled(body.result, space.items(from_fx(space, node, example)))

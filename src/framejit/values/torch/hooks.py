@@ -79,8 +79,7 @@ def _open(space: Space, args: Args, kwargs: Kwargs) -> Result:
     cells: list[Variable] = []
     makers = tuple([_maker(space, hook, tensors, cells) for hook in args])
     hooks = Hooks(space.step, torch.is_grad_enabled(), makers, tensors, cells)
-    space.effects.hooks.append(hooks)
-    space.effects.open_hooks.append(hooks)
+    space.effects.open(hooks)
     if hooks.recorded:
         builder = space.builder
         made = makers if tensors else [make(()) for make in makers]
@@ -94,7 +93,7 @@ def _open(space: Space, args: Args, kwargs: Kwargs) -> Result:
 def _close(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if not space.effects.open_hooks:
         raise GraphBreak("FJ0118", "saved-tensor hooks end that began before")
-    if space.effects.open_hooks.pop().recorded:
+    if space.effects.close_hooks().recorded:
         space.builder.call_effect(close_hooks, (), {})
     return ConstantValue(None)
 
@@ -113,7 +112,6 @@ class HandleValue(Declared):
 
     def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         space.builder.call_effect(remove_hook, (self.node,), {})
-        space.changes += 1
         return ConstantValue(None)
 
 
@@ -142,7 +140,6 @@ def watch_gradient(space: Space, tensor: TensorValue, method: str, args: list[Va
     builder = space.builder
     module = builder.add_module("hook", HeldHook(makers[0](())))
     node = builder.call_effect(hook_gradient, (module, tensor.proxy(space)), {})
-    space.changes += 1
     return HandleValue(node, space.step)
 
 

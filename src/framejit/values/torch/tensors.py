@@ -202,8 +202,7 @@ class TensorValue(Declared):
             # Autograd adds to a gradient in place: only what is checked again may be assigned.
             raise GraphBreak("FJ0112", "assigning a tensor to the gradient of another")
         self.assigned_grad = value
-        space.effects.note(self)
-        space.changes += 1
+        space.changed(self)
 
     # -- operations --------------------------------------------------------------------------------
 
@@ -317,8 +316,7 @@ class TensorValue(Declared):
         plain = meta.device.type == "cpu" and meta.is_plain and not meta.symbolic
         if not plain or math.prod(meta.shape) != 1:
             return False
-        space.effects.expected.setdefault(self, truth)
-        space.changes += 1
+        space.effects.expect(self, truth)
         return True
 
     def truth(self, space: Space) -> bool:
@@ -490,7 +488,6 @@ def graph_call(space: Space, target: Any, args: Args, kwargs: Kwargs) -> Value:
         blocks = default_devices()
         fx_kwargs["device"] = blocks[-1] if blocks else torch.device(torch._C._get_default_device())
     node, example = space.builder.call_function(target, fx_args, fx_kwargs)
-    space.changes += 1
     if "out" in kwargs:
         out = kwargs["out"].realize()
         if isinstance(out, TensorValue):
@@ -501,7 +498,6 @@ def graph_call(space: Space, target: Any, args: Args, kwargs: Kwargs) -> Value:
 def graph_call_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:
     """Add a ``call_method`` node; ``args[0]`` is the receiver."""
     node, example = space.builder.call_method(name, *_operands(space, name, args, kwargs))
-    space.changes += 1
     return from_fx(space, node, example, _returnable(space, args, kwargs))
 
 

@@ -397,7 +397,6 @@ def _set_state(setter: Any) -> None:
         space.effects.remember_state(setter, selector, space.run_real(getter, *selector))
         space.run_real(setter, *real)
         space.builder.call_effect(setter, tuple(real), {})
-        space.changes += 1
         return ConstantValue(None)
 
     LOOKASIDES[setter] = handler
@@ -414,7 +413,6 @@ def _enter_device(space: Space, device: torch.device, args: Args, kwargs: Kwargs
     before = default_devices()
     space.effects.remember_state(set_default_devices, (), before)
     set_default_devices((*before, device))
-    space.changes += 1
     return ConstantValue(device)
 
 
@@ -422,7 +420,6 @@ def _exit_device(space: Space, device: torch.device, args: Args, kwargs: Kwargs)
     before = default_devices()
     space.effects.remember_state(set_default_devices, (), before)
     set_default_devices(before[:-1])
-    space.changes += 1
     return ConstantValue(None)
 
 
@@ -442,8 +439,7 @@ for _function in (torch.inference_mode.__enter__, torch.inference_mode.__exit__)
 def _nest(function: Callable[[], int], step: int) -> None:
     @lookaside(function)
     def handler(space: Space, args: Args, kwargs: Kwargs) -> Value:
-        space.effects.nesting += step
-        space.changes += 1
+        space.effects.nest(step)
         space.builder.call_effect(function, (), {})
         return ConstantValue(function())
 
@@ -492,5 +488,4 @@ for _function in (torch.nn.functional.logsigmoid, torch.nn.functional.rrelu, tor
 @lookaside(torch.clear_autocast_cache)
 def _clear_cache(space: Space, args: Args, kwargs: Kwargs) -> Value:
     space.builder.call_effect(torch.clear_autocast_cache, (), {})
-    space.changes += 1
     return ConstantValue(None)

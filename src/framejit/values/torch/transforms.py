@@ -116,7 +116,6 @@ def _vmap(space: Space, args: Args, kwargs: Kwargs) -> Result:
     with entered(space) as level:
         builder.call_effect(predispatch.lazy_load_decompositions, (), {})
         builder.call_effect(predispatch._vmap_increment_nesting, (size, how), {})
-        space.changes += 1
         slices: list[TensorValue] = []
         for value, dim in mapped:
             node = value.proxy(space)
@@ -145,7 +144,6 @@ def _vmap(space: Space, args: Args, kwargs: Kwargs) -> Result:
         made = builder.record(predispatch._remove_batch_dim, (node, level, size, dim), example)
         answers.append(from_fx(space, made, example))
     builder.call_effect(predispatch._vmap_decrement_nesting, (), {})
-    space.changes += 1
     return refilled(result, answers)
 
 
@@ -212,7 +210,6 @@ class _Differentiated:
         with entered(space) as self.level:
             builder.call_effect(torch._C._autograd._saved_tensors_hooks_disable, (_NO_HOOKS,), {})
             builder.call_effect(native_transforms._grad_increment_nesting, (), {})
-            space.changes += 1
             #: Transforms differentiate also where the program has switched that off.
             self.grad_mode = torch.is_grad_enabled()
             _set_grad_mode(space, True)
@@ -264,7 +261,6 @@ class _Differentiated:
         else:
             disable = torch._C._autograd._saved_tensors_hooks_disable
             builder.call_effect(disable, (self.refused,), {})
-        self.space.changes += 1
 
     def in_structure(self, argnums: Any, tensors: list[Value]) -> Value:
         """The derivatives as torch returns them: like the argument, or like the arguments."""
@@ -372,7 +368,6 @@ def jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) -
         answers.append(TensorValue(builder.record(torch.reshape, (whole, shape + size), example),
                                    example))  # fmt: skip
     builder.call_effect(predispatch._vmap_decrement_nesting, (), {})
-    space.changes += 1
     return run.in_structure(argnums, answers)
 
 
@@ -488,5 +483,4 @@ def transform(
     node, example = space.builder.call_function(
         transformed, (name, options, module, *arguments, *lifted), {}
     )
-    space.changes += 1
     return from_fx(space, node, example)
