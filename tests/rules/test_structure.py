@@ -47,7 +47,24 @@ ROOMS_OF_VALUES = ["core", "containers", "objects", "torch", "numpy", "stdlib"]
 CIRCLES = {
     ("audit", "audit.call", "audit.script"): "a script that shows a mismatch runs an audit itself",
 }
+#: Where it is noted that something has happened in a capture.
+DOORS = {
+    "graph/builder.py",
+    "interpreter/loop.py",
+    "values/core/class_lookup.py",
+    "values/core/effects.py",
+    "values/core/space.py",
+}
 MODULE_LIMIT = 600
+METHOD_LIMIT = 30
+PARAMETER_LIMIT = 6
+#: Modules whose functions have as many parameters as what they stand for.
+MANY_PARAMETERS = {
+    "api.py": "what users give",
+    "audit/__init__.py": "what users give",
+    "dropin.py": "the signature of torch.compile",
+    "graph/shape_functions.py": "operands of PyTorch's operators",
+}
 
 
 def room_of(path):
@@ -190,6 +207,20 @@ def test_what_a_capture_knows_is_set_where_it_is_kept():
     assert not found, found
 
 
+def test_what_happens_passes_a_few_doors():
+    """An operation that forgets to note a change breaks wrongly: those that make something happen
+    note it, not those who ask for it."""
+    found = {
+        relative(path)
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and node.attr == "note"
+        and getattr(node.value, "id", getattr(node.value, "attr", None)) == "changes"
+    }
+    assert found == DOORS
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=relative)
 def test_nothing_of_the_peer_is_imported(path):
     for line, name in imported_modules(ast.parse(path.read_text()), path):
@@ -225,6 +256,50 @@ def test_what_goes_from_one_module_to_another_has_names(path):
         if isinstance(node.slice, ast.Tuple) and len(node.slice.elts) > 4
     ]
     assert not large, large
+
+
+def functions_in(body):
+    return [node for node in body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+
+def operations_of_values():
+    """The names of what Python does with any value; `do_NAME` is a method of the object's own."""
+    tree = ast.parse((PACKAGE / "values" / "core" / "base.py").read_text())
+    value = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Value")
+    return {node.name for node in functions_in(value.body)} | {"binary_op", "compare_op"}
+
+
+def test_classes_have_one_theme():
+    """At most 30 methods, apart from those that stand for one of Python's each."""
+    operations = operations_of_values()
+    found = {}
+    for path in SOURCES:
+        in_values = room_of(path) == "values"
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                names = {function.name for function in functions_in(node.body)}
+                if in_values:
+                    names = {n for n in names - operations if not n.startswith("do_")}
+                if len(names) > METHOD_LIMIT:
+                    found[f"{relative(path)} {node.name}"] = len(names)
+    assert not found, found
+
+
+def parameters(function):
+    given = function.args
+    found = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    return [arg.arg for arg in found if arg is not None and arg.arg not in ("self", "cls")]
+
+
+def test_what_travels_together_is_one_parameter():
+    found = {}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                number = len(parameters(node))
+                if number > PARAMETER_LIMIT and relative(path) not in MANY_PARAMETERS:
+                    found[f"{relative(path)} {node.name}"] = number
+    assert not found, found
 
 
 def test_no_module_is_a_drawer():

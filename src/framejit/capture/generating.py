@@ -14,7 +14,7 @@ import torch
 from framejit.capture.graphs import CompiledGraph, opens_hooks
 from framejit.capture.planning import EntryPlan
 from framejit.capture.tracing import Trace
-from framejit.codegen.function import Generated, Recovery
+from framejit.codegen.function import Generated, Position, Recovery
 from framejit.codegen.runtime import located
 from framejit.graph.errors import failing_node, place_of
 from framejit.graph.global_state import leave_transforms
@@ -31,10 +31,10 @@ def generate(
 ) -> Generated:
     """The function that does what the call did."""
     line = trace.target.line
-    first, last = (line, line, 0, 0), _position(trace.frame, trace.outcome)
+    places = (line, line, 0, 0), _position(trace.frame, trace.outcome)
     recovery = _recovery(trace, compiled, deoptimise)
     return trace.draft.function(
-        trace.target.code, compiled.run, entry.arguments, entry.captures, first, last, recovery
+        trace.target.code, compiled.run, entry.arguments, entry.captures, places, recovery
     )
 
 
@@ -58,7 +58,7 @@ def _recovery(trace: Trace, compiled: CompiledGraph, make: Deoptimise) -> Recove
     return Recovery(deoptimise, random=builder.draws_random and again, restore=restore)
 
 
-def _position(frame: Frame, outcome: Returned | Broken) -> tuple[int, int, int, int]:
+def _position(frame: Frame, outcome: Returned | Broken) -> Position:
     if isinstance(outcome, Broken):
         frame = outcome.frames[0]
     line, end_line, column, end_column = frame.instruction.positions

@@ -68,6 +68,8 @@ class Recovery(NamedTuple):
     restore: list[tuple[Any, tuple[Any, ...], Any]]
 
 
+#: Line, last line, column, last column.
+Position = tuple[int, int, int, int]
 #: See `native.Entry`.
 Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -114,12 +116,12 @@ class Draft:
         graph: Callable[..., Any] | None,
         inputs: list[ast.expr],
         captures: list[str],
-        first: tuple[int, int, int, int],
-        last: tuple[int, int, int, int],
+        places: tuple[Position, Position],
         recovery: Recovery | None = None,
     ) -> Generated:
-        """The finished function, its source text, and how it gets its arguments."""
-        out = self.out
+        """The finished function, its source text, and how it gets its arguments; ``places``: where
+        the graph starts, and where the function ends."""
+        out, (first, last) = self.out, places
         body: list[ast.stmt] = []
         layout = None
         if graph is not None:
@@ -215,7 +217,7 @@ def _handlers(out: Emitter, recovery: Recovery) -> list[ast.ExceptHandler]:
     return handlers
 
 
-def _place(tree: ast.AST, where: tuple[int, int, int, int]) -> None:
+def _place(tree: ast.AST, where: Position) -> None:
     line, end_line, column, end_column = where
     for node in ast.walk(tree):
         if isinstance(node, (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.excepthandler)):

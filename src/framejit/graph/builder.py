@@ -21,16 +21,16 @@ from ..exc import GraphBreak
 from . import global_state
 from .changes import Changes
 from .fakes import FakeWorld
-from .lazy import CapturedGraph, LazyGraphModule
+from .lazy import LazyGraphModule
 from .leader import Leader
 from .metadata import Example, examples_in, in_order, memory_of_all
 from .names import placeholder_name
 from .node_meta import NodeMeta
 from .operation import Operation
 from .propagation import lower, propagate
+from .recording import Recording
 from .refusals import may_be_refused
 from .symbol_nodes import SymbolNodes, free_symbols, remember_inputs
-from .undo import LIMIT, can_be_saved
 
 _Node = torch.fx.Node
 
@@ -47,31 +47,17 @@ _CONSTANTS = (
 WRITES = "writes"
 
 
-class GraphBuilder:
+class GraphBuilder(Recording):
     """One graph being recorded."""
 
     def __init__(self) -> None:
-        self.graph = CapturedGraph()
+        super().__init__()
         #: Who leads the capture, and whose stack trace an operation has that is not the program's.
         self.leader = Leader()
         self.changes = Changes()
         self._trace: str | Callable[[], str] | None = None
-        #: What is known of every node, in the order in which they were made.
-        self.operations: dict[_Node, Operation] = {}
-        #: Those that are no inputs, in order.
-        self.recorded: list[Operation] = []
-        #: The placeholders of tensors in order, and the real tensors.
-        self.placeholders: list[Operation] = []
-        self.inputs: list[torch.Tensor] = []
-        #: After `finish`: what the graph returns, and which of `inputs`, by position, it needs.
-        self.outputs: list[_Node] = []
-        self.used_inputs: list[int] = []
-        #: After `finish`: the symbols that the graph takes in front of its tensors.
-        self.used_symbols: list[str] = []
         self.symbol_nodes = SymbolNodes(self.graph, self.operations, self.record)
         self.world = FakeWorld()
-        self._modules: dict[str, torch.nn.Module] = {}
-        self._writers: list[Operation] = []
         #: Is there an operation that may raise inside a ``try``?
         self._tried = False
 
@@ -87,93 +73,6 @@ class GraphBuilder:
         symbols = self.world.symbols
         symbols.line = self.leader.user_line
         return symbols
-
-    @property
-    def op_count(self) -> int:
-        """How many operations were recorded (inputs and nested graphs are none)."""
-        return len(self.recorded) - len(self._modules)
-
-    @property
-    def draws_random(self) -> bool:
-        """Whether running the graph advances a random number generator."""
-        return any(operation.random for operation in self.recorded)
-
-    @property
-    def mutated_inputs(self) -> list[int]:
-        """Which of `inputs` the graph may write to, directly or through a view."""
-        return self._inputs_among(self._written)
-
-    @property
-    def _written(self) -> list[Example]:
-        return [example for operation in self._writers for example in operation.writes]
-
-    def reads_what_it_writes(self) -> bool:
-        """Is there an operation that reads an input, or a view of it, which another one writes?"""
-        memory = memory_of_all([self.placeholders[i].example for i in self.mutated_inputs])
-        readers = [one.node for one in self.recorded if one.called and not one.writes]
-        read = {used for node in readers for used in node.all_input_nodes}
-        return any(id(one) in memory for node in read for one in self.operations[node].examples)
-
-    def is_written(self, node: _Node) -> bool:
-        """Does an operation write to this tensor, or to one that shares its memory?"""
-        return id(self.example(node)) in memory_of_all(self._written)
-
-    def _inputs_among(self, written: list[Example]) -> list[int]:
-        memory = memory_of_all(written)
-        return [i for i, one in enumerate(self.placeholders) if id(one.example) in memory]
-
-    def _savable_writes(self, written: list[Example]) -> list[int] | None:
-        """Which of `inputs` are written to, if copies of all of them are cheap and enough to undo
-        the writes; else None."""
-        found = self._inputs_among(written)
-        size = 0
-        for index in found:
-            tensor, example = self.inputs[index], self.placeholders[index].example
-            shapes = [(meta.shape, meta.stride) for meta in (example.meta, example.born)]
-            if not can_be_saved(tensor) or str(shapes[0]) != str(shapes[1]):
-                return None
-            size += tensor.nbytes
-        return found if size <= LIMIT else None
-
-    def may_raise(self) -> bool:
-        """Whether the finished graph has operations that raise for some data."""
-        raising = [one.node for one in self.recorded if one.raises]
-        return bool(raising) and not set(self.graph.nodes).isdisjoint(raising)
-
-    def saved_inputs(self) -> tuple[int, ...]:
-        """Positions, among what the finished graph is called with, of the inputs to put back when
-        it raises, so that the program can run again; empty if there are none, or it cannot."""
-        if not self._writers or not self.may_raise():
-            return ()
-        saved = self._savable_writes(self._written) or ()
-        return tuple([len(self.used_symbols) + self.used_inputs.index(index) for index in saved])
-
-    def first_effect(self) -> _Node | None:
-        """The first node that writes to an input or draws random numbers."""
-        inputs = {id(one.example) for one in self.placeholders}
-        for operation in self.recorded:
-            if operation.random or not inputs.isdisjoint(operation.written):
-                return operation.node
-        return None
-
-    def example(self, node: _Node) -> Any:
-        """What is known of a node's value now: an `Example`, a container of them, a constant."""
-        return self.operations[node].example
-
-    def fake(self, node: _Node) -> Any:
-        """The node's value with fake tensors in place of examples."""
-        return lower(self.example(node))
-
-    def origin(self, node: _Node) -> _Node:
-        """The first node whose value is this very tensor: operations may return an operand, such as
-        a copy that is not needed, or what is given as ``out=``."""
-        example = self.example(node)
-        return next(one.node for one in self.operations.values() if one.example is example)
-
-    def share(self, node: _Node, others: Iterable[_Node]) -> bool:
-        """May a tensor share memory with one of the others? Numbers do not."""
-        memory = self.operations[node].memory
-        return any(id(self.example(other)) in memory for other in others)
 
     # -- recording
 
@@ -199,10 +98,10 @@ class GraphBuilder:
         """A nested graph, for higher-order operators that take one as an argument."""
         name = unique = placeholder_name(name_hint)
         number = 0
-        while unique in self._modules:
+        while unique in self.modules:
             number += 1
             unique = f"{name}_{number}"
-        self._modules[unique] = module
+        self.modules[unique] = module
         node = self.graph.create_node("get_attr", unique, (), {})
         return self._add(node, module, self.recorded).node
 
@@ -272,13 +171,13 @@ class GraphBuilder:
         if symbolic:
             self.world.symbols.poll()
         tried = effects.raises and self.leader.in_try()
-        if tried and self._writers and self._savable_writes(self._written) is None:
+        if tried and self.writers and self.savable_writes(self.written) is None:
             raise GraphBreak("FJ0116", "what may raise in a try follows a write to an input")
         writes: list[Example] = []
         if effects.writes:
             tensors = examples_in([known_args, known_kwargs])
             writes = [tensors[position] for position in effects.writes]
-            if self._tried and self._savable_writes([*self._written, *writes]) is None:
+            if self._tried and self.savable_writes([*self.written, *writes]) is None:
                 raise GraphBreak("FJ0116", "a write to an input follows what may raise in a try")
             if effects.content and symbolic and any(
                 str(tensors[i].meta.shape) != str(sizes[i]) for i in effects.writes
@@ -290,7 +189,7 @@ class GraphBuilder:
         operation.called, operation.raises, operation.random = True, effects.raises, effects.random
         self._tried = self._tried or tried
         if writes:
-            self._writers.append(operation)
+            self.writers.append(operation)
             operation.writes, operation.content = writes, effects.content
             looks = [(one.meta.shape, one.meta.stride) for one in writes]
             operation.strided = effects.content and not all(in_order(*look) for look in looks)
@@ -304,7 +203,7 @@ class GraphBuilder:
             raise GraphBreak("FJ0116", "an input that takes part in autograd gets another shape")
         if not looks:
             return
-        memory = memory_of_all(written).union(*[w.written for w in self._writers if w.content])
+        memory = memory_of_all(written).union(*[w.written for w in self.writers if w.content])
         if not memory.isdisjoint(map(id, looks)):
             raise GraphBreak("FJ0116", "an input that gets another shape is written to as well")
 
@@ -396,10 +295,10 @@ class GraphBuilder:
         self.world.forget_inputs()
         nodes = list(self.graph.nodes)
         wanted = {node.target for node in nodes if node.op == "get_attr"}
-        root = {name: value for name, value in self._modules.items() if name in wanted}
+        root = {name: value for name, value in self.modules.items() if name in wanted}
         module = LazyGraphModule(root, self.graph, "GraphModule")
-        if self._writers:
-            strided = {one.node for one in self._writers if one.strided}
+        if self.writers:
+            strided = {one.node for one in self.writers if one.strided}
             module.meta[WRITES] = [i for i, node in enumerate(nodes) if node in strided]
         examples: list[Any] = [self.inputs[index] for index in self.used_inputs]
         symbols = self.world.symbols_if_any
@@ -410,10 +309,6 @@ class GraphBuilder:
                 remember_inputs(module, symbols, born)
             examples = [symbols.example(name) for name in self.used_symbols] + examples
         return module, examples
-
-    def varying_inputs(self) -> list[bool]:
-        """Of each of the inputs in `used_inputs`: did its sizes or strides begin as symbols?"""
-        return [self.placeholders[index].example.born.symbolic for index in self.used_inputs]
 
     def _settle_symbols(self) -> None:
         symbols = self.world.symbols_if_any

@@ -225,7 +225,7 @@ def _make_proxy(space: Space, mapping: Value) -> Value:
 
 
 def _is_globals(space: Space, obj: dict[Any, Any]) -> bool:
-    if obj is space.task.home or space.is_globals(obj) or "__builtins__" in obj:
+    if obj is space.home or space.is_globals(obj) or "__builtins__" in obj:
         return True
     name = obj.get("__name__") if "__name__" in obj else None
     return type(name) is str and getattr(sys.modules.get(name), "__dict__", None) is obj

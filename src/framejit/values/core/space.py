@@ -24,15 +24,12 @@ from framejit.values.core.base import (
     CallRequest,
     Raised,
     Value,
-    is_heap_class,
     is_nan,
-    is_user_class,
     type_name,
 )
+from framejit.values.core.class_lookup import ClassLookup
 from framejit.values.core.effects import Effects
-from framejit.values.core.inline_policy import is_library
-from framejit.values.core.namespaces import codes
-from framejit.values.core.operations import ClassAttribute, LazyValue
+from framejit.values.core.operations import LazyValue
 from framejit.values.core.registry import WRAP_RULES, WRAPPERS, Result
 from framejit.values.core.running import Running
 
@@ -55,7 +52,7 @@ class Task(NamedTuple):
     compute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Value | None] | None = None
 
 
-class Space:
+class Space(ClassLookup):
     """One capture's world."""
 
     # What later rooms do; `object_space.ObjectSpace` says who.
@@ -71,8 +68,6 @@ class Space:
     new_exception: Callable[..., Any]
     make_exception: Callable[..., Result]
     note_read: Callable[..., None]
-    written_attribute: Callable[..., ClassAttribute]
-    guard_class: Callable[..., None]
     adopt: Callable[..., bool]
     object_method: Callable[..., Result]
     text_of: Callable[..., Value]
@@ -100,28 +95,19 @@ class Space:
     def __init__(
         self, builder: GraphBuilder, policy: Policy | None = None, task: Task | None = None
     ) -> None:
-        self.builder = builder
         #: What the capture is told.
         self.task = task or Task()
+        super().__init__(self.task.home, builder.changes)
+        self.builder = builder
         #: What may vary from call to call.
         self.policy = policy or Policy(False, Seen())
-        #: What happened: whether anything did, and what is to be replayed.
-        self.changes = builder.changes
         self.effects = Effects(self.changes)
-        #: What leads the capture: an interpreter, while there is one.
-        self.running = Running()
         #: The latest exception that was made up.
         self.made_up: Value | None = None
         #: What is being handled around the compiled code; later this would be an error of ours.
         self.handled_around = sys.exception()
         #: The existing tensors that became graph inputs, in order.
         self.graph_inputs: list[Any] = []
-        self.slot_roots: list[Source] = []
-        self.const_roots: dict[int, Source] = {}
-        #: What the program assigned to (or, None, deleted from) classes.
-        self.class_writes: dict[type, dict[str, Value | None]] = {}
-        #: Classes known by their structure: where they are.
-        self.local_classes: dict[type, Source] = {}
         #: The existing objects that the program uses as keys; are they to be known by identity?
         self.keys: dict[Value, None] = {}
         self.pin_keys = False
@@ -140,32 +126,19 @@ class Space:
         self.transformed = False
         #: The values of ``__dict__`` of objects that the program makes.
         self.new_namespaces: list[Any] = []
-        self._loaded: dict[Source, Value] = {}
-        self._known: dict[int, tuple[Any, Value]] = {}
-        self._class_attributes: dict[tuple[type, str], ClassAttribute | None] = {}
         self._globals: dict[tuple[int, str], Value] = {}
         #: The builtins found for names that are not globals.
         self._builtins: dict[tuple[int, str], Value] = {}
 
     def close(self) -> None:
-        """The capture is over: let go of the user's objects now, not at the next collection. Values
-        may be part of a cycle."""
-        for value in (*self._loaded.values(), *[value for _, value in self._known.values()]):
-            if value.obj is not None:
-                try:
-                    value.obj = None  # type: ignore[attr-defined]
-                except AttributeError:
-                    pass
-        for table in (
-            self._loaded, self._known, self._class_attributes, self._globals, self._builtins,
-            self.class_writes, self.local_classes, self.const_roots, self.holders,
-        ):  # fmt: skip
-            table.clear()  # type: ignore[attr-defined]
+        """The capture is over."""
+        self.forget()
+        for table in (self._globals, self._builtins, self.holders):
+            table.clear()
         for namespace in self.new_namespaces:  # no cycles
             namespace.owner = None
         self.new_namespaces = []
-        self.graph_inputs, self.slot_roots, self.effects = [], [], Effects(self.changes)
-        self.running = Running()
+        self.graph_inputs, self.effects = [], Effects(self.changes)
         self.handled_around = None
         self.builder.close()
 
@@ -179,52 +152,16 @@ class Space:
         """The number of the instruction being executed, for values that may be unmaterialisable."""
         return self.running.steps
 
-    # -- sources and wrapping --------------------------------------------------------------------
+    def has_read(self, names: Iterable[tuple[int, str]]) -> bool:
+        """Has one of these globals (by the id of their dict) been read, and may be bound anew?"""
+        found = [self._globals[name].realize() for name in names if name in self._globals]
+        return any(value.is_constant or value.is_symbolic for value in found)
 
-    def slot_source(self, index: int, name: str) -> Source:
-        """The root source of one argument slot or closure cell of the captured frame."""
-        source = Source(None, "slot", index, f"L[{name!r}]")
-        self.slot_roots.append(source)
-        return source
-
-    def given(self) -> list[Value]:
-        """What the captured frame was given in its slots."""
-        return [self._loaded[root] for root in self.slot_roots if root in self._loaded]
-
-    def const_source(self, obj: Any, label: str) -> Source:
-        """The root source of an object that the entry itself holds (a class, a globals dict)."""
-        source = self.const_roots.get(id(obj))
-        if source is None:
-            source = self.const_roots[id(obj)] = Source(None, "const", obj, label)
-        return source
-
-    def globals_source(self, namespace: dict[str, Any]) -> Source:
-        """The root source of a module's globals; it says which module's, unless they are those of
-        the user's function that is being compiled."""
-        module = str(namespace.get("__name__"))
-        own = namespace is self.task.home and not is_library(module)
-        return self.const_source(namespace, "globals" if own else f"globals of {module}")
-
-    def is_globals(self, obj: Any) -> bool:
-        """Are these the globals of code that was looked at?"""
-        source = self.const_roots.get(id(obj))
-        return source is not None and source.label.startswith("globals")
-
-    def class_source(self, cls: type) -> Source:
-        """The source of a class that a type guard has already pinned down."""
-        local = self.local_classes.get(cls)
-        if local is not None:
-            return local
-        return self.const_source(cls, f"class {cls.__module__}.{cls.__qualname__}")
+    # -- values of existing objects ---------------------------------------------------------------
 
     def class_value(self, cls: type) -> Value:
         """The value of such a class."""
         return self.load(self.class_source(cls), cls)
-
-    def guard(self, source: Source | None, kind: str, payload: Any = None) -> None:
-        """Note an assumption about ``source`` together with the user's line."""
-        if source is not None:
-            source.add_fact(kind, payload, self.running.user_line())
 
     def load(self, source: Source, obj: Any) -> Value:
         """The value at ``source``, not yet looked at."""
@@ -233,28 +170,6 @@ class Space:
             value = self._loaded[source] = LazyValue(self, source, obj)
             source.read = True
         return value
-
-    def preload(self, source: Source, value: Value) -> None:
-        """What is at ``source`` is known to be ``value``."""
-        self._loaded[source] = value
-
-    def preloaded(self, source: Source) -> Value | None:
-        """What is known to be at ``source``, if anything."""
-        return self._loaded.get(source)
-
-    def is_pinned(self, cls: type) -> bool:
-        """Has the capture relied on the identity of this class?"""
-        return id(cls) in self.const_roots
-
-    def in_local_class(self, source: Source) -> bool:
-        """Is it reached through a class that is known by its structure?"""
-        if not self.local_classes:
-            return False
-        roots = set(self.local_classes.values())
-        step: Source | None = source
-        while step is not None and step not in roots:
-            step = step.base
-        return step is not None
 
     def wrap(self, source: Source, obj: Any) -> Value:
         """The value that represents ``obj``; its kind is guarded. One object, one value."""
@@ -273,25 +188,6 @@ class Space:
             else:  # the last rule accepts everything
                 raise AssertionError(f"no wrap rule for {type(obj)}")
         return maker(self, source, obj)
-
-    def remember(self, obj: Any, value: Value) -> Value:
-        """From now on ``obj`` is ``value``, whatever path it is reached by."""
-        self._known[id(obj)] = (obj, value)
-        return value
-
-    def known_value(self, obj: Any) -> Value | None:
-        """The value already made for this very object, if any."""
-        known = self._known.get(id(obj))
-        return None if known is None else known[1]
-
-    def known_objects(self) -> Iterable[tuple[Any, Value]]:
-        """Every existing object that was looked at, with its value."""
-        return self._known.values()
-
-    def has_read(self, names: Iterable[tuple[int, str]]) -> bool:
-        """Has one of these globals (by the id of their dict) been read, and may be bound anew?"""
-        found = [self._globals[name].realize() for name in names if name in self._globals]
-        return any(value.is_constant or value.is_symbolic for value in found)
 
     # -- globals -----------------------------------------------------------------------------------
 
@@ -385,96 +281,7 @@ class Space:
             return self.running.run_request(result)
         return result  # type: ignore[return-value]
 
-    # -- classes -----------------------------------------------------------------------------------
-
-    def class_attribute(self, cls: type, name: str) -> ClassAttribute | None:
-        """Raw lookup of ``name`` along the MRO of ``cls``; found or not, it is guarded."""
-        key = (cls, name)
-        if key in self._class_attributes:
-            return self._class_attributes[key]
-        found = self._find_class_attribute(cls, name, type.__getattribute__(cls, "__mro__"))
-        self._class_attributes[key] = found
-        return found
-
-    def super_attribute(self, start: type, after: type, name: str) -> ClassAttribute | None:
-        """Raw lookup of ``name`` along the MRO of ``start``, after the class ``after``."""
-        self.guard_order(start)
-        return self._first_own(start.__mro__[start.__mro__.index(after) + 1 :], name)
-
-    def guard_order(self, cls: type) -> None:
-        """The bases of a class can be replaced."""
-        if is_user_class(cls) and cls not in self.local_classes:
-            self.guard(self.class_source(cls).child("attr", "__mro__"), "ID_MATCH", cls.__mro__)
-
-    def _find_class_attribute(
-        self, cls: type, name: str, mro: tuple[type, ...]
-    ) -> ClassAttribute | None:
-        if self.class_writes and any(name in self.class_writes.get(c, ()) for c in mro):
-            return self._first_own(mro, name)  # the program has changed what a lookup finds
-        source = self.class_source(cls).child("type_attr", name)
-        for owner in mro:
-            namespace = type.__getattribute__(owner, "__dict__")
-            if name in namespace:
-                if is_heap_class(cls):
-                    self._guard_class_attribute(owner, source, namespace[name])
-                return ClassAttribute(namespace[name], source, owner)
-        if is_heap_class(cls):
-            self.guard(source, "ABSENT")
-        return None
-
-    def _first_own(self, mro: tuple[type, ...], name: str) -> ClassAttribute | None:
-        found = (self._own_attribute(owner, name) for owner in mro)
-        return next((one for one in found if one is not None), None)
-
-    def _own_attribute(self, owner: type, name: str) -> ClassAttribute | None:
-        """The entry of the class's own ``__dict__``."""
-        written = self.class_writes.get(owner)
-        if written is not None and name in written:
-            value = written[name]
-            if value is None:
-                return None
-            return self.written_attribute(owner, name, value)
-        namespace = type.__getattribute__(owner, "__dict__")
-        source = self.class_source(owner).child("dict").child("item", name)
-        if name not in namespace:
-            if is_heap_class(owner):
-                self.guard(source, "ABSENT")
-            return None
-        if is_heap_class(owner):
-            self._guard_class_attribute(owner, source, namespace[name])
-        return ClassAttribute(namespace[name], source, owner)
-
-    def _guard_class_attribute(self, owner: type, source: Source, raw: Any) -> None:
-        if owner in self.local_classes:  # another object each time; what is read of it is guarded
-            self.guard_class(source, type(raw))
-            self.guard(source.child("call", codes), "EQUALS_MATCH", codes(raw))
-        elif type(raw) in (int, float, str):  # no descriptor; its value matters when looked at
-            self.guard(source, "TYPE_MATCH", type(raw))
-        else:
-            self.guard(source, "ID_MATCH", raw)
-
-    def add_class(self, template: type, value: Value) -> None:
-        """The program has made a class, which ``template`` stands for."""
-        self.remember(template, value)
-        self.preload(self.class_source(template), value)
-        self.changes.note()
-
-    def forget_class(self, cls: type) -> None:
-        """The template of a class has changed: look again."""
-        for known in [k for k in self._class_attributes if cls in k[0].__mro__]:
-            del self._class_attributes[known]
-        self.changes.note()
-
-    def write_class_attribute(self, cls: type, name: str, value: Value | None) -> None:
-        """The program assigns (or, None, deletes) an attribute of a class."""
-        written = self.class_writes.setdefault(cls, {})
-        if value is None and name not in type.__getattribute__(cls, "__dict__"):
-            written.pop(name, None)
-        else:
-            written[name] = value
-        for known in [k for k in self._class_attributes if k[1] == name and cls in k[0].__mro__]:
-            del self._class_attributes[known]
-        self.changes.note()
+    # -- attributes that classes have --------------------------------------------------------------
 
     def generic_getattr(self, value: Value, name: str) -> Result:
         """``object.__getattribute__`` for values whose kind has no instance attributes."""

@@ -1,0 +1,135 @@
+"""What has been recorded of a graph, and what it does.
+
+In: operations as they are made. Out: which inputs it writes to, whether it may raise or draws
+random numbers, what is known of a node. Next: builder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.fx
+
+from .lazy import CapturedGraph
+from .metadata import Example, memory_of_all
+from .operation import Operation
+from .propagation import lower
+from .undo import LIMIT, can_be_saved
+
+_Node = torch.fx.Node
+
+
+class Recording:
+    """The operations of one graph, and questions about them."""
+
+    def __init__(self) -> None:
+        self.graph = CapturedGraph()
+        #: What is known of every node, in the order in which they were made.
+        self.operations: dict[_Node, Operation] = {}
+        #: Those that are no inputs, in order.
+        self.recorded: list[Operation] = []
+        #: The placeholders of tensors in order, and the real tensors.
+        self.placeholders: list[Operation] = []
+        self.inputs: list[torch.Tensor] = []
+        #: After `finish`: what the graph returns, and which of `inputs`, by position, it needs.
+        self.outputs: list[_Node] = []
+        self.used_inputs: list[int] = []
+        #: After `finish`: the symbols that the graph takes in front of its tensors.
+        self.used_symbols: list[str] = []
+        self.modules: dict[str, torch.nn.Module] = {}
+        #: The operations that write to something.
+        self.writers: list[Operation] = []
+
+    @property
+    def op_count(self) -> int:
+        """How many operations were recorded (inputs and nested graphs are none)."""
+        return len(self.recorded) - len(self.modules)
+
+    @property
+    def draws_random(self) -> bool:
+        """Whether running the graph advances a random number generator."""
+        return any(operation.random for operation in self.recorded)
+
+    @property
+    def mutated_inputs(self) -> list[int]:
+        """Which of `inputs` the graph may write to, directly or through a view."""
+        return self._inputs_among(self.written)
+
+    @property
+    def written(self) -> list[Example]:
+        """What it writes to."""
+        return [example for operation in self.writers for example in operation.writes]
+
+    def reads_what_it_writes(self) -> bool:
+        """Is there an operation that reads an input, or a view of it, which another one writes?"""
+        memory = memory_of_all([self.placeholders[i].example for i in self.mutated_inputs])
+        readers = [one.node for one in self.recorded if one.called and not one.writes]
+        read = {used for node in readers for used in node.all_input_nodes}
+        return any(id(one) in memory for node in read for one in self.operations[node].examples)
+
+    def is_written(self, node: _Node) -> bool:
+        """Does an operation write to this tensor, or to one that shares its memory?"""
+        return id(self.example(node)) in memory_of_all(self.written)
+
+    def _inputs_among(self, written: list[Example]) -> list[int]:
+        memory = memory_of_all(written)
+        return [i for i, one in enumerate(self.placeholders) if id(one.example) in memory]
+
+    def savable_writes(self, written: list[Example]) -> list[int] | None:
+        """Which of `inputs` are written to, if copies of all of them are cheap and enough to undo
+        the writes; else None."""
+        found = self._inputs_among(written)
+        size = 0
+        for index in found:
+            tensor, example = self.inputs[index], self.placeholders[index].example
+            shapes = [(meta.shape, meta.stride) for meta in (example.meta, example.born)]
+            if not can_be_saved(tensor) or str(shapes[0]) != str(shapes[1]):
+                return None
+            size += tensor.nbytes
+        return found if size <= LIMIT else None
+
+    def may_raise(self) -> bool:
+        """Whether the finished graph has operations that raise for some data."""
+        raising = [one.node for one in self.recorded if one.raises]
+        return bool(raising) and not set(self.graph.nodes).isdisjoint(raising)
+
+    def saved_inputs(self) -> tuple[int, ...]:
+        """Positions, among what the finished graph is called with, of the inputs to put back when
+        it raises, so that the program can run again; empty if there are none, or it cannot."""
+        if not self.writers or not self.may_raise():
+            return ()
+        saved = self.savable_writes(self.written) or ()
+        return tuple([len(self.used_symbols) + self.used_inputs.index(index) for index in saved])
+
+    def first_effect(self) -> _Node | None:
+        """The first node that writes to an input or draws random numbers."""
+        inputs = {id(one.example) for one in self.placeholders}
+        for operation in self.recorded:
+            if operation.random or not inputs.isdisjoint(operation.written):
+                return operation.node
+        return None
+
+    def example(self, node: _Node) -> Any:
+        """What is known of a node's value now: an `Example`, a container of them, a constant."""
+        return self.operations[node].example
+
+    def fake(self, node: _Node) -> Any:
+        """The node's value with fake tensors in place of examples."""
+        return lower(self.example(node))
+
+    def origin(self, node: _Node) -> _Node:
+        """The first node whose value is this very tensor: operations may return an operand, such as
+        a copy that is not needed, or what is given as ``out=``."""
+        example = self.example(node)
+        return next(one.node for one in self.operations.values() if one.example is example)
+
+    def share(self, node: _Node, others: Iterable[_Node]) -> bool:
+        """May a tensor share memory with one of the others? Numbers do not."""
+        memory = self.operations[node].memory
+        return any(id(self.example(other)) in memory for other in others)
+
+    def varying_inputs(self) -> list[bool]:
+        """Of each of the inputs in `used_inputs`: did its sizes or strides begin as symbols?"""
+        return [self.placeholders[index].example.born.symbolic for index in self.used_inputs]
