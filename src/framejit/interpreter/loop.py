@@ -126,13 +126,7 @@ class Interpreter(Running):
 
     def push(self, request: CallRequest) -> None:
         """Inline a call: the current frame waits for its result on top of its stack."""
-        frame = self._frame_of(request)
-        frame.result = request.result
-        if request.operator:
-            frame.operator_step = self.root_step
-        frame.missing, frame.missing_step = request.missing, self.root_step
-        frame.reads = request.reads
-        self.frame = frame
+        self.frame = self._frame_of(request)
 
     def _frame_of(self, request: CallRequest) -> Frame:
         """The frame of a call, one level deeper."""
@@ -141,30 +135,32 @@ class Interpreter(Running):
         self.depth += 1
         self.changes.note()
         function = request.function
-        return self.make_frame(function.code, request.slots, function.globals, self.frame)
+        frame = self.make_frame(function.code, request.slots, function.globals, self.frame)
+        frame.result, frame.names = request.result, request.names
+        frame.operator_step = self.root_step if request.operator else 0
+        frame.missing, frame.missing_step = request.missing, self.root_step
+        frame.reads = request.reads
+        return frame
 
     def run_request(self, request: CallRequest) -> Value:
         """Run a call in the middle of an operation (a break in it breaks the operation)."""
         frame = self._frame_of(request)
-        frame.names = request.names
         self.level += 1
         try:
             result = self.run(frame)
         except Raised as error:
-            if request.missing is not None and error.is_a(AttributeError):
-                instead = self._ask_getattr(request.missing)
+            if frame.missing is not None and error.is_a(AttributeError):
+                instead = self._ask_getattr(frame.missing)
                 if instead is not None:
                     return self.space.now(instead)
-            if request.reads is not None:
-                note_read(self.space, error.value, *request.reads)
+            if frame.reads is not None:
+                note_read(self.space, error.value, *frame.reads)
             raise
         finally:
             self.level -= 1
             self.depth -= 1
         assert isinstance(result, Returned)
-        if request.operator:
-            frame.operator_step = self.root_step
-        return self._answer(frame, result.value, request.result)
+        return self._answer(frame, result.value)
 
     def _ask_getattr(self, missing: tuple[Any, str]) -> Result | None:
         """What ``__getattr__`` returns after an AttributeError, None if there is none."""
@@ -174,8 +170,9 @@ class Interpreter(Running):
             answer.reads = missing
         return answer
 
-    def _answer(self, frame: Frame, value: Value, instead: Value | None) -> Value:
+    def _answer(self, frame: Frame, value: Value) -> Value:
         """What the caller of a frame that returned ``value`` gets."""
+        instead = frame.result
         if instead is None and not frame.operator_step:
             return value
         constant = value.realize()
@@ -533,7 +530,7 @@ class Interpreter(Running):
         assert frame.parent is not None
         self.depth -= 1
         self.frame = frame.parent
-        self.frame.stack.append(self._answer(frame, value, frame.result))
+        self.frame.stack.append(self._answer(frame, value))
         return None
 
 
