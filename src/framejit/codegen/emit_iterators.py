@@ -13,7 +13,11 @@ from typing import Any
 
 from framejit.codegen.emit import Emitter, builds, call, emits
 from framejit.codegen.emit_containers import call_of_base
-from framejit.values.containers import iterators
+from framejit.values.containers import (
+    calling_iterators,  # noqa: F401 - more kinds of `Composed`
+    iterators,
+)
+from framejit.values.containers.composed import Composed, Made, Taken
 from framejit.values.containers.sequences import ListValue
 from framejit.values.core.base import Unmaterialisable, Value, is_user_class
 from framejit.values.stdlib.operator_functions import GetterValue
@@ -66,12 +70,6 @@ def _position(out: Emitter, made: ast.expr, sequence: Value, index: int) -> None
         out.statement(call(out.helper("iterator_at"), made, position))
 
 
-@emits(iterators.ConstantIterator, iterators.RangeIterator)
-def _constant_iterator(out: Emitter, value: iterators.ConstantIterator) -> ast.expr:
-    made = _advanced(out, _iter(out, out.value(value.value)), value.index)
-    return out.keep(value, "iterator", made)
-
-
 def _prepare(out: Emitter, value: Any, container: Value, fits: bool) -> None:
     """The real iterator must find the container with its content; if that has changed since, the
     iterator would have noticed."""
@@ -112,84 +110,33 @@ def _deque_iterator(out: Emitter, value: iterators.DequeIterator) -> ast.expr:
     return out.keep(value, "iterator", made)
 
 
-@emits(iterators.ZipIterator)
-def _zip(out: Emitter, value: iterators.ZipIterator) -> ast.expr:
-    keywords = [ast.keyword("strict", ast.Constant(True))] if value.strict else []
-    parts = [given(out, iterator) for iterator in value.iterators]
-    return out.keep(value, "zip", ast.Call(out.constant(zip), parts, keywords))
+def _kinds(cls: Any) -> list[Any]:
+    return [cls, *[kind for below in cls.__subclasses__() for kind in _kinds(below)]]
 
 
-@emits(iterators.EnumerateIterator)
-def _enumerate(out: Emitter, value: iterators.EnumerateIterator) -> ast.expr:
-    made = call(out.constant(enumerate), given(out, value.iterator), ast.Constant(value.count))
-    return out.keep(value, "enumerate", made)
+@builds(*_kinds(Composed))
+def _composed(out: Emitter, value: Composed) -> ast.expr:
+    return out.keep(value, value.kind.__name__, _made(out, value.made()))
 
 
-@builds(iterators.MapIterator)
-def _map(out: Emitter, value: iterators.MapIterator) -> ast.expr:
-    parts = [out.value(value.function), *[given(out, part) for part in value.iterators]]
-    return out.keep(value, "map", call(out.constant(map), *parts))
-
-
-@builds(iterators.FilterIterator)
-def _filter(out: Emitter, value: iterators.FilterIterator) -> ast.expr:
-    factory = out.constant(filter if value.keep else itertools.filterfalse)
-    function = ast.Constant(None) if value.function is None else out.value(value.function)
-    return out.keep(value, "filter", call(factory, function, given(out, value.iterator)))
-
-
-@emits(iterators.CallableIterator)
-def _callable_iterator(out: Emitter, value: iterators.CallableIterator) -> ast.expr:
-    if value.function is None:  # it has met its sentinel, and calls nothing of the program's
-        made = call(out.constant(iter), out.constant(int), ast.Constant(0))
-    else:
-        made = call(out.constant(iter), out.value(value.function), out.value(value.sentinel))
-    return out.keep(value, "iterator", made)
-
-
-@emits(iterators.ChainIterator)
-def _chain(out: Emitter, value: iterators.ChainIterator) -> ast.expr:
-    rest: ast.expr = ast.Tuple([], ast.Load())
-    if value.iterables is not None:
-        rest = given(out, value.iterables)
-    made = call(out.constant(itertools.chain.from_iterable), rest)
-    if value.current is not None:
-        made = call(out.constant(itertools.chain), given(out, value.current), made)
-    return out.keep(value, "chain", made)
-
-
-@emits(iterators.IsliceIterator)
-def _islice(out: Emitter, value: iterators.IsliceIterator) -> ast.expr:
-    islice = out.constant(itertools.islice)
-    if value.iterator is None:
-        return out.keep(value, "islice", call(islice, ast.Tuple([], ast.Load()), ast.Constant(0)))
-    stop = None if value.stop is None else max(value.stop - value.position, 0)
-    start = value.following - value.position
-    if stop is not None:
-        start = min(start, stop)
-    bounds = [ast.Constant(bound) for bound in (start, stop, value.step)]
-    made = call(islice, given(out, value.iterator), *bounds)
-    return out.keep(value, "islice", made)
-
-
-@emits(iterators.CountIterator)
-def _count(out: Emitter, value: iterators.CountIterator) -> ast.expr:
-    made = call(out.constant(itertools.count), out.value(value.current), out.value(value.step))
-    return out.keep(value, "count", made)
-
-
-@emits(iterators.RepeatIterator)
-def _repeat(out: Emitter, value: iterators.RepeatIterator) -> ast.expr:
-    times = [] if value.times is None else [ast.Constant(value.times)]
-    made = call(out.constant(itertools.repeat), out.value(value.value), *times)
-    return out.keep(value, "repeat", made)
-
-
-@emits(iterators.CombinationIterator)
-def _combination(out: Emitter, value: iterators.CombinationIterator) -> ast.expr:
-    arguments, keywords = out.values(value.arguments), out.keywords(value.keywords)
-    made = ast.Call(out.constant(value.function), arguments, keywords)
-    return out.keep(value, "combination", _advanced(out, made, value.index))
+def _made(out: Emitter, part: Any) -> ast.expr:
+    """An expression for what the real iterator is made of."""
+    if isinstance(part, Made):
+        function, state = part.function, part.state
+        called = out.helper(function) if type(function) is str else out.constant(function)
+        arguments = [_made(out, argument) for argument in part.arguments]
+        keywords = [ast.keyword(name, _made(out, one)) for name, one in part.keywords.items()]
+        made: ast.expr = ast.Call(called, arguments, keywords)
+        if state is not None:
+            made = call(out.helper("iterator_at"), made, ast.Constant(state))
+        return _advanced(out, made, part.taken)
+    if isinstance(part, Taken):
+        return given(out, part.iterator)
+    if isinstance(part, Value):
+        return out.value(part)
+    if type(part) is tuple:
+        return ast.Tuple([_made(out, one) for one in part], ast.Load())
+    return out.constant(part)
 
 
 @emits(iterators.TeeIterator)

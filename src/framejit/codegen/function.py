@@ -20,7 +20,6 @@ from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
 from framejit.codegen import (  # noqa: F401 - the first ones register their emitters
     emit_arrays,
-    emit_calling_iterators,
     emit_iterators,
     emit_objects,
     emit_process,

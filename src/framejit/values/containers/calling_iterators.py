@@ -2,9 +2,8 @@
 no ``__iter__`` but ``__getitem__``.
 
 In: functions, objects and iterators. Out: one element per ``next``, asked for in CPython's order,
-so that effects come when they do there. A break in what is called breaks the ``next``. Each knows
-how far it has come, so that codegen can make the real iterator there.
-Next: codegen.emit_calling_iterators.
+so that effects come when they do there. A break in what is called breaks the ``next``.
+Next: codegen.emit_iterators.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from framejit.values.containers.iterators import IteratorValue
+from framejit.values.containers.composed import Composed, Made, Taken, chained
 from framejit.values.containers.sequences import TupleValue
-from framejit.values.core.base import Raised, Value
+from framejit.values.core.base import Raised, Unmaterialisable, Value
 from framejit.values.core.methods import index_of
 from framejit.values.core.registry import Result
 from framejit.values.core.space import Space
@@ -22,10 +21,11 @@ from framejit.values.core.space import Space
 # -- itertools -------------------------------------------------------------------------------------
 
 
-class AccumulateIterator(IteratorValue):
+class AccumulateIterator(Composed):
     """``itertools.accumulate``; ``total`` is None at the start, ``initial`` once it was given."""
 
     __slots__ = ("function", "initial", "iterator", "total")
+    kind = itertools.accumulate
 
     def __init__(self, iterator: Value, function: Value | None, initial: Value | None) -> None:
         self.iterator = iterator
@@ -34,8 +34,12 @@ class AccumulateIterator(IteratorValue):
         self.total: Value | None = None
         self.source = None
 
-    def python_type(self) -> type:
-        return itertools.accumulate
+    def made(self) -> Made:
+        if self.total is None:
+            parts = [Taken(self.iterator), self.function]
+            return Made(itertools.accumulate, parts, {"initial": self.initial})
+        before = chained([self.total], self.iterator)  # it comes first, and has been given
+        return Made(itertools.accumulate, [before, self.function], taken=1)
 
     def next(self, space: Space) -> Value | None:
         if self.initial is not None:
@@ -53,18 +57,19 @@ class AccumulateIterator(IteratorValue):
         return self.total
 
 
-class CompressIterator(IteratorValue):
+class CompressIterator(Composed):
     """``itertools.compress``."""
 
     __slots__ = ("data", "selectors")
+    kind = itertools.compress
 
     def __init__(self, data: Value, selectors: Value) -> None:
         self.data = data
         self.selectors = selectors
         self.source = None
 
-    def python_type(self) -> type:
-        return itertools.compress
+    def made(self) -> Made:
+        return Made(itertools.compress, [Taken(self.data), Taken(self.selectors)])
 
     def next(self, space: Space) -> Value | None:
         while (item := space.next(self.data)) is not None:
@@ -76,10 +81,11 @@ class CompressIterator(IteratorValue):
         return None
 
 
-class CycleIterator(IteratorValue):
+class CycleIterator(Composed):
     """``itertools.cycle``; ``iterator`` is None after the first round."""
 
     __slots__ = ("index", "iterator", "saved")
+    kind = itertools.cycle
 
     def __init__(self, iterator: Value) -> None:
         self.iterator: Value | None = iterator
@@ -87,8 +93,12 @@ class CycleIterator(IteratorValue):
         self.index = 0
         self.source = None
 
-    def python_type(self) -> type:
-        return itertools.cycle
+    def made(self) -> Made:
+        saved = self.saved
+        if self.iterator is None:
+            rotated = saved[self.index :] + saved[: self.index]
+            return Made(itertools.cycle, [tuple(rotated)])
+        return Made(itertools.cycle, [chained(saved, self.iterator)], taken=len(saved))
 
     def next(self, space: Space) -> Value | None:
         if self.iterator is not None:
@@ -104,7 +114,7 @@ class CycleIterator(IteratorValue):
         return item
 
 
-class WhileIterator(IteratorValue):
+class WhileIterator(Composed):
     """``itertools.takewhile`` and ``dropwhile``; ``decided`` when the predicate has failed."""
 
     __slots__ = ("decided", "iterator", "kind", "predicate")
@@ -116,8 +126,9 @@ class WhileIterator(IteratorValue):
         self.decided = False
         self.source = None
 
-    def python_type(self) -> type:
-        return self.kind
+    def made(self) -> Made:
+        parts = [self.predicate, Taken(self.iterator)]
+        return Made(self.kind, parts, state=1 if self.decided else None)
 
     def next(self, space: Space) -> Value | None:
         takes = self.kind is itertools.takewhile
@@ -135,18 +146,19 @@ class WhileIterator(IteratorValue):
         return None
 
 
-class StarmapIterator(IteratorValue):
+class StarmapIterator(Composed):
     """``itertools.starmap``."""
 
     __slots__ = ("function", "iterator")
+    kind = itertools.starmap
 
     def __init__(self, function: Value, iterator: Value) -> None:
         self.function = function
         self.iterator = iterator
         self.source = None
 
-    def python_type(self) -> type:
-        return itertools.starmap
+    def made(self) -> Made:
+        return Made(itertools.starmap, [self.function, Taken(self.iterator)])
 
     def next(self, space: Space) -> Value | None:
         arguments = space.next(self.iterator)
@@ -155,18 +167,24 @@ class StarmapIterator(IteratorValue):
         return space.call_now(self.function, space.items(arguments))
 
 
-class PairwiseIterator(IteratorValue):
+class PairwiseIterator(Composed):
     """``itertools.pairwise``; ``last`` is the element of the pair before."""
 
     __slots__ = ("iterator", "last")
+    kind = itertools.pairwise
 
     def __init__(self, iterator: Value) -> None:
         self.iterator: Value | None = iterator
         self.last: Value | None = None
         self.source = None
 
-    def python_type(self) -> type:
-        return itertools.pairwise
+    def made(self) -> Made:
+        rest: Any = ()
+        if self.iterator is not None:
+            rest = Taken(self.iterator)
+            if self.last is not None:
+                rest = chained([self.last], self.iterator)
+        return Made(itertools.pairwise, [rest])
 
     def next(self, space: Space) -> Value | None:
         iterator, previous = self.iterator, self.last
@@ -184,18 +202,20 @@ class PairwiseIterator(IteratorValue):
         return None
 
 
-class ZipLongestIterator(IteratorValue):
+class ZipLongestIterator(Composed):
     """``itertools.zip_longest``; an iterator that has ended is None."""
 
     __slots__ = ("fill", "iterators")
+    kind = itertools.zip_longest
 
     def __init__(self, iterators: list[Value], fill: Value) -> None:
         self.iterators: list[Value | None] = list(iterators)
         self.fill = fill
         self.source = None
 
-    def python_type(self) -> type:
-        return itertools.zip_longest
+    def made(self) -> Made:
+        parts = [() if part is None else Taken(part) for part in self.iterators]
+        return Made(itertools.zip_longest, parts, {"fillvalue": self.fill})
 
     def next(self, space: Space) -> Value | None:
         out = []
@@ -215,11 +235,12 @@ class ZipLongestIterator(IteratorValue):
         return TupleValue(out)
 
 
-class GroupbyIterator(IteratorValue):
+class GroupbyIterator(Composed):
     """``itertools.groupby``: ``value`` is the element read ahead, if a group has not given it yet,
     ``key`` its key, ``target`` the key of the current ``group``."""
 
     __slots__ = ("function", "group", "iterator", "key", "target", "value")
+    kind = itertools.groupby
 
     def __init__(self, iterator: Value, function: Value | None) -> None:
         self.iterator = iterator
@@ -230,8 +251,12 @@ class GroupbyIterator(IteratorValue):
         self.group: GroupIterator | None = None
         self.source = None
 
-    def python_type(self) -> type:
-        return itertools.groupby
+    def made(self) -> Made:
+        parts = [Taken(self.iterator), self.function]
+        if self.key is None:
+            return Made(itertools.groupby, parts)
+        ahead = [] if self.value is None else [self.value]
+        return Made("started_groupby", [*parts, self.key, self.target, *ahead])
 
     def advance(self, space: Space) -> bool:
         """Read one more element; False when there is none."""
@@ -252,18 +277,20 @@ class GroupbyIterator(IteratorValue):
         return TupleValue([self.key, self.group])
 
 
-class GroupIterator(IteratorValue):
+class GroupIterator(Composed):
     """The elements of one group; none once its parent has gone on."""
 
     __slots__ = ("parent", "target")
+    kind = itertools._grouper  # type: ignore[attr-defined]
 
     def __init__(self, parent: GroupbyIterator, target: Value) -> None:
         self.parent = parent
         self.target = target
         self.source = None
 
-    def python_type(self) -> type:
-        return itertools._grouper  # type: ignore[attr-defined,no-any-return]
+    def made(self) -> Made:
+        parent = self.parent if self.parent.group is self else Made(itertools.groupby, [()])
+        return Made(self.kind, [parent, self.target])
 
     def next(self, space: Space) -> Value | None:
         parent = self.parent
@@ -279,7 +306,12 @@ class GroupIterator(IteratorValue):
 # -- by __getitem__ --------------------------------------------------------------------------------
 
 
-class ByIndex(IteratorValue):
+class _HasItems:
+    def __getitem__(self, index: int) -> Any:
+        raise IndexError
+
+
+class ByIndex(Composed):
     """Asks ``target[index]`` for one index after the other; ``target`` is None at the end."""
 
     __slots__ = ("index", "step", "target")
@@ -322,9 +354,12 @@ class IndexIterator(ByIndex):
     """``iter(object)`` of an object that has only ``__getitem__``."""
 
     __slots__ = ()
+    kind = type(iter(_HasItems()))  # type: ignore[call-overload]
 
-    def python_type(self) -> type:
-        return type(iter(_HasItems()))
+    def made(self) -> Made:
+        if self.target is None:
+            return Made("ended_by_index", [])
+        return Made(iter, [self.target], state=self.index)
 
     def next(self, space: Space) -> Value | None:
         item = None if self.target is None else self.ask(space)
@@ -337,9 +372,12 @@ class ReversedIndexIterator(ByIndex):
     """``reversed(object)`` of an object that has only ``__len__`` and ``__getitem__``."""
 
     __slots__ = ()
+    kind = reversed
 
-    def python_type(self) -> type:
-        return reversed
+    def made(self) -> Made:
+        if self.target is not None:
+            raise Unmaterialisable(self.step, "making a reversed object would call __len__")
+        return Made(reversed, [()])
 
     def next(self, space: Space) -> Value | None:
         target, index = self.target, self.index
@@ -356,8 +394,3 @@ class ReversedIndexIterator(ByIndex):
 
     def rest_of(self, size: int) -> int:
         return self.index + 1 if size > self.index else 0
-
-
-class _HasItems:
-    def __getitem__(self, index: int) -> Any:
-        raise IndexError

@@ -1,9 +1,8 @@
 """Iterators over what is known: over sequences, ranges, dicts, sets, and the lazy builtins.
 
 In: the values to iterate over. Out: one element per `next`, None when exhausted. Each knows what
-it iterates over and how far it has come, so that codegen can make the real iterator: build it from
-its public attributes, then take ``index`` elements where there is an ``index``. ``python_type()``
-is the real iterator's type. An exhausted iterator has dropped what it iterated over.
+it iterates over and how far it has come, so that codegen can make the real iterator: those that
+take from others say how (`Composed`). An exhausted iterator has dropped what it iterated over.
 Next: codegen.
 """
 
@@ -15,9 +14,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from framejit.exc import GraphBreak
+from framejit.values.containers.composed import Composed, IteratorValue, Made, Taken
 from framejit.values.containers.sequences import ListValue, SequenceValue, TupleValue
 from framejit.values.core.base import Value, is_user_class, type_name
-from framejit.values.core.registry import Result
 
 if TYPE_CHECKING:
     from framejit.values.containers.deques import DequeValue
@@ -29,37 +28,6 @@ _ITERATOR_TYPES: dict[type, type] = {
     kind: type(iter(kind()))
     for kind in (list, tuple, str, bytes, frozenset, set)  # type: ignore[call-overload]
 }
-
-
-class IteratorValue(Value):
-    """What all iterators share: they are their own iterators and always true."""
-
-    __slots__ = ()
-
-    def iter(self, space: Space) -> Value:
-        return self
-
-    def call_method(
-        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
-    ) -> Result:
-        """The methods of C-level iterators."""
-        if name == "__iter__":
-            return self
-        if name == "__next__":
-            item = space.next(self)
-            if item is None:
-                return space.raise_error(StopIteration)
-            return item
-        if name == "__length_hint__" and (rest := self.rest(space)) is not None:
-            return space.constant(len(rest))
-        raise GraphBreak("FJ0133", f"{self.python_type().__name__}.{name}()")
-
-    def rest(self, space: Space) -> list[Value] | None:
-        """The elements still to come, when that is known without running code."""
-        return None
-
-    def contains(self, space: Space, item: Value) -> Value:
-        return space.constant(space.search(self, item))
 
 
 class SequenceIterator(IteratorValue):
@@ -122,7 +90,7 @@ class ReversedIterator(IteratorValue):
         return None
 
 
-class ConstantIterator(IteratorValue):
+class ConstantIterator(Composed):
     """An iterator over an immutable constant (``value``: str, bytes, frozenset, tuple, range)."""
 
     __slots__ = ("elements", "index", "kind", "value")
@@ -134,8 +102,8 @@ class ConstantIterator(IteratorValue):
         self.kind = kind
         self.source = None
 
-    def python_type(self) -> type:
-        return self.kind
+    def made(self) -> Made:
+        return Made(iter, [self.value], taken=self.index)
 
     def next(self, space: Space) -> Value | None:
         index = self.index
@@ -288,18 +256,20 @@ class DequeIterator(IteratorValue):
         return items[self.index :]
 
 
-class ZipIterator(IteratorValue):
+class ZipIterator(Composed):
     """``zip(*iterators, strict=strict)``."""
 
     __slots__ = ("iterators", "strict")
+    kind = zip
 
     def __init__(self, iterators: list[Value], strict: bool = False) -> None:
         self.iterators = iterators
         self.strict = strict
         self.source = None
 
-    def python_type(self) -> type:
-        return zip
+    def made(self) -> Made:
+        parts = [Taken(iterator) for iterator in self.iterators]
+        return Made(zip, parts, {"strict": True} if self.strict else {})
 
     def next(self, space: Space) -> Value | None:
         if not self.iterators:
@@ -324,18 +294,19 @@ class ZipIterator(IteratorValue):
                 space.raise_error(ValueError, f"zip() argument {later + 1} is longer than {many}")
 
 
-class EnumerateIterator(IteratorValue):
+class EnumerateIterator(Composed):
     """``enumerate(iterator, count)``; ``count`` is the number of the next element."""
 
     __slots__ = ("count", "iterator")
+    kind = enumerate
 
     def __init__(self, iterator: Value, count: int = 0) -> None:
         self.iterator = iterator
         self.count = count
         self.source = None
 
-    def python_type(self) -> type:
-        return enumerate
+    def made(self) -> Made:
+        return Made(enumerate, [Taken(self.iterator), self.count])
 
     def next(self, space: Space) -> Value | None:
         item = space.next(self.iterator)
@@ -345,18 +316,19 @@ class EnumerateIterator(IteratorValue):
         return TupleValue([space.constant(self.count - 1), item])
 
 
-class MapIterator(IteratorValue):
+class MapIterator(Composed):
     """``map(function, *iterators)``."""
 
     __slots__ = ("function", "iterators")
+    kind = map
 
     def __init__(self, function: Value, iterators: list[Value]) -> None:
         self.function = function
         self.iterators = iterators
         self.source = None
 
-    def python_type(self) -> type:
-        return map
+    def made(self) -> Made:
+        return Made(map, [self.function, *map(Taken, self.iterators)])
 
     def next(self, space: Space) -> Value | None:
         args: list[Value] = []
@@ -368,43 +340,43 @@ class MapIterator(IteratorValue):
         return space.call_now(self.function, args)
 
 
-class FilterIterator(IteratorValue):
-    """``filter(function, iterator)``; ``function`` None keeps what is true.
+class FilterIterator(Composed):
+    """``filter`` or ``itertools.filterfalse``; ``function`` None keeps what is true, or is not."""
 
-    ``keep`` False makes it an ``itertools.filterfalse``.
-    """
+    __slots__ = ("function", "iterator", "kind")
 
-    __slots__ = ("function", "iterator", "keep")
-
-    def __init__(self, function: Value | None, iterator: Value, keep: bool = True) -> None:
+    def __init__(self, kind: type, function: Value | None, iterator: Value) -> None:
+        self.kind = kind
         self.function = function
         self.iterator = iterator
-        self.keep = keep
         self.source = None
 
-    def python_type(self) -> type:
-        return filter if self.keep else itertools.filterfalse
+    def made(self) -> Made:
+        return Made(self.kind, [self.function, Taken(self.iterator)])
 
     def next(self, space: Space) -> Value | None:
         while (item := space.next(self.iterator)) is not None:
             verdict = item if self.function is None else space.call_now(self.function, [item])
-            if space.truth(verdict) is self.keep:
+            if space.truth(verdict) is (self.kind is filter):
                 return item
         return None
 
 
-class CallableIterator(IteratorValue):
+class CallableIterator(Composed):
     """``iter(function, sentinel)``; ``function`` is None when exhausted."""
 
     __slots__ = ("function", "sentinel")
+    kind = type(iter(int, 1))
 
     def __init__(self, function: Value, sentinel: Value) -> None:
         self.function: Value | None = function
         self.sentinel = sentinel
         self.source = None
 
-    def python_type(self) -> type:
-        return type(iter(int, 1))
+    def made(self) -> Made:
+        if self.function is None:  # it has met its sentinel, and calls nothing of the program's
+            return Made(iter, [int, 0])
+        return Made(iter, [self.function, self.sentinel])
 
     def next(self, space: Space) -> Value | None:
         if self.function is None:
@@ -416,18 +388,23 @@ class CallableIterator(IteratorValue):
         return item
 
 
-class ChainIterator(IteratorValue):
+class ChainIterator(Composed):
     """``itertools.chain``: ``current`` (an iterator or None), then what ``iterables`` yields."""
 
     __slots__ = ("current", "iterables")
+    kind = itertools.chain
 
     def __init__(self, iterables: Value) -> None:
         self.iterables: Value | None = iterables
         self.current: Value | None = None
         self.source = None
 
-    def python_type(self) -> type:
-        return itertools.chain
+    def made(self) -> Made:
+        rest = () if self.iterables is None else Taken(self.iterables)
+        made = Made(itertools.chain.from_iterable, [rest])
+        if self.current is None:
+            return made
+        return Made(itertools.chain, [Taken(self.current), made])
 
     def next(self, space: Space) -> Value | None:
         while True:
@@ -445,12 +422,12 @@ class ChainIterator(IteratorValue):
             self.current = space.iter(following)
 
 
-class IsliceIterator(IteratorValue):
+class IsliceIterator(Composed):
     """``itertools.islice(iterator, ...)``: ``position`` elements of ``iterator`` are consumed, the
-    next one to give is number ``following``. Real form: ``islice(iterator, following - position,
-    stop - position, step)``; ``iterator`` is None when exhausted."""
+    next one to give is number ``following``. ``iterator`` is None when exhausted."""
 
     __slots__ = ("following", "iterator", "position", "step", "stop")
+    kind = itertools.islice
 
     def __init__(self, iterator: Value, *bounds: int | None) -> None:
         start, stop, step = (*bounds, None)[:3] if len(bounds) > 1 else (0, *bounds, 1)
@@ -461,8 +438,13 @@ class IsliceIterator(IteratorValue):
         self.step = step or 1
         self.source = None
 
-    def python_type(self) -> type:
-        return itertools.islice
+    def made(self) -> Made:
+        if self.iterator is None:
+            return Made(itertools.islice, [(), 0])
+        stop = None if self.stop is None else max(self.stop - self.position, 0)
+        start = self.following - self.position
+        start = start if stop is None else min(start, stop)
+        return Made(itertools.islice, [Taken(self.iterator), start, stop, self.step])
 
     def next(self, space: Space) -> Value | None:
         if self.iterator is None:
@@ -485,18 +467,19 @@ class IsliceIterator(IteratorValue):
         return item
 
 
-class CountIterator(IteratorValue):
+class CountIterator(Composed):
     """``itertools.count(current, step)``."""
 
     __slots__ = ("current", "step")
+    kind = itertools.count
 
     def __init__(self, current: Value, step: Value) -> None:
         self.current = current
         self.step = step
         self.source = None
 
-    def python_type(self) -> type:
-        return itertools.count
+    def made(self) -> Made:
+        return Made(itertools.count, [self.current, self.step])
 
     def next(self, space: Space) -> Value | None:
         item = self.current
@@ -504,18 +487,19 @@ class CountIterator(IteratorValue):
         return item
 
 
-class RepeatIterator(IteratorValue):
+class RepeatIterator(Composed):
     """``itertools.repeat(value, times)``; ``times`` is what is left, None means for ever."""
 
     __slots__ = ("times", "value")
+    kind = itertools.repeat
 
     def __init__(self, value: Value, times: int | None) -> None:
         self.value = value
         self.times = times
         self.source = None
 
-    def python_type(self) -> type:
-        return itertools.repeat
+    def made(self) -> Made:
+        return Made(itertools.repeat, [self.value, *([] if self.times is None else [self.times])])
 
     def next(self, space: Space) -> Value | None:
         if self.times is not None:
@@ -525,30 +509,30 @@ class RepeatIterator(IteratorValue):
         return self.value
 
 
-class CombinationIterator(IteratorValue):
-    """``function(*arguments)`` of itertools' combinatoric functions, ``index`` elements consumed.
+class CombinationIterator(Composed):
+    """One of itertools' combinatoric functions of ``arguments``, ``index`` elements consumed.
 
     ``arguments`` are tuples of the pooled elements and constants; ``native`` runs over the values.
     """
 
-    __slots__ = ("arguments", "function", "index", "keywords", "native")
+    __slots__ = ("arguments", "index", "keywords", "kind", "native")
 
     def __init__(
         self,
-        function: Any,
+        kind: type,
         arguments: list[Value],
         keywords: dict[str, Value],
         native: Iterator[tuple[Value, ...]],
     ) -> None:
-        self.function = function
+        self.kind = kind
         self.arguments = arguments
         self.keywords = keywords
         self.native = native
         self.index = 0
         self.source = None
 
-    def python_type(self) -> type:
-        return self.function
+    def made(self) -> Made:
+        return Made(self.kind, self.arguments, self.keywords, self.index)
 
     def next(self, space: Space) -> Value | None:
         for combination in self.native:

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.calling_iterators import CompressIterator, StarmapIterator
-from framejit.values.containers.iterators import FilterIterator, IteratorValue, MapIterator
+from framejit.values.containers.composed import IteratorValue
+from framejit.values.containers.iterators import FilterIterator, MapIterator
 from framejit.values.core.base import Value
 from framejit.values.core.constants import wrap_opaque
 from framejit.values.core.registry import wraps
@@ -251,7 +252,6 @@ def _wrap_calling(space: Space, source: Source, obj: Any) -> Value:
         made = CompressIterator(function, parts[0])
     else:
         keeps_true = function.realize().is_constant and arguments[0] is None
-        keep = type(obj) is filter
-        made = FilterIterator(None if keeps_true else function, parts[0], keep)
+        made = FilterIterator(type(obj), None if keeps_true else function, parts[0])
     made.source = source
     return space.remember(obj, made)

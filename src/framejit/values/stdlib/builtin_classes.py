@@ -128,7 +128,7 @@ builtin(map, 2, -1)(
 
 @builtin(filter, 2)
 def _filter(space: Space, function: Value, iterable: Value) -> Value:
-    return FilterIterator(None if function.is_none() else function, space.iter(iterable))
+    return FilterIterator(filter, None if function.is_none() else function, space.iter(iterable))
 
 
 @builtin(reversed, 1)

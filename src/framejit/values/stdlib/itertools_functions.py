@@ -80,7 +80,7 @@ def _repeat(space: Space, object: Value, times: Value | None = None) -> Value:
 @builtin(itertools.filterfalse, 2)
 def _filterfalse(space: Space, function: Value, iterable: Value) -> Value:
     verdict = None if function.is_none() else function
-    return FilterIterator(verdict, space.iter(iterable), keep=False)
+    return FilterIterator(itertools.filterfalse, verdict, space.iter(iterable))
 
 
 @builtin(itertools.tee, 1, 2)
