@@ -186,7 +186,7 @@ ARRAY = numpy.ones((2, 3))
     (cells, (), 2),
     (weak_references, (), 2),
     (arguments_of_generators, (), 1),
-    (named_as_parameters_of_the_compiler, (), 2),
+    (named_as_parameters_of_the_compiler, (), 1),
     (methods_of_other_classes, (), 2),
     (cached_attributes, (), 1),
     (globals_by_their_dict, (), 1),
