@@ -208,7 +208,7 @@ def tee_of_copyable_iterators(x):
 
 #: (program, graphs, operations captured)
 PROGRAMS = [
-    (multiplied_deques, 1, 2), (refused_by_deques, 2, 2), (iterators_of_iterators, 1, 2),
+    (multiplied_deques, 1, 2), (refused_by_deques, 1, 2), (iterators_of_iterators, 1, 2),
     (lengths_of_iterators, 2, 2), (changed_under_their_iterators, 1, 2),
     (ended_iterators, 1, 2), (iterators_by_index, 1, 2), (length_hints, 2, 2),
     (length_hints_with_defaults, 2, 2), (iterators_over_a_break, 2, 2),

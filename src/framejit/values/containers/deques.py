@@ -14,8 +14,7 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.iterators import DequeIterator
-from framejit.values.containers.sequences import ListValue
-from framejit.values.containers.slices import SliceValue
+from framejit.values.containers.sequences import ListValue, SequenceValue
 from framejit.values.core.base import Value, element_as_python, type_name
 from framejit.values.core.methods import check_own_iteration, container_of, index_of, method
 from framejit.values.core.registry import Result, wraps
@@ -31,6 +30,8 @@ class DequeValue(ListValue):
     """A deque: a list that forgets at the other end when longer than ``maxlen``."""
 
     __slots__ = ("maxlen", "version")
+    kind: type = deque
+    acts = ListValue.acts | {"append", "appendleft", "clear", "popleft", "rotate"}
 
     def __init__(
         self,
@@ -44,9 +45,6 @@ class DequeValue(ListValue):
         #: Counts changes that iterators notice.
         self.version = 0
 
-    def python_type(self) -> type:
-        return deque
-
     def as_python(self) -> Any:
         return deque([element_as_python(item) for item in self.items], self.maxlen)
 
@@ -59,13 +57,20 @@ class DequeValue(ListValue):
         self._items = [space.load(source.child("index", i), item) for i, item in enumerate(items)]
         return self._items
 
-    def changed(self, space: Space) -> None:
-        self.version += 1
-        self.replaced(space)
-
-    def replaced(self, space: Space) -> None:
-        """Elements are others; iterators go on."""
-        super().changed(space)
+    def act(self, space: Space, method: str, *args: Any, **kwargs: Any) -> Any:
+        before = self.items
+        real = deque(before, self.maxlen)
+        iterator = iter(real)
+        result = space.run_real(getattr(real, method), *args, **kwargs)
+        if self._items is not before:  # by an ``__index__``
+            raise GraphBreak("FJ0166", f"a deque changes while {method}() runs")
+        self._items = list(real)
+        try:
+            next(iterator, None)
+        except RuntimeError:
+            self.version += 1
+        self.changed(space)
+        return result
 
     def truth(self, space: Space) -> bool:
         return bool(self.items)
@@ -79,25 +84,11 @@ class DequeValue(ListValue):
         return super().getattr(space, name)
 
     def getitem(self, space: Space, key: Value) -> Value:
-        return self.items[self._position(space, key)]
+        return SequenceValue.getitem(self, space, key)
 
-    def setitem(self, space: Space, key: Value, value: Value) -> None:
-        self.items[self._position(space, key)] = value
-        self.replaced(space)
-
-    def delitem(self, space: Space, key: Value) -> None:
-        del self.items[self._position(space, key)]
-        self.changed(space)
-
-    def _position(self, space: Space, key: Value) -> int:
-        key = key.realize()
+    def _index(self, space: Space, key: Value) -> int:
         name = type_name(key.python_type())
-        if type(key) is SliceValue:
-            space.raise_error(TypeError, "sequence index must be integer, not 'slice'")
-        index = index_of(space, key, f"sequence index must be integer, not {name!r}")
-        if not -len(self.items) <= index < len(self.items):
-            space.raise_error(IndexError, "deque index out of range")
-        return index
+        return index_of(space, key, f"sequence index must be integer, not {name!r}")
 
     def iter(self, space: Space) -> Value:
         return DequeIterator(self, space.step)
@@ -119,8 +110,7 @@ class DequeValue(ListValue):
             if repeated is None:
                 return None
             if inplace:
-                self._items = self._cut(repeated)
-                self.changed(space)
+                self.act(space, "__imul__", index_of(space, other))
                 return self
             return self._fresh(repeated)
         return None
@@ -131,88 +121,26 @@ class DequeValue(ListValue):
         return super().compare_op(space, op, other)
 
     def _fresh(self, items: list[Value]) -> DequeValue:
-        return DequeValue(self._cut(items), self.maxlen)
-
-    def _cut(self, items: list[Value]) -> list[Value]:
-        if self.maxlen is None:
-            return items
-        return items[len(items) - self.maxlen :] if len(items) > self.maxlen else items
+        return DequeValue(list(deque(items, self.maxlen)), self.maxlen)
 
     # -- methods -----------------------------------------------------------------------------------
 
     def added(self, space: Space, iterable: Value) -> Iterable[Value]:
         return list(self.items) if iterable.realize() is self else space.each(iterable)
 
-    @method(1)
     def do_append(self, space: Space, item: Value) -> None:
-        self._items = self._cut([*self.items, item])
-        self.changed(space)
-
-    @method(1)
-    def do_appendleft(self, space: Space, item: Value) -> None:
-        self._items = [item, *self.items][: self.maxlen]
-        self.changed(space)
+        self.act(space, "append", item)
 
     @method(1)
     def do_extendleft(self, space: Space, iterable: Value) -> None:
         for item in self.added(space, iterable):
-            self.do_appendleft(space, item)
-
-    def _take(self, space: Space, position: int) -> Value:
-        if not self.items:
-            space.raise_error(IndexError, "pop from an empty deque")
-        self.changed(space)
-        return self.items.pop(position)
-
-    @method()
-    def do_pop(self, space: Space) -> Value:  # type: ignore[override]
-        return self._take(space, -1)
-
-    @method()
-    def do_popleft(self, space: Space) -> Value:
-        return self._take(space, 0)
-
-    @method(0, 1)
-    def do_rotate(self, space: Space, steps: Value | None = None) -> None:
-        items = self.items
-        if items:
-            count = (1 if steps is None else index_of(space, steps)) % len(items)
-            self._items = items[len(items) - count :] + items[: len(items) - count]
-        if len(items) > 1:
-            self.changed(space)
-
-    @method(2)
-    def do_insert(self, space: Space, index: Value, item: Value) -> None:
-        if self.maxlen is not None and len(self.items) >= self.maxlen:
-            space.raise_error(IndexError, "deque already at its maximum size")
-        super().do_insert(space, index, item)
+            self.act(space, "appendleft", item)
 
     @method(0, 2)
     def do___init__(
         self, space: Space, iterable: Value | None = None, maxlen: Value | None = None
     ) -> None:
         raise GraphBreak("FJ0133", "calling deque.__init__()")
-
-    @method(1)
-    def do_remove(self, space: Space, item: Value) -> None:
-        for position, element in enumerate(self.items):
-            if space.equal(element, item):
-                del self.items[position]
-                self.changed(space)
-                return
-        if not item.realize().is_constant:
-            raise GraphBreak("FJ0136", "deque.remove() of an object that is not in the deque")
-        space.raise_error(ValueError, f"{item.realize().as_python()!r} is not in deque")
-
-    @method()
-    def do_clear(self, space: Space) -> None:
-        if self.items:
-            super().do_clear(space)
-
-    @method()
-    def do_reverse(self, space: Space) -> None:
-        self.items.reverse()
-        self.replaced(space)
 
     @method()
     def do_copy(self, space: Space) -> Value:

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 
-from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.slices import SliceValue, compare_items, to_slice
 from framejit.values.core.amounts import check_count
@@ -23,6 +22,7 @@ from framejit.values.core.base import Value, element_as_python, type_name
 from framejit.values.core.keys import key_of
 from framejit.values.core.methods import (
     ContainerValue,
+    Element,
     container_of,
     elements,
     index_of,
@@ -34,6 +34,8 @@ from framejit.values.core.registry import Result, makes, wraps, wraps_classes
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import fix_length, wrap_length
 
+#: Methods whose first argument is a position, or a number of steps.
+_BY_INDEX = frozenset({"insert", "pop", "rotate"})
 _PLAIN = (int, str, bool, float, complex, bytes, type(None))
 
 
@@ -42,6 +44,8 @@ class SequenceValue(ContainerValue):
 
     __slots__ = ()
     items: list[Value]
+    #: The builtin class of the real container.
+    kind: type
 
     def items_now(self, space: Space) -> list[Value] | None:
         return self.items
@@ -61,38 +65,31 @@ class SequenceValue(ContainerValue):
         raise NotImplementedError
 
     def getitem(self, space: Space, key: Value) -> Value:
-        key = key.realize()
-        if type(key) is SliceValue:
-            return self.pick(space, to_slice(space, key))
         index = self._index(space, key)
+        if type(index) is slice:
+            return self.pick(space, index)
         try:
             return self.items[index]
         except IndexError:
-            return space.raise_error(
-                IndexError, f"{self.python_type().__name__.lower()} index out of range"
-            )
+            return space.raise_error(IndexError, f"{self.kind.__name__} index out of range")
 
-    def _index(self, space: Space, key: Value) -> int:
+    def _index(self, space: Space, key: Value) -> Any:
+        """An index or a slice."""
+        key = key.realize()
+        if type(key) is SliceValue:
+            return to_slice(space, key)
         if key.is_constant:
             index = key.as_python()
             if type(index) is int:
                 return index
-        kind = type_name(key.python_type())
-        return index_of(space, key, f"{self._name} indices must be integers or slices, not {kind}")
-
-    @property
-    def _name(self) -> str:
-        """What CPython's messages call it."""
-        return "tuple" if isinstance(self, TupleValue) else "list"
+        own, kind = self.kind.__name__, type_name(key.python_type())
+        return index_of(space, key, f"{own} indices must be integers or slices, not {kind}")
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         plain = self._alike(other)
         if plain is None:
             return None
-        lengths = len(self.items), len(plain.items)
-        if isinstance(self, ListValue) and op in ("==", "!=") and lengths[0] != lengths[1]:
-            return space.constant(op == "!=")  # tuples look at their elements first
-        return compare_items(space, op, self.items, plain.items)
+        return compare_items(space, op, self.kind, self.items, plain.items)
 
     def _alike(self, other: Value) -> SequenceValue | None:
         """The content of another one whose builtin class is the same."""
@@ -117,18 +114,18 @@ class SequenceValue(ContainerValue):
     def do_index(
         self, space: Space, item: Value, start: Value | None = None, stop: Value | None = None
     ) -> Value:
-        items, item = self.items, item.realize()
         first = 0 if start is None else index_of(space, start)
-        last = len(items) if stop is None else index_of(space, stop)
-        for position in range(*slice(first, last).indices(len(items))):
+        last = len(self.items) if stop is None else index_of(space, stop)
+        return space.constant(self._find(space, "index", item, slice(first, last)))
+
+    def _find(self, space: Space, method: str, item: Value, part: slice = slice(None)) -> int:
+        """Where an element is that equals ``item``; if nowhere, the complaint of the method."""
+        items, item = self.items, item.realize()
+        for position in range(*part.indices(len(items))):
             if space.equal(items[position], item):
-                return space.constant(position)
-        if isinstance(self, TupleValue):
-            return space.raise_error(ValueError, "tuple.index(x): x not in tuple")
-        if item.is_constant:
-            kind = self.python_type().__name__
-            return space.raise_error(ValueError, f"{item.as_python()!r} is not in {kind}")
-        raise GraphBreak("FJ0136", "list.index() of an object that is not in the list")
+                return position
+        space.run_real(getattr(self.kind(), method), Element(space, item))
+        raise AssertionError
 
     @method(1)
     def do_count(self, space: Space, item: Value) -> Value:
@@ -143,6 +140,9 @@ class ListValue(SequenceValue):
     """
 
     __slots__ = ("_items", "obj", "space", "tail")
+    kind: type = list
+    #: The methods that `act` leaves to the real container.
+    acts = frozenset({"insert", "pop", "reverse"})
 
     def __init__(
         self, items: list[Value] | None, source: Source | None = None, obj: list[Any] | None = None
@@ -156,7 +156,13 @@ class ListValue(SequenceValue):
         self.space: Space | None = None
 
     def python_type(self) -> type:
-        return list
+        return self.kind
+
+    def act(self, space: Space, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Do to the elements what a method of the real container does."""
+        result = space.run_real(getattr(self.items, method), *args, **kwargs)
+        self.changed(space)
+        return result
 
     def as_python(self) -> list[Any]:
         return [element_as_python(item) for item in self.items]
@@ -220,35 +226,16 @@ class ListValue(SequenceValue):
         return ListValue(space.run_real(operator.getitem, self.items, index))
 
     def setitem(self, space: Space, key: Value, value: Value) -> None:
-        key = key.realize()
-        if type(key) is SliceValue:
-            bounds = to_slice(space, key)
-            new = self._iterable(space, value, bounds)
-            space.run_real(operator.setitem, self.items, bounds, new)
+        index = self._index(space, key)
+        if type(index) is slice:
+            plain = "can only assign an iterable", "must assign iterable to extended slice"
+            new: Any = listed(space, value, plain[index.step not in (None, 1)])
         else:
-            index = self._index(space, key)
-            try:
-                self.items[index] = value
-            except IndexError:
-                space.raise_error(IndexError, "list assignment index out of range")
-        self.changed(space)
-
-    def _iterable(self, space: Space, value: Value, bounds: slice) -> list[Value]:
-        plain = bounds.step in (None, 1)
-        what = "can only assign an iterable" if plain else "must assign iterable to extended slice"
-        return listed(space, value, what)
+            new = value
+        self.act(space, "__setitem__", index, new)
 
     def delitem(self, space: Space, key: Value) -> None:
-        key = key.realize()
-        if type(key) is SliceValue:
-            space.run_real(operator.delitem, self.items, to_slice(space, key))
-        else:
-            index = self._index(space, key)
-            try:
-                del self.items[index]
-            except IndexError:
-                space.raise_error(IndexError, "list assignment index out of range")
-        self.changed(space)
+        self.act(space, "__delitem__", self._index(space, key))
 
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
@@ -272,6 +259,17 @@ class ListValue(SequenceValue):
 
     # -- methods -----------------------------------------------------------------------------------
 
+    def call_method(
+        self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
+    ) -> Result:
+        if name not in self.acts:
+            return super().call_method(space, name, args, kwargs)
+        given: list[Any] = [*args]
+        if given and name in _BY_INDEX:
+            given[0] = Element(space, args[0])
+        result = self.act(space, name, *given, **kwargs)
+        return space.constant(None) if result is None else result
+
     @method(1)
     def do_append(self, space: Space, item: Value) -> None:
         (self.tail if self._items is None else self._items).append(item)
@@ -286,33 +284,9 @@ class ListValue(SequenceValue):
         """The elements to add; of the list itself only those that are there now."""
         return list(self.items) if iterable.realize() is self else elements(space, iterable)
 
-    @method(2)
-    def do_insert(self, space: Space, index: Value, item: Value) -> None:
-        self.items.insert(index_of(space, index), item)
-        self.changed(space)
-
-    @method(0, 1)
-    def do_pop(self, space: Space, index: Value | None = None) -> Value:
-        items = self.items
-        if not items:
-            space.raise_error(IndexError, "pop from empty list")
-        position = -1 if index is None else index_of(space, index)
-        try:
-            item = items.pop(position)
-        except IndexError:
-            space.raise_error(IndexError, "pop index out of range")
-        self.changed(space)
-        return item
-
     @method(1)
     def do_remove(self, space: Space, item: Value) -> None:
-        items, item = self.items, item.realize()
-        for position, element in enumerate(items):
-            if space.equal(element, item):
-                del items[position]
-                self.changed(space)
-                return
-        space.raise_error(ValueError, "list.remove(x): x not in list")
+        self.act(space, "__delitem__", self._find(space, "remove", item))
 
     @method()
     def do_clear(self, space: Space) -> None:
@@ -322,11 +296,6 @@ class ListValue(SequenceValue):
     @method()
     def do_copy(self, space: Space) -> Value:
         return ListValue(list(self.items))
-
-    @method()
-    def do_reverse(self, space: Space) -> None:
-        self.items.reverse()
-        self.changed(space)
 
     @method(0, 0, "key", "reverse")
     def do_sort(
@@ -353,6 +322,7 @@ class TupleValue(SequenceValue):
     """
 
     __slots__ = ("cls", "items", "obj")
+    kind: type = tuple
 
     def __init__(
         self,

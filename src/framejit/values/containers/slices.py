@@ -5,21 +5,16 @@ In: existing slices with their sources, or bounds. Out: their operations. Next: 
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
+from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.core.base import Value
-from framejit.values.core.methods import (
-    ContainerValue,
-    index_of,
-    method,
-)
-from framejit.values.core.registry import Result, makes, wraps
+from framejit.values.core.methods import ContainerValue, Element, index_of, method
+from framejit.values.core.registry import COMPARE, Result, makes, wraps
 from framejit.values.core.space import Space
 
 _BOUNDS = ("start", "stop", "step")
-_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 class SliceValue(ContainerValue):
@@ -64,7 +59,7 @@ class SliceValue(ContainerValue):
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         if not isinstance(other, SliceValue):
             return None
-        return compare_items(space, op, self.parts(), other.parts())
+        return compare_items(space, op, tuple, self.parts(), other.parts())
 
     @method(1)
     def do_indices(self, space: Space, length: Value) -> Value:
@@ -81,15 +76,16 @@ def to_slice(space: Space, value: SliceValue) -> slice:
     return slice(*bounds)
 
 
-def compare_items(space: Space, op: str, left: list[Value], right: list[Value]) -> Value:
-    """How CPython compares lists and tuples: the first elements that differ decide."""
-    if op in ("==", "!="):
-        same = all(map(space.equal, left, right)) and len(left) == len(right)
-        return space.constant(same is (op == "=="))
-    for one, two in zip(left, right, strict=False):
-        if not space.equal(one, two):
-            return space.now(space.compare(op, one, two))
-    return space.constant(_COMPARE[op](len(left), len(right)))
+def compare_items(
+    space: Space, op: str, kind: type, left: list[Value], right: list[Value]
+) -> Value:
+    """How CPython compares lists, tuples or deques of these elements."""
+    before = list(left), list(right)
+    operands = [kind([Element(space, item) for item in items]) for items in before]
+    answer = COMPARE[op](*operands)
+    if (left, right) != before:
+        raise GraphBreak("FJ0166", f"a {kind.__name__} changes while it is compared")
+    return answer.value if type(answer) is Element else space.constant(answer)
 
 
 @wraps(slice)

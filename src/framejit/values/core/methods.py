@@ -52,27 +52,68 @@ def check_found(cls: type, raw: Any) -> None:
 
 
 class Method(NamedTuple):
-    """A C-level method: the handler, its range of positional arguments, its keywords."""
+    """A C-level method: the handler, its range of positional arguments, its keywords; the names
+    that it has besides, of which the handler is told one."""
 
     run: Callable[..., Any]
     low: int
     high: int
     keywords: frozenset[str]
+    names: tuple[str, ...]
 
 
-def method(low: int = 0, high: int | None = None, *keywords: str) -> Callable[[Marked], Marked]:
+def method(
+    low: int = 0, high: int | None = None, *keywords: str, names: tuple[str, ...] = ()
+) -> Callable[[Marked], Marked]:
     """Mark ``do_NAME(self, space, *args)`` as the method ``NAME``; ``high`` -1 means any number.
 
     A handler returns None for Python's None. Keyword arguments are passed under their own names;
-    with "**" among ``keywords`` any are accepted.
+    with "**" among ``keywords`` any are accepted. With ``names``, it stands for these methods, and
+    is told which one is called: ``do_any(self, space, *args, name=name)``.
     """
 
     def mark(handler: Marked) -> Marked:
         top = low if high is None else (1 << 30 if high < 0 else high)
-        handler.__dict__["method"] = Method(handler, low, top, frozenset(keywords))
+        handler.__dict__["method"] = Method(handler, low, top, frozenset(keywords), names)
         return handler
 
     return mark
+
+
+class Element:
+    """A value for methods of real containers: what CPython asks of it, the space is asked."""
+
+    __slots__ = ("space", "value")
+
+    def __init__(self, space: Space, value: Value) -> None:
+        self.space, self.value = space, value
+
+    def __eq__(self, other: Any) -> bool:
+        return self.space.equal(self.value, other.value)
+
+    def __bool__(self) -> bool:
+        return self.space.truth(self.value)
+
+    def __index__(self) -> int:
+        return index_of(self.space, self.value)
+
+    def __repr__(self) -> str:
+        value = self.value.realize()
+        if not value.is_constant:
+            raise GraphBreak("FJ0136", f"the text of a {value.describe()}")
+        return repr(value.as_python())
+
+
+def _ordered(op: str) -> Callable[[Element, Element], Element]:
+    def compare(self: Element, other: Element) -> Element:
+        space = self.space
+        return Element(space, space.now(space.compare(op, self.value, other.value)))
+
+    return compare
+
+
+for _op in ("<", "<=", ">", ">="):
+    setattr(Element, COMPARE_METHODS[_op][0], _ordered(_op))
 
 
 class ContainerValue(Value):
@@ -89,7 +130,7 @@ class ContainerValue(Value):
         for name, handler in vars(cls).items():
             entry = getattr(handler, "method", None)
             if isinstance(entry, Method):
-                table[name.removeprefix("do_")] = entry
+                table.update(dict.fromkeys(entry.names or [name.removeprefix("do_")], entry))
         cls.methods = table
 
     def changed(self, space: Space) -> None:
@@ -115,7 +156,9 @@ class ContainerValue(Value):
             return self.call_special_method(space, name, args, kwargs)
         self.check_counts(space, name, args, kwargs)
         run, keywords = entry.run, entry.keywords
-        if not kwargs:
+        if entry.names:
+            result = run(self, space, *args, name=name)
+        elif not kwargs:
             result = run(self, space, *args)
         elif "**" in keywords:
             result = run(self, space, *args, kwargs=kwargs)
@@ -127,7 +170,7 @@ class ContainerValue(Value):
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> None:
         """Raise what CPython says if the method does not take these arguments."""
-        run, low, high, keywords = self.methods[name]
+        run, low, high, keywords, _ = self.methods[name]
         fits = low <= len(args) <= high
         if fits and kwargs and "**" not in keywords:
             given = run.__code__.co_varnames[2 : 2 + len(args)]

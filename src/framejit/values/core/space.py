@@ -267,10 +267,10 @@ class Space(ClassLookup):
 
     def run_real(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """What a function without effects returns for real objects, run now; an exception that it
-        raises is raised in the captured program."""
+        raises, or what it asks of values, is raised in the captured program."""
         try:
             return run_limited(function, args, kwargs)
-        except GraphBreak:
+        except (GraphBreak, Raised):
             raise
         except Exception as error:
             return self.raise_real(error)

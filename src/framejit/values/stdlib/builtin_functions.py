@@ -27,7 +27,14 @@ from framejit.values.containers.sets import SetValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import NULL, Args, Kwargs, Raised, Value, type_name
 from framejit.values.core.inline_policy import is_library
-from framejit.values.core.methods import builtin, elements, index_of, is_tensor, stand_in
+from framejit.values.core.methods import (
+    Element,
+    builtin,
+    elements,
+    index_of,
+    is_tensor,
+    stand_in,
+)
 from framejit.values.core.registry import (
     LOOKASIDES,
     NAMED_LOOKASIDES,
@@ -307,19 +314,6 @@ def _real_keys(keys: list[Value]) -> list[Any] | None:
         return None
 
 
-class _SortKey:
-    """A key that CPython's sort compares: the program's ``<`` runs."""
-
-    __slots__ = ("space", "value")
-
-    def __init__(self, space: Space, value: Value) -> None:
-        self.space, self.value = space, value
-
-    def __lt__(self, other: _SortKey) -> bool:
-        space = self.space
-        return space.truth(space.now(space.compare("<", self.value, other.value)))
-
-
 @lookaside(polyfills.sort_order)
 def _sort_order(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """What the sorting polyfill asks: on an error, too, the positions get CPython's order."""
@@ -331,7 +325,7 @@ def _sort_order(space: Space, args: Args, kwargs: Kwargs) -> Result:
         if real is not None:
             space.run_real(order.sort, key=real.__getitem__, reverse=reverse)
         else:
-            wanted = [_SortKey(space, key) for key in keys.items]
+            wanted: Any = [Element(space, key) for key in keys.items]
             order.sort(key=wanted.__getitem__, reverse=reverse)
     finally:
         positions.items[:] = [space.constant(i) for i in order]
