@@ -194,56 +194,49 @@ class DictContent(ContainerValue):
 
     def known(self, space: Space, key: Any) -> Pair | None:
         """The entry of a key that was looked for (`key`)."""
-        if not space.user_keys:
-            return self.pairs.get(key)
         with settled(space):
             return self.pairs.get(key)
 
     def store(self, space: Space, key: Any, key_value: Value, value: Value) -> None:
         """``self[key] = value``; an equal key that is there already stays."""
-        if not space.user_keys:
-            self._store(space, key, key_value, value)
-            return
         with settled(space):
-            self._store(space, key, key_value, value)
-
-    def _store(self, space: Space, key: Any, key_value: Value, value: Value) -> None:
-        before = self.written.get(key)
-        if before is not None and before[1] is None:  # deleted before: it moves to the end
-            del self.written[key]
-            self.moved[key] = before[0], None
-        old = self.pairs.get(key)
-        if old is not None:
-            self.pairs[key] = (old[0], value)
-        else:
-            separate((key,), self.pairs)
-            if not self.complete:
-                if key in self.removed:
-                    self.delta += 1
-                else:
-                    self.blind.add(key)
-            self.pairs[key] = (key_value, value)
-            self.version += 1
-            if self.history:
-                self.history.append((key, key_value, True))
-        if self.source is not None:
-            self.written[key] = self.pairs[key]
-        self.changed(space)
+            before = self.written.get(key)
+            if before is not None and before[1] is None:  # deleted before: it moves to the end
+                del self.written[key]
+                self.moved[key] = before[0], None
+            old = self.pairs.get(key)
+            if old is not None:
+                self.pairs[key] = (old[0], value)
+            else:
+                separate((key,), self.pairs)
+                if not self.complete:
+                    if key in self.removed:
+                        self.delta += 1
+                    else:
+                        self.blind.add(key)
+                self.pairs[key] = (key_value, value)
+                self.version += 1
+                if self.history:
+                    self.history.append((key, key_value, True))
+            if self.source is not None:
+                self.written[key] = self.pairs[key]
+            self.changed(space)
 
     def remove(self, space: Space, key: Any) -> None:
         """Delete an entry that is there."""
-        if not space.user_keys:
-            self._remove(space, key)
-            return
         with settled(space):
-            if not self.history:
-                new = self.source is None or self.rewritten
-                before: Any = self.pairs if new else self.written
-                self.history = [(k, p[0], True) for k, p in before.items() if p[1] is not None]
-            if len(self.history) >= _LONGEST_HISTORY:
-                raise GraphBreak("FJ0157", "keys with their own __eq__ come and go very often")
-            self.history.append((key, self.pairs[key][0], False))
+            if space.user_keys:
+                self._leave_gap(key)
             self._remove(space, key)
+
+    def _leave_gap(self, key: Any) -> None:
+        if not self.history:
+            new = self.source is None or self.rewritten
+            before: Any = self.pairs if new else self.written
+            self.history = [(k, p[0], True) for k, p in before.items() if p[1] is not None]
+        if len(self.history) >= _LONGEST_HISTORY:
+            raise GraphBreak("FJ0157", "keys with their own __eq__ come and go very often")
+        self.history.append((key, self.pairs[key][0], False))
 
     def _remove(self, space: Space, key: Any) -> None:
         if self.source is not None:

@@ -14,6 +14,7 @@ from framejit.values.containers.iterators import DictIterator
 from framejit.values.containers.live_dicts import ProxyValue
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.containers.set_operands import copy_as, set_of
+from framejit.values.containers.sets import OPERATIONS
 from framejit.values.core.base import Value
 from framejit.values.core.keys import asked
 from framejit.values.core.methods import ContainerValue, container_of, method
@@ -80,7 +81,7 @@ class DictViewValue(ContainerValue):
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
     ) -> Result | None:
-        if self.what == "values" or op not in ("&", "|", "-", "^"):
+        if self.what == "values" or op not in OPERATIONS:
             return None
         self._break_if_asked(space)
         if op == "&":
@@ -89,7 +90,7 @@ class DictViewValue(ContainerValue):
         if op == "^" and _is_view(other) and self.what == other.what == "items":
             return set_of(space, [*_missing(space, right, left), *_missing(space, left, right)])
         made = copy_as(space, left, set)
-        made.apply(space, op, right)
+        made.apply(space, OPERATIONS[op], right)
         return made
 
     def _intersection(self, space: Space, other: Value) -> Value:

@@ -98,7 +98,7 @@ def copy_as(space: Space, value: Value | None, cls: type) -> SetValue:
     operand = operand_of(space, value)
     result = SetValue((), None, None, cls)
     if space.user_keys and not isinstance(operand.keys, (set, frozenset, dict)):
-        result.apply_one_by_one(space, "|", operand)
+        result.apply_one_by_one(space, "union", operand)
         return result
     with settled(space):
         result._keys = set(operand.keys)

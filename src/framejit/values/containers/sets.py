@@ -32,18 +32,18 @@ from framejit.values.core.keys import (
     value_of_key,
 )
 from framejit.values.core.methods import ContainerValue, container_of, method
-from framejit.values.core.registry import Result, wraps
+from framejit.values.core.registry import COMPARE, Result, wraps
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import fix_length, wrap_length
 
 if TYPE_CHECKING:
     from framejit.values.containers.set_operands import Operand
 
-_OPERATIONS = {"|": "union", "&": "intersection", "-": "difference", "^": "symmetric_difference"}
+#: The operators by the name of the method that makes another set.
+OPERATIONS = {"|": "union", "&": "intersection", "-": "difference", "^": "symmetric_difference"}
 _UNKNOWN_ORDER = "the order of a set depends on more than its elements"
 #: So many changes of a set are replayed one by one, to give it the order that they gave it.
 _LONGEST_LOG = 100
-_COMPARE = {"<=": set.issubset, ">=": set.issuperset, "==": set.__eq__, "!=": set.__ne__}
 
 
 class SetValue(ContainerValue):
@@ -293,39 +293,35 @@ class SetValue(ContainerValue):
             return None
         left, right = self.keys(space), plain.keys(space)
         separate(left, right)
-        if op == "<":
-            return space.constant(left < right)
-        if op == ">":
-            return space.constant(left > right)
-        return space.constant(_COMPARE[op](left, right))
+        return space.constant(COMPARE[op](left, right))
 
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool
     ) -> Result | None:
-        plain = space.as_set(other)
-        if op not in _OPERATIONS or plain is None:
+        plain, name = space.as_set(other), OPERATIONS.get(op)
+        if name is None or plain is None:
             return None
         if inplace and self.cls is set:
-            self.apply(space, op, plain)
+            self.apply(space, name, plain)
             return self
         if reflected:
-            return plain.combine(space, op, self)
-        return self.combine(space, op, plain)
+            return plain.combine(space, name, self)
+        return self.combine(space, name, plain)
 
-    def combine(self, space: Space, op: str, *others: Value) -> SetValue:
-        """A new set of the kind of ``self``; made by CPython from the sets of keys."""
+    def combine(self, space: Space, name: str, *others: Value) -> SetValue:
+        """What the method of this name makes of sets: CPython makes it from the sets of keys."""
         operands = [self._operand(space, other) for other in others]
         left = self.keys(space)
         result = SetValue((), None, None, frozenset if self.cls is frozenset else set)
-        result._keys = getattr(left, _OPERATIONS[op])(*[operand.keys for operand in operands])
+        result._keys = getattr(left, name)(*[operand.keys for operand in operands])
         with settled(space):
             result._adopt(self.values, *[operand.values for operand in operands])
         result.ordered = self.order_known() and all(operand.ordered for operand in operands)
-        function = getattr(result.cls, _OPERATIONS[op])
         if asked(space, left, *[operand.keys for operand in operands]):
             result.step = space.step
         else:
             snapshots = [operand.snapshot(space) for operand in operands]
+            function = getattr(result.cls, name)
             result.not_grown(space, (function, [self.snapshot(space), *snapshots]))
         return result
 
@@ -334,40 +330,30 @@ class SetValue(ContainerValue):
 
     def _adopt(self, *values: dict[Any, Value]) -> None:
         """Find the value of each key: the earlier dicts win, as the elements kept by CPython."""
-        out: dict[Any, Value] = {}
+        self.values = {}
         assert self._keys is not None
-        for key in self._keys:
-            for known in values:
-                if key in known:
-                    out[key] = known[key]
-                    break
-        self.values = out
+        for known in values:
+            for key in filter(self._keys.__contains__, known):
+                self.values.setdefault(key, known[key])
 
-    def apply(self, space: Space, op: str, other: Value) -> None:
-        """``self op= other`` for any iterable."""
+    def apply(self, space: Space, name: str, other: Value) -> None:
+        """Change the set as the operation of this name does, with any iterable."""
         other = other.realize()
         laid_out = other.python_type() in (dict, frozenset)  # their tables are walked, not they
-        if op == "|" and not laid_out and container_of(other, SetValue) is None:
+        if name == "union" and not laid_out and container_of(other, SetValue) is None:
             self._add_all(space, space.items(other))
             return
         keys, operand = self.keys(space), self._operand(space, other)
         if asked(space, keys, operand.keys):
-            self.apply_one_by_one(space, op, operand)
+            self.apply_one_by_one(space, name, operand)
             return
         others = operand.snapshot(space)  # before the change: the other set may be this one
         self.not_grown(space)
-        self.ordered = self.ordered and (op == "-" or operand.ordered)
-        if op == "|":
-            keys.update(operand.keys)
-        elif op == "&":
-            keys.intersection_update(operand.keys)
-        elif op == "-":
-            keys.difference_update(operand.keys)
-        else:
-            keys.symmetric_difference_update(operand.keys)
+        self.ordered = self.ordered and (name == "difference" or operand.ordered)
+        update = "update" if name == "union" else f"{name}_update"
+        getattr(keys, update)(operand.keys)
         self._adopt(self.values, operand.values)
-        name = "update" if op == "|" else f"{_OPERATIONS[op]}_update"
-        self.changed_by(space, name, others, keys=operand.keys)
+        self.changed_by(space, update, others, keys=operand.keys)
 
     def _add_all(self, space: Space, items: list[Value]) -> None:
         """Add elements that are not in a set."""
@@ -385,20 +371,18 @@ class SetValue(ContainerValue):
 
     def _put(self, space: Space, key: Any, item: Value) -> Value:
         """Add an element that was looked for; the one that is there now."""
-        if not space.user_keys:
-            self.keys(space).add(key)
-            return self.values.setdefault(key, item)
         with settled(space):
             self.keys(space).add(key)
             return self.values.setdefault(key, item)
 
-    def apply_one_by_one(self, space: Space, op: str, operand: Operand) -> None:
+    def apply_one_by_one(self, space: Space, name: str, operand: Operand) -> None:
         """The same where the program's own methods say what is equal. CPython adds other sets and
         dicts in a table that it makes larger at once: the order is not known then."""
-        ordered = self.ordered and (op == "-" or (type(operand.keys) is list and operand.ordered))
+        known = operand.ordered and type(operand.keys) is list
+        ordered = self.ordered and (known or name == "difference")
         if not ordered:
             self.step = space.step
-        if op == "&":
+        if name == "intersection":
             kept = [find(space, self.keys(space), key) for key in operand.keys]
             with settled(space):
                 gone = [key for key in self.keys(space) if key not in kept]
@@ -409,7 +393,8 @@ class SetValue(ContainerValue):
                 given = [(key, operand.values[key]) for key in operand.keys]
             for key, value in given:
                 key = find(space, self.keys(space), key)
-                if op == "-" or (op == "^" and self._has(space, key)):
+                back = name == "symmetric_difference" and self._has(space, key)
+                if back or name == "difference":
                     self._discard(space, key, value)
                 else:
                     self._add(space, key, value)
@@ -481,25 +466,15 @@ class SetValue(ContainerValue):
     def do_copy(self, space: Space) -> Value:
         if self.cls is frozenset:
             return self
-        return self._fresh(space)
-
-    def _fresh(self, space: Space) -> SetValue:
-        result = SetValue((), None, None, self.cls)
-        with settled(space):
-            result._keys = self.keys(space).copy()
-            result.values = dict(self.values)
-        result.ordered = self.order_known()
-        copy = frozenset.copy if self.cls is frozenset else set.copy
-        result.not_grown(space, (copy, [self.snapshot(space)]))
-        return result
+        return self.combine(space, "union")
 
     @method(0, -1)
     def do_union(self, space: Space, *others: Value) -> Value:
         if self.cls is frozenset:  # no method changes it
-            return self.combine(space, "|", *others)
-        result = self._fresh(space)
+            return self.combine(space, "union", *others)
+        result = self.combine(space, "union")
         for other in others:
-            result.apply(space, "|", other)
+            result.apply(space, "union", other)
         return result
 
     @method(0, -1)
@@ -510,51 +485,30 @@ class SetValue(ContainerValue):
                 for item in space.each(other):
                     self.do_add(space, item)
             else:
-                self.apply(space, "|", other)
+                self.apply(space, "union", other)
 
-    def _reduced(self, space: Space, op: str, others: tuple[Value, ...]) -> SetValue:
-        result = self if others else self._fresh(space)
+    @method(0, -1, names=("intersection", "difference"))
+    def do_operations(self, space: Space, *others: Value, name: str) -> Value:
+        return self.combine(space, name, *others)
+
+    @method(0, -1, names=("intersection_update", "difference_update"))
+    def do_updates(self, space: Space, *others: Value, name: str) -> None:
+        if name == "intersection_update" and not others:
+            others = (self,)  # CPython lays the table out again
         for other in others:
-            result = result.combine(space, op, other)
-        return result
-
-    @method(0, -1)
-    def do_intersection(self, space: Space, *others: Value) -> Value:
-        return self._reduced(space, "&", others)
-
-    @method(0, -1)
-    def do_difference(self, space: Space, *others: Value) -> Value:
-        return self._reduced(space, "-", others)
-
-    @method(0, -1)
-    def do_intersection_update(self, space: Space, *others: Value) -> None:
-        for other in others or (self,):  # without any, too, CPython lays the table out again
-            self.apply(space, "&", other)
-
-    @method(0, -1)
-    def do_difference_update(self, space: Space, *others: Value) -> None:
-        for other in others:
-            self.apply(space, "-", other)
+            self.apply(space, name.removesuffix("_update"), other)
 
     @method(1)
     def do_symmetric_difference(self, space: Space, other: Value) -> Value:
-        return self.combine(space, "^", other)
+        return self.combine(space, "symmetric_difference", other)
 
     @method(1)
     def do_symmetric_difference_update(self, space: Space, other: Value) -> None:
-        self.apply(space, "^", other)
+        self.apply(space, "symmetric_difference", other)
 
-    @method(1)
-    def do_issubset(self, space: Space, other: Value) -> Value:
-        return space.constant(self.keys(space).issubset(self._operand(space, other).keys))
-
-    @method(1)
-    def do_issuperset(self, space: Space, other: Value) -> Value:
-        return space.constant(self.keys(space).issuperset(self._operand(space, other).keys))
-
-    @method(1)
-    def do_isdisjoint(self, space: Space, other: Value) -> Value:
-        return space.constant(self.keys(space).isdisjoint(self._operand(space, other).keys))
+    @method(1, names=("issubset", "issuperset", "isdisjoint"))
+    def do_questions(self, space: Space, other: Value, name: str) -> Value:
+        return space.constant(getattr(self.keys(space), name)(self._operand(space, other).keys))
 
     @method(0, 1)
     def do___init__(self, space: Space, iterable: Value | None = None) -> None:

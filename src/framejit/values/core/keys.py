@@ -111,9 +111,16 @@ class UserKey:
         return f"<key of {self.target.describe()}>"
 
 
-@contextlib.contextmanager
-def settled(space: Space) -> Iterator[None]:
+_NOTHING: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+
+
+def settled(space: Space) -> contextlib.AbstractContextManager[None]:
     """What is known about the equality of keys is all that counts; none is asked any more."""
+    return _settled(space) if space.user_keys else _NOTHING
+
+
+@contextlib.contextmanager
+def _settled(space: Space) -> Iterator[None]:
     before, space.settled = space.settled, True
     try:
         yield
