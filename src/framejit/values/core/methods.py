@@ -15,7 +15,7 @@ import functools
 import operator
 import types
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import torch
 
@@ -268,7 +268,7 @@ def as_returned(
 
 def count_error(
     space: Space, find: Callable[[], Any], args: list[Value], kwargs: dict[str, Value]
-) -> None:
+) -> NoReturn:
     """The arguments do not fit: raise what CPython says to as many of them."""
     given = [stand_in(value.realize()) for value in args]
     named = {name: stand_in(value.realize()) for name, value in kwargs.items()}

@@ -7,6 +7,9 @@ Everything here also runs as plain Python, with the semantics of the original.
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+import types
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -125,125 +128,30 @@ def count_elements(mapping: Any, iterable: Iterable[Any]) -> None:
 
 
 # -- heapq and bisect -------------------------------------------------------------------------
-#
-# The functions of heapq use the methods of list, also where a subclass has its own.
 
 
-def sift_down(heap: list[Any], start: int, position: int, largest: bool) -> None:
-    """Move the element at ``position`` towards the root, as far as ``start``."""
-    get, put = list.__getitem__, list.__setitem__
-    item = get(heap, position)
-    while position > start:
-        parent = (position - 1) >> 1
-        above = get(heap, parent)
-        if not (above < item if largest else item < above):
-            break
-        put(heap, position, above)
-        position = parent
-    put(heap, position, item)
+def _define(name: str, compiled: str) -> None:
+    """Define here what a module of the standard library has in Python for functions in C."""
+    spec = importlib.util.find_spec(name)
+    assert spec is not None and spec.loader is not None
+    module, before = importlib.util.module_from_spec(spec), sys.modules.get(compiled)
+    sys.modules[compiled] = None  # type: ignore[assignment]
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules[compiled]
+        if before is not None:
+            sys.modules[compiled] = before
+    for name, function in vars(module).items():
+        if isinstance(function, types.FunctionType):
+            code = function.__code__.replace(co_filename=__file__)
+            made = types.FunctionType(code, globals(), name, function.__defaults__)
+            made.__kwdefaults__ = function.__kwdefaults__
+            globals()[name] = made
 
 
-def sift_up(heap: list[Any], position: int, largest: bool) -> None:
-    """Move the element at ``position`` to a leaf, then to its place."""
-    get, put = list.__getitem__, list.__setitem__
-    end, start = list.__len__(heap), position
-    item = get(heap, position)
-    child = 2 * position + 1
-    while child < end:
-        right = child + 1
-        if right < end:
-            if largest:
-                if not get(heap, right) < get(heap, child):
-                    child = right
-            elif not get(heap, child) < get(heap, right):
-                child = right
-        put(heap, position, get(heap, child))
-        position = child
-        child = 2 * position + 1
-    put(heap, position, item)
-    sift_down(heap, start, position, largest)
-
-
-def heapify(heap: list[Any], /, largest: bool = False) -> None:
-    """``heapq.heapify``."""
-    for position in reversed(range(list.__len__(heap) // 2)):
-        sift_up(heap, position, largest)
-
-
-def heappush(heap: list[Any], item: Any, /) -> None:
-    """``heapq.heappush``."""
-    list.append(heap, item)
-    sift_down(heap, 0, list.__len__(heap) - 1, False)
-
-
-def heappop(heap: list[Any], /, largest: bool = False) -> Any:
-    """``heapq.heappop``."""
-    if not list.__len__(heap):
-        raise IndexError("index out of range")
-    last = list.pop(heap)
-    if list.__len__(heap):
-        first = list.__getitem__(heap, 0)
-        list.__setitem__(heap, 0, last)
-        sift_up(heap, 0, largest)
-        return first
-    return last
-
-
-def heapreplace(heap: list[Any], item: Any, /, largest: bool = False) -> Any:
-    """``heapq.heapreplace``."""
-    if not list.__len__(heap):
-        raise IndexError("index out of range")
-    first = list.__getitem__(heap, 0)
-    list.__setitem__(heap, 0, item)
-    sift_up(heap, 0, largest)
-    return first
-
-
-def heappushpop(heap: list[Any], item: Any, /) -> Any:
-    """``heapq.heappushpop``."""
-    if list.__len__(heap) and list.__getitem__(heap, 0) < item:
-        return heapreplace(heap, item)
-    return item
-
-
-def insort_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
-    """``bisect.insort_right``."""
-    a.insert(bisect_right(a, x if key is None else key(x), lo, hi, key=key), x)
-
-
-def insort_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
-    """``bisect.insort_left``."""
-    a.insert(bisect_left(a, x if key is None else key(x), lo, hi, key=key), x)
-
-
-def bisect_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> int:
-    """``bisect.bisect_right``."""
-    if lo < 0:
-        raise ValueError("lo must be non-negative")
-    if hi is None:
-        hi = len(a)
-    while lo < hi:
-        middle = (lo + hi) // 2
-        if x < (a[middle] if key is None else key(a[middle])):
-            hi = middle
-        else:
-            lo = middle + 1
-    return lo
-
-
-def bisect_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> int:
-    """``bisect.bisect_left``."""
-    if lo < 0:
-        raise ValueError("lo must be non-negative")
-    if hi is None:
-        hi = len(a)
-    while lo < hi:
-        middle = (lo + hi) // 2
-        if (a[middle] if key is None else key(a[middle])) < x:
-            lo = middle + 1
-        else:
-            hi = middle
-    return lo
+_define("heapq", "_heapq")
+_define("bisect", "_bisect")
 
 
 # -- operator ---------------------------------------------------------------------------------

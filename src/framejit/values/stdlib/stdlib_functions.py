@@ -34,7 +34,7 @@ from framejit.values.containers.sets import SetValue
 from framejit.values.containers.slices import SliceValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Args, Kwargs, Raised, Value
-from framejit.values.core.methods import builtin
+from framejit.values.core.methods import builtin, container_of, count_error
 from framejit.values.core.namespaces import instance_dict, store_own
 from framejit.values.core.registry import (
     CODE_LOOKASIDES,
@@ -134,20 +134,33 @@ def _cmp_to_key(space: Space, mycmp: Value) -> Result:
 # -- heapq and bisect ------------------------------------------------------------------------------
 
 
-def _polyfilled(function: Any, replacement: Any, *more: bool) -> None:
+def _polyfilled(function: Any) -> None:
+    replacement = getattr(polyfills, function.__name__)
+
     def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
-        extra = [space.constant(flag) for flag in more]
-        return call_polyfill(space, replacement, [*args, *extra], kwargs)
+        return call_polyfill(space, replacement, args, kwargs)
 
-    LOOKASIDES[function] = handler
+    def of_heap(space: Space, args: Args, kwargs: Kwargs) -> Result:
+        heap = container_of(args[0].realize(), ListValue) if args else None
+        fits = len(args) == replacement.__code__.co_argcount and not kwargs
+        if heap is None or heap.kind is not list or not fits:
+            count_error(space, lambda: function, args, kwargs)
+        elif not heap.items:  # which is an error of some
+            space.run_real(function, [], *args[1:])
+        if heap is not args[0].realize():  # no method of a subclass is asked, nor after a break
+            return space.now(call_polyfill(space, replacement, [heap, *args[1:]]))
+        return handler(space, args, kwargs)
+
+    LOOKASIDES[function] = handler if function.__module__ == "_bisect" else of_heap
 
 
-for _name in ("heapify", "heappush", "heappop", "heapreplace", "heappushpop"):
-    _polyfilled(getattr(heapq, _name), getattr(polyfills, _name))
 for _name in ("heapify", "heappop", "heapreplace"):
-    _polyfilled(getattr(heapq, f"_{_name}_max"), getattr(polyfills, _name), True)
+    _polyfilled(getattr(heapq, _name))
+    _polyfilled(getattr(heapq, f"_{_name}_max"))
+for _name in ("heappush", "heappushpop"):
+    _polyfilled(getattr(heapq, _name))
 for _name in ("insort_left", "insort_right", "bisect_left", "bisect_right"):
-    _polyfilled(getattr(bisect, _name), getattr(polyfills, _name))
+    _polyfilled(getattr(bisect, _name))
 
 
 # -- math ------------------------------------------------------------------------------------------
