@@ -4,10 +4,12 @@ objects of another class or arguments that do not fit."""
 from __future__ import annotations
 
 import functools
+import heapq
 import operator
 import types
 import weakref
-from collections import deque
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
 
 import numpy
 import pytest
@@ -224,3 +226,39 @@ def test_caches_copy_the_attributes_of_their_function(decorator):
         return cached.mark, cached(x)
 
     check(run, torch.ones(3), calls=1, graphs=1, ops=1)
+
+
+COMPLAINTS = {
+    "index of a size": lambda x: x.shape[5],
+    "argument given twice": lambda x: enumerate([1], iterable=[2]),
+    "too many arguments": lambda x: defaultdict(list, 2, 3),
+    "pair of three": lambda x: OrderedDict([(1, 2, 3)]),
+    "index that is a text": lambda x: [].pop("a"),
+    "steps that are a text": lambda x: deque([1]).rotate("a"),
+    "queue as a heap": lambda x: heapq.heappush(deque(), 1),
+    "heap by name": lambda x: heapq.heappush(heap=[], item=1),
+    "empty heap": lambda x: heapq.heappop([]),
+    "empty heap with another": lambda x: heapq.heapreplace([], x),
+    "special method with too many": lambda x: [].__len__(1),
+}
+
+
+@pytest.mark.parametrize("call", COMPLAINTS.values(), ids=COMPLAINTS)
+def test_complaints_are_those_of_c_code(call: Any) -> None:
+    check(lambda x: (said(call, x), x + 1), torch.ones(2), graphs=1, ops=1)
+
+
+class Doubling(list):
+    def append(self, item: Any) -> None:
+        super().append(item)
+        super().append(item)
+
+
+def test_heaps_ask_no_methods_of_a_subclass() -> None:
+    def run(x: torch.Tensor) -> Any:
+        heap, plain = Doubling([2, 3]), Items([2, 3])
+        heapq.heappush(heap, 1)
+        heapq.heappush(plain, 1)
+        return x + 1, heap, heapq.heappop(heap), plain, heapq.heappop(plain)
+
+    check(run, torch.ones(2), ops=1)

@@ -14,10 +14,10 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.iterators import DequeIterator
-from framejit.values.containers.sequences import ListValue, SequenceValue
+from framejit.values.containers.sequences import ListValue, SequenceValue, load_elements
 from framejit.values.core.base import Value, element_as_python, type_name
 from framejit.values.core.methods import check_own_iteration, container_of, index_of, method
-from framejit.values.core.registry import Result, wraps
+from framejit.values.core.registry import Result, contents
 from framejit.values.core.space import Space
 
 
@@ -52,9 +52,7 @@ class DequeValue(ListValue):
         obj = self.obj
         assert self.source is not None and obj is not None
         source = self.source.child("call", tuple if type(obj) is deque else _elements)
-        items = _elements(obj)
-        space.guard(source, "LEN_MATCH", len(items))
-        self._items = [space.load(source.child("index", i), item) for i, item in enumerate(items)]
+        self._items = load_elements(space, source, _elements(obj))
         return self._items
 
     def act(self, space: Space, method: str, *args: Any, **kwargs: Any) -> Any:
@@ -149,15 +147,9 @@ class DequeValue(ListValue):
     do___copy__ = do_copy
 
 
-@wraps(deque)
-def wrap_deque(space: Space, source: Source, obj: Any) -> Value:
-    """An existing deque: its class and ``maxlen`` are guarded."""
-    space.guard(source, "TYPE_MATCH", deque)
-    return space.remember(obj, existing_deque(space, source, obj))
-
-
-def existing_deque(space: Space, source: Source, obj: Any) -> DequeValue:
-    """The content of an existing deque (or of an object of a subclass)."""
+@contents(deque)
+def existing_deque(space: Space, source: Source, obj: Any, cls: type) -> DequeValue:
+    """Its ``maxlen`` is guarded."""
     space.guard(source.child("attr", "maxlen"), "EQUALS_MATCH", obj.maxlen)
     value = DequeValue(None, obj.maxlen, source, obj)
     value.space = space

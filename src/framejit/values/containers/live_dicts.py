@@ -6,6 +6,7 @@ so that what is written through one of the ways is seen through the others. Next
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import types
@@ -14,12 +15,12 @@ from typing import Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.dict_contents import Pair
-from framejit.values.containers.mappings import DictValue, InstanceDictValue, wrap_dict
+from framejit.values.containers.mappings import DictValue, InstanceDictValue
 from framejit.values.core.base import Value
 from framejit.values.core.keys import asked, find
 from framejit.values.core.methods import builtin
 from framejit.values.core.namespaces import real_namespace
-from framejit.values.core.registry import Result, wraps
+from framejit.values.core.registry import WRAPPERS, Result, wraps
 from framejit.values.core.space import Space
 
 
@@ -76,27 +77,6 @@ class ProxyValue(LiveDictValue):
     def sample(self) -> Any:
         return types.MappingProxyType({})
 
-    def lookup(self, space: Space, key: Any) -> Pair | None:
-        return self.shown.lookup(space, key)
-
-    def keys_in_order(self, space: Space) -> list[Any]:
-        return self.shown.keys_in_order(space)
-
-    def size(self, space: Space) -> int:
-        return self.shown.size(space)
-
-    def truth(self, space: Space) -> bool:
-        return self.shown.truth(space)
-
-    def len(self, space: Space) -> Value:
-        return self.shown.len(space)
-
-    def fresh_copy(self, space: Space) -> DictValue:
-        return self.shown.fresh_copy(space)
-
-    def iter(self, space: Space) -> Value:
-        return self.shown.iter(space)
-
     def call_method(
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> Result:
@@ -122,7 +102,39 @@ class ProxyValue(LiveDictValue):
         space.raise_error(TypeError, "'mappingproxy' object does not support item deletion")
 
 
-class GlobalsValue(LiveDictValue):
+def _of_shown(name: str) -> Any:
+    @functools.wraps(getattr(DictValue, name))
+    def ask(self: ProxyValue, space: Space, *args: Any) -> Any:
+        return getattr(self.shown, name)(space, *args)
+
+    return ask
+
+
+for _name in ("lookup", "keys_in_order", "size", "truth", "len", "fresh_copy", "iter"):
+    setattr(ProxyValue, _name, _of_shown(_name))
+
+
+class WrittenDictValue(LiveDictValue):
+    """A dict of names of which somebody else knows what the program assigned."""
+
+    __slots__ = ()
+
+    def written_names(self, space: Space) -> dict[str, Value | None]:
+        """What the program assigned; None: it was deleted."""
+        raise NotImplementedError
+
+    def keys_in_order(self, space: Space) -> list[Any]:
+        space.guard(self.source, "DICT_KEYS", tuple(self.obj))
+        names = dict.fromkeys(self.obj)
+        for name, value in self.written_names(space).items():
+            if value is None:
+                names.pop(name, None)
+            else:
+                names.setdefault(name)
+        return list(names)
+
+
+class GlobalsValue(WrittenDictValue):
     """The globals of a module: `Effects.globals` has what the program assigned."""
 
     __slots__ = ()
@@ -142,19 +154,12 @@ class GlobalsValue(LiveDictValue):
         self.version += 1
         space.store_global(self.obj, key, None)
 
-    def keys_in_order(self, space: Space) -> list[Any]:
-        space.guard(self.source, "DICT_KEYS", tuple(self.obj))
-        names = dict.fromkeys(self.obj)
-        for (namespace, name), change in space.effects.globals.items():
-            if namespace == id(self.obj):
-                if change.deleted:
-                    names.pop(name, None)
-                else:
-                    names[name] = None
-        return list(names)
+    def written_names(self, space: Space) -> dict[str, Value | None]:
+        changes = space.effects.globals.items()
+        return {name: change.value for (at, name), change in changes if at == id(self.obj)}
 
 
-class ClassDictValue(LiveDictValue):
+class ClassDictValue(WrittenDictValue):
     """What the proxy of a class's ``__dict__`` shows: `Space.class_writes` has what the program
     assigned. A proxy does not say whose it is, so it is compared with the classes written."""
 
@@ -181,16 +186,6 @@ class ClassDictValue(LiveDictValue):
             return super().lookup(space, key)
         value = written[key]
         return None if value is None else (space.constant(key), value)
-
-    def keys_in_order(self, space: Space) -> list[Any]:
-        space.guard(self.source, "DICT_KEYS", tuple(self.obj))
-        names = dict.fromkeys(self.obj)
-        for name, value in self.written_names(space).items():
-            if value is None:
-                names.pop(name, None)
-            else:
-                names.setdefault(name)
-        return list(names)
 
 
 def proxied(proxy: Any) -> Any:
@@ -231,11 +226,14 @@ def _is_globals(space: Space, obj: dict[Any, Any]) -> bool:
     return type(name) is str and getattr(sys.modules.get(name), "__dict__", None) is obj
 
 
+_wrap_dict = WRAPPERS[dict]
+
+
 @wraps(dict)
 def wrap_plain_dict(space: Space, source: Source, obj: Any) -> Value:
     """An existing dict, unless it is the globals of some code."""
     if not _is_globals(space, obj):
-        return wrap_dict(space, source, obj)
+        return _wrap_dict(space, source, obj)
     space.guard(source, "ID_MATCH", obj)
     return globals_value(space, obj)
 

@@ -22,7 +22,7 @@ from framejit.values.core.keys import (
 )
 from framejit.values.core.methods import container_of, count_error, listed, method
 from framejit.values.core.namespaces import own_attribute, store_own
-from framejit.values.core.registry import Result, makes, wraps
+from framejit.values.core.registry import Result, contents, makes
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import wrap_length
 
@@ -224,8 +224,7 @@ class DictValue(DictContent):
     def do_popitem(self, space: Space, last: Value | None = None) -> Value:
         keys = self.keys_in_order(space)
         if not keys:
-            prefix = "" if self.cls is OrderedDict else "popitem(): "
-            space.raise_error(KeyError, f"{prefix}dictionary is empty")
+            space.run_real(self.sample().popitem)
         key = keys[-1 if last is None or space.truth(last) else 0]
         pair = self.lookup(space, key)
         assert pair is not None
@@ -278,11 +277,8 @@ class DictValue(DictContent):
     def _pair(self, space: Space, element: Value, position: int) -> list[Value]:
         if self.cls is OrderedDict:  # has its own C code and messages
             pair = space.items(element)
-            if len(pair) > 2:
-                space.raise_error(ValueError, "too many values to unpack (expected 2)")
-            if len(pair) < 2:
-                plural = "s" if not pair else ""
-                space.raise_error(ValueError, f"need more than {len(pair)} value{plural} to unpack")
+            if len(pair) != 2:
+                space.run_real(OrderedDict, [[None] * len(pair)])
             return pair
         place = f"dictionary update sequence element #{position}"
         pair = listed(space, element, f"cannot convert {place} to a sequence")
@@ -294,14 +290,14 @@ class DictValue(DictContent):
     def do___init__(
         self, space: Space, *args: Value, kwargs: dict[str, Value] | None = None
     ) -> None:
+        count = len(args)
         if self.cls is defaultdict and args:
             self.default_factory, args = args[0].realize(), args[1:]
             known = space.class_attribute(self.default_factory.python_type(), "__call__")
             if known is None and not self.default_factory.is_none():
                 space.raise_error(TypeError, "first argument must be callable or None")
         if len(args) > 1:
-            name = self.cls.__name__
-            space.raise_error(TypeError, f"{name} expected at most 1 argument, got {len(args)}")
+            space.run_real(self.cls, *[None] * count)
         self.do_update(space, args[0] if args else None, kwargs)
 
     @method()
@@ -314,17 +310,9 @@ class DictValue(DictContent):
 
     do___copy__ = do_copy
 
-    @method()
-    def do_keys(self, space: Space) -> Value:
-        return space.new_view(self, "keys")
-
-    @method()
-    def do_values(self, space: Space) -> Value:
-        return space.new_view(self, "values")
-
-    @method()
-    def do_items(self, space: Space) -> Value:
-        return space.new_view(self, "items")
+    @method(names=("keys", "values", "items"))
+    def do_views(self, space: Space, name: str) -> Value:
+        return space.new_view(self, name)
 
     @method()
     def do___reversed__(self, space: Space) -> Value:
@@ -366,15 +354,8 @@ def known_pairs(space: Space, value: Value) -> DictValue | None:
     return plain
 
 
-@wraps(OrderedDict, defaultdict)
-def wrap_dict(space: Space, source: Source, obj: Any) -> Value:
-    """An existing dict: nothing but its class is guarded yet."""
-    space.guard(source, "TYPE_MATCH", type(obj))
-    return space.remember(obj, existing_dict(space, source, obj, type(obj)))
-
-
+@contents(dict, OrderedDict, defaultdict)
 def existing_dict(space: Space, source: Source, obj: Any, cls: type = dict) -> DictValue:
-    """The content of an existing dict (or of an object of a subclass)."""
     value = DictValue({}, source, obj, cls)
     value.complete = False
     value.space = space

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -30,7 +30,14 @@ from framejit.values.core.methods import (
     method,
 )
 from framejit.values.core.operations import LazyValue
-from framejit.values.core.registry import Result, makes, wraps, wraps_classes
+from framejit.values.core.registry import (
+    CONTENTS,
+    Result,
+    contents,
+    makes,
+    wraps,
+    wraps_classes,
+)
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import fix_length, wrap_length
 
@@ -176,12 +183,8 @@ class ListValue(SequenceValue):
         """Look at the whole list: its length is guarded, its elements are not yet."""
         source, obj = self.source, self.obj
         assert source is not None and obj is not None
-        check_count(list.__len__(obj))
-        space.guard(source, "LEN_MATCH", list.__len__(obj))
+        values = load_elements(space, source, list.__getitem__(obj, slice(None)))
         fix_length(space, source, list)
-        values = [
-            space.load(source.child("index", i), item) for i, item in enumerate(list.__iter__(obj))
-        ]
         self._items, self.tail = values + self.tail, []
         return self._items
 
@@ -450,15 +453,15 @@ def is_struct_sequence(cls: type) -> bool:
     return tuple in cls.__bases__ and hasattr(cls, "n_sequence_fields")
 
 
-@wraps(list)
-def wrap_list(space: Space, source: Source, obj: list[Any]) -> Value:
-    """An existing list: nothing but its class is guarded yet."""
-    space.guard(source, "TYPE_MATCH", list)
-    return space.remember(obj, existing_list(space, source, obj))
+def load_elements(space: Space, source: Source, items: Sequence[Any]) -> list[Value]:
+    """The elements of an existing sequence; their number is guarded."""
+    check_count(len(items))
+    space.guard(source, "LEN_MATCH", len(items))
+    return [space.load(source.child("index", i), item) for i, item in enumerate(items)]
 
 
-def existing_list(space: Space, source: Source, obj: list[Any]) -> ListValue:
-    """The content of an existing list (or of an object of a subclass)."""
+@contents(list)
+def existing_list(space: Space, source: Source, obj: list[Any], cls: type) -> ListValue:
     value = ListValue(None, source, obj)
     value.space = space
     return value
@@ -475,15 +478,12 @@ def existing_tuple(
     space: Space, source: Source, obj: tuple[Any, ...], cls: type = tuple
 ) -> TupleValue:
     """The content of an existing tuple (or of an object of a subclass)."""
-    check_count(tuple.__len__(obj))
-    space.guard(source, "LEN_MATCH", tuple.__len__(obj))
-    values = [
-        space.load(source.child("index", i), item) for i, item in enumerate(tuple.__iter__(obj))
-    ]
+    values = load_elements(space, source, tuple.__getitem__(obj, slice(None)))
     return TupleValue(values, source, cls, obj)
 
 
 wraps_classes(is_struct_sequence)(wrap_tuple)
+CONTENTS[tuple] = existing_tuple
 
 
 @makes(tuple, torch.Size)

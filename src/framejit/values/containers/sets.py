@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.iterators import SetIterator
-from framejit.values.containers.real_sets import content_of, has_address, in_order, iterate, size_of
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.amounts import check_count
 from framejit.values.core.base import Unmaterialisable, Value, element_as_python, type_name
 from framejit.values.core.keys import (
+    ObjectKey,
     asked,
     find,
     hash_known_here,
@@ -27,12 +27,13 @@ from framejit.values.core.keys import (
     key_at,
     key_of,
     key_of_real,
+    real_key,
     separate,
     settled,
     value_of_key,
 )
 from framejit.values.core.methods import ContainerValue, container_of, method
-from framejit.values.core.registry import COMPARE, Result, wraps
+from framejit.values.core.registry import COMPARE, CONTENTS, Result, contents
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import fix_length, wrap_length
 
@@ -44,6 +45,33 @@ OPERATIONS = {"|": "union", "&": "intersection", "-": "difference", "^": "symmet
 _UNKNOWN_ORDER = "the order of a set depends on more than its elements"
 #: So many changes of a set are replayed one by one, to give it the order that they gave it.
 _LONGEST_LOG = 100
+
+
+# -- existing sets, read without running the program's code ----------------------------------------
+
+
+def has_address(key: Any) -> bool:
+    if type(key) in (tuple, frozenset):
+        return any(map(has_address, key))
+    return type(key) is ObjectKey or not real_key(key)[0]
+
+
+def content_of(obj: Any) -> frozenset[Any]:
+    """The elements of an instance of a subclass, for guards."""
+    return frozenset(iterate(obj))
+
+
+def in_order(obj: Any) -> tuple[Any, ...]:
+    """The same in order."""
+    return tuple(iterate(obj))
+
+
+def iterate(obj: Any) -> Any:
+    return set.__iter__(obj) if isinstance(obj, set) else frozenset.__iter__(obj)
+
+
+def size_of(obj: Any) -> int:
+    return set.__len__(obj) if isinstance(obj, set) else frozenset.__len__(obj)
 
 
 class SetValue(ContainerValue):
@@ -518,16 +546,12 @@ class SetValue(ContainerValue):
                 self.do_update(space, iterable)
 
 
-@wraps(set)
-def wrap_set(space: Space, source: Source, obj: set[Any]) -> Value:
-    """An existing set: nothing but its class is guarded yet."""
-    space.guard(source, "TYPE_MATCH", set)
-    return space.remember(obj, existing_set(space, source, obj, set))
-
-
-def existing_set(space: Space, source: Source, obj: Any, cls: type = set) -> SetValue:
-    """The content of an existing set or frozenset (or of an object of a subclass)."""
+@contents(set)
+def existing_set(space: Space, source: Source, obj: Any, cls: type) -> SetValue:
     value = SetValue((), source, obj, cls)
     value._keys = None
     value.space = space
     return value
+
+
+CONTENTS[frozenset] = existing_set

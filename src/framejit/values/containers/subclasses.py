@@ -6,25 +6,19 @@ that holds the object's elements, for ``ObjectValue.container``; named tuples. N
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
-from framejit.values.containers.deques import existing_deque
-from framejit.values.containers.mappings import DictValue, existing_dict
-from framejit.values.containers.sequences import (
-    ListValue,
-    TupleValue,
-    existing_list,
-    existing_tuple,
-)
+from framejit.values.containers.mappings import DictValue
+from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.set_operands import copy_as
-from framejit.values.containers.sets import SetValue, existing_set
+from framejit.values.containers.sets import SetValue
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.methods import container_of, count_error, elements
-from framejit.values.core.registry import Result, wraps
+from framejit.values.core.registry import CONTENTS, Result, wraps
 from framejit.values.core.space import Space
 
 _Sample = namedtuple("_Sample", "field")
@@ -43,14 +37,8 @@ def existing_container(space: Space, source: Source, obj: Any, base: type) -> Va
         space.guard(source.child("call", _CONTENT[base]), "EQUALS_MATCH", content)
         return ConstantValue(content)
     if issubclass(base, dict):
-        return existing_dict(space, source, obj, _dict_kind(type(obj)))
-    if base is list:
-        return existing_list(space, source, obj)
-    if base is tuple:
-        return existing_tuple(space, source, obj)
-    if base is deque:
-        return existing_deque(space, source, obj)
-    return existing_set(space, source, obj, base)
+        base = _dict_kind(type(obj))
+    return CONTENTS[base](space, source, obj, base)
 
 
 def new_container(

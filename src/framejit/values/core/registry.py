@@ -90,6 +90,8 @@ CODE_LOOKASIDES: dict[int, Handler] = {}
 #: Those that become nodes of the graph: predicates of the callable.
 NODE_RULES: list[Callable[[Any], bool]] = []
 
+#: builtin container class -> maker(space, source, object, class) of the value of the content.
+CONTENTS: dict[type, Callable[[Space, Source, Any, type], Value]] = {}
 #: (class, name) -> handler(space, object, args, kwargs) of a method of constants.
 METHODS: dict[tuple[type, str], Callable[..., Result]] = {}
 #: exact type -> maker(space, object) of the value of an object that is known while capturing.
@@ -135,6 +137,22 @@ def by_identity(make: Callable[[Any, Source], Value]) -> Callable[[Space, Source
         return space.remember(obj, make(obj, source))
 
     return maker
+
+
+def contents(*types: type) -> Callable[[Any], Any]:
+    """Register the maker of the content of existing containers of these classes, and of objects of
+    their subclasses; of the former nothing but the class is guarded."""
+
+    def register(maker: Any) -> Any:
+        def wrap(space: Space, source: Source, obj: Any) -> Value:
+            space.guard(source, "TYPE_MATCH", type(obj))
+            return space.remember(obj, maker(space, source, obj, type(obj)))
+
+        WRAPPERS.update(dict.fromkeys(types, wrap))
+        CONTENTS.update(dict.fromkeys(types, maker))
+        return maker
+
+    return register
 
 
 def wraps_classes(applies: Callable[[Any], bool], rank: Rank = Rank.KIND) -> Callable[[Any], Any]:
