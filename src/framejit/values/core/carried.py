@@ -39,9 +39,6 @@ class CarriedSum(Value):
     def python_type(self) -> type:
         return int
 
-    def __repr__(self) -> str:
-        return f"<{self.base.source.name} + {self.step}>"
-
 
 class NewNumber(Value):
     """An integer that is in no container yet, such as the next number of a counter."""

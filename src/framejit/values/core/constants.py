@@ -415,12 +415,6 @@ def _enum_part(space: Space, member: enum.Enum, name: str) -> Value:
     return space.load(source, part)
 
 
-@wraps(type(None), bool, type(Ellipsis), type(NotImplemented), torch.dtype, torch.layout)
-def _wrap_singleton(space: Space, source: Source, obj: Any) -> Value:
-    space.guard(source, "ID_MATCH", obj)
-    return ConstantValue(obj, source)
-
-
 @wraps(complex, str, bytes, range, torch.device, torch.finfo, torch.iinfo)
 def wrap_literal(space: Space, source: Source, obj: Any) -> Value:
     check_size(obj)
@@ -435,8 +429,9 @@ def _is_typing_form(cls: type) -> bool:
 
 
 @wraps(
-    torch.memory_format, torch._C._SDPBackend, types.CodeType, types.GenericAlias, types.UnionType
-)
+    type(None), bool, type(Ellipsis), type(NotImplemented), torch.dtype, torch.layout,
+    torch.memory_format, torch._C._SDPBackend, types.CodeType, types.GenericAlias, types.UnionType,
+)  # fmt: skip
 def _wrap_identity(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source, "ID_MATCH", obj)
     return ConstantValue(obj, source)

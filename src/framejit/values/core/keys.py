@@ -57,9 +57,6 @@ class ObjectKey:
             return id(real)
         return hash(real)
 
-    def __repr__(self) -> str:
-        return f"<key of {type(self.target).__name__}>"
-
 
 class UserKey:
     """The key of a value whose ``__hash__`` and ``__eq__`` are Python code: they are inlined.
@@ -107,9 +104,6 @@ class UserKey:
     def __hash__(self) -> int:
         return self.number
 
-    def __repr__(self) -> str:
-        return f"<key of {self.target.describe()}>"
-
 
 _NOTHING: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 
@@ -146,7 +140,7 @@ def user_keys(key: Any) -> Iterator[UserKey]:
     """Those that a key is made of."""
     if type(key) is UserKey:
         yield key
-    elif type(key) is tuple or type(key) is frozenset:
+    elif type(key) in (tuple, frozenset):
         for part in key:
             yield from user_keys(part)
 
@@ -167,9 +161,6 @@ class IdentityKey(ObjectKey):
     def __hash__(self) -> int:
         return hash(("id", id(self.target)))
 
-    def __repr__(self) -> str:
-        return f"<id of {type(self.target).__name__}>"
-
 
 class ReferenceKey:
     """The key of a weak reference: equal when what is referred to is."""
@@ -184,9 +175,6 @@ class ReferenceKey:
 
     def __hash__(self) -> int:
         return hash(self.target)
-
-    def __repr__(self) -> str:
-        return f"<key of a reference to {self.target!r}>"
 
 
 def separate(keys: Iterable[Any], others: Iterable[Any]) -> None:
@@ -367,10 +355,8 @@ def key_of_real(obj: Any) -> Any:
     if is_plain(obj):
         return obj
     kind = type(obj)
-    if kind is tuple:
-        return tuple(map(key_of_real, obj))
-    if kind is frozenset:
-        return frozenset(map(key_of_real, obj))
+    if kind is tuple or kind is frozenset:
+        return kind(map(key_of_real, obj))
     if hashed_by_address(kind):
         return ObjectKey(obj)
     if issubclass(kind, weakref.ReferenceType) and obj() is not None:
@@ -389,12 +375,9 @@ def real_key(key: Any) -> tuple[bool, Any]:
         return known, native.GuardReference(target) if known else None
     if type(key) is ObjectKey:
         return not isinstance(key.target, Value), key.target
-    if type(key) is tuple:
+    if type(key) in (tuple, frozenset):
         parts = [real_key(part) for part in key]
-        return all(known for known, _ in parts), tuple(part for _, part in parts)
-    if type(key) is frozenset:
-        parts = [real_key(part) for part in key]
-        return all(known for known, _ in parts), frozenset(part for _, part in parts)
+        return all(known for known, _ in parts), type(key)(part for _, part in parts)
     return True, key
 
 

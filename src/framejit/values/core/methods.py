@@ -35,6 +35,11 @@ _BINARY = {
 _COMPARE = {names[0]: op for op, names in COMPARE_METHODS.items()}
 
 
+#: The operations behind special methods, and how many arguments these take.
+_OPERATIONS = {
+    "__len__": ("len", 0), "__iter__": ("iter", 0), "__contains__": ("contains", 1),
+    "__getitem__": ("getitem", 1), "__setitem__": ("setitem", 2), "__delitem__": ("delitem", 1),
+}  # fmt: skip
 _IN_C = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
@@ -52,14 +57,25 @@ def check_found(cls: type, raw: Any) -> None:
 
 
 class Method(NamedTuple):
-    """A C-level method: the handler, its range of positional arguments, its keywords; the names
-    that it has besides, of which the handler is told one."""
+    """A C-level method or function: the handler, its range of positional arguments (``high`` -1: no
+    limit), its keywords; the names that it has besides, of which the handler is told one."""
 
     run: Callable[..., Any]
     low: int
     high: int
     keywords: frozenset[str]
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+    def fits(self, args: list[Value], kwargs: dict[str, Value], first: int) -> bool:
+        """Does it take these arguments? The first of them is its parameter of this number."""
+        count = len(args)
+        if kwargs and "**" not in self.keywords:
+            code = self.run.__code__
+            names = code.co_varnames[first : code.co_argcount][: max(count, self.low)]
+            if not self.keywords.issuperset(kwargs) or not kwargs.keys().isdisjoint(names[:count]):
+                return False
+            count += sum(name in kwargs for name in names[count:])
+        return self.low <= count and (count <= self.high or self.high < 0)
 
 
 def method(
@@ -73,8 +89,9 @@ def method(
     """
 
     def mark(handler: Marked) -> Marked:
-        top = low if high is None else (1 << 30 if high < 0 else high)
-        handler.__dict__["method"] = Method(handler, low, top, frozenset(keywords), names)
+        handler.__dict__["method"] = Method(
+            handler, low, low if high is None else high, frozenset(keywords), names
+        )
         return handler
 
     return mark
@@ -170,12 +187,7 @@ class ContainerValue(Value):
         self, space: Space, name: str, args: list[Value], kwargs: dict[str, Value]
     ) -> None:
         """Raise what CPython says if the method does not take these arguments."""
-        run, low, high, keywords, _ = self.methods[name]
-        fits = low <= len(args) <= high
-        if fits and kwargs and "**" not in keywords:
-            given = run.__code__.co_varnames[2 : 2 + len(args)]
-            fits = keywords.issuperset(kwargs) and kwargs.keys().isdisjoint(given)
-        if not fits:
+        if not self.methods[name].fits(args, kwargs, 2):
             count_error(space, lambda: self._sample_method(name), args, kwargs)
 
     def call_special_method(
@@ -190,20 +202,10 @@ class ContainerValue(Value):
         if name in _COMPARE and len(args) == 1:
             answer = self.compare_op(space, _COMPARE[name], args[0].realize())
             return space.constant(NotImplemented) if answer is None else answer
-        if name == "__len__" and not args:
-            return self.len(space)
-        if name == "__iter__" and not args:
-            return self.iter(space)
-        if name == "__contains__" and len(args) == 1:
-            return self.contains(space, args[0])
-        if name == "__getitem__" and len(args) == 1:
-            return self.getitem(space, args[0])
-        if name == "__setitem__" and len(args) == 2:
-            self.setitem(space, args[0], args[1])
-            return space.constant(None)
-        if name == "__delitem__" and len(args) == 1:
-            self.delitem(space, args[0])
-            return space.constant(None)
+        operation, count = _OPERATIONS.get(name, ("", -1))
+        if len(args) == count:
+            done: Result | None = getattr(self, operation)(space, *args)
+            return space.constant(None) if done is None else done
         if name in ("__repr__", "__str__") and not args:
             if self.python_type() in (list, tuple, dict):
                 return space.text_of(self, "__repr__")
@@ -362,15 +364,12 @@ def builtin(function: Any, low: int, high: int | None = None, *keywords: str) ->
     stand-ins). Keyword arguments are passed on under their own names. A handler may return a
     constant itself in place of its value.
     """
-    top = low if high is None else (1 << 30 if high < 0 else high)
 
     def register(handler: Marked) -> Marked:
+        takes = Method(handler, low, low if high is None else high, frozenset(keywords))
+
         def checked(space: Space, args: list[Value], kwargs: dict[str, Value]) -> Result:
-            count = len(args)
-            if kwargs:
-                names = handler.__code__.co_varnames[1 : 1 + low]
-                count += sum(name in kwargs for name in names[count:])
-            if not low <= count <= top or (kwargs and not set(keywords).issuperset(kwargs)):
+            if not takes.fits(args, kwargs, 1):
                 count_error(space, lambda: function, args, kwargs)
             result = handler(space, *args, **kwargs) if kwargs else handler(space, *args)
             known = not isinstance(result, (Value, CallRequest))

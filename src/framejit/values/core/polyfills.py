@@ -181,18 +181,12 @@ class FunctionContext:
     def saved_tensors(self) -> tuple[Any, ...]:
         return self._tensors
 
-    @property
-    def saved_variables(self) -> tuple[Any, ...]:
-        return self._tensors
+    saved_variables = saved_tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
         return None
 
-    def mark_dirty(self, *tensors: Any) -> None:
-        return None
-
-    def mark_non_differentiable(self, *tensors: Any) -> None:
-        return None
+    mark_dirty = mark_non_differentiable = save_for_forward
 
     def set_materialize_grads(self, value: bool) -> None:
         return None
