@@ -63,7 +63,7 @@ def _from_start(target: Target) -> Callable[..., Any]:
     info = decode(target.code)
     count = len(info.slot_names)
     positions = [*range(info.n_args), *range(info.free_start, count)]
-    point = FramePoint(target.code, info.body_start, frozenset(positions))
+    point = FramePoint(target.code, info.body_start, info.cell_slots.union(positions))
     resume = build_resume(point, target.namespace)
 
     def fallback(*slots: Any) -> Any:
@@ -83,4 +83,4 @@ def has_blocks(target: Target) -> bool:
     """Has the frame, or one that waits for it, a ``try`` or ``with`` that an error has to meet?"""
     points = [caller.point for caller in target.callers]
     codes = [target.code, *[point.code for point in points if point is not None]]
-    return any(code.co_exceptiontable for code in codes)
+    return any(i.op == "PUSH_EXC_INFO" for code in codes for i in decode(code).instructions)

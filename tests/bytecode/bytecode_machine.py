@@ -49,6 +49,14 @@ def under(handled, function, *args):
         return function(*args)
 
 
+def contents(cell):
+    """What a cell holds, or UNBOUND."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return UNBOUND
+
+
 class Machine:
     """The frame of one call. ``run(steps)`` executes; ``finished`` says that it has returned."""
 
@@ -169,10 +177,9 @@ class Machine:
         for slot, (name, value) in enumerate(zip(self.info.slot_names, self.slots)):
             if value is UNBOUND:
                 continue
-            if slot in self.info.cell_slots:
-                try:
-                    value = value.cell_contents
-                except ValueError:
+            if slot in self.info.cell_slots and type(value) is CellType:
+                value = contents(value)
+                if value is UNBOUND:
                     continue
             result[name] = value
         return result
@@ -204,8 +211,14 @@ class Machine:
             )
         self.push(value)
 
+    def LOAD_FAST_AND_CLEAR(self, i):
+        value = self.slots[i.arg]
+        self.push(NULL if value is UNBOUND else value)
+        self.slots[i.arg] = UNBOUND
+
     def STORE_FAST(self, i):
-        self.slots[i.arg] = self.pop()
+        value = self.stack.pop()
+        self.slots[i.arg] = UNBOUND if value is NULL else value
 
     def DELETE_FAST(self, i):
         self.LOAD_FAST(i)
@@ -217,17 +230,18 @@ class Machine:
 
     def LOAD_DEREF(self, i):
         assert i.value == self.info.slot_names[i.arg]
-        try:
-            self.push(self.slots[i.arg].cell_contents)
-        except ValueError:
-            if i.arg >= self.info.free_start:
-                raise NameError(
-                    f"cannot access free variable '{i.value}' where it is not associated with a "
-                    "value in enclosing scope"
-                ) from None
+        value = contents(self.slots[i.arg])
+        if value is not UNBOUND:
+            self.push(value)
+        elif i.arg >= self.info.free_start:
+            raise NameError(
+                f"cannot access free variable '{i.value}' where it is not associated with a value "
+                "in enclosing scope"
+            )
+        else:
             raise UnboundLocalError(
                 f"cannot access local variable '{i.value}' where it is not associated with a value"
-            ) from None
+            )
 
     def STORE_DEREF(self, i):
         self.slots[i.arg].cell_contents = self.pop()
@@ -284,6 +298,9 @@ class Machine:
     def UNARY_NOT(self, i):
         self.unary(operator.not_)
 
+    def TO_BOOL(self, i):
+        self.unary(bool)
+
     def BINARY_OP(self, i):
         right, left = self.pop(), self.pop()
         self.push(self.invoke((_INPLACE if i.arg else _BINARY)[i.value], left, right))
@@ -321,6 +338,16 @@ class Machine:
         bound = self.invoke(getattr, self.pop(), i.value)
         self.push(NULL)
         self.push(bound)
+
+    def LOAD_ATTR_TO_CALL(self, i):
+        self.LOAD_ATTR(i)
+
+    def CALL_SUPER(self, i):
+        function, cls, owner = self.popn(3)
+        if function is super or i.arg:
+            self.push(self.invoke(function, cls, owner))
+        else:
+            self.push(self.invoke(function))
 
     def STORE_ATTR(self, i):
         owner, value = self.pop(), self.pop()
@@ -391,17 +418,24 @@ class Machine:
 
     def CALL(self, i):
         values = self.popn(i.arg)
-        function, first = self.stack.pop(), self.stack.pop()
-        if first is not NULL:
-            function, values = first, [function, *values]
+        function = self.pop_callable(values)
         split = len(values) - len(i.value)
         kwargs = dict(zip(i.value, values[split:]))
         self.push(self.invoke(function, *values[:split], **kwargs))
 
+    def pop_callable(self, values):
+        """What is called, from below its arguments: NULL is below or above it, or it has `self`."""
+        above, below = self.stack.pop(), self.stack.pop()
+        if below is NULL:
+            return above
+        if above is not NULL:
+            values.insert(0, above)
+        return below
+
     def CALL_FUNCTION_EX(self, i):
         kwargs = self.pop() if i.arg & 1 else {}
-        args, function = self.pop(), self.pop()
-        assert self.stack.pop() is NULL
+        args = list(self.pop())
+        function = self.pop_callable(args)
         self.push(self.invoke(function, *args, **kwargs))
 
     def MAKE_FUNCTION(self, i):
@@ -478,7 +512,9 @@ class Machine:
     def DICT_MERGE(self, i):
         value = self.pop()
         target = self.stack[-i.arg]
-        function = self.stack[-i.arg - 2]
+        function = next(
+            f for f in (self.stack[-i.arg - 2], self.stack[-i.arg - 3]) if f is not NULL
+        )
         for key in value:
             if key in target:
                 raise TypeError(

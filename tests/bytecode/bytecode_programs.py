@@ -342,6 +342,32 @@ def comprehensions(n):
     return a, b, c, d, x, [f() for f in fs]
 
 
+@program(4, "given")
+def comprehensions_with_one_name(n, z):
+    a = [x for x in range(n)]
+    fs = [lambda: (x, z) for x in range(n)]
+    gs = [lambda: (z, y) for z in range(n) for y in range(z)]
+    return a, [f() for f in fs], [g() for g in gs], z, [[x for x in range(x)] for x in a]
+
+
+@program(0)
+@program(1)
+def comprehension_raises(n):
+    kept = None
+    if n:
+        x = kept = "assigned"
+    try:
+        a = [(lambda: x, 6 // (2 - x)) for x in range(4)]
+    except ZeroDivisionError as error:
+        note(str(error))
+        a = [kept]
+    try:
+        return a, [[note(x) for x in range(2) if x / 0] for y in a], x
+    except ArithmeticError:
+        note("again")
+    return x
+
+
 def make_comprehension_code():
     """The function behind a list comprehension, as the interpreter inlines it."""
 
@@ -350,7 +376,9 @@ def make_comprehension_code():
 
     from types import FunctionType
 
-    code = next(c for c in outer.__code__.co_consts if hasattr(c, "co_code"))
+    code = next((c for c in outer.__code__.co_consts if hasattr(c, "co_code")), None)
+    if code is None:  # comprehensions are part of the function
+        return lambda items: [[x, y, 3] for x in items if x != 1 for y in range(x)]
     closure = tuple(type(make_cell(3))(3) for _ in code.co_freevars)
     return FunctionType(code, globals(), "comp", None, closure)
 

@@ -7,30 +7,66 @@ import pytest
 from framejit.bytecode.decode import OPCODES
 from framejit.bytecode.instruction_set import INSTRUCTIONS, stack_effect
 from framejit.bytecode.release import tables
+from framejit.bytecode.units import NO_OPERAND, NUMBERS, PIECES
 from framejit.interpreter.registry import HANDLERS
 
 #: What takes the place of several units, or is counted at another moment than by `dis`.
-OTHERWISE = {"CALL", "RETURN_GENERATOR"}
+OTHERWISE = {"CALL", "RETURN_GENERATOR", *tables.SKIPPED}
 
 
 def test_every_instruction_is_in_the_table_and_has_a_handler():
     assert set(INSTRUCTIONS) == set(HANDLERS) and set(INSTRUCTIONS) >= OPCODES
 
 
-@pytest.mark.parametrize("op", sorted(OPCODES - OTHERWISE))
+def units_of(op):
+    """The opcodes that stand for just this instruction."""
+    return [
+        number
+        for number in NUMBERS.values()
+        if tables.CANONICAL_NAME[number] == op and tables.OPERAND_KIND[number] != PIECES
+    ]
+
+
+@pytest.mark.parametrize("op", sorted(op for op in OPCODES - OTHERWISE if units_of(op)))
 def test_effect_on_the_stack(op):
-    numbers = [n for n in dis.opmap.values() if tables.CANONICAL_NAME[n] == op]
-    compared = 0
-    for number in numbers:
-        kind = tables.OPERAND_KIND[number]
+    for number in units_of(op):
+        has_operand = tables.OPERAND_KIND[number] != NO_OPERAND
         operands = (2, 3) if op == "BUILD_SLICE" else range(6)
-        for operand in operands if number >= dis.HAVE_ARGUMENT else (0,):
-            given = operand if number >= dis.HAVE_ARGUMENT else None
+        for operand in operands if has_operand else (0,):
+            given = operand if has_operand else None
             expected = tuple(dis.stack_effect(number, given, jump=jump) for jump in (False, True))
-            arg = operand & 1 if kind == tables.GLOBAL else operand
+            arg = operand & 1 if op == "LOAD_GLOBAL" else operand
             assert stack_effect(op, arg) == expected, (op, operand)
-            compared += 1
-    assert compared
+
+
+@pytest.mark.parametrize("unit", sorted(tables.READERS))
+def test_units_that_are_several_instructions_have_the_effect_of_all(unit):
+    code, slots = test_effect_on_the_stack.__code__, tuple("abcdef")
+    number = NUMBERS[unit]
+    for operand in range(6):
+        try:
+            expected = dis.stack_effect(number, operand)
+        except ValueError:
+            expected = dis.stack_effect(number)
+        try:
+            pieces = tables.READERS[unit](operand, code, slots)
+        except IndexError:
+            assert "INTRINSIC" in unit
+            continue
+        assert sum(stack_effect(piece.op, piece.arg)[0] for piece in pieces) == expected
+        for piece in pieces:
+            alone = sum(
+                dis.stack_effect(NUMBERS[name], arg if NUMBERS[name] in HAS_OPERAND else None)
+                for name, arg in piece.alone
+                if name != "RETURN_VALUE"
+            )
+            if piece.alone and piece.op not in ("RETURN_VALUE",):
+                assert alone == stack_effect(piece.op, piece.arg)[0], piece
+
+
+HAS_OPERAND = frozenset(
+    getattr(dis, "hasarg", [n for n in NUMBERS.values() if n >= dis.HAVE_ARGUMENT])
+)
 
 
 def test_effect_of_a_call():

@@ -252,15 +252,24 @@ def test_every_instruction_is_found_and_broken_at():
     assert (everywhere.pairs, everywhere.unbroken) == (len(pairs), 0)
 
 
-def test_a_difference_is_found(monkeypatch):
-    def forgets_the_first(info, index):
-        return live_slots(info, index) - {0}
+def sum_that_may_be_deleted(x):
+    total = x
+    for i in range(3):
+        total = total + i
+        if i > 7:  # so that CPython looks whether there is a value
+            del total
+    return total
 
-    program = break_everywhere.Program(loop_and_call, (X,), {}, None)
+
+def test_a_difference_is_found(monkeypatch):
+    def forgets_the_total(info, index):
+        return live_slots(info, index) - {1}
+
+    program = break_everywhere.Program(sum_that_may_be_deleted, (X,), {}, None)
     everywhere = break_everywhere.Everywhere(1.0)
-    monkeypatch.setattr(function, "live_slots", forgets_the_first)
+    monkeypatch.setattr(function, "live_slots", forgets_the_total)
     with pytest.raises(AssertionError, match="before .* UnboundLocalError"):
-        everywhere.check(program, "loop_and_call")
+        everywhere.check(program, "sum_that_may_be_deleted")
     assert everywhere.failed > 5 and not everywhere.left_out
 
 

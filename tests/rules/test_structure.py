@@ -327,6 +327,11 @@ def test_python_releases_are_told_apart_in_one_place():
         for path in SOURCES
         if "sys.version_info" in path.read_text() and room_of(path) not in ("bytecode", "report")
     ]
+    found += [
+        relative(path)
+        for path in [*PACKAGE.glob("native/*.cpp"), *PACKAGE.glob("native/*.h")]
+        if "PY_VERSION_HEX" in path.read_text() and path.name != "cpython_compat.h"
+    ]
     assert not found, found
 
 

@@ -100,13 +100,19 @@ def _always_raises(info: CodeInfo, start: int) -> bool:
     return True
 
 
+def handler_of_program(info: CodeInfo, index: int) -> int:
+    """Where the handler around ``index`` starts; -1 if there is none. (That of a comprehension that
+    is part of the code only puts variables back.)"""
+    handler = info.handlers[index]
+    while handler is not None and info.instructions[handler.target].op == "SWAP":
+        handler = info.handlers[handler.target]
+    return -1 if handler is None else handler.target
+
+
 def only_passes_through(info: CodeInfo, index: int) -> bool:
     """Would an exception at ``index`` meet nothing but ``with`` blocks in this frame?"""
-    handler = info.handlers[index]
-    if handler is None:
-        return True
-    following = info.instructions[handler.target + 1]
-    return following.op == "WITH_EXCEPT_START"
+    start = handler_of_program(info, index)
+    return start < 0 or info.instructions[start + 1].op == "WITH_EXCEPT_START"
 
 
 #: What they put on the stack is never NotImplemented: operators turn that into a TypeError.

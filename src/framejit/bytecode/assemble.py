@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from framejit.bytecode.model import Positions
 from framejit.bytecode.release import tables
+from framejit.bytecode.units import Units
 
 _ENTRY_UNITS = 8  # the most code units that one line table entry covers
 _NO_LOCATION, _LONG_FORM, _NO_COLUMNS = 15, 14, 13
@@ -29,10 +30,27 @@ def emit(name: str, operand: int = 0) -> bytes:
     return units
 
 
+def emit_all(units: Units) -> bytes:
+    """Several instructions."""
+    return b"".join([emit(name, operand) for name, operand in units])
+
+
+def emit_callable(load: bytes) -> bytes:
+    """Put on the stack what ``load`` loads, to be called."""
+    null = emit("PUSH_NULL")
+    return load + null if tables.NULL_ABOVE else null + load
+
+
 @lru_cache(maxsize=1024)
 def emit_call(count: int) -> bytes:
-    """Call with ``count`` positional arguments; below them lie NULL and the callable."""
+    """Call with ``count`` positional arguments; below them lies what `emit_callable` puts there."""
     return b"".join([emit(name, count) for name in tables.CALL_SEQUENCE])
+
+
+def emit_jump(op: str, distance: int) -> bytes:
+    """A jump forward, over ``distance`` units, by its canonical name; tests may find any value."""
+    truth = emit("TO_BOOL") if op in tables.ON_BOOLS else b""
+    return truth + emit(tables.FORWARD_JUMPS[op], distance)
 
 
 def without_location(units: int) -> bytes:

@@ -18,7 +18,15 @@ from typing import Any, NamedTuple
 
 from framejit import native
 from framejit.bytecode import exception_table
-from framejit.bytecode.assemble import emit, emit_call, with_location, without_location
+from framejit.bytecode.assemble import (
+    emit,
+    emit_all,
+    emit_call,
+    emit_callable,
+    emit_jump,
+    with_location,
+    without_location,
+)
 from framejit.bytecode.exception_table import Entry
 from framejit.bytecode.frame_point import (
     FramePoint,
@@ -64,19 +72,13 @@ def build_resume(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     info = point.info
     code = info.code
     layout = _Layout(info, point, has_thunk=False)
-    prefix = layout.restore_state() + emit("JUMP_FORWARD", point.offset // 2)
-    shift, positions = len(prefix) // 2, info.instructions[point.index].positions
-    first = code.co_firstlineno
-    function = layout.function(
+    lead, offset = _goes_on(point)
+    function = layout.spliced(
         f"__resume_at_{point.offset}",
         globals,
-        _Head(
-            prefix,
-            [],
-            without_location(shift - 2)
-            + with_location(1, positions, first)
-            + with_location(1, (first, None, None, None), positions[0] or first),
-        ),
+        info.instructions[point.index],
+        (layout.restore_state(), lead, emit("JUMP_FORWARD", offset // 2)),
+        _handler_unit(point),
         stack_size=code.co_stacksize + 1,
         constants=code.co_consts,
         next_cells=(),
@@ -84,6 +86,18 @@ def build_resume(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     key = id(function.__code__)
     _points[key] = (weakref.ref(function.__code__, lambda _: _points.pop(key, None)), point)
     return function
+
+
+def _goes_on(point: FramePoint) -> tuple[bytes, int]:
+    """What comes first when a frame goes on at ``point``, and the offset of what comes then."""
+    part = point.info.parts.get(point.index)
+    return (b"", point.offset) if part is None else (emit_all(part.lead), part.goes_on)
+
+
+def _handler_unit(point: FramePoint) -> int:
+    """The first code unit of what handles an exception at ``point``, if anything does."""
+    handler = point.info.handlers[point.index]
+    return 0 if handler is None else point.info.instructions[handler.target].offset // 2
 
 
 def build_generator(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
@@ -104,25 +118,27 @@ def build_generator(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     if suspended.op != "YIELD_VALUE" or code.co_code[suspended.end] != dis.opmap["RESUME"]:
         raise ValueError("the frame does not stand after a yield")
     # Its operand says whether a `yield from` waits here: throw() goes to the inner one then. Once
-    # that has ended, throw() itself jumps as far as the unit in front of the yield says: over the
-    # loop that sends, or raises in front of there.
-    waits = code.co_code[suspended.end + 1]
+    # that has ended, throw() itself jumps (in 3.11) as far as the unit in front of the yield says:
+    # over the loop that sends, or raises in front of there.
+    resume = code.co_code[suspended.end + 1]
+    waits = resume & 3 >= 2
     behind = emit("JUMP_FORWARD", point.offset // 2)
-    if waits >= 2:
+    if waits:
         following = info.instructions[point.index]
         send = info.instructions[following.target] if following.op == "JUMP" else following
         done = emit("JUMP_FORWARD", info.instructions[send.target].offset // 2)
         behind = emit("JUMP_FORWARD", (point.offset + len(done)) // 2)
-        start += emit("JUMP_FORWARD", 1) + emit("SEND", 2 + len(behind) // 2)
-    head = start + emit("YIELD_VALUE") + emit("RESUME", waits) + behind
+        loop = emit("SEND", 2 + len(behind) // 2)
+        start += emit("JUMP_FORWARD", len(loop) // 2) + loop
+    head = start + emit("YIELD_VALUE", suspended.arg) + emit("RESUME", resume) + behind
     covered = 2 + len(behind) // 2
-    if waits >= 2:
+    if waits:
         head += done
     shift, entries = len(head) // 2, []
-    handler = info.handlers[point.index - 1]
-    if handler is not None:
-        target = info.instructions[handler.target].offset // 2 + shift
-        entries.append(Entry(len(start) // 2, covered, target, handler.depth, handler.push_lasti))
+    # Not what `handlers` says: CPython may have handlers of its own there.
+    entry = exception_table.covering(info.exception_entries, suspended.offset // 2)
+    if entry is not None:
+        entries.append(entry.moved(shift)._replace(start=len(start) // 2, length=covered))
     line = suspended.positions
     function = layout.function(
         code.co_name,
@@ -153,21 +169,22 @@ def build_return(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
     instruction = info.instructions[point.index]
     outcomes = [found for found in successors_of_call(point) if found is not None]
     layout = _Layout(info, point, has_thunk=True)
-    jumps: list[bytes] = []
-    for outcome in reversed(outcomes):  # over the jumps after it and the unit that leads back
-        distance = outcome.offset // 2 + 1 + sum(map(len, jumps)) // 2
-        jumps.insert(0, emit("JUMP_FORWARD", distance))
-    prefix, operation = layout.restore_state(), layout.call_thunk(instruction)
+    ways: list[bytes] = []
+    for outcome in reversed(outcomes):  # over the ways after it and the unit that leads back
+        lead, offset = _goes_on(outcome)
+        if lead and info.handlers[outcome.index] != info.handlers[point.index]:
+            raise ValueError("two instructions of one unit have the same handler")
+        distance = offset // 2 + 1 + sum(map(len, ways)) // 2
+        ways.insert(0, lead + emit("JUMP_FORWARD", distance))
+    operation = layout.call_thunk(instruction)
     if len(outcomes) > 1:
-        operation += emit(tables.FORWARD_JUMPS[instruction.op], len(jumps[0]) // 2)
-    handler = info.handlers[point.index]
-    target = 0 if handler is None else info.instructions[handler.target].offset // 2
+        operation += emit_jump(instruction.op, len(ways[0]) // 2)
     return layout.spliced(
         f"__return_to_{instruction.offset}",
         globals,
         instruction,
-        (prefix, operation, *jumps, emit("NOP")),
-        target,
+        (layout.restore_state(), operation + b"".join(ways), emit("NOP")),
+        _handler_unit(point),
         stack_size=code.co_stacksize + 3,
         constants=code.co_consts,
         next_cells=(),
@@ -182,14 +199,14 @@ def build_raise(point: FramePoint, globals: dict[str, Any], error: BaseException
     info = point.info
     instruction = info.instructions[point.index]
     layout = _Layout(info, point, has_thunk=False)
-    handler, constants = info.handlers[point.index], info.code.co_consts
+    constants = info.code.co_consts
     operation = emit("LOAD_CONST", len(constants)) + emit("RAISE_VARARGS", 1)
     return layout.spliced(
         f"__raise_at_{instruction.offset}",
         globals,
         instruction,
         (layout.restore_state(), operation, emit("NOP")),
-        0 if handler is None else info.instructions[handler.target].offset // 2,
+        _handler_unit(point),
         stack_size=info.code.co_stacksize + 1,
         constants=(*constants, error),
         next_cells=(),
@@ -270,7 +287,9 @@ def build_break(
     else:
         copy = layout.copy(instruction)
     if fall is not None and jump is not None:
-        copy += emit(tables.FORWARD_JUMPS[instruction.op], len(epilogues[0]) // 2)
+        copy += emit_jump(instruction.op, len(epilogues[0]) // 2)
+        if instruction.op == "FOR_ITER":
+            epilogues[1] = emit_all(tables.LOOP_END) + epilogues[1]
     back = emit("NOP")
     if handler is not None and handler.push_lasti:
         # Where the original raised, instead of where this function does.
@@ -330,9 +349,12 @@ class _Layout:
 
         What the operation raises goes to the unit ``target``, counted from the original's first.
         """
+        handler, entries = self.info.handlers[self.point.index], []
+        if handler is not None and parts[1]:
+            # What a call raises that has no C frame counts, in 3.13, for the unit before it.
+            parts = (parts[0], emit("NOP") + parts[1], *parts[2:])
         head = b"".join(parts)
         start, units, shift = [len(part) // 2 for part in (*parts[:2], head)]
-        handler, entries = self.info.handlers[self.point.index], []
         if handler is not None and units:
             entries.append(Entry(start, units, shift + target, handler.depth, handler.push_lasti))
         lines = _lines(instruction, self.info.code, start, shift)
@@ -351,9 +373,8 @@ class _Layout:
             units.append(emit("LOAD_FAST", info.slot_names.index(name, info.free_start)))
             units.append(emit("STORE_FAST", index))
         n_original = len(info.slot_names)
-        bound, cell_slots = point.bound, info.cell_slots
         for slot in range(n_original):
-            if slot not in bound and slot not in cell_slots:
+            if slot not in point.bound:
                 units.append(emit("DELETE_FAST", slot))
         parameter = n_original
         exc_slots, nulls = point.exc_slots, point.nulls
@@ -378,8 +399,9 @@ class _Layout:
         """The bytes that do what the instruction does, without the jump when it is conditional."""
         if instruction.target >= 0:
             return b""
-        if instruction.op == "LOAD_METHOD":
-            return emit("LOAD_ATTR", instruction.arg) + emit("PUSH_NULL") + emit("SWAP", 2)
+        part = self.info.parts.get(instruction.index)
+        if part is not None:
+            return emit_all(part.alone)
         if instruction.op in _FREE and instruction.arg >= self.info.free_start:
             place = self.free_names.index(self.info.slot_names[instruction.arg])
             return emit(instruction.op, self.n_slots + place)
@@ -387,12 +409,8 @@ class _Layout:
 
     def call_thunk(self, instruction: Instruction) -> bytes:
         """Call the thunk; leave on the stack what the instruction would leave there."""
-        units = (
-            emit("PUSH_NULL")
-            + emit("LOAD_FAST", self.thunk_slot)
-            + emit("DELETE_FAST", self.thunk_slot)
-            + emit_call(0)
-        )
+        thunk = emit("LOAD_FAST", self.thunk_slot) + emit("DELETE_FAST", self.thunk_slot)
+        units = emit_callable(thunk) + emit_call(0)
         if instruction.op == "LOAD_METHOD":
             return units + emit("PUSH_NULL") + emit("SWAP", 2)
         pushes = self.info.depth[self.point.index + 1] > self.point.depth
@@ -401,12 +419,18 @@ class _Layout:
     def call_handed(self, instruction: Instruction, constant: int) -> bytes:
         """A call after which the function that is called is the only one to hold its arguments, as
         in plain Python: under a frame hook, CPython keeps them on the caller's stack."""
-        has_null = self.point.depth - instruction.arg - 2 in self.point.nulls
-        units = emit("BUILD_LIST", instruction.arg + 2 - has_null)
-        if not has_null:
-            units += emit("PUSH_NULL") + emit("SWAP", 2)
-        units += emit("LOAD_CONST", constant) + emit("SWAP", 2)
-        return units + emit("LOAD_CONST", constant + 1) + emit_call(2)
+        count, nulls = instruction.arg, self.point.nulls
+        bottom = self.point.depth - count - 2
+        function, names = emit("LOAD_CONST", constant), emit("LOAD_CONST", constant + 1)
+        if bottom + 1 in nulls:  # the callable, NULL, the arguments
+            made = (("BUILD_TUPLE", count), ("SWAP", 3), ("BUILD_LIST", 1), ("SWAP", 3))
+            units = emit_all((*made, ("LIST_EXTEND", 2))) + function + emit("SWAP", 3)
+        elif bottom in nulls:
+            units = emit("BUILD_LIST", count + 1) + function + emit("SWAP", 2)
+        else:
+            units = emit("BUILD_LIST", count + 2) + emit_callable(function)
+            units += emit("SWAP", 2) + emit("SWAP", 3)
+        return units + names + emit_call(2)
 
     def hand_over(self, outcome: FramePoint, next_index: int, tail_constant: int) -> bytes:
         """The epilogue of one outcome: pack the state, return ``tail(next, *state)``."""
@@ -422,14 +446,14 @@ class _Layout:
                 units += [emit("POP_TOP"), emit("STORE_FAST", temporary), emit("POP_EXCEPT")]
             else:
                 units.append(emit("STORE_FAST", temporary))
-        for index in range(self.n_next):
+        for index in range(len(self.free_names)):
             units.append(emit("DELETE_FAST", self.n_slots + index))
-        units.append(emit("COPY_FREE_VARS", self.n_next))
-        units += [emit("PUSH_NULL"), emit("LOAD_CONST", tail_constant)]
+        units.append(emit("COPY_FREE_VARS", len(self.free_names)))
+        units.append(emit_callable(emit("LOAD_CONST", tail_constant)))
         units.append(emit("LOAD_DEREF", self.n_slots + next_index))
         bound, cell_slots = outcome.bound, self.info.cell_slots
         for slot in range(len(self.info.slot_names)):
-            if slot in bound or slot in cell_slots:
+            if slot in bound:
                 units.append(emit("LOAD_FAST", slot))
             else:
                 units.append(emit("LOAD_CONST", none_constant))

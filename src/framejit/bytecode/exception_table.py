@@ -51,6 +51,11 @@ def parse(table: bytes) -> list[Entry]:
     return entries
 
 
+def covering(entries: Iterable[Entry], unit: int) -> Entry | None:
+    """The entry of this code unit."""
+    return next((e for e in entries if e.start <= unit < e.start + e.length), None)
+
+
 def encode(entries: Iterable[Entry]) -> bytes:
     """Encode sorted entries to a ``co_exceptiontable``."""
     table = bytearray()

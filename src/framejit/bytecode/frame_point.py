@@ -21,8 +21,8 @@ _BINDING, _UNBINDING = having(Trait.WRITES), having(Trait.UNBINDS)
 class FramePoint:
     """The static part of a frame's state before an instruction.
 
-    ``bound`` holds the slots that have a value; cell slots always hold their cell object, whether
-    listed or not. ``nulls`` holds the stack positions (0 is the bottom) that are NULL.
+    ``bound`` holds the slots that have a value or a cell object. ``nulls`` holds the stack
+    positions (0 is the bottom) that are NULL.
     ``explicit_depth``, unless -1, replaces the stack depth of the instruction: the state is then
     the one in the middle of it, when its operands have been consumed (see `build_break`).
 
@@ -119,13 +119,17 @@ def successors(point: FramePoint) -> tuple[FramePoint | None, FramePoint | None]
     if op in ENDS_FLOW and instruction.target < 0:
         return None, None
     bound, nulls = point.bound, point.nulls
-    if op in _BINDING:
+    if op == "STORE_FAST" and depth - 1 in nulls:
+        bound, nulls = bound - {arg}, nulls - {depth - 1}
+    elif op in _BINDING:
         bound |= {arg}
     elif op in _UNBINDING:
+        if op == "LOAD_FAST_AND_CLEAR" and arg not in bound:
+            nulls |= {depth}
         bound -= {arg}
     elif op == "PUSH_NULL" or (op == "LOAD_GLOBAL" and arg):
         nulls |= {depth}
-    elif op == "LOAD_METHOD":  # executed as LOAD_ATTR, so that the layout is known: NULL, value
+    elif op == "LOAD_METHOD":  # executed so that the layout is known: NULL, value
         nulls |= {depth - 1}
     elif op == "SWAP":
         top, other = depth - 1, depth - arg

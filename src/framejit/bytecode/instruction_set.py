@@ -57,14 +57,19 @@ _READS, _WRITES, _UNBINDS = Trait.READS, Trait.WRITES, Trait.UNBINDS
 INSTRUCTIONS: dict[str, Opcode] = {
     # -- variables; arg: the slot, value: the name -------------------------------------------------
     "LOAD_FAST": Opcode("-- value", "a local variable", _READS | _KEEPS),
-    "STORE_FAST": Opcode("value --", "assign to a local variable", _WRITES),
+    "STORE_FAST": Opcode("value --", "assign to a local variable; NULL: it has no value", _WRITES),
     "DELETE_FAST": Opcode("--", "delete a local variable", _READS | _UNBINDS),
     "LOAD_CONST": Opcode("-- value", "the constant `value`", _KEEPS),
+    "LOAD_FAST_AND_CLEAR": Opcode("-- value", "a local variable, or NULL; it has no value after it",
+                                  _READS | _UNBINDS | _KEEPS),
     "LOAD_CLOSURE": Opcode("-- cell", "a cell", _READS),
     "LOAD_DEREF": Opcode("-- value", "what a cell holds", _KEEPS),
     "STORE_DEREF": Opcode("value --", "put into a cell"),
     "DELETE_DEREF": Opcode("--", "empty a cell"),
     "LOAD_CLASSDEREF": Opcode("-- value", "a name of a class body, or what a cell holds"),
+    "LOAD_LOCALS": Opcode("-- names", "the names of a class body"),
+    "LOAD_FROM_DICT_OR_DEREF": Opcode("names -- value", "a name, or what a cell holds"),
+    "LOAD_FROM_DICT_OR_GLOBALS": Opcode("names -- value", "a name, a global or a builtin"),
     "LOAD_GLOBAL": Opcode(
         "-- null? value", "a global; NULL below it if arg is 1", _KEEPS, put=lambda arg: 1 + arg
     ),
@@ -74,7 +79,7 @@ INSTRUCTIONS: dict[str, Opcode] = {
     "STORE_NAME": Opcode("value --", "assign to a name of a class body"),
     "DELETE_NAME": Opcode("--", "delete a name of a class body"),
     "SETUP_ANNOTATIONS": Opcode("--", "make `__annotations__`, if there is none"),
-    "MAKE_CELL": Opcode("--", "make the cell of a slot", _READS | _FRAME | _START | _KEEPS),
+    "MAKE_CELL": Opcode("--", "make the cell of a slot", _READS | _WRITES | _START | _KEEPS),
     "COPY_FREE_VARS": Opcode("--", "put arg cells into their slots", _FRAME | _START | _KEEPS),
     # -- the stack ---------------------------------------------------------------------------------
     "POP_TOP": Opcode("value --", "drop the top"),
@@ -85,6 +90,9 @@ INSTRUCTIONS: dict[str, Opcode] = {
     "LOAD_ATTR": Opcode("owner -- value", "`owner.name`"),
     "LOAD_METHOD": Opcode("owner -- method owner", "`owner.name` to be called: unbound with its "
                           "owner, or NULL and the value"),
+    "LOAD_ATTR_TO_CALL": Opcode("owner -- value", "the same, without what is below or above it"),
+    "CALL_SUPER": Opcode("function class owner -- super", "`super(class, owner)`, or `super()` if "
+                         "arg is 0; `super` may be any function"),
     "STORE_ATTR": Opcode("value owner --", "`owner.name = value`"),
     "DELETE_ATTR": Opcode("owner --", "`del owner.name`"),
     "BINARY_SUBSCR": Opcode("owner key -- value", "`owner[key]`"),
@@ -99,6 +107,7 @@ INSTRUCTIONS: dict[str, Opcode] = {
     "UNARY_NEGATIVE": Opcode("value -- result", "`-value`"),
     "UNARY_INVERT": Opcode("value -- result", "`~value`"),
     "UNARY_NOT": Opcode("value -- bool", "`not value`"),
+    "TO_BOOL": Opcode("value -- bool", "`bool(value)`"),
     # -- making containers and texts; arg: how many ------------------------------------------------
     "BUILD_TUPLE": Opcode("items*arg -- tuple", "a tuple", _KEEPS),
     "BUILD_LIST": Opcode("items*arg -- list", "a list", _KEEPS),
@@ -125,7 +134,7 @@ INSTRUCTIONS: dict[str, Opcode] = {
     # -- calls and functions -----------------------------------------------------------------------
     "CALL": Opcode("callable*2 args*arg -- result", "a call; `value` names the last arguments",
                    taken=lambda arg: arg + 2),
-    "CALL_FUNCTION_EX": Opcode("null callable args kwargs? -- result", "`f(*args, **kwargs)`; with "
+    "CALL_FUNCTION_EX": Opcode("callable*2 args kwargs? -- result", "`f(*args, **kwargs)`; with "
                                "kwargs if arg is 1", taken=lambda arg: 3 + (arg & 1)),
     "MAKE_FUNCTION": Opcode("parts* code -- function", "a function; bits of arg: defaults, keyword "
                             "defaults, annotations, closure",
@@ -150,6 +159,10 @@ INSTRUCTIONS: dict[str, Opcode] = {
     "GET_YIELD_FROM_ITER": Opcode("iterable -- iterator", "what `yield from` asks"),
     "SEND": Opcode("value -- yielded", "send to the iterator below; jumps with its result in their "
                    "place when it returns", jump="iterator value -- result"),
+    "END_SEND": Opcode("receiver value -- value", "drop the iterator that has returned"),
+    "CLEANUP_THROW": Opcode("receiver sent error -- none value", "the result of an iterator that "
+                            "has returned when it was thrown into; raises again what is none"),
+    "STOPITERATION_ERROR": Opcode("error -- error", "what leaves a generator for StopIteration"),
     # -- exceptions and `with` ---------------------------------------------------------------------
     "RAISE_VARARGS": Opcode("parts*arg --", "`raise`, with an exception, with a cause", _ENDS),
     "RERAISE": Opcode("exception --", "raise again; the line is at position arg", _ENDS),
@@ -174,6 +187,9 @@ INSTRUCTIONS: dict[str, Opcode] = {
     "MATCH_CLASS": Opcode("subject class names -- attributes", "a tuple, or None; arg of them by "
                           "position"),
     "PRINT_EXPR": Opcode("value --", "what an interactive session does with an expression"),
+    # -- type parameters, and what modules do ------------------------------------------------------
+    "CALL_INTRINSIC_1": Opcode("value -- result", "a type parameter, `type`, `import *`"),
+    "CALL_INTRINSIC_2": Opcode("first second -- result", "a type parameter with a bound"),
     # -- coroutines --------------------------------------------------------------------------------
     "GET_AWAITABLE": Opcode("value -- awaitable", "what `await` asks"),
     "GET_AITER": Opcode("value -- iterator", "`aiter(value)`"),

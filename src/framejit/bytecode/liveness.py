@@ -19,7 +19,8 @@ _FRAME_READERS = frozenset({"locals", "vars", "eval", "exec", "dir", "_getframe"
                             "set_trace"})  # fmt: skip
 _WRITING, _READING = having(Trait.WRITES), having(Trait.READS)
 
-_ASSIGN = frozenset({"STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF"})
+_ASSIGN = frozenset({"STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR", "STORE_DEREF",
+                     "DELETE_DEREF"})  # fmt: skip
 
 _tables: weakref.WeakKeyDictionary[CodeInfo, list[frozenset[int]]] = weakref.WeakKeyDictionary()
 
@@ -54,7 +55,7 @@ def _analyse(info: CodeInfo) -> list[frozenset[int]]:
                 out |= live[instruction.target]
             if instruction.op in _WRITING:
                 out.discard(instruction.arg)
-            elif instruction.op in _READING:
+            if instruction.op in _READING:
                 out.add(instruction.arg)
             handler = info.handlers[i]
             if handler is not None:

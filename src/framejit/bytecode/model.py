@@ -41,11 +41,13 @@ class Instruction:
     keyword names of a call (a tuple, maybe empty).
     ``target`` is the *index* of the instruction that a jump goes to, else -1.
     ``offset`` and ``end`` are byte offsets in ``co_code``: the first code unit (prefixes included)
-    and the one after the last (caches included).
+    and the one after the last (caches included). A unit may stand for several instructions, which
+    then have the same offsets (see `Part`).
     ``line`` is the source line; where the compiler gave none, the line of the instruction before.
 
-    ``CALL`` pops ``arg`` + 2 values: two for the callable (NULL and the callable, or an unbound
-    method and ``self``), then the arguments, of which the last ``len(value)`` are keywords.
+    ``CALL`` pops ``arg`` + 2 values: two for the callable (the callable and NULL, in the order of
+    the release, or an unbound method and ``self``), then the arguments, of which the last
+    ``len(value)`` are keywords.
     ``LOAD_GLOBAL`` pushes NULL below the value when ``arg`` is 1; ``BINARY_OP`` is in-place when
     ``arg`` is 1; ``IS_OP`` and ``CONTAINS_OP`` are negated when ``arg`` is 1.
     """
@@ -71,20 +73,34 @@ class Instruction:
         return f"{self.index}: {self.op} {self.arg}{value}{target}"
 
 
+class Part(NamedTuple):
+    """How an instruction is executed that is not just the bytes from ``offset`` to ``end``.
+
+    ``alone`` are units (names and operands) that execute it and nothing else. A frame goes on
+    before it with the units ``lead``, then at the byte offset ``goes_on``.
+    """
+
+    alone: tuple[tuple[str, int], ...]
+    lead: tuple[tuple[str, int], ...]
+    goes_on: int
+
+
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class CodeInfo:
     """A decoded code object. Made by `framejit.bytecode.decode.decode`; never changed.
 
     ``slot_names`` are the frame's slots in order: local variables, cells that are not locals, free
     variables (from ``free_start`` on). The first ``n_args`` slots are the arguments, ``*args`` and
-    ``**kwargs`` included. ``cell_slots`` are the slots that hold cell objects.
+    ``**kwargs`` included. ``cell_slots`` are the slots that hold cell objects; while a
+    comprehension runs that is part of the function's code, one may hold a variable of it instead.
     ``index_of`` maps the byte offset of every unit to the index of the instruction found there or,
     for units that do nothing, of the next one.
     Per instruction index: ``handlers`` (None: an exception leaves the frame), ``depth`` (stack
     depth before it, -1 when it cannot be reached), ``exc_slots`` (stack positions of saved
     exception states, one per handler that is being executed).
     ``body_start`` is the first index after the prologue that makes the cells;
-    ``exception_entries`` is the parsed exception table, which only splices need.
+    ``exception_entries`` is the parsed exception table, and ``parts`` holds what is special about
+    an instruction, by index; only splices need them.
     """
 
     code_ref: weakref.ref[CodeType]
@@ -100,6 +116,7 @@ class CodeInfo:
     is_generator: bool
     body_start: int
     exception_entries: list[Entry]
+    parts: dict[int, Part]
 
     @property
     def code(self) -> CodeType:

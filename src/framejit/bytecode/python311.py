@@ -1,16 +1,34 @@
 """The facts of CPython 3.11's bytecode: what each opcode is called and what its operand means.
 
-In: `dis` of the running interpreter. Out: tables that `decode` and `assemble` read. A module of
-this shape per Python release is all that differs; `release` picks the one for the running release.
+In: `dis` of the running interpreter. Out: tables that `decode`, `assemble` and `continuations`
+read. A module of this shape per Python release is all that differs; `release` picks the one for
+the running release.
 """
 
 from __future__ import annotations
 
 import dis
+from types import CodeType
+from typing import Any
 
-# How an operand is read. One number per way; `decode` has a branch for each.
-NO_OPERAND, RAW, CONSTANT, NAME, SLOT, GLOBAL, COMPARISON, BINARY, CALL = range(9)
-JUMP_FORWARD, JUMP_BACKWARD, KEYWORD_NAMES, CALL_PREFIX, EXTENSION, DROPPED = range(9, 15)
+from framejit.bytecode.model import Instruction
+from framejit.bytecode.units import (
+    BINARY,
+    BINARY_OPERATORS,
+    CALL,
+    CALL_PREFIX,
+    COMPARISON,
+    DROPPED,
+    EXTENSION,
+    GLOBAL,
+    KEYWORD_NAMES,
+    Piece,
+    Reader,
+    Units,
+    canonical_names,
+    operand_kinds,
+    produced,
+)
 
 _RENAMED = {
     "JUMP_FORWARD": "JUMP",
@@ -37,33 +55,40 @@ _SPECIAL_OPERANDS = {
 }
 
 
-def _operand_kind(name: str, opcode: int) -> int:
-    if name in _SPECIAL_OPERANDS:
-        return _SPECIAL_OPERANDS[name]
-    if opcode in dis.hasjrel:
-        return JUMP_BACKWARD if "BACKWARD" in name else JUMP_FORWARD
-    if opcode in dis.hasconst:
-        return CONSTANT
-    if opcode in dis.hasname:
-        return NAME
-    if opcode in dis.haslocal or opcode in dis.hasfree:
-        return SLOT
-    return RAW if opcode >= dis.HAVE_ARGUMENT else NO_OPERAND
+def _load_method(operand: int, code: CodeType, slots: tuple[str, ...]) -> tuple[Piece, ...]:
+    # Executed as LOAD_ATTR, so that the layout is known: NULL, value.
+    alone = ("LOAD_ATTR", operand), ("PUSH_NULL", 0), ("SWAP", 2)
+    return (Piece("LOAD_METHOD", operand, code.co_names[operand], alone),)
 
+
+#: Units that become other instructions than one of the same name.
+READERS: dict[str, Reader] = {"LOAD_METHOD": _load_method}
 
 # Per opcode number: its canonical name, how to read its operand, how many caches follow it.
-CANONICAL_NAME: list[str] = [_RENAMED.get(name, name) for name in dis.opname]
-OPERAND_KIND: list[int] = [_operand_kind(name, number) for number, name in enumerate(dis.opname)]
+CANONICAL_NAME: list[str] = canonical_names(_RENAMED)
+OPERAND_KIND: list[int] = operand_kinds(_SPECIAL_OPERANDS, READERS, range(dis.HAVE_ARGUMENT, 256))
 CACHE_UNITS: list[int] = list(dis._inline_cache_entries)  # type: ignore[attr-defined]
 
 COMPARISONS: tuple[str, ...] = tuple(dis.cmp_op)
-# Operand of BINARY_OP -> (operator, 1 when in-place).
-BINARY_OPERATORS: tuple[tuple[str, int], ...] = tuple(
-    (text.removesuffix("="), int(name.startswith("NB_INPLACE")))
-    for name, text in dis._nb_ops  # type: ignore[attr-defined]
-)
 
-# A call with every argument on the stack, the callable below them and NULL below the callable.
+#: Units that are one instruction with that before them, if `join` says so: canonical names.
+JOINED: frozenset[str] = frozenset()
+
+
+def join(earlier: Instruction, op: str, arg: int, value: Any) -> tuple[str, int, Any] | None:
+    """The one instruction that ``earlier`` and the unit after it are; None if they are two."""
+    return None
+
+
+#: Where a jump goes on when it is taken: so many units after what the operand says.
+SKIPPED: dict[str, int] = {}
+#: The units that are skipped: what a FOR_ITER must find at its target.
+LOOP_END: Units = ()
+#: They require a bool, which a TO_BOOL before them makes of what there is.
+ON_BOOLS: frozenset[str] = frozenset()
+#: For a call NULL lies above the callable, not below it.
+NULL_ABOVE = False
+# A call with every argument on the stack, the callable and NULL below them.
 CALL_SEQUENCE: tuple[str, ...] = ("PRECALL", "CALL")
 # Canonical name of a jump -> the opcode that jumps forward.
 FORWARD_JUMPS: dict[str, str] = {
@@ -77,8 +102,6 @@ FORWARD_JUMPS: dict[str, str] = {
     },
 }
 
-OPCODES: frozenset[str] = frozenset(
-    CANONICAL_NAME[number]
-    for number in dis.opmap.values()
-    if OPERAND_KIND[number] not in (KEYWORD_NAMES, CALL_PREFIX, EXTENSION, DROPPED)
-)
+OPCODES: frozenset[str] = produced(CANONICAL_NAME, OPERAND_KIND, READERS)
+
+__all__ = ["BINARY_OPERATORS"]

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator
 
 from framejit.bytecode.continuations import build_generator
 from framejit.bytecode.frame_point import FramePoint
+from framejit.bytecode.instruction_set import Trait, having
 from framejit.bytecode.liveness import assigned_later, live_slots
 from framejit.codegen.emit import Emitter, call, emits
 from framejit.interpreter.dropped import reached
@@ -20,6 +21,9 @@ from framejit.values.core.ends import end_is_seen, keeps_what_is_seen
 from framejit.values.core.operations import LazyValue
 from framejit.values.objects.exceptions import ExceptionValue
 from framejit.values.objects.generators import GeneratorValue
+
+#: What a slot holds after them is another thing.
+_CHANGING = having(Trait.WRITES, Trait.UNBINDS)
 
 
 def acts_at_its_end(value: Value) -> bool:
@@ -96,7 +100,7 @@ def held_by(frame: Frame, but: Container[int] = ()) -> list[Value]:
 
 def keeps_of_its_own(frame: Frame) -> bool:
     """Is there such a thing after this instruction, other than what errors keep?"""
-    written = frame.instruction.arg if frame.instruction.op in ("STORE_FAST", "DELETE_FAST") else -1
+    written = frame.instruction.arg if frame.instruction.op in _CHANGING else -1
     slots = [value for i, value in enumerate(frame.slots) if value is not None and i != written]
     return any(acts_at_its_end(one) for one in reached(slots, False) if isinstance(one, Value))
 

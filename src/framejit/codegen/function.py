@@ -286,9 +286,10 @@ def _stack(frame: Frame, innermost: bool) -> list[Value]:
     """The stack of a frame of a break, with methods unbound as CPython looks them up for calls."""
     stack = list(frame.before if innermost else frame.stack)
     for i, value in enumerate(stack):
-        if i and type(value) is BoundBuiltin and stack[i - 1] is NULL:
-            if (method := value.unbound()) is not None:
-                stack[i - 1 : i + 1] = ConstantValue(method), value.receiver
+        if type(value) is BoundBuiltin and (method := value.unbound()) is not None:
+            start = i - 1 if i and stack[i - 1] is NULL else i  # NULL lies below, or above
+            if NULL in stack[start : start + 2]:
+                stack[start : start + 2] = ConstantValue(method), value.receiver
     return stack
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from framejit.bytecode.analysis import handler_of_program
 from framejit.bytecode.model import CodeInfo, Instruction
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue
@@ -82,10 +83,10 @@ class Frame:
     @property
     def may_catch(self) -> bool:
         """Is it inside a ``try``?"""
-        handler, code = self.info.handlers[self.index], self.info.instructions
-        if handler is None or code[handler.target].op != "PUSH_EXC_INFO":
+        start, code = handler_of_program(self.info, self.index), self.info.instructions
+        if start < 0 or code[start].op != "PUSH_EXC_INFO":
             return False
-        return code[handler.target + 1].op != "WITH_EXCEPT_START"
+        return code[start + 1].op != "WITH_EXCEPT_START"
 
     def operands(self) -> list[Value]:
         """What code of others gets that the instruction runs: tests and loops run none."""

@@ -38,9 +38,17 @@ def load_fast(vm: Any, frame: Frame, instruction: Instruction) -> None:
     frame.stack.append(value)  # type: ignore[arg-type]
 
 
+@opcode("LOAD_FAST_AND_CLEAR")
+def load_fast_and_clear(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    value = frame.slots[instruction.arg]
+    frame.stack.append(NULL if value is None else value)
+    frame.slots[instruction.arg] = None
+
+
 @opcode("STORE_FAST")
 def store_fast(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    frame.slots[instruction.arg] = frame.stack.pop()
+    value = frame.stack.pop()
+    frame.slots[instruction.arg] = None if value is NULL else value
 
 
 @opcode("DELETE_FAST")
@@ -211,12 +219,14 @@ def load_attr(vm: Any, frame: Frame, instruction: Instruction) -> None:
     deliver(vm, frame, vm.space.getattr(frame.stack.pop(), instruction.value))
 
 
-@opcode("LOAD_METHOD")
+@opcode("LOAD_METHOD", "LOAD_ATTR_TO_CALL")
 def load_method(vm: Any, frame: Frame, instruction: Instruction) -> None:
     method = vm.space.getattr_now(frame.stack.pop(), instruction.value)
     if type(method) is BoundBuiltin and method.source is None:
         method.is_operand = True
-    frame.stack += [NULL, method]
+    if instruction.op == "LOAD_METHOD":
+        frame.stack.append(NULL)
+    frame.stack.append(method)
 
 
 @opcode("STORE_ATTR")
@@ -281,6 +291,11 @@ def contains_op(vm: Any, frame: Frame, instruction: Instruction) -> None:
 @opcode("UNARY_NOT")
 def unary_not(vm: Any, frame: Frame, instruction: Instruction) -> None:
     frame.stack.append(ConstantValue(not vm.space.truth(frame.stack.pop())))
+
+
+@opcode("TO_BOOL")
+def to_bool(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    frame.stack.append(ConstantValue(vm.space.truth(frame.stack.pop())))
 
 
 def _unary(operator: str) -> Handler:

@@ -130,17 +130,24 @@ def call(vm: Any, frame: Frame, instruction: Instruction) -> None:
     args = stack[-count:] if count else []
     if count:
         del stack[-count:]
-    function = stack.pop()
-    below = stack.pop()
-    if below is not NULL:  # an unbound method with its receiver
-        args.insert(0, function)
-        function = below
+    function = _callable(stack, args)
     kwargs: dict[str, Value] = {}
     names = instruction.value
     if names:
         kwargs = dict(zip(names, args[-len(names) :], strict=True))
         del args[-len(names) :]
     _call(vm, frame, function, args, kwargs)
+
+
+def _callable(stack: list[Value], args: list[Value]) -> Value:
+    """What is called; ``args`` get the receiver of an unbound method."""
+    above = stack.pop()
+    below = stack.pop()
+    if below is NULL:
+        return above
+    if above is not NULL:
+        args.insert(0, above)
+    return below
 
 
 def _call(
@@ -187,9 +194,17 @@ def call_function_ex(vm: Any, frame: Frame, instruction: Instruction) -> None:
     if never_iterable(sequence):
         raise GraphBreak("FJ0137", "an argument after * is not iterable")
     args = list(elements(vm.space, sequence))
-    function = frame.stack.pop()
-    frame.stack.pop()  # NULL
-    _call(vm, frame, function, args, kwargs)
+    _call(vm, frame, _callable(frame.stack, args), args, kwargs)
+
+
+@opcode("CALL_SUPER")
+def call_super(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    receiver, cls, function = (frame.stack.pop().realize() for _ in range(3))
+    if type(function) is ClassValue and function.cls is super:
+        frame.stack.append(make_super(vm.space, [cls, receiver]))
+    else:
+        args = [cls, receiver] if instruction.arg else []
+        deliver(vm, frame, function.call(vm.space, args, {}))
 
 
 @opcode("RETURN_VALUE")
@@ -329,6 +344,12 @@ def send(vm: Any, frame: Frame, instruction: Instruction) -> None:
         frame.stack.append(value)
 
 
+@opcode("END_SEND")
+def end_send(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    del frame.stack[-2]
+
+
+unsupported("FJ0158", "CPython ends a generator", "CLEANUP_THROW", "STOPITERATION_ERROR")
 unsupported(
     "FJ0138", "coroutines run as plain Python",
     "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH", "END_ASYNC_FOR",
@@ -407,3 +428,8 @@ def opcode_match_class(vm: Any, frame: Frame, instruction: Instruction) -> None:
 
 
 unsupported("FJ0142", "the interactive prompt's expressions", "PRINT_EXPR")
+unsupported("FJ0142", "type parameters", "CALL_INTRINSIC_1", "CALL_INTRINSIC_2")
+unsupported(
+    "FJ0142", "names are looked up dynamically",
+    "LOAD_LOCALS", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS",
+)  # fmt: skip

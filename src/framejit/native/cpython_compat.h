@@ -39,6 +39,27 @@ inline const void* dict_version_address(PyObject* dict) {
 #pragma GCC diagnostic pop
 }
 
+// Makes the version of a dict change with every write to it. Since 3.13 the dict of an object may share the values that
+// lie inside the object, which are written without it; taking an item out gives it a table of its own.
+inline bool own_dict_values(PyObject* dict) {
+#if PY_VERSION_HEX >= 0x030D0000
+  struct ValuesHead {  // the start of PyDictValues
+    uint8_t capacity, size, embedded, valid;
+  };
+  auto* values = reinterpret_cast<const ValuesHead*>(reinterpret_cast<PyDictObject*>(dict)->ma_values);
+  if (values == nullptr || !values->embedded) return true;
+  bool empty = PyDict_GET_SIZE(dict) == 0;
+  if (empty && PyDict_SetItemString(dict, "framejit", Py_None) < 0) return PyErr_Clear(), false;
+  PyObject* item = PyObject_CallMethod(dict, "popitem", nullptr);
+  if (item == nullptr) return PyErr_Clear(), false;
+  int failed = empty ? 0 : PyDict_SetItem(dict, PyTuple_GET_ITEM(item, 0), PyTuple_GET_ITEM(item, 1));
+  Py_DECREF(item);
+  return failed ? (PyErr_Clear(), false) : true;
+#else
+  return (void)dict, true;
+#endif
+}
+
 // True if all keys are exact strings, so that a look-up of an exact string runs no Python code.
 inline bool dict_has_only_string_keys(PyObject* dict) {
   struct KeysHead {  // the start of PyDictKeysObject, the same in all supported releases
@@ -87,18 +108,12 @@ inline PyObject** instance_dict_slot(PyObject* object) {
   return type->tp_dictoffset == 0 ? nullptr : _PyObject_GetDictPtr(object);  // variable-sized objects
 }
 
-// Makes the `__dict__` exist as a dict object whose version changes with every write. NULL without an exception if the
-// type has none or memory ran out.
+// Makes the `__dict__` exist as a dict object. NULL without an exception if the type has none or memory ran out.
 inline PyObject* materialise_instance_dict(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   if (type->tp_dictoffset == 0 && !(type->tp_flags & Py_TPFLAGS_MANAGED_DICT)) return nullptr;
 #if PY_VERSION_HEX >= 0x030D0000
-  PyObject* dict = PyObject_GenericGetDict(object, nullptr);
-  if (dict && (type->tp_flags & Py_TPFLAGS_INLINE_VALUES)) {
-    // While the values live inside the object, writes bypass the version; assigning the dict detaches them.
-    PyObject_GenericSetDict(object, dict, nullptr);
-  }
-  Py_XDECREF(dict);
+  Py_XDECREF(PyObject_GenericGetDict(object, nullptr));
 #else
   PyObject** pointer = _PyObject_GetDictPtr(object);  // turns inline values into a dict
   if (pointer == nullptr || *pointer == nullptr) Py_XDECREF(PyObject_GenericGetDict(object, nullptr));
@@ -179,6 +194,10 @@ inline void set_recursion_depth(PyThreadState* thread, int depth) {
 #include <internal/pycore_frame.h>
 #undef Py_BUILD_CORE
 
+#if PY_VERSION_HEX >= 0x030D0000
+extern "C" void _PyEval_FrameClearAndPop(PyThreadState*, struct _PyInterpreterFrame*);
+#endif
+
 namespace framejit {
 
 using Frame = struct _PyInterpreterFrame;
@@ -213,22 +232,24 @@ inline PyObject* evaluate_below(PyThreadState* thread, Frame* frame, int throwin
 #endif
 }
 
-// Ends a frame that is never evaluated. In 3.11 the caller clears it; since 3.12 the callee does, which we leave to
-// CPython by letting it evaluate `empty_code` (`lambda: None`) in this very frame. Keeps a pending exception.
+// Ends a frame that is never evaluated. In 3.11 the caller clears it, since 3.12 the callee does: in 3.12 we leave that
+// to CPython by letting it evaluate `empty_code` (`lambda: None`) in this very frame, unseen by debuggers and profilers.
+// Keeps a pending exception.
 inline void discard_frame(PyThreadState* thread, Frame* frame, PyCodeObject* empty_code) {
-#if PY_VERSION_HEX >= 0x030C0000
+#if PY_VERSION_HEX >= 0x030D0000
+  (void)empty_code;
+  PyObject* error = PyErr_GetRaisedException();
+  _PyEval_FrameClearAndPop(thread, frame);
+  PyErr_SetRaisedException(error);
+#elif PY_VERSION_HEX >= 0x030C0000
   PyObject* error = PyErr_GetRaisedException();
   Py_INCREF(empty_code);
-#if PY_VERSION_HEX >= 0x030D0000
-  PyObject* previous = frame->f_executable;
-  frame->f_executable = reinterpret_cast<PyObject*>(empty_code);
-  frame->instr_ptr = _PyCode_CODE(empty_code);
-#else
   PyObject* previous = reinterpret_cast<PyObject*>(frame->f_code);
   frame->f_code = empty_code;
   frame->prev_instr = _PyCode_CODE(empty_code) - 1;
-#endif
+  thread->tracing++;
   Py_XDECREF(_PyEval_EvalFrameDefault(thread, frame, 0));
+  thread->tracing--;
   Py_DECREF(previous);
   PyErr_SetRaisedException(error);
 #else

@@ -39,8 +39,11 @@ class Recorder {
 
   std::shared_ptr<Record> run() {
     // Making weak references allocates, which may run the garbage collector and with it any code: so it comes first,
-    // and what follows, which runs no Python code, verifies every value again.
+    // and what follows, which runs no Python code, verifies every value again. So do dicts that get their own values.
     make_weak_references();
+    for (const Ref& value : values_) {
+      if (value && PyDict_Check(value.get()) && !own_dict_values(value.get())) return nullptr;
+    }
     ThreadKeys thread = ThreadKeys::read();
     thread_ = &thread;
     record_->thread = thread;

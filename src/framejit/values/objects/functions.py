@@ -43,8 +43,10 @@ _MADE_OF = {"__defaults__": "defaults", "__kwdefaults__": "kwdefaults", "__closu
 #: What else can be assigned, and what it must be.
 _ASSIGNED: dict[str, type] = {
     "__name__": str, "__qualname__": str, "__doc__": object, "__module__": object,
-    "__annotations__": dict,
+    "__annotations__": dict, "__type_params__": tuple,
 }  # fmt: skip
+#: What of an existing function is read with a guard.
+_READ = (*_CODE_ATTRIBUTES, *_MADE_OF, "__annotations__", *_FIELDS & {"__type_params__"})
 
 
 class FunctionValue(Declared):
@@ -270,7 +272,9 @@ class FunctionValue(Declared):
                 return value if value is not None else ConstantValue(None)
             if name == "__annotations__":
                 return self.attributes.setdefault(name, DictValue({}))
-        elif name in (*_CODE_ATTRIBUTES, *_MADE_OF, "__annotations__"):
+            if name == "__type_params__" and name in _FIELDS:
+                return constant_value(space, ())
+        elif name in _READ:
             assert self.source is not None
             return space.load(self.source.child("attr", name), getattr(self.function, name))
         if name == "__dict__":

@@ -392,6 +392,8 @@ class PullBackValue(Declared):
     def getattr(self, space: Space, name: str) -> Result:
         if name in ("__name__", "__qualname__", "__module__", "__doc__"):
             return ConstantValue(getattr(_PULL_BACK, name))
+        if name == "__type_params__" and hasattr(_PULL_BACK, name):
+            return TupleValue([])
         if name in ("__annotations__", "__dict__"):
             known = getattr(_PULL_BACK, name).items()
             return DictValue({k: (ConstantValue(k), ConstantValue(v)) for k, v in known})
