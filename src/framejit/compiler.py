@@ -42,6 +42,7 @@ from framejit.exc import (
     MarkContradicted,
     Unsupported,
 )
+from framejit.graph.errors import WrongResult
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.outcomes import Broken
@@ -276,7 +277,8 @@ class Compiler:
             events.emit(events.Deoptimised(**target.shown, reason=reason))
             if compiled.plain is None:
                 compiled.plain = self._fallback(target)
-            if expected or hooked or isinstance(error, Unexpected):
+            fault = isinstance(error, WrongResult)
+            if not fault and (expected or hooked or isinstance(error, Unexpected)):
                 return native.tail(compiled.plain, *slots)
             return native.tail(blame, native.tail(compiled.plain, *slots), error)
 
@@ -284,6 +286,7 @@ class Compiler:
             result = thunk()
             shown, name = compiled.target.shown, self.backend_name
             reason = f"what it compiled raised {type(error).__name__}: {error}"
+            reason = str(error) if isinstance(error, WrongResult) else reason
             events.emit(events.BackendFailed(**shown, backend=name, reason=reason))
             messages.warn_backend(name, **shown, reason=reason)
             return result

@@ -2,6 +2,7 @@
 knows the inputs' symbols, graphs that AOTAutograd can take, settings as in eager mode."""
 
 import copy
+import inspect
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from torch.fx.passes.shape_prop import ShapeProp
 import framejit
 from backends.agreement import agrees
 from framejit.backends.aot import aot_eager
+from framejit.report import events
 
 
 def boxed(gm, inputs):
@@ -245,3 +247,39 @@ def copied_to_fakes(gm, inputs):
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_the_graph_module_can_be_copied(backend, dynamic):
     agrees(summed, *leaves(8, 9), backend=backend, dynamic=dynamic, graphs=1 if dynamic else 2)
+
+
+RETURNED = {
+    "a Tensor": lambda results: results[0],
+    "a dict": lambda results: dict(enumerate(results)),
+    "a tuple of 2": lambda results: (*results, *results),
+    "a list of 0": lambda results: [],
+}
+
+
+@pytest.mark.parametrize("given", RETURNED)
+def test_results_that_are_not_those_of_the_graph(given):
+    def backend(gm, inputs):
+        return lambda *args: RETURNED[given](gm(*args))
+
+    x = torch.randn(1, 3)
+    f = framejit.compile(lambda x: x.cos() + 1, backend=backend)
+    with events.recording(events.BackendFailed) as told:
+        torch.testing.assert_close(f(x), x.cos() + 1)
+        torch.testing.assert_close(f(x), x.cos() + 1)
+    first, second = [event.reason for event in told]
+    assert first == second
+    assert f"returned {given}, not a tuple or list of 1, the outputs of the graph" in first
+
+
+def test_results_are_looked_at_once():
+    seen = []
+
+    def backend(gm, inputs):
+        return lambda *args: seen.append(len(inspect.stack())) or list(gm(*args))
+
+    f = framejit.compile(lambda x: x.cos() + 1, backend=backend)
+    for _ in range(3):
+        f(torch.ones(2))
+    first, second, third = seen
+    assert first > second == third

@@ -14,9 +14,9 @@ import torch
 from framejit.capture.graphs import CompiledGraph, opens_hooks
 from framejit.capture.planning import EntryPlan
 from framejit.capture.tracing import Trace
-from framejit.codegen.function import Generated, Position, Recovery
+from framejit.codegen.function import GRAPH, Generated, Position, Recovery
 from framejit.codegen.runtime import located
-from framejit.graph.errors import failing_node, place_of
+from framejit.graph.errors import WrongResult, failing_node, place_of
 from framejit.graph.global_state import leave_transforms
 from framejit.graph.nested import close_all_hooks
 from framejit.interpreter.frame import Frame
@@ -30,11 +30,13 @@ def generate(
     trace: Trace, compiled: CompiledGraph, entry: EntryPlan, deoptimise: Deoptimise
 ) -> Generated:
     """The function that does what the call did."""
-    line = trace.target.line
+    line, run = trace.target.line, compiled.run
+    if run is not None and compiled.call is not None:
+        run = FirstResult(run, compiled.call.module, trace.draft.out.namespace)
     places = (line, line, 0, 0), _position(trace.frame, trace.outcome)
     recovery = _recovery(trace, compiled, deoptimise)
     return trace.draft.function(
-        trace.target.code, compiled.run, entry.arguments, entry.captures, places, recovery
+        trace.target.code, run, entry.arguments, entry.captures, places, recovery
     )
 
 
@@ -64,6 +66,29 @@ def _position(frame: Frame, outcome: Returned | Broken) -> Position:
     line, end_line, column, end_column = frame.instruction.positions
     line = line or frame.instruction.line
     return line, end_line or line, column or 0, end_column or 0
+
+
+class FirstResult:
+    """Calls a compiled graph and looks at what it returns; once that was right, the generated
+    function calls the graph itself. Raises WrongResult."""
+
+    def __init__(
+        self, run: Callable[..., Any], module: torch.fx.GraphModule, namespace: dict[str, Any]
+    ) -> None:
+        self.run = run
+        self.count = len(module.graph.output_node().args[0])  # type: ignore[arg-type]
+        self.namespace = namespace
+
+    def __call__(self, *inputs: Any) -> Any:
+        results = self.run(*inputs)
+        given = type(results).__name__
+        if isinstance(results, (tuple, list)):
+            given = f"{given} of {len(results)}" if len(results) != self.count else ""
+        if given and self.count:
+            wanted = f"a tuple or list of {self.count}, the outputs of the graph"
+            raise WrongResult(f"what it compiled returned a {given}, not {wanted}")
+        self.namespace[GRAPH] = self.run
+        return results
 
 
 #: A note on the error of a graph that could not run again as plain Python.

@@ -42,6 +42,10 @@ class PropagationError(GraphBreak):
         self.as_it_is = "modified inplace" in reason
 
 
+class WrongResult(TypeError):
+    """What a backend compiled does not return what the graph does."""
+
+
 def as_graph_break(target: Any, error: Exception) -> GraphBreak:
     name = name_of(target)
     if isinstance(error, GraphBreak):
