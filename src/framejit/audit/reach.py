@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 from framejit.audit.comparison import MISSING, Comparison, differences
 from framejit.audit.contents import Named
-from framejit.bytecode.model import names_in
-from framejit.values.core.inline_policy import is_library_of_python
+from framejit.values.core.inline_policy import is_library_of_python, names_in
 
 _STORES = {dis.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR",
                                         "DELETE_ATTR")}  # fmt: skip

@@ -157,9 +157,3 @@ def _constant_content(constant: Any) -> Any:
     if isinstance(constant, frozenset):
         return "frozenset", sorted([repr(_constant_content(item)) for item in constant])
     return type(constant).__name__, repr(constant)
-
-
-def names_in(code: CodeType) -> frozenset[str]:
-    """The globals and attributes that a code object names, with the ones inside it."""
-    inner = [names_in(const) for const in code.co_consts if isinstance(const, CodeType)]
-    return frozenset(code.co_names).union(*inner)

@@ -142,3 +142,9 @@ def is_library_of_python(name: str) -> bool:
 def is_library(name: str) -> bool:
     """Code whose lines a user did not write: the standard library, torch, framejit."""
     return is_library_of_python(name) or name.partition(".")[0] in ("torch", "framejit")
+
+
+def names_in(code: types.CodeType) -> frozenset[str]:
+    """The globals and attributes that a code object names, with the ones inside it."""
+    inner = [names_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    return frozenset(code.co_names).union(*inner)

@@ -13,14 +13,13 @@ from itertools import repeat
 from typing import Any, ClassVar, NamedTuple
 
 from framejit import native
-from framejit.bytecode.model import names_in
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Args, Declared, Kwargs, Raised, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.effects import Effects
-from framejit.values.core.inline_policy import is_library
+from framejit.values.core.inline_policy import is_library, names_in
 from framejit.values.core.keys import key_of, pin, real_object
 from framejit.values.core.namespaces import own_attribute, store_own
 from framejit.values.core.registry import CODE_LOOKASIDES, Result, by_identity, lookaside, wraps

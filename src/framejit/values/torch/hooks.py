@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.hooks import RemovableHandle
 
-from framejit.bytecode.model import names_in
 from framejit.exc import GraphBreak
 from framejit.graph.nested import (
     HeldHook,
@@ -31,7 +30,7 @@ from framejit.graph.nested import (
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import Args, Declared, Kwargs, Unmaterialisable, Value
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.inline_policy import is_library
+from framejit.values.core.inline_policy import is_library, names_in
 from framejit.values.core.keys import real_object
 from framejit.values.core.namespaces import entries, instance_namespace
 from framejit.values.core.registry import Result, lookaside
