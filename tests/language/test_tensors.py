@@ -542,7 +542,7 @@ FULL = [
     (interpolate_and_pad, 31), (detach_and_data, 6), (tensors_in_containers, 3),
     (tensors_on_objects, 4), (object_with_a_tensor, 3), (identity_of_tensors, 2),
     (operators_of_tensors, 35), (operators_in_place, 12), (unused_operation_in_place, 1),
-    (expand_stack_and_cat, 28), (new_tensors_of_data, 5), (returned_view_is_written, 5),
+    (expand_stack_and_cat, 27), (new_tensors_of_data, 5), (returned_view_is_written, 5),
     (item_of_a_sliced_list_is_written, 4), (copy_in_place, 6), (names_of_functions, 8),
     (keyword_arguments_of_methods, 12),
 ]  # fmt: skip
