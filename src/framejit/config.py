@@ -116,7 +116,7 @@ def checked(name: str, value: Any) -> Any:
     kind: Any = _TYPES.get(name)
     if kind is None:
         raise AttributeError(
-            f"framejit.config has no option {name!r}; options: {sorted(_TYPES)} [FJ0211]"
+            f"framejit.config has no option {name!r}; options: {', '.join(sorted(_TYPES))} [FJ0211]"
         )
     if kind is frozenset:
         return _log_names(name, value)

@@ -15,6 +15,7 @@ from framejit.exc import GraphBreak
 from framejit.values.containers.mappings import DictValue, existing_dict
 from framejit.values.core.base import Value
 from framejit.values.core.carried import with_known_class
+from framejit.values.core.constants import OpaqueValue
 from framejit.values.core.operations import LazyValue
 from framejit.values.core.space import Space
 from framejit.values.objects.instances import ObjectValue
@@ -57,12 +58,11 @@ def module_setattr(space: Space, module: ObjectValue, name: str, value: Value) -
     value = with_known_class(space, value)
     if isinstance(value, ObjectValue) and issubclass(value.cls, torch.nn.Module):
         return False
-    if isinstance(value, TensorValue):
-        if issubclass(value.cls, torch.nn.Parameter):
-            return False
-        if has_flag(space, value, "_is_param") or has_flag(space, value, "_is_buffer"):
-            return False
-    elif issubclass(value.python_type(), torch.Tensor):  # it asks whether it is a parameter
+    if type(value) is OpaqueValue and isinstance(value.obj, torch.Tensor):
+        return False  # of a class of tensors of the program's: it may be a parameter
+    if isinstance(value, TensorValue) and (
+        issubclass(value.cls, torch.nn.Parameter) or has_flag(space, value, "_is_buffer")
+    ):
         return False
     for kind in _MEMBERS:
         members = _members(space, module, kind)
