@@ -42,6 +42,26 @@ def object_attribute_equal_int(w):
     return lambda x: x * o.a, (X,), lambda: setattr(o, "a", int("1000000000"))
 
 
+@row(NEEDED)
+def object_attribute_of_a_dict_held_elsewhere(w):
+    o = fresh_class()()
+    held = [vars(o)]
+    return lambda x: x * held[0]["a"], (X,), lambda: setattr(o, "a", 5)
+
+
+@row(NEEDED)
+def object_attribute_of_a_dict_that_is_given(w):
+    o = fresh_class()()
+    return lambda x, d: x * d["a"], (X, vars(o)), lambda: setattr(o, "a", 5)
+
+
+@row(NEEDED)
+def object_attribute_added_to_an_empty_dict_held_elsewhere(w):
+    o = type("Thing", (), {})()
+    held = {"of": vars(o)}
+    return lambda x: x * (1 + len(held["of"])), (X,), lambda: setattr(o, "a", 5)
+
+
 VALUES = {
     "float": (2.0, 2.5), "bool": (True, False), "str": ("ab", "abc"), "none": (None, 1),
     "int_to_float": (2, 2.0), "int_to_bool": (1, True), "zero_sign": (0.0, -0.0),
