@@ -18,6 +18,7 @@ import torch
 from framejit import native
 from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
+from framejit.bytecode.release import tables
 from framejit.codegen import (  # noqa: F401 - the first ones register their emitters
     emit_arrays,
     emit_iterators,
@@ -286,9 +287,10 @@ def _stack(frame: Frame, innermost: bool) -> list[Value]:
     """The stack of a frame of a break, with methods unbound as CPython looks them up for calls."""
     stack = list(frame.before if innermost else frame.stack)
     for i, value in enumerate(stack):
-        if type(value) is BoundBuiltin and (method := value.unbound()) is not None:
-            start = i - 1 if i and stack[i - 1] is NULL else i  # NULL lies below, or above
-            if NULL in stack[start : start + 2]:
+        null = i + 1 if tables.NULL_ABOVE else i - 1
+        if type(value) is BoundBuiltin and 0 <= null < len(stack) and stack[null] is NULL:
+            if (method := value.unbound()) is not None:
+                start = min(i, null)
                 stack[start : start + 2] = ConstantValue(method), value.receiver
     return stack
 
