@@ -127,7 +127,7 @@ def page(files: dict[str, Any], programs: int) -> str:
     totals: dict[str, list[int]] = {room: [0, 0] for room in ROOMS}
     sorted_lines: dict[str, dict[str, list[tuple[str, int]]]] = {key: {} for key in REASONS}
     for path, found in sorted(files.items()):
-        counts = totals[path.split("/")[-2]]
+        counts = totals[path.removeprefix("src/framejit/").split("/")[0]]
         counts[0] += found["summary"]["covered_lines"]
         counts[1] += found["summary"]["num_statements"]
         for why, lines in sort_lines(path, found["missing_lines"]).items():
