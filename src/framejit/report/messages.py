@@ -9,7 +9,6 @@ from __future__ import annotations
 import linecache
 import os
 import platform
-import sys
 import textwrap
 import threading
 import traceback
@@ -132,10 +131,10 @@ def warn_mismatch(event: Any) -> None:
 
 def warn_unsupported_release() -> None:
     """Say once that this Python release is not known and everything runs eagerly."""
-    release = ".".join(map(str, sys.version_info[:3]))
     _warn_once(
         ("release",),
-        f"framejit does not support Python {release}: everything runs eagerly. [FJ0304]",
+        f"framejit does not support Python {platform.python_version()}: everything runs eagerly. "
+        "[FJ0304]",
     )
 
 
