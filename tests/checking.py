@@ -14,7 +14,7 @@ import os
 import pickle
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -24,6 +24,8 @@ import framejit.api
 from framejit import config
 from framejit.audit import comparison
 from framejit.audit.comparison import Tolerance
+from framejit.compiler import Compiler
+from framejit.exc import InternalError
 
 #: What backends promise that run graphs as they are.
 EXACT = Tolerance(0, 0)
@@ -210,3 +212,20 @@ class Comparison(comparison.Comparison):
         assert lines_of(got) == lines_of(expected), path
         ours, theirs = (error.__cause__ is error.__context__ for error in (expected, got))
         assert theirs == ours, f"{path}: the cause is the context in one of both"
+
+
+@contextlib.contextmanager
+def captured_again() -> Iterator[None]:
+    """Every capture comes to nothing once: a guard fails at once, as if another thread had run."""
+    failed = False
+
+    def guards_of(self: Compiler, made: Any, slots: Any) -> Any:
+        nonlocal failed
+        failed = not failed
+        return InternalError("another thread ran") if failed else plain(self, made, slots)
+
+    plain, Compiler._guards_of = Compiler._guards_of, guards_of  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Compiler._guards_of = plain  # type: ignore[method-assign]

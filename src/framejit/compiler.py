@@ -53,7 +53,6 @@ from framejit.report import events, messages
 from framejit.shapes import profile
 from framejit.values.core import inline_policy
 from framejit.values.objects.exceptions import UNSEEN
-from framejit.values.stdlib.cached_functions import make_calls
 
 if TYPE_CHECKING:
     from framejit.package.library import LoadedPackage
@@ -316,9 +315,10 @@ class Compiler:
     # -- misses ------------------------------------------------------------------------------------
 
     def compile_entry(
-        self, compiled: CompiledFrame, slots: tuple[Any, ...], again: bool = False
+        self, compiled: CompiledFrame, slots: tuple[Any, ...], before: Capture | None = None
     ) -> Any:
-        """Capture this call and add an entry for it; None when it has to run as plain Python."""
+        """Capture this call and add an entry for it; None when it has to run as plain Python.
+        ``before``: an earlier capture of it, of which a guard failed at once."""
         if runs_foreign_code():
             compiled.left("FJ0306", "a mode or transform that sees every operation is active")
             return None
@@ -347,10 +347,11 @@ class Compiler:
         if compiled.hooked and not isinstance(made.outcome, Broken) and not made.operations:
             compiled.skip("FJ0302", "it runs no PyTorch operation")
             return None
+        made.calls.make(None if before is None else before.calls)
         problem = self._add_entry(compiled, made, slots, met[-1] if met else None)
         if isinstance(problem, InternalError):
-            if not again:  # other threads run meanwhile, and objects end that nobody holds
-                return self.compile_entry(compiled, slots, again=True)
+            if before is None:  # other threads run meanwhile, and objects end that nobody holds
+                return self.compile_entry(compiled, slots, made)
             return self._internal_error(compiled, problem)
         return problem
 
@@ -406,13 +407,10 @@ class Compiler:
         self, compiled: CompiledFrame, made: Capture, slots: tuple[Any, ...],
         broke: events.GraphBreak | None,
     ) -> Any:  # fmt: skip
+        tree = self._guards_of(made, slots)
+        if isinstance(tree, InternalError):
+            return tree
         target = compiled.target
-        make_calls(made.calls)
-        tree = native.GuardTree(list(made.plan.nodes), made.state, made.plan.program)
-        if tree.check(slots) is None:  # it would never be used: a bug, not a recompile
-            made.plan.state = made.state
-            reason = made.plan.explain(tree, slots)
-            return InternalError(f"a guard fails right after the capture: {reason}")
         entry = native.Entry(tree, made.generated.function, made.generated.layout)
         made.plan.state, made.plan.backend = made.state, self.backend_name
         made.plan.line = (target.code.co_filename, target.line)
@@ -424,6 +422,16 @@ class Compiler:
         compiled.add_entry(entry)
         events.emit(compiled.described(entry))
         return entry
+
+    def _guards_of(self, made: Capture, slots: tuple[Any, ...]) -> Any:
+        """The guards, which hold for the call that was captured; else the entry would never be
+        used: an error, not a recompile."""
+        tree = native.GuardTree(list(made.plan.nodes), made.state, made.plan.program)
+        if tree.check(slots) is not None:
+            return tree
+        made.plan.state = made.state
+        reason = made.plan.explain(tree, slots)
+        return InternalError(f"a guard fails right after the capture: {reason}")
 
     def run_backend(
         self, target: Target, module: torch.fx.GraphModule, examples: list[torch.Tensor]

@@ -28,6 +28,7 @@ from snapshots import Snapshot, without_addresses
 from torch.utils.hooks import RemovableHandle
 
 import framejit
+from checking import captured_again
 from framejit.capture.generating import LATE
 from framejit.interpreter.forced import forced_break, noted
 from framejit.report import events
@@ -37,8 +38,8 @@ FILE = "<program>"
 EAGER_SECONDS = 2
 #: plain: `compile`. breaks: with a graph break at random statements. hook: inside an `optimize`
 #: block. limit: with few entries per frame. aot: with AOTAutograd, which makes one node of a graph.
-#: cut: with a break before one random instruction.
-MODES = ("plain", "breaks", "hook", "limit", "aot", "cut")
+#: cut: with a break before one random instruction. again: each capture is made twice.
+MODES = ("plain", "breaks", "hook", "limit", "aot", "cut", "again")
 
 
 class Slow(BaseException):
@@ -249,6 +250,9 @@ def run(
     end, however slow it is."""
     if mode == "cut":
         with cut_somewhere(program, seed):
+            return run(program, "plain", seed, seconds, ends)
+    if mode == "again":
+        with captured_again():
             return run(program, "plain", seed, seconds, ends)
     report = Report()
     source = program.source

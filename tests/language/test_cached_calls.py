@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import framejit
-from checking import CountingBackend, Outcome, check, compare_outcomes
+from checking import CountingBackend, Outcome, captured_again, check, compare_outcomes
 from framejit import config
 from framejit.interpreter.forced import forced_break, noted
 
@@ -238,6 +238,12 @@ def test_calls_are_counted_once_wherever_the_frame_is_cut(make):
             assert_same(eager, compiled)
 
 
+@pytest.mark.parametrize("make", [make for make, _ in FRAMES])
+def test_calls_are_counted_once_where_a_capture_comes_to_nothing(make):
+    with captured_again():
+        assert_same(make(), make())
+
+
 def assert_same(eager, program, graphs=None):
     backend = CountingBackend()
     compiled = framejit.compile(program, backend=backend, dynamic=False)
@@ -306,5 +312,31 @@ def test_an_attribute_given_to_the_function_after_the_decorator():
         function.mark = 2
         print("between")
         return x + 1, cached.__wrapped__.mark, hasattr(cached, "mark"), cached(3)
+
+    check(program, torch.ones(2), calls=1, graphs=1)
+
+
+class Adder:
+    def __init__(self, k=0):
+        self.k = k
+
+    def __call__(self, a):
+        return a + self.k
+
+
+ADDER = Adder(3)
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: abs, lambda x: int, lambda x: Adder, lambda x: ADDER.__call__, lambda x: ADDER,
+    lambda x: x.add, lambda x: functools.partial(ADDER), lambda x: Adder(2), lambda x: cache(len),
+    lambda x: type("Local", (), {"m": 3, "__init__": lambda self, n: None}),
+])  # fmt: skip
+def test_caches_of_callables_that_are_no_functions_outlive_a_break(make):
+    def program(x):
+        cached = lru_cache(make(x))
+        print("between")
+        names = getattr(cached, "__name__", None), sorted(vars(cached)), hasattr(cached, "k")
+        return x + 1, names, cached.__wrapped__ is ADDER
 
     check(program, torch.ones(2), calls=1, graphs=1)

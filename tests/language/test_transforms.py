@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections import OrderedDict, defaultdict
 
@@ -564,3 +565,42 @@ def kinds_of_containers(x, y):
 
 def test_functions_get_containers_of_the_kind_that_was_given():
     check(kinds_of_containers, torch.arange(3.0), torch.ones(3), graphs=1, ops=94)
+
+
+HOOKS = torch.autograd.graph.disable_saved_tensors_hooks
+
+
+@pytest.mark.parametrize("catches", [False, True])
+def test_where_saved_tensor_hooks_are_refused_stays_as_it_was(catches):
+    """Transforms refuse such hooks while they run, and put back what was there before."""
+
+    def program(x, message):
+        with HOOKS(message) if message else contextlib.nullcontext():
+            try:
+                found = grad(lambda v: (v * v[5 if catches else 0]).sum())(x)
+            except IndexError:
+                found = None
+            return found, torch._C._autograd._saved_tensors_hooks_get_disabled_error_message()
+
+    def outside(x, message):
+        with HOOKS(message) if message else contextlib.nullcontext():
+            found = compiled(x)
+            return found, torch._C._autograd._saved_tensors_hooks_get_disabled_error_message()
+
+    backend = CountingBackend()
+    compiled = framejit.compile(grad(lambda v: (v * v[0]).sum()), backend=backend)
+    for message in (None, "mine", "other", None, "mine"):
+        check(program, X[0], message, graphs=int(not catches))
+        assert outside(X[0], message)[1] == message
+    assert len(backend.graphs) == 3
+
+
+def test_hooks_stay_allowed_where_a_transform_meets_those_of_a_checkpoint():
+    def program(x):
+        try:
+            checkpoint(lambda v: grad(lambda w: (w * w).sum())(v), x, use_reentrant=False)
+        except RuntimeError as error:
+            return str(error), torch._C._autograd._saved_tensors_hooks_is_enabled()
+
+    check(program, X[0], graphs=1)
+    assert torch._C._autograd._saved_tensors_hooks_is_enabled()

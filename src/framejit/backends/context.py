@@ -162,7 +162,8 @@ def aot_settings(donate: bool = False) -> Iterator[None]:
 @contextlib.contextmanager
 def preserved_state() -> Iterator[None]:
     """Put torch's global settings, function modes and all random states back after a block."""
-    state, depth = global_state.current(), global_state.transform_depth()
+    state, refused = global_state.current(), global_state.refused_hooks()
+    depth = global_state.transform_depth()
     modes = global_state.function_modes()
     python_random = random.getstate()
     cpu_random = torch.default_generator.get_state()
@@ -170,7 +171,7 @@ def preserved_state() -> Iterator[None]:
     try:
         yield
     finally:
-        global_state.leave_transforms(depth)
+        global_state.leave_transforms(depth, refused)
         _set_function_modes(modes)
         state.set()
         random.setstate(python_random)

@@ -51,7 +51,7 @@ class Capture:
     #: Per file: the lines that were executed, if somebody wanted to know.
     lines: dict[str, set[int]]
     #: Calls of cached functions that its guards expect.
-    calls: list[cached_functions.Call]
+    calls: cached_functions.FirstCalls
 
 
 def capture(

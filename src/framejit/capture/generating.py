@@ -17,7 +17,7 @@ from framejit.capture.tracing import Trace
 from framejit.codegen.function import GRAPH, Generated, Position, Recovery
 from framejit.codegen.runtime import located
 from framejit.graph.errors import WrongResult, failing_node, place_of
-from framejit.graph.global_state import leave_transforms
+from framejit.graph.global_state import leave_transforms, refused_hooks
 from framejit.graph.nested import close_all_hooks
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.outcomes import Broken, Returned
@@ -47,7 +47,7 @@ def _recovery(trace: Trace, compiled: CompiledGraph, make: Deoptimise) -> Recove
     deoptimise = make(builder.may_raise() or computes or covered)
     restore = [(setter, selector, v) for (setter, selector), v in effects.state.items()]
     if trace.space.transformed:
-        restore.append((leave_transforms, (), 0))
+        restore.append((leave_transforms, (0,), refused_hooks()))
     if call is None:
         return Recovery(deoptimise, random=False, restore=restore)
     # What was only drawn can be drawn again (`Recovery.random`), small inputs are put back.

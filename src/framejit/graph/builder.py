@@ -138,14 +138,14 @@ class GraphBuilder(Recording):
 
     def _propagate(self, target: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """What an operation returns and does; raising, it leaves the transforms it enters."""
-        depth = global_state.transform_depth()
+        before = global_state.transform_depth(), global_state.refused_hooks()
         try:
             return propagate(self.world, target, args, kwargs, global_state.current())
         except Exception as error:
             global_state.let_go(error)
             raise
         finally:
-            global_state.leave_transforms(depth)
+            global_state.leave_transforms(*before)
 
     def record(
         self, target: Callable[..., Any], args: tuple[Any, ...], example: Any, **kwargs: Any

@@ -151,16 +151,26 @@ def transform_depth() -> int:
     return int(torch._C._functorch.get_dynamic_layer_stack_depth())
 
 
-def leave_transforms(depth: int) -> None:
-    """Leave the transforms that a graph entered and did not leave, because it raised."""
+def refused_hooks() -> str | None:
+    """Why saved-tensor hooks are refused now, in words; None where they are not."""
+    message: str | None = torch._C._autograd._saved_tensors_hooks_get_disabled_error_message()
+    return message
+
+
+def leave_transforms(depth: int, refused: str | None) -> None:
+    """Leave the transforms that a graph entered and did not leave, because it raised. ``refused``:
+    what `refused_hooks` said before."""
     if transform_depth() > depth:
         torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
         torch._C._functorch.set_inplace_requires_grad_allowed(False)
-        torch._C._autograd._saved_tensors_hooks_enable()
         # Their own `finally` may have met another transform on top, and not counted them out.
         stack = torch._C._functorch.get_interpreter_stack() or ()
         forward = [one for one in stack if one.key() == torch._C._functorch.TransformType.Jvp]
         eager_transforms.JVP_NESTING = len(forward)
+    if refused is None:
+        torch._C._autograd._saved_tensors_hooks_enable()
+    elif refused_hooks() != refused:
+        torch._C._autograd._saved_tensors_hooks_disable(refused)
 
 
 def let_go(error: BaseException | None) -> None:

@@ -48,6 +48,8 @@ GlobalFlags GlobalFlags::read() {
   auto keys = c10::impl::tls_local_dispatch_key_set();
   flags.keys_included = keys.included_.raw_repr();
   flags.keys_excluded = keys.excluded_.raw_repr();
+  const auto& refused = at::SavedTensorDefaultHooks::get_tls_state().disabled_error_message;
+  flags.saved_tensor_hooks_refused = refused ? std::hash<std::string>()(*refused) | 1 : 0;
   flags.autocast_cpu = !keys.excluded_.has(c10::DispatchKey::AutocastCPU);  // how torch itself stores it
   flags.autocast_cuda = !keys.excluded_.has(c10::DispatchKey::AutocastCUDA);
   return flags;
@@ -58,7 +60,7 @@ GlobalFlags GlobalFlags::read() {
   X(grad) X(inference) X(forward_grad) X(autocast_cpu) X(autocast_cuda) X(autocast_dtype_cpu) \
   X(autocast_dtype_cuda) X(autocast_cache) X(deterministic) X(deterministic_warn_only) X(default_dtype) \
   X(torch_function_state) X(skip_next_torch_function) X(torch_dispatch_modes) X(keys_included) \
-  X(keys_excluded)
+  X(keys_excluded) X(saved_tensor_hooks_refused)
 
 bool GlobalFlags::operator==(const GlobalFlags& other) const {
 #define SAME(field) field == other.field&&

@@ -15,6 +15,7 @@ struct GlobalFlags {
   bool autocast_cpu, autocast_cuda;
   int64_t torch_dispatch_modes;
   uint64_t keys_included, keys_excluded;
+  uint64_t saved_tensor_hooks_refused;  // a hash of why they are, 0 where they are not
   static GlobalFlags read();
   bool operator==(const GlobalFlags& other) const;
 };

@@ -58,8 +58,9 @@ def store_own(space: Space, value: Value, name: str, content: Value | None) -> N
 
 
 def entries(value: Any) -> dict[Any, tuple[Value, Value]]:
-    """What the ``__dict__`` of an object made by the program holds."""
-    return {} if value.namespace is None else value.namespace.items
+    """What the program has put into the ``__dict__`` of an object, if the object has one."""
+    namespace: DictValue | None = getattr(value, "namespace", None)
+    return {} if namespace is None else namespace.items
 
 
 def instance_dict(space: Space, value: Value) -> Value:

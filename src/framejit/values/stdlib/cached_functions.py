@@ -7,6 +7,7 @@ Next: codegen.effects.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import types
 from itertools import repeat
@@ -62,29 +63,38 @@ class _Cached(NamedTuple):
 
 _PLAIN = (int, float, bool, str, type(None))
 
-#: Calls that were made for an entry's guards: its first run leaves them out.
+#: Calls that were made for an entry's guards, by identity: its first run leaves them out.
 _MADE_ALREADY: dict[int, _Cached] = {}
 
 
-Call = tuple[_Cached, Any]
+@dataclasses.dataclass(slots=True, frozen=True)
+class FirstCalls:
+    """The calls of cached functions that a capture noted, in order. ``missed``: a cache did not
+    hold one of them, so that they are made before the guards hold."""
+
+    noted: list[tuple[_Cached, Any]]
+    missed: bool
+
+    def make(self, before: FirstCalls | None) -> None:
+        """Make them; the entry will not make them again. ``before``: those of a capture of the same
+        call that came to nothing after they were made."""
+        made = before is not None and before.missed
+        for asked, _ in before.noted if before is not None else ():
+            _MADE_ALREADY.pop(id(asked), None)
+        for asked, function in self.noted if made or self.missed else ():
+            if not made:
+                asked.ask(function)
+            _MADE_ALREADY[id(asked)] = asked
 
 
-def first_calls(effects: Effects) -> list[Call]:
-    """What must be called before the guards hold: if a cache does not hold something yet, all that
-    is noted, in order."""
-    noted = [v for v in effects.changed if isinstance(v, CacheHit)] if effects.first_calls else []
-    return [
+def first_calls(effects: Effects) -> FirstCalls:
+    """What a capture noted of calls of existing cached functions."""
+    noted = [
         (value.args[0].as_python(), value.args[1].obj)  # type: ignore[attr-defined]
-        for value in noted if not isinstance(value.function, CachedFunctionValue)
-    ]  # fmt: skip
-
-
-def make_calls(calls: list[Call]) -> None:
-    """Make them; the entry will not make them again."""
-    _MADE_ALREADY.clear()
-    for asked, function in calls:
-        asked.ask(function)
-        _MADE_ALREADY[id(asked)] = asked
+        for value in effects.changed
+        if isinstance(value, CacheHit) and not isinstance(value.function, CachedFunctionValue)
+    ]
+    return FirstCalls(noted, bool(effects.first_calls))
 
 
 def repeat_call(asked: _Cached, function: Any) -> None:
@@ -266,13 +276,13 @@ class CachedFunctionValue(Declared):
     def getattr(self, space: Space, name: str) -> Result:
         if name in ("cache_clear", "cache_info", "cache_parameters"):
             raise GraphBreak("FJ0167", f"{name}() of a functools.lru_cache")
-        own = own_attribute(space, self, name)
+        if name == "__dict__" and self.function is not None:
+            raise GraphBreak("FJ0156", f"__dict__ of a new {self.describe()}")
+        own = None if name == "__dict__" else own_attribute(space, self, name)
         if own is not None:
             return own
         if self.function is None:
             return space.generic_getattr(self, name)
-        if name == "__dict__":
-            raise GraphBreak("FJ0156", f"__dict__ of a new {self.describe()}")
         if name == "__wrapped__":
             return self.function
         known = name in functools.WRAPPER_ASSIGNMENTS

@@ -16,6 +16,7 @@ import torch.utils.hooks
 from torch.optim.optimizer import _get_value, _stack_if_compiling
 
 from framejit.exc import DifferentiatedTwice, GraphBreak
+from framejit.graph.global_state import refused_hooks
 from framejit.graph.nested import Stretch, applied, checkpointed
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
@@ -150,7 +151,7 @@ def _checkpoint(space: Space, args: Args, kwargs: Kwargs) -> Result:
         )
     if not torch.is_grad_enabled():
         return space.call(function, operands, named)
-    if torch._C._autograd._saved_tensors_hooks_get_disabled_error_message() is not None:
+    if refused_hooks() is not None:
         raise GraphBreak("FJ0120", "checkpoint() where saved-tensor hooks are not allowed")
     what = "the function under checkpoint()"
     result, stretch = _trial(space, function, operands, Terms(what, True, True), None, named)

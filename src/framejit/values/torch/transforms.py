@@ -24,6 +24,7 @@ from torch._functorch import eager_transforms, predispatch
 
 from framejit.exc import GraphBreak
 from framejit.graph import nested
+from framejit.graph.global_state import refused_hooks
 from framejit.graph.nested import Stretch, transformed
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import TupleValue
@@ -206,7 +207,7 @@ class _Differentiated:
         self.given = [tensor for operand in operands for tensor in tensors_in(operand)]
         self.like = chosen
         #: Who does not allow hooks already, in words.
-        self.refused = torch._C._autograd._saved_tensors_hooks_get_disabled_error_message()
+        self.refused = refused_hooks()
         with entered(space) as self.level:
             builder.call_effect(torch._C._autograd._saved_tensors_hooks_disable, (_NO_HOOKS,), {})
             builder.call_effect(native_transforms._grad_increment_nesting, (), {})
