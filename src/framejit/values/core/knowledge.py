@@ -25,6 +25,7 @@ from framejit.values.core.registry import (
     NAMED_LOOKASIDES,
     NODE_RULES,
 )
+from framejit.values.core.space import Space
 
 
 class Way(enum.Enum):
@@ -71,6 +72,18 @@ def known(asked: Asked) -> Known:
         if found is not None:
             return found
     return Known(Way.REFUSED, "no rule knows what it does")
+
+
+def known_once(
+    space: Space, function: Any, code: types.CodeType | None = None,
+    namespace: dict[str, Any] | None = None,
+) -> Known:  # fmt: skip
+    """`known`, asked once in a capture about each object."""
+    found = space.ways.get(id(function))
+    if found is None or function is None:
+        found = known(Asked(function, code, namespace or {})), function
+        space.ways[id(function)] = found
+    return found[0]
 
 
 def known_callable(function: Any) -> Known:

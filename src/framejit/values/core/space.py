@@ -129,11 +129,13 @@ class Space(ClassLookup):
         self._globals: dict[tuple[int, str], Value] = {}
         #: The builtins found for names that are not globals.
         self._builtins: dict[tuple[int, str], Value] = {}
+        #: What is known about the callables that were called, by id (`knowledge.known_once`).
+        self.ways: dict[int, tuple[Any, Any]] = {}
 
     def close(self) -> None:
         """The capture is over."""
         self.forget()
-        for table in (self._globals, self._builtins, self.holders):
+        for table in (self._globals, self._builtins, self.ways, self.holders):
             table.clear()
         for namespace in self.new_namespaces:  # no cycles
             namespace.owner = None

@@ -21,7 +21,7 @@ from framejit.values.containers.sequences import TupleValue
 from framejit.values.core import inline_policy
 from framejit.values.core.base import Args, CallRequest, Declared, Kwargs, Value, type_name
 from framejit.values.core.constants import ConstantValue, constant_value, fold
-from framejit.values.core.knowledge import Asked, Way, known
+from framejit.values.core.knowledge import Way, known_once
 from framejit.values.core.methods import builtin, check_found
 from framejit.values.core.namespaces import codes, own_attribute, own_globals, store_own
 from framejit.values.core.registry import Result, wraps
@@ -79,7 +79,7 @@ class FunctionValue(Declared):
     # -- calling -----------------------------------------------------------------------------------
 
     def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
-        way, detail = known(Asked(self.function, self.code, self.globals))
+        way, detail = known_once(space, self.function, self.code, self.globals)
         if way is Way.TRACED:
             return self.inline(space, args, kwargs)
         if way is Way.REPLACED:
@@ -499,7 +499,7 @@ class BuiltinValue(Declared):
 
     def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         function = self.function
-        way, detail = known(Asked(function))
+        way, detail = known_once(space, function)
         if way is Way.REPLACED:
             return detail(space, args, kwargs)
         if way is Way.NODE:
