@@ -103,6 +103,8 @@ class Compiler:
         self.library: LoadedPackage | None = None
         #: Under ``fullgraph``: the error for an operation that should have raised but has not.
         self._goes_on: Unsupported | None = None
+        #: The operation at which the last capture ended, by code and index, that was to raise.
+        self._raising: tuple[types.CodeType, int] | None = None
 
     # -- compiled objects --------------------------------------------------------------------------
 
@@ -297,6 +299,8 @@ class Compiler:
         frame = _blamed(broken)
         identifier, reason, hint = broken.identifier, broken.reason, broken.hint
         filename, line = frame.line
+        last = broken.frames[-1]
+        self._raising = (last.info.code, last.index) if broken.leaves else None
         if self.fullgraph:
             place, *chain = [(*f.line, f.info.code.co_name) for f in (frame, *broken.frames)]
             error = messages.graph_break_error(identifier, reason, hint, place, chain)
@@ -326,8 +330,8 @@ class Compiler:
             compiled.left("FJ0306", "a builtin function is replaced, say by mock.patch")
             return None
         target = compiled.target
-        if self.fullgraph and target.point is not None and self._goes_on is not None:
-            raise self._goes_on  # the operation was expected to raise the user's own error
+        if target.point is not None:
+            self._check_expected(target, target.point)
         if compiled.entries and not self._may_recompile(compiled, slots):
             return None
         met: list[events.GraphBreak] = []
@@ -354,6 +358,15 @@ class Compiler:
                 return self.compile_entry(compiled, slots, made)
             return self._internal_error(compiled, problem)
         return problem
+
+    def _check_expected(self, target: Target, point: FramePoint) -> None:
+        """Errors if the operation before a continuation should have raised the user's own error: of
+        ``fullgraph``, or, where it is asked for, that the capture was wrong."""
+        if self.fullgraph and self._goes_on is not None:
+            raise self._goes_on
+        raising, self._raising = self._raising, None
+        if raising == (point.code, point.index - 1) and config.raise_internal_errors:
+            raise InternalError(f"{target.name} follows an operation that was to raise an error")
 
     def _may_recompile(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> bool:
         """Is there room for one more entry? Says why those that are there do not fit."""

@@ -1489,3 +1489,52 @@ def test_classes_with_items_are_iterated_over():
         return v + 1, list(_Tens), 20 in _Tens, 5 in _Tens, bool(_Tens)
 
     check(program, torch.ones(3), graphs=1, ops=1, fullgraph=True)
+
+
+class Refusing(type):
+    def __instancecheck__(cls, obj):
+        return False
+
+
+class Told(Refusing):
+    def __repr__(cls):
+        return "told " + super().__repr__()[:7]
+
+
+class OfRefusing(metaclass=Refusing):
+    def __repr__(self):
+        return "an instance"
+
+
+class OfTold(metaclass=Told):
+    def __repr__(self):
+        return "an instance"
+
+
+def methods_of_type_in_a_try(x, one, two):
+    try:
+        texts = [f"{one} {two!r}", str(one), type.__repr__(two), type(one).__str__(one), repr(two)]
+        found = type.__getattribute__(one, "__name__"), type.__or__(one, int), one == two
+        return x + 1, texts, found, type.__format__(two, "")
+    except TypeError as error:
+        return str(error)
+
+
+def wrapped_in_the_class_body(x):
+    class A:
+        def __class_getitem__(cls, k):
+            return cls is A, k
+
+        def __init_subclass__(cls, **kwargs):
+            cls.mark = 1
+
+    try:
+        return x + 1, A[3], A.__init_subclass__(), A.mark, A.__class_getitem__(2)
+    except TypeError as error:
+        return str(error)
+
+
+def test_errors_that_only_a_handler_would_show():
+    """Where nothing catches an error that the capture is wrong about, plain Python is right."""
+    check(methods_of_type_in_a_try, torch.ones(2), OfRefusing, OfTold, graphs=1, ops=1)
+    check(wrapped_in_the_class_body, torch.ones(2), graphs=1, ops=1)

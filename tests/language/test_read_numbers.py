@@ -157,3 +157,13 @@ def test_what_python_reads(t):
         lambda t, x: (x + 1, _get_value(t), x * _get_value(t)), t, torch.ones(2),
         graphs=graphs, ops=graphs,
     )  # fmt: skip
+
+
+def test_text_of_a_read_number_in_a_try():
+    def program(t, x):
+        try:
+            return x + 1, f"{_get_value(t):.2f}", format(_get_value(t), ".1e")
+        except TypeError as error:
+            return str(error)
+
+    check(program, torch.tensor(3.0), torch.ones(2), graphs=2)

@@ -22,7 +22,7 @@ class Returned(NamedTuple):
 class Broken:
     """The capture ends before an instruction; ``frames`` go from the root to the innermost."""
 
-    __slots__ = ("as_it_is", "frames", "hint", "identifier", "raises", "reason")
+    __slots__ = ("as_it_is", "frames", "hint", "identifier", "leaves", "raises", "reason")
 
     def __init__(self, frames: list[Frame], cause: GraphBreak) -> None:
         self.frames = frames
@@ -30,6 +30,9 @@ class Broken:
         self.reason = cause.reason
         self.hint = cause.hint
         self.raises = cause.raises
+        #: Has the capture itself found out what an operation raises?
+        raised = frames[-1].instruction.op in ("RAISE_VARARGS", "RERAISE")
+        self.leaves = isinstance(cause, LeavingError) and not raised
         self.as_it_is = cause.as_it_is
         handed = frames[-1].operands()
         for depth, frame in enumerate(frames):

@@ -66,6 +66,13 @@ _TYPE_FIELDS = frozenset(
 )
 
 
+def _is_class_method(cls: type, name: str) -> bool:
+    """Is this C method the class's own, called on it as a class or static method?"""
+    spaces = [type.__getattribute__(base, "__dict__") for base in cls.__mro__]
+    own = next((space[name] for space in spaces if name in space), None)
+    return isinstance(own, (types.ClassMethodDescriptorType, classmethod, staticmethod))
+
+
 def _asks_missing(cls: type[enum.Enum], args: list[Value]) -> bool:
     """Would the call run a ``_missing_`` of the user's?"""
     if len(args) != 1 or getattr(cls._missing_, "__module__", "enum") == "enum":
@@ -214,6 +221,9 @@ class ClassValue(Special):
             raise GraphBreak("FJ0133", f"calling type.{name}()")
         if name == "__subclasses__":
             raise GraphBreak("FJ0156", "type.__subclasses__()")
+        owner = next((c for c in (type, object) if name in vars(c)), None)
+        if owner is not None and not _is_class_method(self.cls, name):
+            return self._method_of_metaclass(space, owner, name, args, kwargs)
         function = getattr(self.cls, name)
         handler = handler_of(function)
         if handler is not None:
@@ -222,6 +232,20 @@ class ClassValue(Special):
         if special is not None:
             return special
         return fold(space, function, args, kwargs, f"{self.cls.__qualname__}.{name}")
+
+    def _method_of_metaclass(
+        self, space: Space, owner: type, name: str, args: Args, kwargs: Kwargs
+    ) -> Result:
+        """A C method of ``type`` or ``object``, called on a class as on an instance."""
+        if owner is object:
+            return space.object_method(name, [self, *args], kwargs)
+        bound = vars(type)[name].__get__(self.cls, type(self.cls))
+        if name == "__getattribute__" and len(args) == 1 and not kwargs:
+            text = args[0].realize().as_python()
+            return self.getattr(space, text) if isinstance(text, str) else space.run_real(bound, 0)
+        if name in ("__repr__", "__or__", "__ror__"):
+            return fold(space, bound, args, kwargs, f"type.{name}")
+        raise GraphBreak("FJ0133", f"calling type.{name}()")
 
     def getitem(self, space: Space, key: Value) -> Result:
         name = "__class_getitem__"

@@ -254,6 +254,10 @@ def _plain_base(space: Space, base: Value) -> type:
     return base.cls
 
 
+#: What ``type`` wraps functions of a class body in, by their names.
+_WRAPPED: dict[str, type] = {"__class_getitem__": classmethod, "__init_subclass__": classmethod}
+
+
 def make_class(
     space: Space, title: str, meta: type, real_bases: tuple[type, ...], bases: list[Value],
     names: dict[str, Value],
@@ -264,6 +268,9 @@ def make_class(
         cell = cell.realize()
         if not isinstance(cell, CellValue):
             raise GraphBreak("FJ0154", "making a class whose __classcell__ is no cell")
+    for name, wrapper in _WRAPPED.items():
+        if name in names and names[name].realize().python_type() is types.FunctionType:
+            names[name] = space.call_now(space.class_value(wrapper), [names[name]])
     later = {n: v for n, v in names.items() if _wants_its_name(space, v)}
     nothing = Source(None, "const", None, title)
     namespace = {

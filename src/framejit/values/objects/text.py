@@ -206,6 +206,8 @@ def format_value(space: Space, value: Value, conversion: str | None, spec: str) 
             if not issubclass(made.python_type(), str):
                 as_returned(space, value, "__format__", made, format, spec)
             return made
+        if found is not None and found.owner is not object:  # C code, of what is not known yet
+            raise GraphBreak("FJ0160", f"the text of a {value.describe()}")
         return format_object(space, value, spec)
     text = text_of(space, value, "__repr__" if conversion in ("r", "a") else "__str__")
     if conversion == "a":

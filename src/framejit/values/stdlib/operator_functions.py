@@ -73,9 +73,11 @@ def _length_hint(space: Space, value: Value, default: Value | None = None) -> Re
     return space.constant(otherwise) if said is None else said
 
 
-@builtin(operator.call, 1, -1)
-def _call(space: Space, function: Value, *args: Value) -> Result:
-    return space.call(function, list(args), {})
+@lookaside(operator.call)
+def _call(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    if not args:
+        count_error(space, lambda: operator.call, args, kwargs)
+    return space.call(args[0], list(args[1:]), kwargs)
 
 
 class GetterValue(Declared):
