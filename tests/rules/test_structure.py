@@ -15,6 +15,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 ORDER = [
     {"exc"},
     {"config", "source", "directives", "version", "files", "tensor_file"},
+    {"torchcompat"},
     {"report"},
     {"native"},
     {"bytecode"},

@@ -19,6 +19,8 @@ from torch._functorch import eager_transforms
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _disable_current_modes
 
+from framejit.torchcompat import jit_tracing
+
 _grad_enabled = torch.is_grad_enabled
 _inference_enabled = torch.is_inference_mode_enabled
 _default_dtype = torch.get_default_dtype
@@ -126,7 +128,7 @@ def runs_foreign_code() -> bool:
     """Does something run code of its own around every operation: a ``TorchFunctionMode`` of the
     user's, a transform of ``torch.func``, ``torch.jit.trace``? What is captured under it would be
     its business."""
-    if _transforms() is not None or torch._C._get_tracing_state() is not None:
+    if _transforms() is not None or jit_tracing.is_tracing():
         return True
     return any(type(mode) is not DeviceContext for mode in function_modes())
 

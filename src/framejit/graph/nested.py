@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from ..exc import GraphBreak
+from ..torchcompat.function_apply import inherited
 from . import global_state
 from .builder import GraphBuilder
 from .lazy import CapturedGraph, LazyGraphModule
@@ -350,10 +351,11 @@ def checkpointed(
 
 
 def applied(cls: type[torch.autograd.Function]) -> Callable[..., Any]:
-    """``cls.apply`` as a plain function, which generated code of graphs can name."""
+    """What ``autograd.Function.apply`` does for ``cls``, as a plain function that generated code of
+    graphs can name."""
 
     def apply(*args: Any) -> Any:
-        return cls.apply(*args)
+        return inherited(cls)(*args)
 
     apply.__name__ = cls.__name__
     apply.__qualname__ = cls.__qualname__

@@ -19,6 +19,8 @@ import torch
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from framejit.torchcompat import meta_kernels
+
 from .observer import Unwrapped, tensors_in
 
 _ops = torch.ops.aten
@@ -34,13 +36,10 @@ class Unknown(Exception):
 
 @functools.cache
 def is_direct(func: Any) -> bool:
-    """Does the operator itself, in C++, take meta tensors and return what shares their memory?"""
+    """Does the operator itself, in C++, only change how a tensor looks at its memory?"""
     if func.is_view or func in (_ops._unsafe_view.default, _ops.empty_strided.default):
         return True
-    own = _Key.Meta not in func.py_kernels  # where Python functions of torch are registered
-    if torch.Tag.inplace_view in func.tags:
-        return own
-    return own and _has_kernel(func.name(), "Meta") and not func._schema.is_mutable
+    return torch.Tag.inplace_view in func.tags and meta_kernels.is_left_to_cpp(func)
 
 
 #: Operators whose kernels do not keep to their shape functions: they change the strides, or look
@@ -59,6 +58,8 @@ def shape_function(func: Any) -> _Function:
         raise Unknown
     if is_direct(func):
         return func  # type: ignore[no-any-return]
+    if meta_kernels.has_cpp_kernel(func) and not func._schema.is_mutable:
+        return functools.partial(_composite, func, _Key.Meta)
     rule = _RULES.get(func)
     if rule is not None:
         return rule

@@ -16,11 +16,11 @@ from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensor,
-    FakeTensorConverter,
     FakeTensorMode,
     in_kernel_invocation_manager,
 )
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from framejit.torchcompat import fake_modes
 
 from .observer import Unwrapped, tensors_in
 from .shape_functions import Unknown, is_direct, shape_function
@@ -31,11 +31,6 @@ _META = torch.device("meta")
 _CPU = torch.device("cpu")
 #: What has a size that depends on data, if some operator in it has.
 _OF_DATA = frozenset({_ops.nonzero.default, _ops.index.Tensor})
-#: What only a whole mode has: setting it imports torch._dynamo.
-_LATE = frozenset(
-    {"allow_fallback_kernels", "propagate_real_tensors", "allow_scalar_outputs", "cache_enabled"}
-    | {"cache_crosscheck_enabled", "_stack_trace", "_stack"}
-)
 
 
 class _Kind(NamedTuple):
@@ -56,22 +51,7 @@ class StaticMode(Unwrapped, FakeTensorMode):
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
-        # What `FakeTensorMode.__init__` does, but for the settings of torch._dynamo.
-        TorchDispatchMode.__init__(self)
-        import torch._functorch.config as settings
-
-        self.fake_tensor_converter = FakeTensorConverter()
-        self.static_shapes = True
-        self.shape_env = None
-        self.enter_stack = []
-        self.in_kernel_invocation = False
-        self.allow_non_fake_inputs = False
-        self.allow_meta = settings.fake_tensor_allow_meta
-        self._allow_unsafe_data_ptr_access = settings.fake_tensor_allow_unsafe_data_ptr_access
-        self._mode_key = torch._C._TorchDispatchModeKey.FAKE
-        tensor_id = torch.nested._internal.nested_tensor._tensor_id_counter
-        self.nt_tensor_id_counter = self.nt_tensor_id_initial_count = tensor_id
-        if settings.fake_tensor_propagate_real_tensors:
+        if fake_modes.begin(self):
             self.cache_enabled  # noqa: B018 - a whole one, see __getattr__
 
     @property
@@ -80,7 +60,7 @@ class StaticMode(Unwrapped, FakeTensorMode):
 
     def __getattr__(self, name: str) -> Any:
         """The first of the late attributes that is asked for makes the mode a whole one."""
-        if name not in _LATE or self.whole:
+        if name not in fake_modes.LATE or self.whole:
             raise AttributeError(name)
         known = dict(self.__dict__)
         FakeTensorMode.__init__(self, allow_non_fake_inputs=False)

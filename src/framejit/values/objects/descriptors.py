@@ -74,7 +74,7 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
         if found.owner is object:
             return ObjectMethodValue(value, name)
         if kind is types.ClassMethodDescriptorType:
-            return BoundBuiltin(space.class_value(cls), name)
+            return _bind_c_classmethod(space, found, space.class_value(cls), name)
         return BoundBuiltin(value, name)
     if kind in C_DATA:
         if name == "__dict__":
@@ -109,7 +109,7 @@ def bind_none(space: Space, found: ClassAttribute, cls: Value, name: str) -> Res
     if kind is classmethod:
         return bind_to_class(space, found, cls, name)
     if kind is types.ClassMethodDescriptorType:
-        return BoundBuiltin(cls, name)
+        return _bind_c_classmethod(space, found, cls, name)
     if kind in _C_METHODS or kind is types.BuiltinMethodType:
         return BuiltinValue(raw, source)
     if kind is not functools.cached_property and not issubclass(kind, type):
@@ -119,6 +119,12 @@ def bind_none(space: Space, found: ClassAttribute, cls: Value, name: str) -> Res
             assert method is not None
             return space.call(method, [space.constant(None), cls], {})
     return space.load(source, raw)
+
+
+def _bind_c_classmethod(space: Space, found: ClassAttribute, cls: Value, name: str) -> Result:
+    if found.raw in LOOKASIDES:
+        return MethodValue(space.load(found.source, found.raw), cls)
+    return BoundBuiltin(cls, name)
 
 
 def bind_to_class(space: Space, found: ClassAttribute, cls: Value, name: str) -> Result:

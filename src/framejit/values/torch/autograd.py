@@ -18,6 +18,7 @@ from torch.optim.optimizer import _get_value, _stack_if_compiling
 from framejit.exc import DifferentiatedTwice, GraphBreak
 from framejit.graph.global_state import refused_hooks
 from framejit.graph.nested import Stretch, applied, checkpointed
+from framejit.torchcompat.function_apply import APPLY
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
@@ -58,7 +59,7 @@ def _parts(value: Value) -> list[int]:
 # -- torch.autograd.Function ------------------------------------------------------------------
 
 
-@lookaside(torch.autograd.Function.apply.__func__)  # type: ignore[attr-defined]
+@lookaside(APPLY)
 def _apply(space: Space, args: Args, kwargs: Kwargs) -> Result:
     owner = args[0].realize()
     if not isinstance(owner, ClassValue) or kwargs:

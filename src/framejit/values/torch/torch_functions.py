@@ -22,6 +22,8 @@ from framejit import directives
 from framejit.exc import GraphBreak
 from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.graph.metadata import in_order
+from framejit.torchcompat import jit_tracing
+from framejit.torchcompat.frame_names import RENAMERS
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.constants import ConstantValue, fold, guard_state
@@ -114,7 +116,8 @@ def _answer(result: Any) -> Callable[..., Value]:
 for _function, _result in {
     torch.jit.is_scripting: False,
     torch.jit.is_tracing: False,
-    torch._C._get_tracing_state: None,
+    **jit_tracing.QUESTIONS,
+    **dict.fromkeys(RENAMERS),
     torch._C._log_api_usage_once: None,
     torch.compiler.is_exporting: False,
     torch._C._functorch.peek_interpreter_stack: None,
