@@ -7,33 +7,39 @@ only; docs/architecture.md says how a call travels through the rooms behind them
 from __future__ import annotations
 
 from framejit import config, exc
-from framejit.api import (
-    allow_in_graph,
-    assume_constant_result,
-    compile,
-    disable,
-    disallow_in_graph,
-    graph_break,
-    is_compiling,
-    load_package,
-    optimize,
-    packaged,
-    reset,
-    run,
-    skip,
-)
-from framejit.audit import audit
-from framejit.autotune import record
-from framejit.backends import list_backends, register_backend
-from framejit.comptime import comptime
-from framejit.dropin import install, uninstall
-from framejit.inspection import explain, guards, report
 from framejit.report import progress as _progress  # noqa: F401 - it listens from now on
 from framejit.report.counters import counters
-from framejit.report.logs import set_logs
-from framejit.shapes.marks import mark_dynamic, mark_static, maybe_mark_dynamic
-from framejit.shapes.profile import load_profile, save_profile
 from framejit.version import __version__
+
+try:
+    from framejit.api import (
+        allow_in_graph,
+        assume_constant_result,
+        compile,
+        disable,
+        disallow_in_graph,
+        graph_break,
+        is_compiling,
+        load_package,
+        optimize,
+        packaged,
+        reset,
+        run,
+        skip,
+    )
+    from framejit.audit import audit
+    from framejit.autotune import record
+    from framejit.backends import list_backends, register_backend
+    from framejit.comptime import comptime
+    from framejit.dropin import install, uninstall
+    from framejit.inspection import explain, guards, report
+    from framejit.report.logs import set_logs
+    from framejit.shapes.marks import mark_dynamic, mark_static, maybe_mark_dynamic
+    from framejit.shapes.profile import load_profile, save_profile
+except Exception as _error:
+    from framejit.eager_only import names as _names
+
+    globals().update(_names(_error))
 
 __all__ = [
     "__version__",

@@ -25,6 +25,7 @@ from framejit.native import CompiledFunction, GuardReference
 from framejit.regions import disabled_function
 from framejit.report import messages
 from framejit.settings import Settings
+from framejit.torchcompat.releases import is_tested
 
 try:
     from framejit.bytecode.release import tables as _tables  # noqa: F401
@@ -44,9 +45,11 @@ compilers: weakref.WeakSet[Compiler] = weakref.WeakSet()
 
 
 def supported() -> bool:
-    """Can this Python release be compiled for? Warns once if not."""
+    """Can this Python release be compiled for? Warns once if not, or if torch is untested."""
     if not _supported:
         messages.warn_unsupported_release()
+    elif not is_tested():
+        messages.warn_untested_torch()
     return _supported
 
 

@@ -38,6 +38,7 @@ ORDER = [
     {"inspection", "autotune", "audit"},
     {"api"},
     {"dropin", "launch"},
+    {"eager_only"},
     {"cli"},
     {"__init__", "__main__"},
 ]

@@ -1,12 +1,24 @@
 """The C++ part: guard checks, dispatch, tail calls and the frame hook.
 
 In: guard trees (from guards/) and generated functions (from codegen/). Out: `CompiledFunction`,
-whose call checks guards and runs an entry without a Python frame of its own. Imports no other room.
-`_C.pyi` holds the types; the C++ files each start with what goes in and out.
+whose call checks guards and runs an entry without a Python frame of its own. Raises
+`OtherTorch` with a torch that it was not built for. `_C.pyi` holds the types; the C++ files each
+start with what goes in and out.
 """
 
+import importlib
+
 # torch first: the extension links to its libraries without knowing where they are.
-import torch  # noqa: F401
+import torch
+
+from framejit.torchcompat.releases import OtherTorch
+
+try:
+    importlib.import_module("framejit.native._C")
+except ModuleNotFoundError:  # it is not built
+    raise
+except ImportError as error:  # it says so, or has symbols that this torch does not have
+    raise OtherTorch(f"{error} (torch {torch.__version__} is installed)") from error
 
 from framejit.native._C import (
     CHECKS,

@@ -5,6 +5,8 @@
 #include "hook.h"
 #include "objects.h"
 
+#include <torch/headeronly/version.h>
+
 namespace framejit {
 
 static PyObject* python_dict_version(PyObject*, PyObject* dict) {
@@ -46,6 +48,22 @@ static PyMethodDef functions[] = {
     {"type_version", python_type_version, METH_O, "The version tag of a type; 0 if it has none."},
     {nullptr, nullptr, 0, nullptr}};
 
+#define FRAMEJIT_TEXT_OF(number) #number
+#define FRAMEJIT_TEXT(number) FRAMEJIT_TEXT_OF(number)
+
+// The libraries of another release may load and then do something else.
+static int verify_torch_release() {
+  constexpr const char* built = FRAMEJIT_TEXT(TORCH_VERSION_MAJOR) "." FRAMEJIT_TEXT(TORCH_VERSION_MINOR);
+  Ref torch = Ref::steal(PyImport_ImportModule("torch"));
+  Ref version = Ref::steal(torch ? PyObject_GetAttrString(torch.get(), "__version__") : nullptr);
+  const char* text = version ? PyUnicode_AsUTF8(version.get()) : nullptr;
+  if (!text) return -1;
+  size_t length = strlen(built);
+  if (strncmp(text, built, length) == 0 && (text[length] < '0' || text[length] > '9')) return 0;
+  PyErr_Format(PyExc_ImportError, "its C++ part was built for torch %s", built);
+  return -1;
+}
+
 // Our own view of a tensor object must agree with this torch; a wrong pointer would be followed on every call.
 static int verify_tensor_layout() {
   Ref torch = Ref::steal(PyImport_ImportModule("torch"));
@@ -57,7 +75,7 @@ static int verify_tensor_layout() {
     impl->set_requires_grad(true);
     if (TensorFields::autograd_meta(impl) == impl->autograd_meta() && requires_grad(impl)) return 0;
   }
-  if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, "framejit was not made for this release of torch");
+  if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, "its C++ part does not know how this torch lays out tensors");
   return -1;
 }
 
@@ -70,7 +88,7 @@ static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "framejit.native._C",
 PyMODINIT_FUNC PyInit__C() {
   using namespace framejit;
   Ref module = Ref::steal(PyModule_Create(&definition));
-  if (!module || verify_tensor_layout() < 0 || add_global_state(module.get()) < 0 || add_guard_reference(module.get()) < 0 ||
+  if (!module || verify_torch_release() < 0 || verify_tensor_layout() < 0 || add_global_state(module.get()) < 0 || add_guard_reference(module.get()) < 0 ||
       add_check_names(module.get()) < 0 ||
       add_guard_tree(module.get()) < 0 || add_hook(module.get()) < 0 || add_dispatch(module.get()) < 0 ||
       add_tail_call(module.get()) < 0 || add_audit(module.get()) < 0 || add_objects(module.get()) < 0) {

@@ -138,6 +138,25 @@ def warn_unsupported_release() -> None:
     )
 
 
+def warn_untested_torch() -> None:
+    """Say once that this torch is newer (or older) than those that framejit is tested with."""
+    _warn_once(
+        ("torch",),
+        f"framejit is not tested with torch {torch.__version__}: what it cannot capture there runs "
+        "as plain Python. [FJ0310]",
+    )
+
+
+def eager_only_text(reason: str) -> str:
+    """Why nothing is compiled in this process, as one line."""
+    return f"framejit cannot work here, so everything runs eagerly: {' '.join(reason.split())}"
+
+
+def warn_eager_only(reason: str) -> None:
+    """Say once that nothing is compiled in this process."""
+    _warn_once(("eager only",), f"{eager_only_text(reason)} [FJ0310]")
+
+
 def warn_not_saved(path: str, reasons: list[str]) -> None:
     """Say which entries a package does not hold."""
     listed = "\n  ".join(_cut(reason) for reason in reasons[:5])

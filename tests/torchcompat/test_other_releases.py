@@ -1,0 +1,123 @@
+"""With a torch that framejit does not know, programs run: eagerly, or as far as it goes."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import framejit
+from framejit import callables, eager_only
+from framejit.report import messages
+from framejit.torchcompat import releases
+
+#: What needs nothing of torch that could be missing.
+ALWAYS = {"__version__", "config", "counters", "exc"}
+
+
+@pytest.fixture
+def untested(monkeypatch):
+    messages.forget_warnings()
+    for module in (releases, callables, eager_only):
+        monkeypatch.setattr(module, "is_tested", lambda: False)
+    yield
+    messages.forget_warnings()
+
+
+def test_releases_are_those_that_the_package_asks_for():
+    asked = f"torch>={'.'.join(map(str, releases.OLDEST))},<2.{releases.NEWEST[1] + 1}"
+    root = framejit.__path__[0].rpartition("src")[0]
+    with open(f"{root}pyproject.toml") as file:
+        assert file.read().count(f'"{asked}"') == 2
+
+
+@pytest.mark.parametrize(
+    ("version", "tested"),
+    [("2.13.0", True), ("2.15.0+cu132", True), ("2.14.0a0+git12", True), ("2.12.9", False),
+     ("2.16.0.dev20270101", False), ("3.0", False), ("unknown", False)],
+)  # fmt: skip
+def test_which_releases_are_tested(version, tested):
+    assert releases.is_tested(version) is tested
+
+
+def test_an_untested_torch_is_used_with_one_warning(untested):
+    with pytest.warns(framejit.exc.FramejitWarning, match=r"not tested with .*FJ0310") as seen:
+        first = framejit.compile(lambda x: x + 1, backend="eager")
+        second = framejit.compile(lambda x: x + 2, backend="eager")
+    assert len(seen) == 1
+    assert torch.equal(first(torch.ones(2)) + 1, second(torch.ones(2)))
+    assert framejit.counters["stats"]["unique_graphs"] == 2
+
+
+def test_an_error_of_our_own_is_raised_with_a_tested_torch():
+    with pytest.raises(AttributeError, match="gone"):
+        eager_only.names(AttributeError("gone"))
+
+
+def test_every_public_name_is_there_where_an_untested_torch_lacks_something(untested):
+    with pytest.warns(framejit.exc.FramejitWarning, match="AttributeError: gone") as seen:
+        names = eager_only.names(AttributeError("gone\nin C"))
+    assert len(seen) == 1 and "\n" not in str(seen[0].message)
+    assert names.keys() | ALWAYS == set(framejit.__all__)
+
+
+PROGRAM = """
+import sys, warnings
+import torch
+torch.__version__ = "2.99.1"
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    import framejit
+    from framejit import compile
+
+    @framejit.compile
+    def first(x):
+        return x + 1
+
+    @framejit.compile(backend="eager", dynamic=True)
+    @framejit.skip
+    def second(x):
+        framejit.graph_break()
+        return x + 2
+
+    @framejit.register_backend
+    def mine(module, inputs):
+        return module
+
+    @framejit.optimize("eager")
+    def third(x):
+        return x + 3
+
+    @framejit.disable()
+    def fourth(x):
+        return x + 4
+
+    linear = torch.nn.Linear(2, 2)
+    assert framejit.compile(linear) is linear
+    assert framejit.load_package("nowhere", linear) is linear
+    with framejit.optimize("eager"), framejit.run(), framejit.disable(), framejit.install():
+        x = torch.ones(1)
+        print([float(f(x)) for f in (first, framejit.run(second), third, fourth)])
+    framejit.comptime.print_graph()
+    framejit.mark_dynamic(x, 0)
+    assert not framejit.is_compiling()
+    try:
+        framejit.explain(first)
+    except framejit.exc.FramejitError as error:
+        print(error)
+(warning,) = [str(one.message) for one in seen if "framejit" in str(one.message)]
+assert "\\n" not in warning
+print(warning)
+"""
+
+
+def test_a_wheel_for_another_torch_says_so_in_one_line_and_everything_runs_eagerly():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    results, error, warning = done.stdout.splitlines()
+    assert results == "[2.0, 3.0, 4.0, 5.0]"
+    built = ".".join(torch.__version__.split(".")[:2])
+    text = f"its C++ part was built for torch {built} (torch 2.99.1 is installed) [FJ0310]"
+    assert error.endswith(text) and warning == error
