@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -26,9 +27,8 @@ def untested(monkeypatch):
 
 def test_releases_are_those_that_the_package_asks_for():
     asked = f"torch>={'.'.join(map(str, releases.OLDEST))},<2.{releases.NEWEST[1] + 1}"
-    root = framejit.__path__[0].rpartition("src")[0]
-    with open(f"{root}pyproject.toml") as file:
-        assert file.read().count(f'"{asked}"') == 2
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    assert project.read_text().count(f'"{asked}"') == 2
 
 
 @pytest.mark.parametrize(

@@ -448,8 +448,8 @@ class SuperValue(Declared):
 
 
 def _finds(space: Space, cls: type, name: str, raw: Any) -> bool:
-    """Is it, in C, what a lookup in ``cls`` itself finds?"""
-    if type(raw) is not types.ClassMethodDescriptorType:
+    """Is it, in C, what a lookup in ``cls`` itself finds, or else bound as what it is?"""
+    if type(raw) is not types.ClassMethodDescriptorType or raw in LOOKASIDES:
         return True
     found = space.class_attribute(cls, name)
     return found is not None and found.raw is raw
