@@ -141,10 +141,19 @@ def successors(point: FramePoint) -> tuple[FramePoint | None, FramePoint | None]
         nulls = frozenset([position for position in nulls if position < result])
     fall = jump = None
     if op not in ENDS_FLOW:
-        fall = FramePoint(point.code, point.index + 1, bound, nulls)
+        fall = FramePoint(point.code, _after_jumps(info, point.index + 1), bound, nulls)
     if instruction.target >= 0:
-        jump = FramePoint(point.code, instruction.target, bound, nulls)
+        jump = FramePoint(point.code, _after_jumps(info, instruction.target), bound, nulls)
     return fall, jump
+
+
+def _after_jumps(info: CodeInfo, index: int) -> int:
+    """Where the frame goes on without a condition: one continuation for all that jump there."""
+    instructions, jumps = info.instructions, set[int]()
+    while index < len(instructions) and instructions[index].op == "JUMP" and index not in jumps:
+        jumps.add(index)
+        index = instructions[index].target
+    return index
 
 
 def caught(point: FramePoint) -> FramePoint | None:
@@ -173,9 +182,11 @@ def successors_of_call(point: FramePoint) -> tuple[FramePoint | None, FramePoint
     check(point)
     info = point.info
     instruction = info.instructions[point.index]
-    fall = FramePoint(point.code, point.index + 1, point.bound, point.nulls)
+    after = _after_jumps(info, point.index + 1)
+    fall = FramePoint(point.code, after, point.bound, point.nulls)
     if instruction.op in ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"):
-        jump = FramePoint(point.code, instruction.target, point.bound, point.nulls)
+        target = _after_jumps(info, instruction.target)
+        jump = FramePoint(point.code, target, point.bound, point.nulls)
         if fall.depth == point.depth:
             return fall, jump
     elif instruction.op == "LOAD_METHOD":

@@ -17,6 +17,7 @@ import torch
 
 from framejit.source import Source
 from framejit.values.containers.slices import SliceValue, compare_items, to_slice
+from framejit.values.core import complaints
 from framejit.values.core.amounts import check_count
 from framejit.values.core.base import Value, element_as_python, type_name
 from framejit.values.core.keys import key_of
@@ -231,8 +232,9 @@ class ListValue(SequenceValue):
     def setitem(self, space: Space, key: Value, value: Value) -> None:
         index = self._index(space, key)
         if type(index) is slice:
-            plain = "can only assign an iterable", "must assign iterable to extended slice"
-            new: Any = listed(space, value, plain[index.step not in (None, 1)])
+            if index.step == 0:
+                space.run_real(index.indices, 0)
+            new: Any = listed(space, value, complaints.no_iterable_for_slice(index.step))
         else:
             new = value
         self.act(space, "__setitem__", index, new)

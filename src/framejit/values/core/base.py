@@ -230,8 +230,10 @@ def is_user_class(cls: type) -> bool:
     """A class made by a ``class`` statement (its special methods are found by lookup)."""
     known = _user_classes.get(cls)
     if known is None:
-        known = is_heap_class(cls)
-        if known:  # C types may live on the heap too; theirs bring a C-level __new__ along
+        # C types may live on the heap too: nobody can write to them, or they bring a C-level
+        # __new__ along.
+        known = is_heap_class(cls) and not cls.__flags__ & 0x100  # Py_TPFLAGS_IMMUTABLETYPE
+        if known:
             new = type.__getattribute__(cls, "__dict__").get("__new__")
             known = type(new) is not types.BuiltinFunctionType
         _user_classes[cls] = known

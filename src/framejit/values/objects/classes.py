@@ -16,6 +16,7 @@ from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.subclasses import class_method, new_container
+from framejit.values.core import complaints
 from framejit.values.core.base import (
     Args,
     CallRequest,
@@ -500,7 +501,10 @@ def make_super(space: Space, args: list[Value]) -> Value:
     receiver = args[1].realize()
     on_class = isinstance(receiver, ClassValue) and cls.cls in receiver.cls.__mro__
     if not on_class and cls.cls not in receiver.python_type().__mro__:
-        space.raise_error(TypeError, "super(type, obj): obj must be an instance or subtype of type")
+        is_class = isinstance(receiver, ClassValue)
+        given = receiver.cls if isinstance(receiver, ClassValue) else receiver.python_type()
+        text = complaints.wrong_object_for_super(cls.cls, given, is_class)
+        space.raise_error(TypeError, text)
     return SuperValue(cls.cls, receiver)
 
 

@@ -14,6 +14,7 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
+from framejit.values.core import complaints
 from framejit.values.core.base import (
     Args,
     Declared,
@@ -130,7 +131,7 @@ def _bind_c_classmethod(space: Space, found: ClassAttribute, cls: Value, name: s
 def bind_to_class(space: Space, found: ClassAttribute, cls: Value, name: str) -> Result:
     """What a ``classmethod`` gives: what it wraps may be a descriptor itself."""
     inner, source = found.raw.__func__, found.source.child("attr", "__func__")
-    if hasattr(type(inner), "__get__"):
+    if complaints.class_methods_chain() and hasattr(type(inner), "__get__"):
         wrapped = ClassAttribute(inner, source, found.owner)
         return bind(space, wrapped, cls, cls.python_type(), name)
     return MethodValue(space.load(source, inner), cls)
@@ -149,8 +150,9 @@ def _c_data(space: Space, value: Value, name: str, owner: type) -> Result:
     obj = value.obj
     if value.source is None or obj is None or (slots is not None and name in slots):
         if slots is not None and is_heap_class(owner):  # C classes have more than is modelled
-            text = f"{type_name(value.python_type())!r} object has no attribute {name!r}"
-            return space.raise_error(AttributeError, text)
+            return space.raise_error(
+                AttributeError, complaints.empty_slot(value.python_type(), name)
+            )
         raise GraphBreak("FJ0151", f"attribute {name!r} of a {value.describe()}")
     if issubclass(type(obj), torch.Tensor):
         raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")

@@ -24,6 +24,7 @@ from framejit.values.containers.folding import fold
 from framejit.values.containers.live_dicts import namespace_of
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.subclasses import existing_container
+from framejit.values.core import complaints
 from framejit.values.core.base import (
     Args,
     CallRequest,
@@ -277,9 +278,8 @@ class ObjectValue(Special):
                 self.store(space, name, value)
                 return
         elif cls.__dictoffset__ == 0:
-            about = "has no attribute" if found is None else "attribute"
-            end = "" if found is None else " is read-only"
-            space.raise_error(AttributeError, f"{type_name(cls)!r} object {about} {name!r}{end}")
+            text = complaints.nowhere_to_write(cls, name, found is not None)
+            space.raise_error(AttributeError, text)
         store_own(space, self, name, value)
 
     def _by_descriptor(
@@ -487,6 +487,8 @@ def _wrap_instance(space: Space, source: Source, obj: Any) -> Value:
 
 
 def _has_instances(cls: type) -> bool:
+    if cls in _PURE_METHODS:
+        return True
     if not is_user_class(cls) or issubclass(cls, (torch.Tensor, type)):
         return False
     # Instances of C classes with state of their own (arrays, compiled objects) stay opaque.

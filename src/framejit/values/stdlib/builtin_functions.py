@@ -26,6 +26,7 @@ from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.sets import SetValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import NULL, Args, Kwargs, Raised, Value, type_name
+from framejit.values.core.complaints import sorting_takes_any_truth
 from framejit.values.core.inline_policy import is_library
 from framejit.values.core.methods import (
     Element,
@@ -290,7 +291,12 @@ def sort_in_place(
     new: bool = False,
 ) -> Result:
     """``target.sort(key=key, reverse=reverse)``; gives the list itself when it is ``new``."""
-    backwards = space.constant(reverse is not None and index_of(space, reverse) != 0)
+    if reverse is None:
+        backwards = space.constant(False)
+    elif sorting_takes_any_truth():
+        backwards = space.constant(space.truth(reverse))
+    else:
+        backwards = space.constant(index_of(space, reverse) != 0)
     if key is None or key.is_none():
         key = space.constant(None)
         items, real = list(target.items), _real_keys(target.items)

@@ -1,0 +1,74 @@
+"""What CPython says where its messages depend on its release: it is asked for them by failing.
+
+In: names of classes and attributes. Out: the text of the exception that the running CPython raises
+for them. Next: the values that raise it in the captured program.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from framejit.values.core.base import type_name
+
+
+def said(function: Callable[..., Any], *args: Any) -> str:
+    """What CPython says when ``function`` fails for ``args``."""
+    try:
+        function(*args)
+    except Exception as error:
+        return str(error)
+    raise AssertionError("it does not fail")
+
+
+def no_iterable_for_slice(step: int | None) -> str:
+    """What is assigned to a slice of a list cannot be iterated over."""
+    return said(operator.setitem, [], slice(None, None, step), None)
+
+
+def wrong_object_for_super(cls: type, obj: type, is_class: bool) -> str:
+    """``super(cls, obj)``, or with an object of that class."""
+    other = _named(type_name(obj))
+    return said(super, _named(type_name(cls)), other if is_class else other())
+
+
+def empty_slot(cls: type, name: str) -> str:
+    """A slot of an object of ``cls`` is read that has no content."""
+    fields = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__slots__": (name,)}
+    return said(getattr, type(type_name(cls), (), fields)(), name)
+
+
+def nowhere_to_write(cls: type, name: str, found: bool) -> str:
+    """Objects of ``cls`` have no ``__dict__``; the class has ``name``, or has not."""
+    fields: dict[str, Any] = {"__slots__": ()}
+    if found:
+        fields[name] = None
+    if cls.__setattr__ is not object.__setattr__:  # object's is called by its own
+        fields["__setattr__"] = _sets_attribute
+    return said(object.__setattr__, type(type_name(cls), (), fields)(), name, None)
+
+
+def _sets_attribute(*args: Any) -> None:
+    """Of a class that has one of its own."""
+
+
+def _named(name: str) -> Any:
+    return type(name, (), {})
+
+
+@functools.cache
+def class_methods_chain() -> bool:
+    """Does a ``classmethod`` ask what it wraps for ``__get__``?"""
+    return classmethod(property(lambda cls: 1)).__get__(None, int) == 1  # type: ignore[arg-type]
+
+
+@functools.cache
+def sorting_takes_any_truth() -> bool:
+    """May ``reverse`` be any object with a truth value? Else it has to be a number."""
+    try:
+        [].sort(reverse=None)  # type: ignore[call-overload]
+    except TypeError:
+        return False
+    return True
