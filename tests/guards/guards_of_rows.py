@@ -4,6 +4,7 @@ soundness table is guarded on, and what its change makes of that.
 A section per row, or for several whose guards are the same: the names of the rows, then ``frame:
 its function`` and a guard a line, in the order in which they are checked. What a change adds to
 that or takes away follows with ``+`` and ``-``; of continuations that it adds, the name.
+With ``--differing``, on another release of CPython, a file of the sections that differ there.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ from torch.utils.hooks import RemovableHandle
 import framejit
 
 FILE = Path(__file__).with_suffix(".txt")
+#: The sections that are otherwise on this release of CPython: offsets of instructions, and what
+#: classes have, differ. Not there for the release that ``FILE`` is made on.
+OWN_FILE = FILE.with_suffix(f".{sys.implementation.cache_tag}.txt")
 #: Said by every entry.
 _USUAL = ("backend ", "torch GLOBAL_STATE grad mode on, default dtype float32\n")
 _PLACE = re.compile(r"(\.py):\d+")
@@ -125,10 +129,28 @@ def sections(rows: list[Row]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def differing(rows: list[Row]) -> str:
+    """The whole file of sections that are otherwise on this release."""
+    usual = _read(FILE)
+    parts = []
+    for row in rows:
+        for name, lines in zip((row.name, f"{row.name}, changed"), guards_of(row), strict=True):
+            if lines != usual.get(name, []):
+                parts.append("\n".join([f"[{name}]", *lines]))
+    return "\n\n".join(parts) + "\n"
+
+
 def written() -> dict[str, list[str]]:
     """The lines of all sections by their names."""
+    found = _read(FILE)
+    if OWN_FILE.exists():
+        found.update(_read(OWN_FILE))
+    return found
+
+
+def _read(file: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for section in FILE.read_text().removesuffix("\n").split("\n\n"):
+    for section in file.read_text().removesuffix("\n").split("\n\n"):
         lines = section.split("\n")
         names = [line for line in lines if line.startswith("[")]
         found.update(dict.fromkeys((name[1:-1] for name in names), lines[len(names) :]))
@@ -136,4 +158,7 @@ def written() -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    FILE.write_text(sections(ROWS))
+    if "--differing" in sys.argv:
+        OWN_FILE.write_text(differing(ROWS))
+    else:
+        FILE.write_text(sections(ROWS))

@@ -360,6 +360,7 @@ BUILTINS: dict[str, Any] = {
     "OSError": lambda x: caught(x, OSError),
     "OverflowError": lambda x: caught(x, OverflowError),
     "PendingDeprecationWarning": lambda x: caught(x, PendingDeprecationWarning),
+    "PythonFinalizationError": lambda x: caught(x, PythonFinalizationError),  # noqa: F821
     "PermissionError": lambda x: caught(x, PermissionError),
     "ProcessLookupError": lambda x: caught(x, ProcessLookupError),
     "RecursionError": lambda x: caught(x, RecursionError),
@@ -390,6 +391,10 @@ BUILTINS: dict[str, Any] = {
 
 ITERTOOLS: dict[str, Any] = {
     "accumulate": lambda x: list(itertools.accumulate([x, x, x], lambda a, b: a + b, initial=1)),
+    "batched": Break(
+        lambda x: (x + 1, list(itertools.batched([1, 2, 3], 2))),
+        "making a itertools.batched",
+    ),
     "chain": lambda x: [x + n for n in itertools.chain([1], itertools.chain.from_iterable([[2]]))],
     "combinations": lambda x: [x + a * b for a, b in itertools.combinations([1, 2, 3], 2)],
     "combinations_with_replacement": lambda x: [
@@ -533,6 +538,7 @@ MATH: dict[str, Any] = {
     "factorial": lambda x: x + math.factorial(4),
     "floor": lambda x: x + math.floor(1.7),
     "fmod": lambda x: x + math.fmod(7, 3),
+    "fma": lambda x: x + math.fma(2.0, 3.0, 1.0),
     "frexp": lambda x: x + math.frexp(8.0)[1],
     "fsum": lambda x: x + math.fsum([0.1, 0.2]),
     "gamma": lambda x: x + math.gamma(4),
@@ -563,6 +569,7 @@ MATH: dict[str, Any] = {
     "sin": lambda x: x + math.sin(0.5),
     "sinh": lambda x: x + math.sinh(0.5),
     "sqrt": lambda x: x / math.sqrt(x.shape[-1]),
+    "sumprod": lambda x: x + math.sumprod([1, 2], [3, 4]),
     "tan": lambda x: x + math.tan(0.5),
     "tanh": lambda x: x + math.tanh(0.5),
     "tau": lambda x: x + math.tau,
@@ -592,6 +599,11 @@ CONTEXTLIB: dict[str, Any] = {
     "redirect_stdout": lambda x: within(contextlib.redirect_stdout(None), x),
     "suppress": suppressed,
 }
+
+#: Names that not every release has.
+NEWER = {
+    "builtins.PythonFinalizationError", "itertools.batched", "math.fma", "math.sumprod",
+}  # fmt: skip
 
 NAMES: dict[str, dict[str, Any]] = {
     "builtins": BUILTINS,

@@ -1247,8 +1247,14 @@ def test_data_descriptors_of_a_metaclass_hide_what_the_class_has():
     one(lambda a: (a + 1, WithHooks.kind, WithHooks().kind), x, ops=1)
 
 
+#: CPython 3.13 no longer asks what a class method wraps for ``__get__``.
+CHAINED = classmethod(property(lambda cls: 1)).__get__(None, int) == 1
+
+
 def test_class_methods_wrap_any_descriptor():
-    one(lambda a: (a + WithHooks.doubled, WithHooks().doubled), x, ops=3)
+    if CHAINED:
+        one(lambda a: (a + WithHooks.doubled, WithHooks().doubled), x, ops=3)
+    one(lambda a: (a + 1, type(WithHooks.doubled).__name__), x, ops=2 if CHAINED else 1)
 
 
 def test_super_and_operators_do_not_ask_metaclasses_about_subclasses():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import io
@@ -13,7 +14,7 @@ from pathlib import Path
 import names
 import pytest
 import torch
-from names import NAMES, Break
+from names import NAMES, NEWER, Break
 
 from checking import check
 from framejit.report import events
@@ -21,10 +22,22 @@ from framejit.report import events
 X = torch.arange(6.0).reshape(2, 3)
 #: What ``site`` puts into builtins for the interactive prompt.
 OF_SITE = {"copyright", "credits", "exit", "help", "license", "quit"}
+
+
+def is_there(module, name):
+    """Not so where this release of CPython does not have the name yet."""
+    return f"{module}.{name}" not in NEWER or hasattr(importlib.import_module(module), name)
+
+
 ROWS = [
     pytest.param(module, name, row, id=f"{module}.{name}")
-    for module, table in NAMES.items() for name, row in table.items()
+    for module, table in NAMES.items() for name, row in table.items() if is_there(module, name)
 ]  # fmt: skip
+#: Breaks where CPython itself does something that is not captured: since 3.13 methods that were
+#: found by the class of an argument are kept in a weak dict.
+BREAKS_OF_RELEASES = {}
+if "WeakKeyDictionary" in inspect.getsource(functools.singledispatchmethod):
+    BREAKS_OF_RELEASES["singledispatchmethod"] = "making a weak reference"
 
 
 @pytest.mark.parametrize("module", NAMES)
@@ -34,7 +47,8 @@ def test_complete(module):
     if public is None:
         public = [name for name in dir(real) if not name.startswith("_")]
     optional = OF_SITE if module == "builtins" else set()
-    assert set(public) | optional == set(NAMES[module]) | optional
+    known = {name for name in NAMES[module] if is_there(module, name)}
+    assert set(public) | optional == known | optional
 
 
 @pytest.mark.parametrize("module, name, row", ROWS)
@@ -47,7 +61,9 @@ def test_row(module, name, row, monkeypatch):
         else:
             check(row, X, graphs=1)
     reasons = [event.reason for event in breaks]
-    if isinstance(row, Break):
+    if name in BREAKS_OF_RELEASES:
+        assert any(BREAKS_OF_RELEASES[name] in reason for reason in reasons), reasons
+    elif isinstance(row, Break):
         assert any(row.reason in reason for reason in reasons), reasons
     else:
         assert not reasons

@@ -88,6 +88,8 @@ LOOP_END: Units = ()
 ON_BOOLS: frozenset[str] = frozenset()
 #: For a call NULL lies above the callable, not below it.
 NULL_ABOVE = False
+#: A generator's frame that has ended keeps the frame that it was resumed from, if it is kept.
+GENERATORS_KEEP_CALLERS = False
 # A call with every argument on the stack, the callable and NULL below them.
 CALL_SEQUENCE: tuple[str, ...] = ("PRECALL", "CALL")
 # Canonical name of a jump -> the opcode that jumps forward.

@@ -145,6 +145,7 @@ SKIPPED: dict[str, int] = {"FOR_ITER": 1, "SEND": 1}
 LOOP_END: Units = (("END_FOR", 0),)
 ON_BOOLS: frozenset[str] = frozenset()
 NULL_ABOVE = False
+GENERATORS_KEEP_CALLERS = True
 CALL_SEQUENCE: tuple[str, ...] = ("CALL",)
 FORWARD_JUMPS: dict[str, str] = {
     "JUMP": "JUMP_FORWARD",

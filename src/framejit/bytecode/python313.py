@@ -137,6 +137,7 @@ def join(earlier: Instruction, op: str, arg: int, value: Any) -> tuple[str, int,
 SKIPPED: dict[str, int] = {"FOR_ITER": 2, "SEND": 1}
 LOOP_END: Units = ("END_FOR", 0), ("POP_TOP", 0)
 NULL_ABOVE = True
+GENERATORS_KEEP_CALLERS = True
 
 _MADE_HERE = (_MADE - {"LOAD_METHOD"}) | {"LOAD_ATTR_TO_CALL", "FORMAT_VALUE", "LOAD_GLOBAL"}
 OPCODES: frozenset[str] = produced(CANONICAL_NAME, OPERAND_KIND, _MADE_HERE) - _JOINED_ONLY

@@ -83,7 +83,7 @@ def _kept_by(
         elif goes_on:  # in other frames than that which is kept
             later = assigned_later(one.info, one.index)
             kept += held_by(one, later)
-        if one.info.is_generator:  # a suspended one has no caller
+        if one.info.is_generator and one.parent is None:  # a suspended one has no caller
             return kept, False
         if one.parent is None:
             return kept, True

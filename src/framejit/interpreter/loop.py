@@ -16,6 +16,7 @@ from framejit.bytecode.analysis import never_declines
 from framejit.bytecode.decode import decode
 from framejit.bytecode.instruction_set import PART_OF_FRAME, Trait, having
 from framejit.bytecode.model import CodeInfo, Instruction
+from framejit.bytecode.release import tables
 from framejit.exc import GraphBreak
 from framejit.interpreter import doubtful, forced
 from framejit.interpreter.dropped import Existing, Roots
@@ -231,6 +232,8 @@ class Interpreter(Running):
         if isinstance(result, Yielded):
             self._suspend(generator)
             return result.value
+        if tables.GENERATORS_KEEP_CALLERS:
+            frame.parent = self.frame
         generator.returned = result.value
         return None
 

@@ -223,17 +223,15 @@ def hides_own_attribute(raw: Any) -> bool:
 
 def is_heap_class(cls: type) -> bool:
     """Can its attributes be replaced? Those of classes that are built into CPython cannot."""
-    return bool(cls.__flags__ & 0x200)  # Py_TPFLAGS_HEAPTYPE
+    return cls.__flags__ & 0x300 == 0x200  # Py_TPFLAGS_HEAPTYPE, not Py_TPFLAGS_IMMUTABLETYPE
 
 
 def is_user_class(cls: type) -> bool:
     """A class made by a ``class`` statement (its special methods are found by lookup)."""
     known = _user_classes.get(cls)
     if known is None:
-        # C types may live on the heap too: nobody can write to them, or they bring a C-level
-        # __new__ along.
-        known = is_heap_class(cls) and not cls.__flags__ & 0x100  # Py_TPFLAGS_IMMUTABLETYPE
-        if known:
+        known = is_heap_class(cls)
+        if known:  # C types may live on the heap too; theirs bring a C-level __new__ along
             new = type.__getattribute__(cls, "__dict__").get("__new__")
             known = type(new) is not types.BuiltinFunctionType
         _user_classes[cls] = known

@@ -340,7 +340,7 @@ def may_be_held(key: Any) -> bool:
     """Can a guard look for it without keeping any object of the program's alive?"""
     if type(key) is ObjectKey:
         kind = type(key.target)
-        return key.value is not None and (kind is object or kind.__weakrefoffset__ > 0)
+        return key.value is not None and (kind is object or kind.__weakrefoffset__ != 0)
     return is_plain(key)
 
 

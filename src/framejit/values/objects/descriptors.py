@@ -22,7 +22,6 @@ from framejit.values.core.base import (
     Value,
     is_heap_class,
     is_user_class,
-    type_name,
 )
 from framejit.values.core.namespaces import instance_dict
 from framejit.values.core.operations import ClassAttribute
