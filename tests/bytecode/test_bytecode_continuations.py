@@ -373,6 +373,8 @@ def test_static_layout_is_the_real_one(name):
         prologue = before < machine.info.body_start
         if machine.finished or machine.raised > raised or prologue or "EXC" in op:
             continue
+        while machine.instruction.op == "JUMP":  # no continuation begins there
+            machine.step()
         actual = machine.point()
         assert actual in successors(point)
         assert actual.depth == len(machine.stack)

@@ -180,4 +180,4 @@ def test_program(name):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_between_operations(name):
-    check_between(made(name), X)
+    check_between(made(name), X, ops=PROGRAMS[name][2] + 2)
