@@ -30,6 +30,7 @@ from soundness import ROWS, Row, World, _call
 from torch.utils.hooks import RemovableHandle
 
 import framejit
+from framejit.torchcompat import jit_tracing
 
 FILE = Path(__file__).with_suffix(".txt")
 #: The sections that are otherwise on this release of CPython: offsets of instructions, and what
@@ -37,6 +38,7 @@ FILE = Path(__file__).with_suffix(".txt")
 OWN_FILE = FILE.with_suffix(f".{sys.implementation.cache_tag}.txt")
 #: Said by every entry.
 _USUAL = ("backend ", "torch GLOBAL_STATE grad mode on, default dtype float32\n")
+_TRACING = frozenset(function.__name__ for function in jit_tracing.QUESTIONS)
 _PLACE = re.compile(r"(\.py):\d+")
 
 
@@ -81,7 +83,9 @@ def _entries(compiled: object) -> Entries:
 
 def _shown(name: str, kind: str, payload: str) -> str:
     """A guard without what differs from process to process, or when lines are added to the file
-    that it is about."""
+    that it is about; which of its questions about tracing torch asks differs by release."""
+    if name.removeprefix("global torch._C.") in _TRACING:
+        name = "global torch._C.(is it tracing?)"
     if name.endswith(".__globals__") or name.startswith("hash("):
         payload = ""
     if ".py:" in payload:  # shortened in the middle, and the numbers may be there
