@@ -199,7 +199,7 @@ class Machine:
         self.slots[i.arg] = CellType() if value is UNBOUND else CellType(value)
 
     def LOAD_CONST(self, i):
-        assert i.value is self.code.co_consts[i.arg]
+        assert i.arg < 0 or i.value is self.code.co_consts[i.arg]
         self.push(i.value)
 
     def LOAD_FAST(self, i):
@@ -270,7 +270,7 @@ class Machine:
     # -- the stack ---------------------------------------------------------------------------------
 
     def POP_TOP(self, i):
-        self.pop()
+        self.stack.pop()
 
     def PUSH_NULL(self, i):
         self.push(NULL)
@@ -365,8 +365,9 @@ class Machine:
             self.push(self.invoke(getattr, self.stack[-1], i.value))
         except AttributeError:
             module = self.stack[-1]
+            place = getattr(module, "__file__", "unknown location")
             raise ImportError(
-                f"cannot import name {i.value!r} from {module.__name__!r} ({module.__file__})"
+                f"cannot import name {i.value!r} from {module.__name__!r} ({place})"
             ) from None
 
     # -- control flow ------------------------------------------------------------------------------
@@ -441,6 +442,7 @@ class Machine:
     def MAKE_FUNCTION(self, i):
         code = self.pop()
         closure = self.pop() if i.arg & 8 else None
+        annotate = self.pop() if i.arg & 16 else None
         annotations = self.pop() if i.arg & 4 else ()
         kwdefaults = self.pop() if i.arg & 2 else None
         defaults = self.pop() if i.arg & 1 else None
@@ -448,6 +450,8 @@ class Machine:
         function.__qualname__ = code.co_qualname
         function.__kwdefaults__ = kwdefaults
         function.__annotations__ = dict(zip(annotations[::2], annotations[1::2]))
+        if annotate is not None:
+            function.__annotate__ = annotate
         self.push(function)
 
     def LOAD_BUILD_CLASS(self, i):
@@ -540,6 +544,9 @@ class Machine:
 
     # -- exceptions --------------------------------------------------------------------------------
 
+    def LOAD_COMMON_CONSTANT(self, i):
+        self.push(i.value)
+
     def LOAD_ASSERTION_ERROR(self, i):
         self.push(AssertionError)
 
@@ -599,9 +606,15 @@ class Machine:
         self.push(cls.__exit__.__get__(manager, cls))
         self.push(self.invoke(cls.__enter__, manager))
 
+    def LOAD_SPECIAL(self, i):
+        manager = self.pop()
+        cls = type(manager)
+        self.push(getattr(cls, i.value).__get__(manager, cls))
+        self.push(NULL)
+
     def WITH_EXCEPT_START(self, i):
         error = self.stack[-1]
-        leave = self.stack[-4]
+        leave = self.stack[-4 - i.arg]
         self.push(self.invoke(leave, type(error), error, error.__traceback__))
 
     # -- match -------------------------------------------------------------------------------------

@@ -20,12 +20,13 @@ from framejit.bytecode.units import PIECES
 MODULES = """argparse ast asyncio.base_events asyncio.streams contextlib dataclasses decimal inspect
     logging pickle re._parser subprocess tarfile typing unittest.mock zipfile""".split()
 
-FOLDED = {"CACHE", "EXTENDED_ARG", "NOP", "RESUME", "PRECALL", "KW_NAMES", "END_FOR"}
+FOLDED = {"CACHE", "EXTENDED_ARG", "NOP", "RESUME", "PRECALL", "KW_NAMES", "END_FOR",
+          "NOT_TAKEN"}  # fmt: skip
 #: With them start handlers that are no program's.
 OWN = {"CLEANUP_THROW", "STOPITERATION_ERROR"}
 #: They are one instruction with the unit before them, or with that after them.
 JOINED = {"CALL_KW", "SET_FUNCTION_ATTRIBUTE", "LOAD_FROM_DICT_OR_DEREF", "TO_BOOL",
-          "LOAD_LOCALS", "LOAD_CONST", "MAKE_FUNCTION"}  # fmt: skip
+          "LOAD_LOCALS", "LOAD_CONST", "MAKE_FUNCTION", "PUSH_NULL"}  # fmt: skip
 
 
 def code_objects(code):
@@ -54,6 +55,10 @@ def same_value(instruction, raw, keywords):
         return raw.argrepr in (value, f"bool({value})")
     if op == "LOAD_CONST":
         return value is raw.argval
+    if op == "LOAD_COMMON_CONSTANT":
+        return value.__name__ in raw.argrepr
+    if op == "CALL_FUNCTION_EX" and raw.arg is None:
+        return instruction.arg == (instruction.offset == raw.offset)
     if value is not None:
         return value in raw.argrepr
     if tables.OPERAND_KIND[raw.opcode] == PIECES or raw.opname in JOINED:
@@ -106,7 +111,7 @@ def test_agrees_with_dis_and_stack_size(module):
                 start = raw.argval + 2 * tables.SKIPPED.get(instruction.op, 0)
                 # Only units without effect lie between the byte that is meant and the unit.
                 skipped = [r.opname for r in raws if start <= r.offset < target.offset]
-                assert target.offset >= start or target.op in ("CALL", *tables.ON_BOOLS)
+                assert target.offset >= start or target.op in tables.JOINED | {"CALL"}
                 assert set(skipped) <= FOLDED
             else:
                 assert instruction.target == -1

@@ -284,6 +284,9 @@ def build_break(
     elif variant == "handed":
         constants += (native.call_handed, instruction.value)
         copy = layout.call_handed(instruction, place + 3)
+    elif instruction.op == "LOAD_SPECIAL":
+        constants += (native.bound_method,)
+        copy = layout.load_special(instruction, place + 3)
     else:
         copy = layout.copy(instruction)
     if fall is not None and jump is not None:
@@ -431,6 +434,11 @@ class _Layout:
             units = emit("BUILD_LIST", count + 2) + emit_callable(function)
             units += emit("SWAP", 2) + emit("SWAP", 3)
         return units + names + emit_call(2)
+
+    def load_special(self, instruction: Instruction, constant: int) -> bytes:
+        """The method and NULL, whether CPython binds it or leaves that to the call."""
+        units = emit("LOAD_SPECIAL", instruction.arg) + emit("LOAD_CONST", constant)
+        return units + emit("SWAP", 3) + emit_call(1) + emit("PUSH_NULL")
 
     def hand_over(self, outcome: FramePoint, next_index: int, tail_constant: int) -> bytes:
         """The epilogue of one outcome: pack the state, return ``tail(next, *state)``."""

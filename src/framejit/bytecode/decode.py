@@ -34,6 +34,7 @@ from framejit.bytecode.units import (
     PIECES,
     RAW,
     SLOT,
+    WITH_KEYWORDS,
 )
 
 OPCODES: frozenset[str] = tables.OPCODES
@@ -186,6 +187,8 @@ class _Units:
             value, arg = BINARY_OPERATORS[operand]
         elif kind == COMPARISON:
             value = tables.COMPARISONS[operand]
+        elif kind == WITH_KEYWORDS:
+            arg = 1
         if op in tables.JOINED:
             joined = tables.join(self.instructions[-1], op, arg, value)
             if joined is not None:

@@ -131,6 +131,8 @@ def successors(point: FramePoint) -> tuple[FramePoint | None, FramePoint | None]
         nulls |= {depth}
     elif op == "LOAD_METHOD":  # executed so that the layout is known: NULL, value
         nulls |= {depth - 1}
+    elif op == "LOAD_SPECIAL":  # executed so that the layout is known: bound, NULL
+        nulls |= {depth}
     elif op == "SWAP":
         top, other = depth - 1, depth - arg
         exchanged = {top: other, other: top}
@@ -139,6 +141,8 @@ def successors(point: FramePoint) -> tuple[FramePoint | None, FramePoint | None]
         # The NULL below the callable, if any, is where the result will be.
         result = info.depth[point.index + 1] - 1
         nulls = frozenset([position for position in nulls if position < result])
+    elif op == "POP_TOP":  # in 3.14 also what `with` keeps beside its method
+        nulls -= {depth - 1}
     fall = jump = None
     if op not in ENDS_FLOW:
         fall = FramePoint(point.code, _after_jumps(info, point.index + 1), bound, nulls)

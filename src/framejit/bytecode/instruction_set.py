@@ -116,6 +116,10 @@ INSTRUCTIONS: dict[str, Opcode] = {
                         taken=lambda arg: 2 * arg),
     "BUILD_CONST_KEY_MAP": Opcode("values*arg keys -- dict", "a dict with a tuple of keys"),
     "BUILD_STRING": Opcode("texts*arg -- text", "joined texts"),
+    "BUILD_TEMPLATE": Opcode("texts fields -- template", "a template string of two tuples"),
+    "BUILD_INTERPOLATION": Opcode("value text format? -- field", "a field of a template string; "
+                                  "arg & 1: with a format, arg >> 2: converted",
+                                  taken=lambda arg: 2 + (arg & 1)),
     "BUILD_SLICE": Opcode("parts*arg -- slice", "a slice of two or three parts"),
     "FORMAT_VALUE": Opcode("value spec? -- text", "a field of an f-string; arg & 4: with a format, "
                            "arg & 3: converted by str, repr or ascii",
@@ -137,7 +141,7 @@ INSTRUCTIONS: dict[str, Opcode] = {
     "CALL_FUNCTION_EX": Opcode("callable*2 args kwargs? -- result", "`f(*args, **kwargs)`; with "
                                "kwargs if arg is 1", taken=lambda arg: 3 + (arg & 1)),
     "MAKE_FUNCTION": Opcode("parts* code -- function", "a function; bits of arg: defaults, keyword "
-                            "defaults, annotations, closure",
+                            "defaults, annotations, closure, what makes annotations",
                             taken=lambda arg: arg.bit_count() + 1),
     "LOAD_BUILD_CLASS": Opcode("-- function", "what `class` statements call"),
     "RETURN_VALUE": Opcode("value --", "return", _ENDS),
@@ -173,9 +177,12 @@ INSTRUCTIONS: dict[str, Opcode] = {
     "CHECK_EG_MATCH": Opcode("group classes -- rest match", "`except* classes`"),
     "PREP_RERAISE_STAR": Opcode("group list -- exception", "what `except*` blocks left"),
     "LOAD_ASSERTION_ERROR": Opcode("-- class", "AssertionError"),
+    "LOAD_COMMON_CONSTANT": Opcode("-- value", "the function or class `value`"),
     "BEFORE_WITH": Opcode("manager -- exit value", "`with`: the bound `__exit__`, what `__enter__` "
                           "returned"),
-    "WITH_EXCEPT_START": Opcode("-- result", "call the `__exit__` at position 4 with the error"),
+    "LOAD_SPECIAL": Opcode("owner -- method null", "a method of `with`, bound; `value`: its name"),
+    "WITH_EXCEPT_START": Opcode("-- result", "call the `__exit__` at position 4 + arg with the "
+                                "error"),
     # -- imports, patterns -------------------------------------------------------------------------
     "IMPORT_NAME": Opcode("level names -- module", "`import`"),
     "IMPORT_FROM": Opcode("-- value", "a name of the module below"),

@@ -16,13 +16,13 @@ from framejit.bytecode.python312 import (
     CALL_SEQUENCE,
     FORWARD_JUMPS,
     HAS_OPERAND,
+    RENAMED,
     binary_slice,
     intrinsic,
     return_const,
     store_slice,
 )
 from framejit.bytecode.python312 import MADE as _MADE
-from framejit.bytecode.python312 import RENAMED as _RENAMED
 from framejit.bytecode.python312 import SPECIAL_OPERANDS as _SPECIAL_OPERANDS
 from framejit.bytecode.python312 import join as _join_names
 from framejit.bytecode.units import (
@@ -60,7 +60,7 @@ def _load_super_attr(operand: int, code: CodeType, slots: tuple[str, ...]) -> tu
     return Piece("CALL_SUPER", operand >> 1 & 1, None, call), *attribute
 
 
-def _pair(first: str, second: str) -> Reader:
+def pair(first: str, second: str) -> Reader:
     """For two units in one: each gets half of the operand."""
 
     def read(operand: int, code: CodeType, slots: tuple[str, ...]) -> tuple[Piece, ...]:
@@ -89,9 +89,9 @@ READERS: dict[str, Reader] = {
     "LOAD_GLOBAL": _load_global,
     "LOAD_ATTR": _load_attr,
     "LOAD_SUPER_ATTR": _load_super_attr,
-    "LOAD_FAST_LOAD_FAST": _pair("LOAD_FAST", "LOAD_FAST"),
-    "STORE_FAST_LOAD_FAST": _pair("STORE_FAST", "LOAD_FAST"),
-    "STORE_FAST_STORE_FAST": _pair("STORE_FAST", "STORE_FAST"),
+    "LOAD_FAST_LOAD_FAST": pair("LOAD_FAST", "LOAD_FAST"),
+    "STORE_FAST_LOAD_FAST": pair("STORE_FAST", "LOAD_FAST"),
+    "STORE_FAST_STORE_FAST": pair("STORE_FAST", "STORE_FAST"),
     "CONVERT_VALUE": _convert_value,
     "FORMAT_SIMPLE": _format_simple,
     "FORMAT_WITH_SPEC": _format_with_spec,
@@ -101,13 +101,11 @@ READERS: dict[str, Reader] = {
     "CALL_INTRINSIC_1": intrinsic("CALL_INTRINSIC_1", dis._intrinsic_1_descs),  # type: ignore[attr-defined]
     "CALL_INTRINSIC_2": intrinsic("CALL_INTRINSIC_2", dis._intrinsic_2_descs),  # type: ignore[attr-defined]
 }
-_NEVER_MET = ("ENTER_EXECUTOR", "EXIT_INIT_CHECK")
-_JOINED_ONLY = frozenset({"CALL_KW", "SET_FUNCTION_ATTRIBUTE"})
+SPECIAL_OPERANDS = {**_SPECIAL_OPERANDS, "ENTER_EXECUTOR": DROPPED, "EXIT_INIT_CHECK": DROPPED}
+JOINED_ONLY = frozenset({"CALL_KW", "SET_FUNCTION_ATTRIBUTE"})
 
-CANONICAL_NAME: list[str] = canonical_names(_RENAMED)
-OPERAND_KIND: list[int] = operand_kinds(
-    {**_SPECIAL_OPERANDS, **dict.fromkeys(_NEVER_MET, DROPPED)}, READERS, HAS_OPERAND
-)
+CANONICAL_NAME: list[str] = canonical_names(RENAMED)
+OPERAND_KIND: list[int] = operand_kinds(SPECIAL_OPERANDS, READERS, HAS_OPERAND)
 CACHE_UNITS: list[int] = [
     dis._inline_cache_entries.get(name, 0)  # type: ignore[attr-defined]
     for name in dis.opname[:256]
@@ -116,7 +114,7 @@ CACHE_UNITS: list[int] = [
 COMPARISONS: tuple[str, ...] = tuple(name for name in dis.cmp_op for _ in range(1 << 5))
 
 ON_BOOLS: frozenset[str] = frozenset({"POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT"})
-JOINED: frozenset[str] = ON_BOOLS | _JOINED_ONLY | {"LOAD_FROM_DICT_OR_DEREF"}
+JOINED: frozenset[str] = ON_BOOLS | JOINED_ONLY | {"LOAD_FROM_DICT_OR_DEREF"}
 
 
 def join(earlier: Instruction, op: str, arg: int, value: Any) -> tuple[str, int, Any] | None:
@@ -139,7 +137,7 @@ LOOP_END: Units = ("END_FOR", 0), ("POP_TOP", 0)
 NULL_ABOVE = True
 GENERATORS_KEEP_CALLERS = True
 
-_MADE_HERE = (_MADE - {"LOAD_METHOD"}) | {"LOAD_ATTR_TO_CALL", "FORMAT_VALUE", "LOAD_GLOBAL"}
-OPCODES: frozenset[str] = produced(CANONICAL_NAME, OPERAND_KIND, _MADE_HERE) - _JOINED_ONLY
+MADE = (_MADE - {"LOAD_METHOD"}) | {"LOAD_ATTR_TO_CALL", "FORMAT_VALUE", "LOAD_GLOBAL"}
+OPCODES: frozenset[str] = produced(CANONICAL_NAME, OPERAND_KIND, MADE) - JOINED_ONLY
 
-__all__ = ["CALL_SEQUENCE", "FORWARD_JUMPS"]
+__all__ = ["CALL_SEQUENCE", "FORWARD_JUMPS", "RENAMED"]

@@ -17,6 +17,8 @@ elif sys.version_info[:2] == (3, 12) and config.untested_release:
     from framejit.bytecode import python312 as tables
 elif sys.version_info[:2] == (3, 13) and config.untested_release:
     from framejit.bytecode import python313 as tables
+elif sys.version_info[:2] == (3, 14) and config.untested_release:
+    from framejit.bytecode import python314 as tables
 else:
     raise ImportError(f"framejit has no bytecode tables for Python {sys.version.split()[0]}")
 

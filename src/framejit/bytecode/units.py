@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 # How an operand is read. One number per way.
 NO_OPERAND, RAW, CONSTANT, NAME, SLOT, GLOBAL, COMPARISON, BINARY, CALL, PIECES = range(10)
-JUMP_FORWARD, JUMP_BACKWARD, KEYWORD_NAMES, CALL_PREFIX, EXTENSION, DROPPED = range(10, 16)
+JUMP_FORWARD, JUMP_BACKWARD, WITH_KEYWORDS = range(10, 13)
+KEYWORD_NAMES, CALL_PREFIX, EXTENSION, DROPPED = range(13, 17)
 
 #: They leave no instruction of their own.
 _FOLDED = frozenset((KEYWORD_NAMES, CALL_PREFIX, EXTENSION, DROPPED))

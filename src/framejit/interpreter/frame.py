@@ -13,6 +13,8 @@ from framejit.bytecode.model import CodeInfo, Instruction
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue
 
+_PUSH_TWO = frozenset(("LOAD_METHOD", "BEFORE_WITH", "LOAD_SPECIAL"))
+
 
 class Frame:
     """``index`` is the instruction being executed, ``pc`` the next one; ``before`` is the stack as
@@ -93,7 +95,7 @@ class Frame:
         op, depths = self.instruction.op, self.info.depth
         if self.instruction.target >= 0 or self.index + 1 == len(depths):
             return []
-        pushes = 0 if op.startswith("STORE") else 2 if op in ("LOAD_METHOD", "BEFORE_WITH") else 1
+        pushes = 0 if op.startswith("STORE") else 2 if op in _PUSH_TWO else 1
         return self.before[max(0, depths[self.index + 1] - pushes) :]
 
     def chain(self) -> list[Frame]:

@@ -508,10 +508,13 @@ def make_function(vm: Any, frame: Frame, instruction: Instruction) -> None:
     made = FunctionValue(code, frame.globals)
     made.cell_tuple = cells = frame.stack.pop() if flags & 8 else None
     made.closure = None if cells is None else [cell.realize() for cell in vm.space.items(cells)]
+    annotate = frame.stack.pop() if flags & 16 else None
     annotations = frame.stack.pop() if flags & 4 else None
     made.kwdefaults = frame.stack.pop() if flags & 2 else None
     made.defaults = frame.stack.pop() if flags & 1 else None
     if annotations is not None:
         items = vm.space.items(annotations)
         made.attributes["__annotations__"] = _new_dict(vm, items[::2], items[1::2])
+    if annotate is not None:
+        made.attributes["__annotate__"] = annotate
     frame.stack.append(made)

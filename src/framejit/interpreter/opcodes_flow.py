@@ -19,7 +19,8 @@ from framejit.interpreter.opcodes_data import deliver, mapping_pairs, never_iter
 from framejit.interpreter.outcomes import Yielded
 from framejit.interpreter.registry import opcode, unsupported
 from framejit.values.containers.sequences import TupleValue
-from framejit.values.core.base import NULL, Raised, Value, type_name
+from framejit.values.core import complaints
+from framejit.values.core.base import NULL, Raised, Value
 from framejit.values.core.constants import ConstantValue, PythonModuleValue
 from framejit.values.core.methods import elements
 from framejit.values.objects.cells import CellValue
@@ -266,6 +267,12 @@ def check_exc_match(vm: Any, frame: Frame, instruction: Instruction) -> None:
     frame.stack.append(ConstantValue(found))
 
 
+@opcode("LOAD_COMMON_CONSTANT")
+def load_common_constant(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    function, space = instruction.value, vm.space
+    frame.stack.append(space.load(space.const_source(function, function.__qualname__), function))
+
+
 @opcode("LOAD_ASSERTION_ERROR")
 def load_assertion_error(vm: Any, frame: Frame, instruction: Instruction) -> None:
     space = vm.space
@@ -279,26 +286,32 @@ unsupported(
 # -- with ------------------------------------------------------------------------------------------
 
 
+def _manager_method(vm: Any, manager: Value, name: str) -> Value:
+    method = vm.space.special_method(manager, name)
+    if method is None:
+        vm.space.raise_error(TypeError, complaints.no_context_manager(manager.python_type()))
+    return method
+
+
 @opcode("BEFORE_WITH")
 def before_with(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    space = vm.space
     manager = frame.stack.pop().realize()
-    enter = space.special_method(manager, "__enter__")
-    leave = space.special_method(manager, "__exit__")
-    if enter is None or leave is None:
-        name = type_name(manager.python_type())
-        space.raise_error(
-            TypeError, f"{name!r} object does not support the context manager protocol"
-        )
-    frame.stack.append(leave)
-    deliver(vm, frame, space.call(enter, [], {}))
+    enter = _manager_method(vm, manager, "__enter__")
+    frame.stack.append(_manager_method(vm, manager, "__exit__"))
+    deliver(vm, frame, vm.space.call(enter, [], {}))
+
+
+@opcode("LOAD_SPECIAL")
+def load_special(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    manager = frame.stack.pop().realize()
+    frame.stack += [_manager_method(vm, manager, instruction.value), NULL]
 
 
 @opcode("WITH_EXCEPT_START")
 def with_except_start(vm: Any, frame: Frame, instruction: Instruction) -> None:
     space, stack = vm.space, frame.stack
     value = stack[-1].realize()
-    leave = stack[-4]
+    leave = stack[-4 - instruction.arg]
     cls = space.class_value(value.python_type())
     traceback = space.getattr_now(value, "__traceback__")
     deliver(vm, frame, space.call(leave, [cls, value, traceback], {}))
@@ -429,6 +442,7 @@ def opcode_match_class(vm: Any, frame: Frame, instruction: Instruction) -> None:
 
 unsupported("FJ0142", "the interactive prompt's expressions", "PRINT_EXPR")
 unsupported("FJ0142", "type parameters", "CALL_INTRINSIC_1", "CALL_INTRINSIC_2")
+unsupported("FJ0142", "template strings", "BUILD_TEMPLATE", "BUILD_INTERPOLATION")
 unsupported(
     "FJ0142", "names are looked up dynamically",
     "LOAD_LOCALS", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS",

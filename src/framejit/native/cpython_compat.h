@@ -1,4 +1,4 @@
-// Everything that differs between CPython 3.11, 3.12 and 3.13, and every look into CPython's private structures.
+// Everything that differs between CPython 3.11, 3.12, 3.13 and 3.14, and every look into CPython's private structures.
 // In: objects. Out: small inline functions with one meaning on all releases. No other file tests PY_VERSION_HEX.
 #pragma once
 #define PY_SSIZE_T_CLEAN
@@ -6,43 +6,124 @@
 #include <structmember.h>
 
 #include <cstdint>
+#include <unordered_map>
+#include <vector>
 
-#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
-#error "framejit supports CPython 3.11, 3.12 and 3.13"
+#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030F0000
+#error "framejit supports CPython 3.11 to 3.14"
 #endif
 
 namespace framejit {
 
 // ---- dicts ----------------------------------------------------------------------------------------------------
 
-// A number that no other state of any dict of this process has ever had. So two equal readings mean: the same dict,
-// not changed in between, whatever the pointer was.
-inline uint64_t dict_version(PyObject* dict) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-  uint64_t tag = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
-#pragma GCC diagnostic pop
-#if PY_VERSION_HEX >= 0x030D0000
-  return tag >> 12;  // the low bits belong to dict watchers
-#elif PY_VERSION_HEX >= 0x030C0000
-  return tag >> 8;
+// Tells where the versions of dicts are. The version is a number that no other state of any dict of this process has ever
+// had: two equal readings mean the same dict, not changed in between, whatever the pointer was. What is at an address
+// stays readable as long as the object that told it lives.
+#if PY_VERSION_HEX >= 0x030E0000
+// Dicts have no versions of their own: a watcher keeps one for each dict that somebody asks about.
+class DictVersions {
+ public:
+  DictVersions() = default;
+  DictVersions(const DictVersions&) = delete;
+  DictVersions& operator=(const DictVersions&) = delete;
+  ~DictVersions() {
+    for (Counter* counter : counters_) release(counter);
+  }
+
+  // False: dicts cannot be watched, since others watch already.
+  static bool available() {
+    Registry& known = registry();
+    if (known.watcher == kNotAsked) known.watcher = claim_watcher();
+    return known.watcher != kNone;
+  }
+
+  // The eight bytes that hold the version of a dict. Only if they are available.
+  const void* address(PyObject* dict) {
+    Registry& known = registry();
+    Counter*& counter = known.counters[dict];
+    if (counter == nullptr) {
+      counter = new Counter{++known.last, dict, 0};
+      if (PyDict_Watch(known.watcher, dict) < 0) PyErr_Clear();  // only if it is no dict
+    }
+    counter->users++;
+    counters_.push_back(counter);
+    return &counter->version;
+  }
+
+ private:
+  struct Counter {
+    uint64_t version;
+    PyObject* dict;  // NULL when it has died
+    size_t users;
+  };
+  static constexpr int kNotAsked = -2, kNone = -1;
+  struct Registry {
+    std::unordered_map<PyObject*, Counter*> counters;
+    uint64_t last = 0;
+    int watcher = kNotAsked;
+  };
+
+  // Never destroyed: dicts die later than static objects.
+  static Registry& registry() {
+    static Registry* known = new Registry();
+    return *known;
+  }
+
+  // Watchers are told before a write, in the order of their ids. Only after the last one nothing runs until the write
+  // is done, and nobody can read the new version beside the old content: so it is the last id or none.
+  static int claim_watcher() {
+    constexpr int kLast = 7;
+    std::vector<int> lower;
+    int id = PyDict_AddWatcher(dict_changes);
+    for (; id >= 0 && id < kLast; id = PyDict_AddWatcher(dict_changes)) lower.push_back(id);
+    for (int other : lower) PyDict_ClearWatcher(other);
+    PyErr_Clear();
+    return id == kLast ? id : kNone;
+  }
+
+  static int dict_changes(PyDict_WatchEvent event, PyObject* dict, PyObject*, PyObject*) {
+    Registry& known = registry();
+    auto found = known.counters.find(dict);
+    if (found == known.counters.end()) return 0;
+    found->second->version = ++known.last;
+    if (event == PyDict_EVENT_DEALLOCATED) {
+      found->second->dict = nullptr;
+      known.counters.erase(found);
+    }
+    return 0;
+  }
+
+  static void release(Counter* counter) {
+    if (--counter->users > 0) return;
+    if (counter->dict) {
+      registry().counters.erase(counter->dict);
+      if (PyDict_Unwatch(registry().watcher, counter->dict) < 0) PyErr_Clear();
+    }
+    delete counter;
+  }
+
+  std::vector<Counter*> counters_;
+};
 #else
-  return tag;
-#endif
-}
+class DictVersions {
+ public:
+  static bool available() { return true; }
 
-// The eight bytes that hold the version. They may also change for other reasons (dict watchers).
-inline const void* dict_version_address(PyObject* dict) {
+  // The eight bytes that hold the version of a dict. They may also change for other reasons (the low bits belong to watchers).
+  const void* address(PyObject* dict) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-  return &reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+    return &reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
 #pragma GCC diagnostic pop
-}
+  }
+};
+#endif
 
-// Makes the version of a dict change with every write to it. Since 3.13 the dict of an object may share the values that
+// Makes the version of a dict change with every write to it. In 3.13 the dict of an object may share the values that
 // lie inside the object, which are written without it; taking an item out gives it a table of its own.
 inline bool own_dict_values(PyObject* dict) {
-#if PY_VERSION_HEX >= 0x030D0000
+#if PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
   struct ValuesHead {  // the start of PyDictValues
     uint8_t capacity, size, embedded, valid;
   };
@@ -191,7 +272,11 @@ inline void set_recursion_depth(PyThreadState* thread, int depth) {
 // The part below needs CPython's internal headers; only hook.cpp asks for it.
 #ifdef FRAMEJIT_WITH_FRAMES
 #define Py_BUILD_CORE
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_interpframe.h>
+#else
 #include <internal/pycore_frame.h>
+#endif
 #undef Py_BUILD_CORE
 
 #if PY_VERSION_HEX >= 0x030D0000
@@ -203,7 +288,9 @@ namespace framejit {
 using Frame = struct _PyInterpreterFrame;
 
 inline PyCodeObject* frame_code(Frame* frame) {
-#if PY_VERSION_HEX >= 0x030D0000
+#if PY_VERSION_HEX >= 0x030E0000
+  return reinterpret_cast<PyCodeObject*>(PyStackRef_AsPyObjectBorrow(frame->f_executable));
+#elif PY_VERSION_HEX >= 0x030D0000
   return reinterpret_cast<PyCodeObject*>(frame->f_executable);
 #else
   return frame->f_code;
@@ -211,17 +298,36 @@ inline PyCodeObject* frame_code(Frame* frame) {
 }
 
 inline PyFunctionObject* frame_function(Frame* frame) {
-#if PY_VERSION_HEX >= 0x030C0000
+#if PY_VERSION_HEX >= 0x030E0000
+  return reinterpret_cast<PyFunctionObject*>(PyStackRef_AsPyObjectBorrow(frame->f_funcobj));
+#elif PY_VERSION_HEX >= 0x030C0000
   return reinterpret_cast<PyFunctionObject*>(frame->f_funcobj);
 #else
   return frame->f_func;
 #endif
 }
 
-// Evaluates a frame one level below our hook. From 3.12 on each C call costs from a fixed budget of C recursion, which
-// a hook would halve for deep Python recursion; so the hook's own share is given back for the time of the call.
+// A variable of a frame that has not begun, borrowed.
+inline PyObject* frame_local(Frame* frame, Py_ssize_t index) {
+#if PY_VERSION_HEX >= 0x030E0000
+  return PyStackRef_AsPyObjectBorrow(frame->localsplus[index]);
+#else
+  return frame->localsplus[index];
+#endif
+}
+
+inline void clear_frame_local(Frame* frame, Py_ssize_t index) {
+#if PY_VERSION_HEX >= 0x030E0000
+  PyStackRef_CLEAR(frame->localsplus[index]);
+#else
+  Py_CLEAR(frame->localsplus[index]);
+#endif
+}
+
+// Evaluates a frame one level below our hook. In 3.12 and 3.13 each C call costs from a fixed budget of C recursion,
+// which a hook would halve for deep Python recursion; so the hook's own share is given back for the time of the call.
 inline PyObject* evaluate_below(PyThreadState* thread, Frame* frame, int throwing, _PyFrameEvalFunction evaluate) {
-#if PY_VERSION_HEX >= 0x030C0000
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
   constexpr int kHookUnits = 1;
   thread->c_recursion_remaining += kHookUnits;
   PyObject* result = evaluate(thread, frame, throwing);

@@ -258,11 +258,11 @@ PyObject* call_compiled_once(CompiledObject* self, PyObject* const* args, size_t
 // Neither this nor a call counts against the limit of recursion: the Python frame that follows does, so a compiled
 // function may recurse as deep as its original.
 PyObject* dispatch_frame(CompiledObject* compiled, PyObject* const* slots, Py_ssize_t count, bool* fallback,
-                         PyObject** owned, Py_ssize_t owned_count) {
+                         const FrameArguments* owned) {
   *fallback = false;
   PyObject* result = dispatch(compiled, slots, count, fallback);
   if (!result || !Py_IS_TYPE(result, tail_call_type)) return seen_by_users(result);
-  for (Py_ssize_t i = 0; i < owned_count; i++) Py_CLEAR(owned[i]);
+  if (owned) owned->clear(*owned);
   return run_tail_calls(result);
 }
 

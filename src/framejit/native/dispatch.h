@@ -191,10 +191,17 @@ extern PyTypeObject* hook_context_type;
 
 inline bool is_compiled(PyObject* object) { return PyObject_TypeCheck(object, compiled_type); }
 
+// The arguments in a frame that has not begun.
+struct FrameArguments {
+  void* frame;
+  Py_ssize_t count;
+  void (*clear)(const FrameArguments&);  // lets go of them
+};
+
 // Runs the compiled object on the slots of a frame, tail calls included. *fallback: no entry fits (result NULL, no
 // exception), the caller runs the frame itself. What `owned` holds is let go of before a tail call.
 PyObject* dispatch_frame(CompiledObject* compiled, PyObject* const* slots, Py_ssize_t count, bool* fallback,
-                         PyObject** owned = nullptr, Py_ssize_t owned_count = 0);
+                         const FrameArguments* owned = nullptr);
 
 int add_dispatch(PyObject* module);
 int add_tail_call(PyObject* module);

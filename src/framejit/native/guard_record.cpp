@@ -38,6 +38,7 @@ class Recorder {
   }
 
   std::shared_ptr<Record> run() {
+    if (!DictVersions::available()) return nullptr;
     // Making weak references allocates, which may run the garbage collector and with it any code: so it comes first,
     // and what follows, which runs no Python code, verifies every value again. So do dicts that get their own values.
     make_weak_references();
@@ -334,7 +335,7 @@ class Recorder {
       record_->repairs.emplace_back();
       info.repair = static_cast<uint16_t>(record_->repairs.size());
     }
-    emit_word(dict_version_address(dict), info);
+    emit_word(record_->versions.address(dict), info);
   }
 
   void ensure_dict_version(int node) {

@@ -102,6 +102,7 @@ struct Record {
   ThreadKeys thread;
   std::vector<Repair> repairs;
   std::vector<Ref> pins;             // weak references, and constants
+  DictVersions versions;             // of the dicts that words tell of
   std::vector<Place> places;         // per node
   std::vector<PyObject*> pinned;     // per node, borrowed; valid while the ops hold
   std::vector<uint16_t> fresh;       // per node, index into the scratch array

@@ -222,6 +222,10 @@ static PyObject* dispatch_audited(CompiledObject* compiled, PyFunctionObject* fu
                  fell_back, AuditedFrame::run, &call);
 }
 
+static void clear_arguments(const FrameArguments& arguments) {
+  for (Py_ssize_t i = 0; i < arguments.count; i++) clear_frame_local(static_cast<Frame*>(arguments.frame), i);
+}
+
 static PyObject* evaluate_frame(PyThreadState* python_thread, Frame* frame, int throwing) {
   ThreadState& thread = thread_state;
   if (thread.passed_on == frame) {
@@ -260,12 +264,13 @@ static PyObject* evaluate_frame(PyThreadState* python_thread, Frame* frame, int 
     Py_ssize_t cells = function->func_closure ? PyTuple_GET_SIZE(function->func_closure) : 0;
     ArgumentBuffer buffer;
     PyObject** slots = buffer.reserve(own + cells);
-    for (Py_ssize_t i = 0; i < own; i++) slots[i] = frame->localsplus[i];
+    for (Py_ssize_t i = 0; i < own; i++) slots[i] = frame_local(frame, i);
     for (Py_ssize_t i = 0; i < cells; i++) slots[own + i] = PyTuple_GET_ITEM(function->func_closure, i);
     bool fallback;
+    FrameArguments arguments{frame, own, clear_arguments};
     auto* target = reinterpret_cast<CompiledObject*>(compiled.get());
     result = audits && audit_is_due() ? dispatch_audited(target, function, slots, own + cells, &fallback)
-                                      : dispatch_frame(target, slots, own + cells, &fallback, frame->localsplus, own);
+                                      : dispatch_frame(target, slots, own + cells, &fallback, &arguments);
     if (fallback) return pass_on(python_thread, frame, throwing);
   }
   discard_frame(python_thread, frame, empty_code);

@@ -9,11 +9,6 @@
 
 namespace framejit {
 
-static PyObject* python_dict_version(PyObject*, PyObject* dict) {
-  if (!PyDict_Check(dict)) return PyErr_Format(PyExc_TypeError, "%R is not a dict", dict);
-  return PyLong_FromUnsignedLongLong(dict_version(dict));
-}
-
 static PyObject* python_type_version(PyObject*, PyObject* type) {
   if (!PyType_Check(type)) return PyErr_Format(PyExc_TypeError, "%R is not a type", type);
   return PyLong_FromUnsignedLong(type_version(reinterpret_cast<PyTypeObject*>(type)));
@@ -42,7 +37,6 @@ static PyObject* evaluate(PyObject*, PyObject* const* args, Py_ssize_t count) {
 static PyMethodDef functions[] = {
     {"evaluate", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(evaluate)), METH_FASTCALL,
      "evaluate(code, globals): runs a program as the first thing on the stack, as far as sys.getrecursionlimit goes."},
-    {"dict_version", python_dict_version, METH_O, "The version tag of a dict: changes with every write."},
     {"has_generic_getattr", python_has_generic_getattr, METH_O,
      "Whether attributes of the instances of a class are looked up as those of plain objects."},
     {"type_version", python_type_version, METH_O, "The version tag of a type; 0 if it has none."},

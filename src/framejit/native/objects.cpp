@@ -299,6 +299,18 @@ static PyObject* cached_result(PyObject*, PyObject* const* args, Py_ssize_t coun
   return Py_NewRef(found);
 }
 
+// ---- methods ----------------------------------------------------------------------------------------------------
+
+// What LOAD_SPECIAL leaves, bound: a method for an object, or what needs none.
+static PyObject* bound_method(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count == 1) return Py_NewRef(args[0]);
+  if (count != 2 || !Py_TYPE(args[1])->tp_descr_get) {
+    PyErr_SetString(PyExc_TypeError, "bound_method takes an object, if there is one, and a method");
+    return nullptr;
+  }
+  return Py_TYPE(args[1])->tp_descr_get(args[1], args[0], reinterpret_cast<PyObject*>(Py_TYPE(args[0])));
+}
+
 // ---- the module -------------------------------------------------------------------------------------------------
 
 static PyMethodDef functions[] = {
@@ -312,6 +324,8 @@ static PyMethodDef functions[] = {
      "new_object(cls, base[, content]): base.__new__(cls[, content])."},
     {"cached_result", reinterpret_cast<PyCFunction>(cached_result), METH_FASTCALL,
      "cached_result(function, args, keywords, types): what functools.lru_cache holds; LookupError."},
+    {"bound_method", reinterpret_cast<PyCFunction>(bound_method), METH_FASTCALL,
+     "bound_method([object, ]method): a function bound to the object; alone: itself."},
     {"cpu_random_state", random_state, METH_NOARGS, "The state of the CPU's default generator."},
     {"restore_cpu_random_state", restore_random, METH_O, "Put back what cpu_random_state() returned."},
     {nullptr, nullptr, 0, nullptr}};

@@ -50,6 +50,18 @@ def nowhere_to_write(cls: type, name: str, found: bool) -> str:
     return said(object.__setattr__, type(type_name(cls), (), fields)(), name, None)
 
 
+def no_context_manager(cls: type) -> str:
+    """Objects of ``cls`` lack what `with` asks for."""
+    names = ("__enter__", "__exit__", "__aenter__", "__aexit__")
+    fields = {name: _named for name in names if hasattr(cls, name)}
+    return said(_enter, type(type_name(cls), (), fields)())
+
+
+def _enter(manager: Any) -> None:
+    with manager:
+        pass
+
+
 def _sets_attribute(*args: Any) -> None:
     """Of a class that has one of its own."""
 

@@ -49,6 +49,11 @@ _ASSIGNED: dict[str, type] = {
 _READ = (*_CODE_ATTRIBUTES, *_MADE_OF, "__annotations__", *_FIELDS & {"__type_params__"})
 
 
+def _docstring(code: types.CodeType) -> str | None:
+    cells = tuple([types.CellType() for _ in code.co_freevars])
+    return types.FunctionType(code, {}, closure=cells or None).__doc__
+
+
 class FunctionValue(Declared):
     """A Python function: an existing one (``function``) or one made by the captured program."""
 
@@ -263,15 +268,16 @@ class FunctionValue(Declared):
                 known = {
                     "__name__": self.name.rpartition(".")[2], "__qualname__": self.name,
                     "__module__": self.globals.get("__name__"),
-                    "__doc__": self.code.co_consts[0] if self.code.co_consts
-                    and isinstance(self.code.co_consts[0], str) else None,
+                    "__doc__": _docstring(self.code),
                 }  # fmt: skip
                 return constant_value(space, known[name])
             if name in _MADE_OF:
                 value = getattr(self, _MADE_OF[name])
                 return value if value is not None else ConstantValue(None)
             if name == "__annotations__":
-                return self.attributes.setdefault(name, DictValue({}))
+                return self._annotations(space)
+            if name == "__annotate__" and name in _FIELDS:
+                return ConstantValue(None)
             if name == "__type_params__" and name in _FIELDS:
                 return constant_value(space, ())
         elif name in _READ:
@@ -286,12 +292,27 @@ class FunctionValue(Declared):
             return own
         return space.generic_getattr(self, name)
 
+    def _annotations(self, space: Space) -> Value:
+        """Those of a function made here: given to it, or made when they are first asked for."""
+        annotate = self.attributes.get("__annotate__")
+        if annotate is None or annotate.is_none():
+            return self.attributes.setdefault("__annotations__", DictValue({}))
+        made = space.call_now(annotate, [ConstantValue(1)], {}).realize()
+        if made.python_type() is not dict:
+            raise GraphBreak("FJ0152", f"__annotate__ of {self.describe()} returns no dict")
+        self.attributes["__annotations__"] = made
+        # Written last: assigning annotations would take it away.
+        self.attributes["__annotate__"] = self.attributes.pop("__annotate__")
+        return made
+
     def setattr(self, space: Space, name: str, value: Value) -> None:
         if name not in _FIELDS:
             store_own(space, self, name, value)
             return
         if not issubclass(value.realize().python_type(), _ASSIGNED.get(name, ())):
             raise GraphBreak("FJ0152", f"assigning {name} of {self.describe()}")
+        if name == "__annotations__" and "__annotate__" in self.attributes:
+            self.attributes["__annotate__"] = ConstantValue(None)
         if name == "__qualname__" and self.function is None:
             self.name = str(value.realize().as_python())
         self.attributes[name] = value
