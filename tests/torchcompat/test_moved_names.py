@@ -39,7 +39,9 @@ class Calls(Double):
         return super().apply(x) + 1
 
 
-@pytest.mark.parametrize("function", [Double, Inherits, Calls, Double()], ids=str)
+@pytest.mark.parametrize(
+    "function", [Double, Inherits, Calls, Double()], ids=["class", "inherits", "calls", "object"]
+)
 def test_apply_is_what_every_function_inherits(function):
     assert any(vars(cls).get("apply") is not None for cls in torch.autograd.Function.__mro__)
     assert function_apply.APPLY in LOOKASIDES

@@ -43,10 +43,11 @@ _MADE_OF = {"__defaults__": "defaults", "__kwdefaults__": "kwdefaults", "__closu
 #: What else can be assigned, and what it must be.
 _ASSIGNED: dict[str, type] = {
     "__name__": str, "__qualname__": str, "__doc__": object, "__module__": object,
-    "__annotations__": dict, "__type_params__": tuple,
+    "__annotations__": dict, "__annotate__": object, "__type_params__": tuple,
 }  # fmt: skip
 #: What of an existing function is read with a guard.
-_READ = (*_CODE_ATTRIBUTES, *_MADE_OF, "__annotations__", *_FIELDS & {"__type_params__"})
+_READ = (*_CODE_ATTRIBUTES, *_MADE_OF, "__annotations__",
+         *_FIELDS & {"__type_params__", "__annotate__"})  # fmt: skip
 
 
 def _docstring(code: types.CodeType) -> str | None:
@@ -313,6 +314,8 @@ class FunctionValue(Declared):
             raise GraphBreak("FJ0152", f"assigning {name} of {self.describe()}")
         if name == "__annotations__" and "__annotate__" in self.attributes:
             self.attributes["__annotate__"] = ConstantValue(None)
+        if name == "__annotate__" and not value.is_none():
+            self.attributes.pop("__annotations__", None)
         if name == "__qualname__" and self.function is None:
             self.name = str(value.realize().as_python())
         self.attributes[name] = value

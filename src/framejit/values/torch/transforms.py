@@ -395,6 +395,8 @@ class PullBackValue(Declared):
             return ConstantValue(getattr(_PULL_BACK, name))
         if name == "__type_params__" and hasattr(_PULL_BACK, name):
             return TupleValue([])
+        if name == "__annotate__" and hasattr(_PULL_BACK, name):
+            return ConstantValue(None)
         if name in ("__annotations__", "__dict__"):
             known = getattr(_PULL_BACK, name).items()
             return DictValue({k: (ConstantValue(k), ConstantValue(v)) for k, v in known})
