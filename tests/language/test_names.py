@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import inspect
 import io
@@ -33,11 +32,6 @@ ROWS = [
     pytest.param(module, name, row, id=f"{module}.{name}")
     for module, table in NAMES.items() for name, row in table.items() if is_there(module, name)
 ]  # fmt: skip
-#: Breaks where CPython itself does something that is not captured: since 3.13 methods that were
-#: found by the class of an argument are kept in a weak dict.
-BREAKS_OF_RELEASES = {}
-if "WeakKeyDictionary" in inspect.getsource(functools.singledispatchmethod):
-    BREAKS_OF_RELEASES["singledispatchmethod"] = "making a weak reference"
 
 
 @pytest.mark.parametrize("module", NAMES)
@@ -61,9 +55,7 @@ def test_row(module, name, row, monkeypatch):
         else:
             check(row, X, graphs=1)
     reasons = [event.reason for event in breaks]
-    if name in BREAKS_OF_RELEASES:
-        assert any(BREAKS_OF_RELEASES[name] in reason for reason in reasons), reasons
-    elif isinstance(row, Break):
+    if isinstance(row, Break):
         assert any(row.reason in reason for reason in reasons), reasons
     else:
         assert not reasons

@@ -202,6 +202,37 @@ class PairwiseIterator(Composed):
         return None
 
 
+class BatchedIterator(Composed):
+    """``itertools.batched``; ``iterator`` is None when it has ended."""
+
+    __slots__ = ("iterator", "size", "strict")
+    kind = getattr(itertools, "batched", object)  # CPython 3.11 has none and makes none
+
+    def __init__(self, iterator: Value, size: int, strict: bool) -> None:
+        self.iterator: Value | None = iterator
+        self.size = size
+        self.strict = strict
+        self.source = None
+
+    def made(self) -> Made:
+        rest: Any = () if self.iterator is None else Taken(self.iterator)
+        return Made(self.kind, [rest, self.size], {"strict": True} if self.strict else {})
+
+    def next(self, space: Space) -> Value | None:
+        iterator, self.iterator = self.iterator, None  # it has ended, unless there is a batch
+        if iterator is None:
+            return None
+        items: list[Value] = []
+        while len(items) < self.size and (item := space.next(iterator)) is not None:
+            items.append(item)
+        if not items:
+            return None
+        if self.strict and len(items) < self.size:
+            space.raise_error(ValueError, "batched(): incomplete batch")
+        self.iterator = iterator
+        return TupleValue(items)
+
+
 class ZipLongestIterator(Composed):
     """``itertools.zip_longest``; an iterator that has ended is None."""
 

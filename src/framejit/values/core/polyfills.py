@@ -7,6 +7,7 @@ Everything here also runs as plain Python, with the semantics of the original.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 import types
@@ -115,6 +116,22 @@ def cmp_to_key(mycmp: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
         return CompareKey(mycmp, obj)
 
     return make
+
+
+def single_dispatch_method(method: Any, obj: Any, cls: Any = None) -> Any:
+    """``functools.singledispatchmethod.__get__`` without a cache, which keeps ``obj`` weakly."""
+    dispatcher, function = method.dispatcher, method.func
+    name = getattr(function, "__name__", "singledispatchmethod method")
+
+    def _method(*args: Any, **kwargs: Any) -> Any:
+        if not args:
+            raise TypeError(f"{name} requires at least 1 positional argument")
+        return dispatcher.dispatch(args[0].__class__).__get__(obj, cls)(*args, **kwargs)
+
+    _method.__isabstractmethod__ = method.__isabstractmethod__  # type: ignore[attr-defined]
+    _method.register = method.register  # type: ignore[attr-defined]
+    functools.update_wrapper(_method, function)
+    return _method
 
 
 # -- collections ------------------------------------------------------------------------------

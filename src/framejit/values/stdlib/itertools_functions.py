@@ -5,12 +5,14 @@ In: calls of its classes and functions. Out: iterators. Next: interpreter.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.values.containers.calling_iterators import (
     AccumulateIterator,
+    BatchedIterator,
     CompressIterator,
     CycleIterator,
     GroupbyIterator,
@@ -148,6 +150,17 @@ for _while in (itertools.dropwhile, itertools.takewhile):
             _while, test, space.iter(iterable)
         )
     )
+
+
+def _batched(space: Space, iterable: Value, n: Value, *, strict: Value | None = None) -> Value:
+    size, strictly = index_of(space, n), strict is not None and space.truth(strict)
+    space.run_real(BatchedIterator.kind, (), size)  # the check and its message are CPython's own
+    return BatchedIterator(space.iter(iterable), size, strictly)
+
+
+if hasattr(itertools, "batched"):
+    _names = list(inspect.signature(itertools.batched).parameters)
+    builtin(itertools.batched, 2, 2, *_names)(_batched)
 
 
 @builtin(itertools.zip_longest, 0, -1, "fillvalue")

@@ -110,6 +110,16 @@ for _code in functools.singledispatch.__code__.co_consts:
         CODE_LOOKASIDES[id(_code)] = LOOKASIDES[functools.singledispatch]
 
 
+def _bind_dispatcher(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    """The method is made anew: a cache would keep what it is made for by weak references."""
+    return call_polyfill(space, polyfills.single_dispatch_method, args[1:])
+
+
+_bound = functools.singledispatchmethod.__get__.__code__
+if "_method_cache" in _bound.co_names:
+    CODE_LOOKASIDES[id(_bound)] = _bind_dispatcher
+
+
 @builtin(functools.reduce, 2, 3)
 def _reduce(space: Space, function: Value, iterable: Value, *initial: Value) -> Result:
     try:
