@@ -1544,3 +1544,19 @@ def test_errors_that_only_a_handler_would_show():
     """Where nothing catches an error that the capture is wrong about, plain Python is right."""
     check(methods_of_type_in_a_try, torch.ones(2), OfRefusing, OfTold, graphs=1, ops=1)
     check(wrapped_in_the_class_body, torch.ones(2), graphs=1, ops=1)
+
+
+def test_methods_are_bound_for_good():
+    class Holder:
+        def method(self, x):
+            return type(self).__name__, x + 1
+
+    class Other(Holder):
+        pass
+
+    def program(x):
+        method = Holder().method
+        again = method.__get__(Other(), Other)
+        return again is method, again(x), method.__get__(3).__self__ is method.__self__
+
+    check(program, torch.ones(2), graphs=1, ops=1)

@@ -342,6 +342,8 @@ class _Iterator(_Watched):
 
 def _position(obj: Any) -> tuple[Any, dict[str, Any]]:
     _, over, *position = obj.__reduce__()
+    if position == [None]:  # since CPython 3.12, of a range: what is left
+        raise NotSaveable(f"an iterator ({type(obj).__qualname__})")
     return position, {f"[{i}]": part for i, part in enumerate(over)}
 
 

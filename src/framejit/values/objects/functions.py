@@ -399,6 +399,12 @@ class MethodValue(Declared):
     def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         return self.function.realize().call(space, [self.receiver, *args], kwargs)
 
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
+        """A C-level method of methods: they are bound for good."""
+        if name != "__get__" or kwargs or not 1 <= len(args) <= 2 or args[0].realize().is_none():
+            raise GraphBreak("FJ0132", f"calling {name}() of a {self.describe()}")
+        return self
+
     def getattr(self, space: Space, name: str) -> Result:
         if name in ("__func__", "__self__"):
             return self.function if name == "__func__" else self.receiver
