@@ -1,15 +1,27 @@
 # Each target makes the virtual environment .venv and installs what it needs; all that must be there
-# is Python 3.11, make and a C++ compiler.
+# is Python 3.11 or newer, make and a C++ compiler. With PYTHON=python3.13, TORCH=2.15.0 or both, it
+# uses another one, in .venvs.
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
-VENV ?= .venv
+HOST_PYTHON := $(shell command -v python3.11 || command -v python3)
+PYTHON ?= $(HOST_PYTHON)
+TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 ARGS ?=
+ifneq ($(filter command,$(origin PYTHON) $(origin TORCH)),)
+COMBINATION := $(notdir $(PYTHON))-torch$(TORCH)
+VENV := .venvs/$(COMBINATION)
+BUILD := $(VENV)/build
+# What is on trial is tried.
+export FRAMEJIT_UNTESTED_RELEASE = 1
+endif
+VENV ?= .venv
+BUILD ?= build
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 NATIVE := $(wildcard src/framejit/native/*.cpp src/framejit/native/*.h)
+SOURCES := $(shell find src -name '*.py' -o -name '*.toml' -o -name '*.jinja')
 
-.PHONY: help demo test fuzz test-sanitize lint bench docs clean distclean
+.PHONY: help demo test fuzz test-sanitize matrix wheel lint bench docs clean distclean
 
 help: ## this list
 	@echo "usage: make TARGET [ARGS=\"...\"]"
@@ -27,12 +39,19 @@ fuzz: $(VENV)/.installed ## 2,000 programs written at random, and a break before
 
 # Python's own allocator would hide what happens to freed objects; torch's memory is not ours to check.
 SANITIZED := ASAN_OPTIONS=detect_leaks=0:alloc_dealloc_mismatch=0:detect_odr_violation=0 \
-	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc PYTHONPATH=build/sanitize \
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc PYTHONPATH=$(BUILD)/sanitize \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)"
 
 test-sanitize: $(VENV)/.installed ## the C++ part under AddressSanitizer and UndefinedBehaviorSanitizer
-	FRAMEJIT_SANITIZE=1 $(BIN)/python setup.py -q build --build-lib build/sanitize --build-temp build/sanitize-objects
+	FRAMEJIT_SANITIZE=1 $(BIN)/python setup.py -q build --build-lib $(BUILD)/sanitize --build-temp $(BUILD)/sanitize-objects
 	$(SANITIZED) $(BIN)/python -m pytest --timeout=600 $(or $(ARGS),tests/native)
+
+matrix: ## a part of the tests with each release of Python and torch; writes docs/releases.md
+	$(HOST_PYTHON) tests/matrix $(ARGS)
+
+wheel: $(VENV)/.installed ## the sources, and a wheel for this Python and torch, in dist
+	@$(PIP) install -c constraints.txt build
+	$(BIN)/python -m build --no-isolation --outdir dist
 
 lint: $(VENV)/.installed ## ruff (rules and format) and mypy
 	$(BIN)/ruff check src tests examples benchmarks
@@ -51,13 +70,14 @@ docs: $(VENV)/.installed ## the site, in build/site; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean: ## remove what was built; the environment stays
-	rm -rf build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f src/framejit/native/*.so $(VENV)/.installed
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-distclean: clean ## remove the environment, too
-	rm -rf $(VENV)
+distclean: clean ## remove the environments, too
+	rm -rf .venv .venvs
 
+ifndef COMBINATION
 # torch comes first: the C++ extension is built against it.
 $(VENV)/.torch: constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -69,3 +89,8 @@ $(VENV)/.installed: $(VENV)/.torch constraints.txt pyproject.toml setup.py $(NAT
 	@echo "building and installing framejit (again only when the C++ part changes) ..."
 	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[test,lint]"
 	@touch $@
+else
+$(VENV)/.installed: constraints.txt pyproject.toml setup.py $(NATIVE) $(SOURCES)
+	@$(HOST_PYTHON) tests/matrix/environments.py $(PYTHON) $(TORCH) $(VENV)
+	@touch $@
+endif

@@ -1,11 +1,16 @@
 """Builds the one extension module, `framejit.native._C`. Everything else is in pyproject.toml.
 
 `-g0` because debug information of the torch headers makes the file twenty times larger. With
-FRAMEJIT_SANITIZE=1 the module checks itself while it runs (`make test-sanitize`).
+FRAMEJIT_SANITIZE=1 the module checks itself while it runs (`make test-sanitize`). A wheel is named
+after the release of torch that it was built for: 0.1.0+torch2.13.
 """
 
 import os
+import re
+import sys
+from pathlib import Path
 
+import torch
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension
 
@@ -29,7 +34,11 @@ HEADERS = [
     "shape_program",
 ]
 
+VERSION = re.search(r'__version__ = "(.+)"', Path("src/framejit/version.py").read_text())[1]
+BUILT_FOR = "+torch" + ".".join(torch.__version__.split(".")[:2])
+
 setup(
+    version=VERSION if "sdist" in sys.argv else VERSION + BUILT_FOR,
     ext_modules=[
         CppExtension(
             "framejit.native._C",

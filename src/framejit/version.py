@@ -1,4 +1,4 @@
-"""The version of framejit, in one place (pyproject.toml reads it).
+"""The version of framejit, in one place (setup.py reads it).
 
 In: nothing. Out: ``__version__``, for reports, packages and users.
 Imports nothing of framejit.

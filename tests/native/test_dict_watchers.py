@@ -1,8 +1,10 @@
 """Guards beside watchers of dicts, which CPython has since 3.12; some releases need one."""
 
 import ctypes
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -66,8 +68,10 @@ print("watched" if calls else "alone")
 @pytest.mark.parametrize("taken", [0, 2, 8])
 def test_guards_hold_whoever_watches(taken):
     """With all ids taken, guards are checked by value."""
+    path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(taken)], capture_output=True, text=True
-    )
+        [sys.executable, "-c", PROGRAM, str(taken)], capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": path},
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["watched" if taken else "alone"]
