@@ -48,7 +48,11 @@ class ObjectKey:
     def __eq__(self, other: object) -> bool:
         if type(other) is UserKey:  # has the same hash, and says itself what it equals
             return NotImplemented
-        return type(other) is ObjectKey and other.target is self.target
+        if type(other) is not ObjectKey:
+            return False
+        here, there = self.target, other.target
+        # Each lookup of a method in C binds it anew.
+        return here is there or (type(here) is types.BuiltinMethodType and bool(here == there))
 
     def __hash__(self) -> int:
         """That of an existing object; nothing knows the address of another."""

@@ -74,7 +74,7 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
         if found.owner is object:
             return ObjectMethodValue(value, name)
         if kind is types.ClassMethodDescriptorType:
-            return _bind_c_classmethod(space, found, space.class_value(cls), name)
+            return BoundBuiltin(space.class_value(cls), name, raw)
         return BoundBuiltin(value, name)
     if kind in C_DATA:
         if name == "__dict__":
@@ -109,7 +109,7 @@ def bind_none(space: Space, found: ClassAttribute, cls: Value, name: str) -> Res
     if kind is classmethod:
         return bind_to_class(space, found, cls, name)
     if kind is types.ClassMethodDescriptorType:
-        return _bind_c_classmethod(space, found, cls, name)
+        return BoundBuiltin(cls, name, raw)
     if kind in _C_METHODS or kind is types.BuiltinMethodType:
         return BuiltinValue(raw, source)
     if kind is not functools.cached_property and not issubclass(kind, type):
@@ -119,12 +119,6 @@ def bind_none(space: Space, found: ClassAttribute, cls: Value, name: str) -> Res
             assert method is not None
             return space.call(method, [space.constant(None), cls], {})
     return space.load(source, raw)
-
-
-def _bind_c_classmethod(space: Space, found: ClassAttribute, cls: Value, name: str) -> Result:
-    if found.raw in LOOKASIDES:
-        return MethodValue(space.load(found.source, found.raw), cls)
-    return BoundBuiltin(cls, name)
 
 
 def bind_to_class(space: Space, found: ClassAttribute, cls: Value, name: str) -> Result:
@@ -198,7 +192,7 @@ def _wrap_builtin(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source.child("attr", "__name__"), "EQUALS_MATCH", name)
     if type(obj) is types.MethodWrapperType:
         space.guard(source.child("attr", "__objclass__"), "ID_MATCH", obj.__objclass__)
-    elif sum(name in base.__dict__ for base in type(receiver).__mro__) > 1:  # which one is it?
+    elif sum(name in base.__dict__ for base in _where(receiver).__mro__) > 1:  # which one is it?
         space.guard(source.child("call", _made_from), "ID_MATCH", raw)
     bound = space.load(source.child("attr", "__self__"), receiver)
     if object.__dict__.get(name) is raw is not None:
@@ -213,13 +207,18 @@ def _descriptor_of(method: Any, receiver: Any) -> Any:
     """What a bound method in C was made from; ``super()`` finds others than the receiver does."""
     if type(method) is types.MethodWrapperType:
         return method.__objclass__.__dict__[method.__name__]
-    cls = receiver if isinstance(receiver, type) else type(receiver)
+    cls = _where(receiver)
     for base in cls.__mro__:
         raw: Any = base.__dict__.get(method.__name__)
         if type(raw) in _C_METHODS:
             if raw.__get__(None if cls is receiver else receiver, cls) == method:
                 return raw
     return None
+
+
+def _where(receiver: Any) -> type:
+    """The class whose bases are searched for methods of the receiver."""
+    return receiver if isinstance(receiver, type) else type(receiver)
 
 
 def _made_from(method: Any) -> Any:

@@ -468,6 +468,10 @@ class BoundBuiltin(Declared):
         return f"method {self.receiver.python_type().__name__}.{self.name}"
 
     def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
+        if type(self.raw) is types.ClassMethodDescriptorType:
+            way, detail = known_once(space, self.raw)
+            if way is Way.REPLACED:
+                return detail(space, [self.receiver, *args], kwargs)
         check_found(self.receiver.python_type(), self.raw)
         return call_builtin_method(space, self.receiver, self.name, args, kwargs)
 
@@ -475,10 +479,15 @@ class BoundBuiltin(Declared):
         if name == "__name__":
             return ConstantValue(self.name)
         if name == "__qualname__" and self.python_type() is types.BuiltinMethodType:
-            return ConstantValue(f"{self.receiver.python_type().__qualname__}.{self.name}")
+            cls = self.receiver.realize().cls or self.receiver.python_type()
+            return ConstantValue(f"{cls.__qualname__}.{self.name}")
         if name == "__self__":
             return self.receiver
         return space.generic_getattr(self, name)
+
+    def hash_key(self, space: Space) -> Any:
+        """Each lookup binds anew, and all that it makes are equal."""
+        raise GraphBreak("FJ0157", f"a {self.describe()} is used as a key of a dict or set")
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         if not isinstance(other, BoundBuiltin) or op not in ("==", "!="):
