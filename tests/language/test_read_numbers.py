@@ -78,6 +78,14 @@ BESIDE = {
 }  # fmt: skip
 
 
+def is_refused(f, *args):
+    try:
+        f(*args)
+    except (RuntimeError, NotImplementedError):
+        return True
+    return False
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("operation", BESIDE)
 @pytest.mark.parametrize("shape", [(), (2,)], ids=str)
@@ -85,8 +93,10 @@ def test_beside_tensors(operation, dtype, shape):
     def f(t, x):
         return BESIDE[operation](x + x, _get_value(t) / 7)
 
-    refused = operation == "less" and dtype.is_complex and shape
-    check(f, torch.tensor(3.0), torch.ones(shape).to(dtype), graphs=2 if refused else 1)
+    args = torch.tensor(3.0), torch.ones(shape).to(dtype)
+    # Whether torch knows of an error before the graph runs differs between its releases.
+    backend = check(f, *args, graphs=None if is_refused(f, *args) else 1)
+    assert len(backend.graphs) in (1, 2)
 
 
 def test_in_the_graph():

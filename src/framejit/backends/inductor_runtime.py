@@ -53,6 +53,20 @@ class ExternKernels:
         return torch.addmm(inp, mat1, mat2, out=out, alpha=alpha, beta=beta)
 
 
+def _assert_metadata(
+    result: torch.Tensor | None, size: Any, stride: Any, dtype: torch.dtype, name: str = ""
+) -> None:
+    """An operator of the program's own gives what its fake implementation said (torch 2.14 on)."""
+    if result is None:
+        return
+    if result.dtype != dtype:
+        raise RuntimeError(
+            f"expected dtype {dtype} but got {result.dtype}\nError in op: {name}\n"
+            "The operator's fake implementation is wrong: see torch.library.opcheck"
+        )
+    torch._C._dynamo.guards.assert_size_stride(result, size, stride, name)  # type: ignore[attr-defined]
+
+
 def _align(size: int) -> int:
     return (size + 63) & -64
 
@@ -66,6 +80,7 @@ def _provided() -> dict[str, Any]:
         "empty_strided": torch.empty_strided, "extern_kernels": ExternKernels, "align": _align,
         "aten": ops.aten, "inductor_ops": ops.inductor, "_quantized": ops._quantized,
         "assert_size_stride": guards.assert_size_stride,
+        "assert_tensor_metadata": _assert_metadata,
         "assert_alignment": guards.assert_alignment,
         "empty_strided_cpu": guards._empty_strided_cpu,
         "empty_strided_cpu_pinned": guards._empty_strided_cpu_pinned,
