@@ -479,7 +479,8 @@ class BoundBuiltin(Declared):
         if name == "__name__":
             return ConstantValue(self.name)
         if name == "__qualname__" and self.python_type() is types.BuiltinMethodType:
-            cls = self.receiver.realize().cls or self.receiver.python_type()
+            owner = self.receiver.realize().obj
+            cls = owner if isinstance(owner, type) else self.receiver.python_type()
             return ConstantValue(f"{cls.__qualname__}.{self.name}")
         if name == "__self__":
             return self.receiver
