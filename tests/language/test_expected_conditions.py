@@ -44,6 +44,28 @@ def condition_of_an_inlined_function(x):
     return require(require(x, "x") * 2, "twice x") + 1
 
 
+def is_small(x):
+    return bool((x < 1000).all())
+
+
+def is_large(x):
+    return not is_small(x)
+
+
+def condition_that_a_function_decides(x):
+    if not is_small(x):
+        raise Invalid("too large", worst=None)
+    y = x + 1
+    assert bool((y >= 0).all()), "negative"
+    if is_large(y):
+        raise Invalid("y is too large", worst=float(y.max()))
+    return y * 2
+
+
+def condition_of_a_function_that_is_used_otherwise(x):
+    return x * 2, is_small(x)
+
+
 def condition_inside_with(x):
     with Ctx(), torch.no_grad():
         y = x * 2
@@ -141,6 +163,8 @@ PROGRAMS = [
     (condition_that_raises, 1, 4), (condition_of_an_assert, 1, 3),
     (condition_of_an_inlined_function, 1, 6), (condition_inside_with, 1, 6),
     (either_of_two_conditions, 1, 5), (condition_the_other_way_round, 1, 3),
+    (condition_that_a_function_decides, 1, 8),
+    (condition_of_a_function_that_is_used_otherwise, 1, 3),
     (arguments_of_a_distribution, 1, 21), (state_before_and_after_a_condition, 1, 3),
     (random_numbers_before_a_condition, 1, 5), (error_that_is_caught_here, 2, 3),
     (condition_that_ends_a_loop, 2, 4), (error_through_a_generator, 1, 9),

@@ -37,17 +37,36 @@ def jump(vm: Any, frame: Frame, instruction: Instruction) -> None:
     frame.pc = instruction.target
 
 
-def _truth(vm: Any, frame: Frame) -> bool:
-    """The truth value of a condition. One that depends on data, where the other case is an error of
-    the program, is taken to be the usual one."""
-    value = frame.stack.pop()
+def _truth(vm: Any, frame: Frame, value: Value, index: int) -> bool:
+    """The truth value of a condition, which is on the stack from ``index`` on. One that depends on
+    data, where the other case is an error of the program, is taken to be the usual one."""
     try:
         return bool(vm.space.truth(value))
     except GraphBreak:
-        usual = usual_truth(frame.info, frame.index)
+        usual = _usual(frame, index)
         if usual is None or not _leaves(vm, frame) or not vm.space.expect(value, usual):
             raise
         return usual
+
+
+def _usual(frame: Frame, index: int) -> bool | None:
+    """`usual_truth` of the jump that decides: that may be one of the function's caller."""
+    level, negated = frame, False
+    while True:
+        op = level.info.instructions[index].op
+        if op.startswith("POP_JUMP_IF"):
+            usual = usual_truth(level.info, index)
+            return None if usual is None else usual is not negated
+        if op in ("TO_BOOL", "UNARY_NOT"):
+            negated ^= op == "UNARY_NOT"
+            index += 1
+        elif op == "RETURN_VALUE" and level.parent is not None:
+            level = level.parent
+            if level.instruction.op != "CALL":
+                return None
+            index = level.index + 1
+        else:
+            return None
 
 
 #: How often one condition is taken for granted in a capture: a loop must not be unrolled without an
@@ -66,13 +85,13 @@ def _leaves(vm: Any, frame: Frame) -> bool:
 
 @opcode("POP_JUMP_IF_TRUE")
 def pop_jump_if_true(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    if _truth(vm, frame):
+    if _truth(vm, frame, frame.stack.pop(), frame.index):
         frame.pc = instruction.target
 
 
 @opcode("POP_JUMP_IF_FALSE")
 def pop_jump_if_false(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    if not _truth(vm, frame):
+    if not _truth(vm, frame, frame.stack.pop(), frame.index):
         frame.pc = instruction.target
 
 
@@ -155,10 +174,13 @@ def _call(
     vm: Any, frame: Frame, function: Value, args: list[Value], kwargs: dict[str, Value]
 ) -> None:
     function = function.realize()
-    if type(function) is ClassValue and function.cls is super and not args:
+    cls = function.cls if type(function) is ClassValue else None
+    if cls is super and not args:
         frame.stack.append(_zero_argument_super(vm, frame))
-        return
-    deliver(vm, frame, function.call(vm.space, args, kwargs))
+    elif cls is bool and len(args) == 1 and not kwargs:
+        frame.stack.append(ConstantValue(_truth(vm, frame, args[0], frame.index + 1)))
+    else:
+        deliver(vm, frame, function.call(vm.space, args, kwargs))
 
 
 def _zero_argument_super(vm: Any, frame: Frame) -> Value:
