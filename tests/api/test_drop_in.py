@@ -15,7 +15,7 @@ from framejit import cli
 from framejit.report import events
 
 SCRIPTS = Path(__file__).parent / "scripts"
-NEEDS = {"lightning_module": "lightning", "generation": "transformers", "trainer": "transformers"}
+NEEDS = {"lightning_module": "lightning", "generation": "transformers", "trainer": "accelerate"}
 ORIGINAL = {
     name: getattr(torch.compiler, name)
     for name in ("reset", "disable", "allow_in_graph", "assume_constant_result", "list_backends",

@@ -88,6 +88,23 @@ def test_slots_of_a_frame():
     assert seen == ["f"]
 
 
+def test_what_watches_the_program_is_no_part_of_it():
+    def f(x):
+        return x + 1
+
+    def trace(frame, event, argument):
+        watched.append(frame.f_code.co_name)
+        return trace
+
+    watched = []
+    context, seen = replacing(f=lambda x: 100, trace=lambda *slots: 1 / 0)
+    with active(context):
+        sys.settrace(trace)
+        result = f(1)
+        sys.settrace(None)
+    assert result == 100 and seen == ["f"]
+
+
 def test_arguments_that_are_cells():
     def f(a, b):
         def inner():

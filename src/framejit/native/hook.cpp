@@ -246,7 +246,8 @@ static PyObject* evaluate_frame(PyThreadState* python_thread, Frame* frame, int 
   }
   constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
   constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
-  if (throwing || thread.dispatch_disabled || (code->co_flags & kSuspends) ||
+  // `tracing`: this is a trace function, a profiler or an audit hook, which watches the program and is no part of it.
+  if (throwing || thread.dispatch_disabled || python_thread->tracing || (code->co_flags & kSuspends) ||
       (code->co_flags & kFunction) != kFunction) {
     return pass_on(python_thread, frame, throwing);
   }
