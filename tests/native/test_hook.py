@@ -88,6 +88,26 @@ def test_slots_of_a_frame():
     assert seen == ["f"]
 
 
+def test_deep_recursion_ends_as_in_python():
+    """Nested C calls of ours cost nothing of CPython's budget of them, and fit the stack."""
+
+    def down(n):
+        return down(n - 1) if n else 0
+
+    down_compiled = CompiledFunction(lambda n: down_compiled(n - 1) if n else 0, None)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(200_000)
+    try:
+        with active(replacing()[0]):
+            for function in (down, down_compiled):
+                assert function(1_500) == 0
+                with pytest.raises(RecursionError):
+                    function(150_000)
+                assert function(10) == 0
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 def test_what_watches_the_program_is_no_part_of_it():
     def f(x):
         return x + 1

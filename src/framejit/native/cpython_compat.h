@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stack.h"
+
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030F0000
 #error "framejit supports CPython 3.11 to 3.14"
 #endif
@@ -267,6 +269,31 @@ inline void set_recursion_depth(PyThreadState* thread, int depth) {
 #endif
 }
 
+// CPython 3.12 and 3.13 count what is evaluated by nested C calls from a fixed budget, of which plain Python calls use
+// nothing. Where ours are between them, one evaluation is given back meanwhile, as long as there is stack.
+class NestedEvaluation {
+ public:
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+  explicit NestedEvaluation(PyThreadState* thread)
+      : thread_(thread), given_(stack_left() == StackLeft::enough ? kEvaluation : 0) {
+    thread_->c_recursion_remaining += given_;
+  }
+  ~NestedEvaluation() { thread_->c_recursion_remaining -= given_; }
+
+ private:
+  static constexpr int kEvaluation = 2;  // what _PyEval_EvalFrameDefault takes
+  PyThreadState* thread_;
+  int given_;
+#else
+  explicit NestedEvaluation(PyThreadState*) {}
+  ~NestedEvaluation() {}
+
+ private:
+#endif
+  NestedEvaluation(const NestedEvaluation&) = delete;
+  NestedEvaluation& operator=(const NestedEvaluation&) = delete;
+};
+
 }  // namespace framejit
 
 // The part below needs CPython's internal headers; only hook.cpp asks for it.
@@ -321,20 +348,6 @@ inline void clear_frame_local(Frame* frame, Py_ssize_t index) {
   PyStackRef_CLEAR(frame->localsplus[index]);
 #else
   Py_CLEAR(frame->localsplus[index]);
-#endif
-}
-
-// Evaluates a frame one level below our hook. In 3.12 and 3.13 each C call costs from a fixed budget of C recursion,
-// which a hook would halve for deep Python recursion; so the hook's own share is given back for the time of the call.
-inline PyObject* evaluate_below(PyThreadState* thread, Frame* frame, int throwing, _PyFrameEvalFunction evaluate) {
-#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
-  constexpr int kHookUnits = 1;
-  thread->c_recursion_remaining += kHookUnits;
-  PyObject* result = evaluate(thread, frame, throwing);
-  thread->c_recursion_remaining -= kHookUnits;
-  return result;
-#else
-  return evaluate(thread, frame, throwing);
 #endif
 }
 

@@ -295,7 +295,15 @@ static PyObject* call_audited(CompiledObject* self, PyObject* const* args, size_
                  AuditedCall::run, &call);
 }
 
+bool stack_is_used_up() {
+  if (stack_left() != StackLeft::nearly_none) return false;
+  PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded: the thread's C stack is used up");
+  return true;
+}
+
 static PyObject* compiled_vectorcall(PyObject* object, PyObject* const* args, size_t flagged_count, PyObject* names) {
+  if (stack_is_used_up()) return nullptr;
+  NestedEvaluation nested(PyThreadState_GET());
   if (audits) {
     auto* self = reinterpret_cast<CompiledObject*>(object);
     if (self->function && audit_is_due()) return call_audited(self, args, flagged_count, names);

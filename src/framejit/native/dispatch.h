@@ -28,6 +28,9 @@ struct ThreadState {
 };
 extern thread_local ThreadState thread_state;
 
+// True with a RecursionError where there is no stack for calls that CPython does not count. (dispatch.cpp)
+bool stack_is_used_up();
+
 // Makes `context` (or none) the active one; returns the previous one. Installs and removes the frame hook. (hook.cpp)
 Ref swap_context(ThreadState& thread, Ref context);
 

@@ -160,6 +160,12 @@ Ref swap_context(ThreadState& thread, Ref context) {
 
 // ---- evaluation -------------------------------------------------------------------------------------------------
 
+static PyObject* evaluate_below(PyThreadState* python_thread, Frame* frame, int throwing,
+                                _PyFrameEvalFunction evaluate) {
+  NestedEvaluation nested(python_thread);
+  return evaluate(python_thread, frame, throwing);
+}
+
 static PyObject* pass_on(PyThreadState* python_thread, Frame* frame, int throwing) {
   if (!below || below == _PyEval_EvalFrameDefault) {
     return evaluate_below(python_thread, frame, throwing, _PyEval_EvalFrameDefault);
@@ -235,16 +241,20 @@ static PyObject* evaluate_frame(PyThreadState* python_thread, Frame* frame, int 
   if (thread.handed_to && thread.handed_to == reinterpret_cast<PyObject*>(frame_function(frame))) {
     release_arguments(thread);
   }
+  PyCodeObject* code = frame_code(frame);
+  constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+  if (!throwing && !(code->co_flags & kSuspends) && stack_is_used_up()) {
+    discard_frame(python_thread, frame, empty_code);
+    return nullptr;
+  }
   if (!thread.context) {
     if (active_threads == 0) uninstall();  // the hook that had buried ours is gone
     return pass_on(python_thread, frame, throwing);
   }
-  PyCodeObject* code = frame_code(frame);
   if (thread.skip_code == code) {
     thread.skip_code = nullptr;
     return pass_on(python_thread, frame, throwing);
   }
-  constexpr int kSuspends = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
   constexpr int kFunction = CO_OPTIMIZED | CO_NEWLOCALS;
   // `tracing`: this is a trace function, a profiler or an audit hook, which watches the program and is no part of it.
   if (throwing || thread.dispatch_disabled || python_thread->tracing || (code->co_flags & kSuspends) ||
