@@ -10,7 +10,7 @@ from framejit.values import operators
 from framejit.values.containers.iterators import ReversedIterator, SequenceIterator, iter_constant
 from framejit.values.containers.live_dicts import globals_value, namespace_of
 from framejit.values.containers.mapping_views import DictViewValue
-from framejit.values.containers.sequences import constant_tuple
+from framejit.values.containers.sequences import ListValue, constant_tuple
 from framejit.values.containers.set_operands import as_set, operand_of
 from framejit.values.containers.sets import existing_set
 from framejit.values.core.base import Value
@@ -54,6 +54,7 @@ class ObjectSpace(Space):
     namespace_of = namespace_of
     globals_value = globals_value
     constant_tuple = constant_tuple
+    list_value = ListValue
     iter_constant = iter_constant
     iter_sequence = SequenceIterator
     reversed_sequence = ReversedIterator

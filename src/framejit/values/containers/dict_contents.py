@@ -16,13 +16,14 @@ from framejit.source import Source
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.amounts import check_count
 from framejit.values.core.base import Value, element_as_python
+from framejit.values.core.complaints import DICT_KEY
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.keys import (
     ObjectKey,
     find,
     is_plain,
     key_at,
-    key_of,
+    key_for,
     key_of_real,
     may_be_held,
     pin,
@@ -142,9 +143,10 @@ class DictContent(ContainerValue):
         self.blind.clear()
         self.removed.clear()
 
-    def key(self, space: Space, item: Value) -> Any:
+    def key(self, space: Space, item: Value, writes: bool = False) -> Any:
         """The key under which ``item`` is, or would be, in this dict."""
-        return self._held(space, key_of(space, item))
+        hashed_before = writes and self.cls is OrderedDict
+        return self._held(space, key_for(space, item, None if hashed_before else DICT_KEY))
 
     def _held(self, space: Space, key: Any) -> Any:
         if not space.user_keys:

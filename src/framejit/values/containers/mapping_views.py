@@ -14,7 +14,7 @@ from framejit.values.containers.iterators import DictIterator
 from framejit.values.containers.live_dicts import ProxyValue
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.containers.set_operands import copy_as, set_of
-from framejit.values.containers.sets import OPERATIONS
+from framejit.values.containers.sets import OPERATIONS, SetValue
 from framejit.values.core.base import Value
 from framejit.values.core.keys import asked
 from framejit.values.core.methods import ContainerValue, container_of, method
@@ -100,7 +100,12 @@ class DictViewValue(ContainerValue):
             larger = len(_elements(space, other)) - len(_elements(space, self))
             if larger > 0 or (kind is set and larger == 0):
                 walked, where = self, other
-        return set_of(space, [i for i in space.items(walked) if space.contains(where, i)])
+        plain = container_of(where, SetValue)
+        if plain is None:
+            return set_of(space, [i for i in space.items(walked) if space.contains(where, i)])
+        # Errors say nothing of elements of a set: they are looked for by their hash.
+        items = space.items(walked)
+        return set_of(space, [i for i in items if plain.has(space, plain.key(space, i, None))])
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         operand = other if _is_view(other) else space.as_set(other)

@@ -69,10 +69,10 @@ class DictValue(DictContent):
         return self._missing(space, key)
 
     def setitem(self, space: Space, key: Value, value: Value) -> None:
-        self.store(space, self.key(space, key), key, value)
+        self.store(space, self.key(space, key, writes=True), key, value)
 
     def delitem(self, space: Space, key: Value) -> None:
-        made = self.key(space, key)
+        made = self.key(space, key, writes=True)
         if self.lookup(space, made) is None:
             self._missing(space, key)
         self.remove(space, made)
@@ -213,7 +213,7 @@ class DictValue(DictContent):
         plain = key.realize().is_constant or self.cls is OrderedDict
         pair = None
         if plain or self.size(space):  # an empty dict does not hash the key
-            made = self.key(space, key)
+            made = self.key(space, key, writes=True)
             pair = self.lookup(space, made)
         if pair is None:
             return self._missing(space, key) if default is None else default
@@ -281,7 +281,7 @@ class DictValue(DictContent):
                 space.run_real(OrderedDict, [[None] * len(pair)])
             return pair
         place = f"dictionary update sequence element #{position}"
-        pair = listed(space, element, f"cannot convert {place} to a sequence")
+        pair = listed(space, element, lambda: dict([*[(0, 0)] * position, None]))  # type: ignore
         if len(pair) != 2:
             space.raise_error(ValueError, f"{place} has length {len(pair)}; 2 is required")
         return pair

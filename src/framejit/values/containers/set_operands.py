@@ -13,7 +13,8 @@ from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.containers.sets import SetValue
 from framejit.values.core.base import Value
-from framejit.values.core.keys import is_plain, key_of, key_of_real, settled
+from framejit.values.core.complaints import SET_ELEMENT
+from framejit.values.core.keys import is_plain, key_for, key_of_real, settled
 from framejit.values.core.methods import container_of
 from framejit.values.core.space import Space
 
@@ -65,7 +66,7 @@ class Operand(NamedTuple):
         return TupleValue([self.values[key] for key in self.keys])
 
 
-def operand_of(space: Space, value: Value) -> Operand:
+def operand_of(space: Space, value: Value, use: type | None = SET_ELEMENT) -> Operand:
     """Any iterable as the argument of a set operation."""
     value = value.realize()
     plain = container_of(value, SetValue)
@@ -81,7 +82,7 @@ def operand_of(space: Space, value: Value) -> Operand:
     values: dict[Any, Value] = {}
     keys = []
     for item in space.items(value):
-        keys.append(key_of(space, item))
+        keys.append(key_for(space, item, use))
         with settled(space):
             values.setdefault(keys[-1], item)
     return Operand(keys, values, True, value)

@@ -18,6 +18,7 @@ from framejit.values.containers.iterators import SetIterator
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.amounts import check_count
 from framejit.values.core.base import Unmaterialisable, Value, element_as_python, type_name
+from framejit.values.core.complaints import SET_ELEMENT
 from framejit.values.core.keys import (
     ObjectKey,
     asked,
@@ -25,7 +26,7 @@ from framejit.values.core.keys import (
     hash_known_here,
     is_plain,
     key_at,
-    key_of,
+    key_for,
     key_of_real,
     real_key,
     separate,
@@ -302,16 +303,16 @@ class SetValue(ContainerValue):
         return self.elements_in_order(space)
 
     def contains(self, space: Space, item: Value) -> Value:
-        return space.constant(self._has(space, self._sought(space, item)))
+        return space.constant(self.has(space, self._sought(space, item)))
 
-    def _has(self, space: Space, key: Any) -> bool:
+    def has(self, space: Space, key: Any) -> bool:
         """Is a key that was looked for (`key`) there?"""
         with settled(space):
             return key in self.keys(space)
 
-    def key(self, space: Space, item: Value) -> Any:
+    def key(self, space: Space, item: Value, use: type | None = SET_ELEMENT) -> Any:
         """The key under which ``item`` is, or would be, in this set."""
-        key = key_of(space, item)
+        key = key_for(space, item, use)
         separate((key,), self.keys(space))
         return find(space, self.keys(space), key)
 
@@ -338,7 +339,7 @@ class SetValue(ContainerValue):
 
     def combine(self, space: Space, name: str, *others: Value) -> SetValue:
         """What the method of this name makes of sets: CPython makes it from the sets of keys."""
-        operands = [self._operand(space, other) for other in others]
+        operands = [self._operand(space, other, name) for other in others]
         left = self.keys(space)
         result = SetValue((), None, None, frozenset if self.cls is frozenset else set)
         result._keys = getattr(left, name)(*[operand.keys for operand in operands])
@@ -371,7 +372,7 @@ class SetValue(ContainerValue):
         if name == "union" and not laid_out and container_of(other, SetValue) is None:
             self._add_all(space, space.items(other))
             return
-        keys, operand = self.keys(space), self._operand(space, other)
+        keys, operand = self.keys(space), self._operand(space, other, name)
         if asked(space, keys, operand.keys):
             self.apply_one_by_one(space, name, operand)
             return
@@ -421,16 +422,17 @@ class SetValue(ContainerValue):
                 given = [(key, operand.values[key]) for key in operand.keys]
             for key, value in given:
                 key = find(space, self.keys(space), key)
-                back = name == "symmetric_difference" and self._has(space, key)
+                back = name == "symmetric_difference" and self.has(space, key)
                 if back or name == "difference":
                     self._discard(space, key, value)
                 else:
                     self._add(space, key, value)
         self.ordered = ordered and self.source is None
 
-    def _operand(self, space: Space, other: Value) -> Operand:
+    def _operand(self, space: Space, other: Value, name: str) -> Operand:
         """Any iterable as the argument of an operation."""
-        operand = space.operand_of(other)
+        hashed_before = name in ("intersection", "issubset")
+        operand = space.operand_of(other, None if hashed_before else SET_ELEMENT)
         separate(self.keys(space), operand.keys)
         return operand
 
@@ -464,7 +466,7 @@ class SetValue(ContainerValue):
     @method(1)
     def do_remove(self, space: Space, item: Value) -> None:
         key = self._sought(space, item)
-        if not self._has(space, key):
+        if not self.has(space, key):
             space.raise_error(KeyError, item)
         self._discard(space, key, item)
 
@@ -536,7 +538,8 @@ class SetValue(ContainerValue):
 
     @method(1, names=("issubset", "issuperset", "isdisjoint"))
     def do_questions(self, space: Space, other: Value, name: str) -> Value:
-        return space.constant(getattr(self.keys(space), name)(self._operand(space, other).keys))
+        operand = self._operand(space, other, name)
+        return space.constant(getattr(self.keys(space), name)(operand.keys))
 
     @method(0, 1)
     def do___init__(self, space: Space, iterable: Value | None = None) -> None:

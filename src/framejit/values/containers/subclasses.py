@@ -108,6 +108,6 @@ def class_method(
         iterable, default = given[:2]
         made = DictValue({}, None, None, cls)
         for key in space.items(iterable):
-            made.store(space, made.key(space, key), key, default)
+            made.store(space, made.key(space, key, writes=True), key, default)
         return made
     return None

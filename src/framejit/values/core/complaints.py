@@ -23,6 +23,26 @@ def said(function: Callable[..., Any], *args: Any) -> str:
     raise AssertionError("it does not fail")
 
 
+def too_many_values(cls: type, count: int, size: int) -> str:
+    """An object of ``cls`` has ``size`` elements, for ``count`` variables."""
+    elements: Any = range(size)
+    if cls is dict:
+        elements = dict.fromkeys(elements)
+    elif cls is list or cls is tuple:
+        elements = cls(elements)
+    return said(_unpack, elements, count)
+
+
+def _unpack(elements: Any, count: int) -> None:
+    names = "one, " * count or "()"
+    exec(f"{names} = elements", {"elements": elements})
+
+
+def no_container(cls: type) -> str:
+    """Objects of ``cls`` cannot be searched."""
+    return said(operator.contains, _stand_in(cls)(), None)
+
+
 def no_iterable_for_slice(step: int | None) -> str:
     """What is assigned to a slice of a list cannot be iterated over."""
     return said(operator.setitem, [], slice(None, None, step), None)
@@ -34,10 +54,28 @@ def wrong_object_for_super(cls: type, obj: type, is_class: bool) -> str:
     return said(super, _named(type_name(cls)), other if is_class else other())
 
 
+#: What hashes an object: CPython 3.14 says so where the object cannot be hashed.
+DICT_KEY, SET_ELEMENT = dict, set
+
+
+@functools.cache
+def uses_are_named() -> bool:
+    """Does an error of a key say what the key was to be used for?"""
+    return said(operator.getitem, {}, []) != said(hash, [])
+
+
+def useless_key(cls: type, use: type, reason: str) -> str:
+    """An object of ``cls`` cannot be hashed, for ``reason``, and so not be used."""
+
+    def fails(key: Any) -> int:
+        raise TypeError(reason)
+
+    return said(operator.contains, use(), _stand_in(cls, __hash__=fails)())
+
+
 def empty_slot(cls: type, name: str) -> str:
     """A slot of an object of ``cls`` is read that has no content."""
-    fields = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__slots__": (name,)}
-    return said(getattr, type(type_name(cls), (), fields)(), name)
+    return said(getattr, _stand_in(cls, __slots__=(name,))(), name)
 
 
 def nowhere_to_write(cls: type, name: str, found: bool) -> str:
@@ -47,14 +85,13 @@ def nowhere_to_write(cls: type, name: str, found: bool) -> str:
         fields[name] = None
     if cls.__setattr__ is not object.__setattr__:  # object's is called by its own
         fields["__setattr__"] = _sets_attribute
-    return said(object.__setattr__, type(type_name(cls), (), fields)(), name, None)
+    return said(object.__setattr__, _stand_in(cls, **fields)(), name, None)
 
 
 def no_context_manager(cls: type) -> str:
     """Objects of ``cls`` lack what `with` asks for."""
     names = ("__enter__", "__exit__", "__aenter__", "__aexit__")
-    fields = {name: _named for name in names if hasattr(cls, name)}
-    return said(_enter, type(type_name(cls), (), fields)())
+    return said(_enter, _stand_in(cls, **{name: _named for name in names if hasattr(cls, name)})())
 
 
 def _enter(manager: Any) -> None:
@@ -68,6 +105,12 @@ def _sets_attribute(*args: Any) -> None:
 
 def _named(name: str) -> Any:
     return type(name, (), {})
+
+
+def _stand_in(cls: type, **fields: Any) -> Any:
+    """A class with the names of ``cls``, as messages show them."""
+    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    return type(type_name(cls), (), names | fields)
 
 
 @functools.cache

@@ -19,7 +19,8 @@ import torch
 
 from framejit import native
 from framejit.exc import GraphBreak
-from framejit.values.core.base import Value, is_nan, type_name
+from framejit.values.core import complaints
+from framejit.values.core.base import Raised, Value, is_nan, type_name
 from framejit.values.core.constants import ConstantValue
 
 if TYPE_CHECKING:
@@ -276,6 +277,19 @@ def key_of(space: Space, value: Value) -> Any:
             space.guard(value.source, "ID_MATCH", key)
         return key_of_real(key) if type(key) is frozenset else key
     return key_of_object(space, value)
+
+
+def key_for(space: Space, value: Value, use: type | None) -> Any:
+    """`key_of` for a dict or set (`complaints.DICT_KEY`, ``SET_ELEMENT``): errors may name it."""
+    try:
+        return key_of(space, value)
+    except Raised as error:
+        exact = error.value.python_type() is TypeError
+        if use is None or not exact or not complaints.uses_are_named():
+            raise
+        reason = space.exception_text(error.value).as_python()
+        cls = value.realize().python_type()
+    return space.raise_error(TypeError, complaints.useless_key(cls, use, reason))
 
 
 def key_of_object(space: Space, value: Value) -> Any:

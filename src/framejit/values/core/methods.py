@@ -400,15 +400,19 @@ def elements(space: Space, iterable: Value) -> Iterator[Value]:
     return iter(lambda: space.next(iterator), None)
 
 
-def listed(space: Space, iterable: Value, complaint: str | None = None) -> list[Value]:
+def listed(
+    space: Space, iterable: Value, complaint: str | Callable[[], Any] | None = None
+) -> list[Value]:
     """The elements, as C functions ask for them that need a sequence: its iterator for a list.
-    The complaint takes the place of any TypeError of ``__iter__``."""
+    The complaint (or what fails with it) takes the place of any TypeError of ``__iter__``."""
     try:
         known = iterable.realize().items_now(space)
         iterator = space.iter(iterable) if known is None else iterable
     except Raised as error:
         if complaint is None or not error.is_a(TypeError):
             raise
+        if callable(complaint):
+            space.run_real(complaint)
         space.raise_error(TypeError, complaint)
     return known if known is not None else list(elements(space, iterator))
 

@@ -19,6 +19,7 @@ from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
+from framejit.values.core import complaints
 from framejit.values.core.amounts import limited_items, run_limited
 from framejit.values.core.base import (
     CallRequest,
@@ -76,6 +77,7 @@ class Space(ClassLookup):
     namespace_of: Callable[..., DictValue | None]
     globals_value: Callable[..., Value]
     constant_tuple: Callable[..., Value]
+    list_value: Callable[[list[Value]], Value]
     iter_constant: Callable[..., Value]
     iter_sequence: Callable[..., Value]
     reversed_sequence: Callable[..., Value]
@@ -262,7 +264,9 @@ class Space(ClassLookup):
             raise GraphBreak("FJ0145", f"{type(error).__name__}: {error}")
         made = self.new_exception(type(error), args)
         for name, content in vars(error).items():  # what a Python __init__ has kept
-            made.attributes[name] = self.constant(content)
+            noted = type(content) is list  # `add_note` of what C code adds
+            notes = [self.constant(one) for one in content] if noted else []
+            made.attributes[name] = self.list_value(notes) if noted else self.constant(content)
         if isinstance(error, (NameError, ImportError)):
             made.attributes["name"] = self.constant(error.name)
         raise Raised(made)
@@ -419,10 +423,12 @@ class Space(ClassLookup):
     def unpack(self, value: Value, count: int) -> list[Value]:
         """The elements of ``value``, which must be exactly ``count``; one more is asked for."""
         items = list(itertools.islice(self.each(value), count + 1))
+        if len(items) > count:
+            whole = value.realize().items_now(self) or items
+            kind = value.realize().python_type()
+            self.raise_error(ValueError, complaints.too_many_values(kind, count, len(whole)))
         if len(items) < count:
             self.raise_error(
                 ValueError, f"not enough values to unpack (expected {count}, got {len(items)})"
             )
-        if len(items) > count:
-            self.raise_error(ValueError, f"too many values to unpack (expected {count})")
         return items

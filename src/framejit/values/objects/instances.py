@@ -128,8 +128,7 @@ class Special(Declared):
         if method is not None:
             return ConstantValue(space.truth(space.call_now(method, [item])))
         if all(space.special_method(self, m) is None for m in ("__iter__", "__getitem__")):
-            text = f"argument of type {type_name(self.python_type())!r} is not iterable"
-            space.raise_error(TypeError, text)
+            space.raise_error(TypeError, complaints.no_container(self.python_type()))
         return ConstantValue(space.search(self, item))
 
     def iter(self, space: Space) -> Value:
