@@ -245,8 +245,10 @@ COMPOSED = [
     lambda: map(_raises_at_two, [1, 3, 4, 5, 2]),
     lambda: filter(None, [0, 1, 2, 0, 3, 4]),
     lambda: filter(lambda v: v % 2, [0, 1, 3, 5, 6, 7]),
-    lambda: itertools.islice([1, 2, 3, 4, 5, 6], 1, 6),
 ]
+COUNTING = [lambda: itertools.islice([1, 2, 3, 4, 5, 6], 1, 6)]
+#: Since CPython 3.14 there is no copy of an islice, and so no look ahead.
+COPIED = hasattr(itertools.islice, "__setstate__")
 
 
 def _take_some(x, iterator):
@@ -261,7 +263,7 @@ def _loop(x, iterator):
     return x, list(iterator)
 
 
-@pytest.mark.parametrize("make", COMPOSED)
+@pytest.mark.parametrize("make", COMPOSED + COUNTING * COPIED)
 def test_iterators_made_of_others(make):
     def outcome(function):
         iterator = make()
@@ -281,14 +283,15 @@ def test_iterators_made_of_others(make):
     assert (len(backend.graphs), backend.ops) == (1, 2)
 
 
-@pytest.mark.parametrize("make", [COMPOSED[0], COMPOSED[1], COMPOSED[3], COMPOSED[5]])
+@pytest.mark.parametrize("make", [COMPOSED[0], COMPOSED[1], COMPOSED[3], *COUNTING])
 def test_loops_over_iterators_made_of_others(make):
     backend = CountingBackend()
     compiled = framejit.api.compile(_loop, backend=backend)
     for _ in range(2):
         (y, rest), (expected, others) = compiled(X, make()), _loop(X, make())
         assert torch.equal(y, expected) and rest == others == []
-    assert sum(framejit.counters["graph_break"].values()) <= 5 and backend.ops <= 6
+    breaks = 5 if make not in COUNTING or COPIED else 8
+    assert sum(framejit.counters["graph_break"].values()) <= breaks and backend.ops <= 6
 
 
 def test_a_map_and_what_it_takes_from():

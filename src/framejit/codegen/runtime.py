@@ -11,9 +11,13 @@ import types
 from collections.abc import Callable, Iterator
 from itertools import (  # type: ignore[attr-defined]
     _grouper,
+    chain,
+    dropwhile,
     groupby,
     islice,
+    takewhile,
 )
+from operator import not_
 from typing import Any
 
 import torch
@@ -199,6 +203,18 @@ class Given:
         return self.iterator
 
 
+def decided(kind: Any, predicate: Any, iterator: Iterator[Any]) -> Any:
+    """An ``itertools.takewhile`` or ``dropwhile`` whose predicate has failed once."""
+    made = kind(predicate, iterator)
+    if hasattr(made, "__setstate__"):
+        made.__setstate__(1)
+        return made
+    # It has forgotten its predicate: what fails for one more element is as good.
+    made = kind(bool if kind is takewhile else not_, chain((kind is dropwhile,), iterator))
+    next(made, None)
+    return made
+
+
 def started_groupby(
     iterator: Iterator[Any], function: Any, key: Any, target: Any, *value: Any
 ) -> Any:
@@ -293,7 +309,7 @@ HELPERS: dict[str, Any] = {
         "changed_set", "new_cell", "set_cell", "empty_cell", "assign_list", "write_globals",
         "new_function", "keep_in_traceback",
         "new_exception", "add_trace", "advance", "iterator_at", "set_position", "answer",
-        "started_generator", "started_groupby", "ended_by_index", "random_state",
+        "started_generator", "started_groupby", "decided", "ended_by_index", "random_state",
         "restore_random", "expect", "array", "own_array", "scalar",
     )
 } | {

@@ -22,7 +22,7 @@ from framejit.values.containers.sequences import TupleValue
 from framejit.values.core import complaints
 from framejit.values.core.base import NULL, Raised, Value
 from framejit.values.core.constants import ConstantValue, PythonModuleValue
-from framejit.values.core.methods import elements
+from framejit.values.core.methods import elements_for_tuple
 from framejit.values.objects.cells import CellValue
 from framejit.values.objects.classes import ClassValue, make_super
 from framejit.values.objects.exceptions import matches
@@ -216,7 +216,7 @@ def call_function_ex(vm: Any, frame: Frame, instruction: Instruction) -> None:
     sequence = frame.stack.pop().realize()
     if never_iterable(sequence):
         raise GraphBreak("FJ0137", "an argument after * is not iterable")
-    args = list(elements(vm.space, sequence))
+    args = list(elements_for_tuple(vm.space, sequence))
     _call(vm, frame, _callable(frame.stack, args), args, kwargs)
 
 

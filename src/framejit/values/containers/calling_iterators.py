@@ -127,8 +127,9 @@ class WhileIterator(Composed):
         self.source = None
 
     def made(self) -> Made:
-        parts = [self.predicate, Taken(self.iterator)]
-        return Made(self.kind, parts, state=1 if self.decided else None)
+        if not self.decided:
+            return Made(self.kind, [self.predicate, Taken(self.iterator)])
+        return Made("decided", [self.kind, self.predicate, Taken(self.iterator)])
 
     def next(self, space: Space) -> Value | None:
         takes = self.kind is itertools.takewhile
@@ -270,7 +271,7 @@ class GroupbyIterator(Composed):
     """``itertools.groupby``: ``value`` is the element read ahead, if a group has not given it yet,
     ``key`` its key, ``target`` the key of the current ``group``."""
 
-    __slots__ = ("function", "group", "iterator", "key", "target", "value")
+    __slots__ = ("function", "group", "iterator", "key", "step", "target", "value")
     kind = itertools.groupby
 
     def __init__(self, iterator: Value, function: Value | None) -> None:
@@ -279,6 +280,8 @@ class GroupbyIterator(Composed):
         self.key: Value | None = None
         self.value: Value | None = None
         self.target: Value | None = None
+        #: It must not be read before where it cannot be made in the middle.
+        self.step = 0
         self.group: GroupIterator | None = None
         self.source = None
 
@@ -286,6 +289,8 @@ class GroupbyIterator(Composed):
         parts = [Taken(self.iterator), self.function]
         if self.key is None:
             return Made(itertools.groupby, parts)
+        if not hasattr(itertools.groupby, "__setstate__"):
+            raise Unmaterialisable(self.step, "a groupby has read an element ahead")
         ahead = [] if self.value is None else [self.value]
         return Made("started_groupby", [*parts, self.key, self.target, *ahead])
 
@@ -294,6 +299,8 @@ class GroupbyIterator(Composed):
         item = space.next(self.iterator)
         if item is None:
             return False
+        if self.key is None:
+            self.step = space.step
         self.key = item if self.function is None else space.call_now(self.function, [item])
         self.value = item
         return True

@@ -221,8 +221,18 @@ def _wrap_iterator(space: Space, source: Source, obj: Any) -> Value:
     return space.remember(obj, made)
 
 
-class Argument(NamedTuple):
+def _arguments(iterator: Any) -> tuple[Any, ...]:
     """What a map, filter, ... was made of: mostly its function, then iterators."""
+    kind = type(iterator)
+    if kind is map or kind is filter:
+        return tuple(iterator.__reduce__()[1])
+    # Those of itertools do not say it: CPython 3.14 cannot copy them.
+    first, second = gc.get_referents(iterator)[-2:]
+    return (first, second) if kind is itertools.compress else (second, first)
+
+
+class Argument(NamedTuple):
+    """One of a map's, filter's, ... arguments; None after the last."""
 
     number: int
 
@@ -230,7 +240,7 @@ class Argument(NamedTuple):
         return f"argument {self.number} of "
 
     def __call__(self, iterator: Any) -> Any:
-        arguments = iterator.__reduce__()[1]
+        arguments = _arguments(iterator)
         return arguments[self.number] if self.number < len(arguments) else None
 
 
@@ -238,7 +248,7 @@ class Argument(NamedTuple):
 def _wrap_calling(space: Space, source: Source, obj: Any) -> Value:
     """It has no state of its own: what is taken, is taken from its iterators."""
     space.guard(source, "TYPE_MATCH", type(obj))
-    arguments = obj.__reduce__()[1]
+    arguments = _arguments(obj)
     function, *parts = [
         space.load(source.child("call", Argument(i)), argument)
         for i, argument in enumerate(arguments)

@@ -17,7 +17,7 @@ from framejit.values.containers.set_operands import copy_as
 from framejit.values.containers.sets import SetValue
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.methods import container_of, count_error, elements
+from framejit.values.core.methods import container_of, count_error, elements_for_tuple
 from framejit.values.core.registry import CONTENTS, Result, wraps
 from framejit.values.core.space import Space
 
@@ -55,7 +55,7 @@ def new_container(
     if base is list:
         return ListValue([])
     if base is tuple:
-        return TupleValue(list(elements(space, args[0])) if args else [])
+        return TupleValue(list(elements_for_tuple(space, args[0])) if args else [])
     if base is frozenset:
         return copy_as(space, args[0] if args else None, frozenset)
     return SetValue()

@@ -120,6 +120,20 @@ def class_methods_chain() -> bool:
 
 
 @functools.cache
+def tuples_ask_for_length() -> bool:
+    """Does ``tuple()`` ask an iterable how long it will be?"""
+    asked = []
+
+    def length_hint(self: Any) -> int:
+        asked.append(self)
+        return 0
+
+    methods = {"__iter__": lambda self: iter(()), "__length_hint__": length_hint}
+    tuple(type("Asked", (), methods)())
+    return bool(asked)
+
+
+@functools.cache
 def sorting_takes_any_truth() -> bool:
     """May ``reverse`` be any object with a truth value? Else it has to be a number."""
     try:

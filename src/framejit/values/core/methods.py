@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 import torch
 
 from framejit.exc import GraphBreak
+from framejit.values.core import complaints
 from framejit.values.core.base import CallRequest, Raised, Value, is_user_class, type_name
 from framejit.values.core.registry import BINARY_METHODS, COMPARE_METHODS, LOOKASIDES, Result
 from framejit.values.core.space import Space
@@ -398,6 +399,12 @@ def elements(space: Space, iterable: Value) -> Iterator[Value]:
     if iterable.is_by_index or is_user_class(iterable.python_type()):
         length_hint(space, iterable)
     return iter(lambda: space.next(iterator), None)
+
+
+def elements_for_tuple(space: Space, iterable: Value) -> Iterator[Value]:
+    """The elements, as ``tuple()`` asks for them."""
+    asks = complaints.tuples_ask_for_length()
+    return elements(space, iterable) if asks else space.each(iterable)
 
 
 def listed(

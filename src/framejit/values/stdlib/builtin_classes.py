@@ -29,6 +29,7 @@ from framejit.values.core.methods import (
     as_returned,
     builtin,
     elements,
+    elements_for_tuple,
     index_of,
     is_tensor,
     stand_in,
@@ -52,7 +53,7 @@ def _tuple(space: Space, iterable: Value | None = None) -> Value:
     iterable = iterable.realize()
     if iterable.python_type() is tuple:
         return iterable
-    return TupleValue(list(elements(space, iterable)))
+    return TupleValue(list(elements_for_tuple(space, iterable)))
 
 
 builtin(set, 0, 1)(lambda space, iterable=None: copy_as(space, iterable, set))

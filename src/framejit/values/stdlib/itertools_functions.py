@@ -32,7 +32,7 @@ from framejit.values.containers.iterators import (
 )
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import Args, Kwargs, Raised, Value, is_user_class
-from framejit.values.core.methods import builtin, elements, index_of
+from framejit.values.core.methods import builtin, elements_for_tuple, index_of
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 
@@ -101,7 +101,7 @@ def _tee(space: Space, iterable: Value, times: Value | None = None) -> Value:
 def _product(space: Space, args: Args, kwargs: Kwargs) -> Result:
     numbers = {k: index_of(space, v) if k == "repeat" else 0 for k, v in kwargs.items()}
     space.run_real(itertools.product, **numbers)  # the checks and messages are CPython's own
-    pools = [list(elements(space, arg)) for arg in args]
+    pools = [list(elements_for_tuple(space, arg)) for arg in args]
     native = itertools.product(*pools, **numbers)
     arguments: list[Value] = [TupleValue(pool) for pool in pools]
     return CombinationIterator(itertools.product, arguments, kwargs, native)
@@ -111,7 +111,7 @@ def _combinatoric(function: Any, low: int) -> None:
     @builtin(function, low, 2, "r")
     def handler(space: Space, iterable: Value, r: Value | None = None) -> Value:
         bounds = [index_of(space, r)] if r is not None and low == 2 else []
-        pool = list(elements(space, iterable))
+        pool = list(elements_for_tuple(space, iterable))
         if r is not None and low == 1 and not r.is_none():
             if not issubclass(r.python_type(), int):
                 space.raise_error(TypeError, "Expected int as r")
