@@ -30,6 +30,8 @@ PyObject* seen_by_users(PyObject* result) {
     Py_DECREF(trace);
     trace = rest;
   }
+  // CPython 3.14 keeps what there is if it is given none.
+  if (!trace && value && PyExceptionInstance_Check(value)) PyException_SetTraceback(value, Py_None);
   PyErr_Restore(type, value, trace);
   return nullptr;
 }

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import operator
+import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -117,6 +119,14 @@ def _stand_in(cls: type, **fields: Any) -> Any:
 def class_methods_chain() -> bool:
     """Does a ``classmethod`` ask what it wraps for ``__get__``?"""
     return classmethod(property(lambda cls: 1)).__get__(None, int) == 1  # type: ignore[arg-type]
+
+
+@functools.cache
+def partials_bind() -> bool:
+    """Is a ``functools.partial`` in a class a method? CPython 3.13 warns that it will be one."""
+    with warnings.catch_warnings(record=True):
+        bound = getattr(functools.partial(type), "__get__", lambda *args: None)(0, int)
+    return isinstance(bound, types.MethodType)
 
 
 @functools.cache

@@ -93,6 +93,8 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
         return space.load(source, raw)
     if not is_user_class(kind) and _hashable(raw) and raw in LOOKASIDES:
         return MethodValue(space.load(source, raw), value)
+    if kind is functools.partial and complaints.partials_bind():
+        return MethodValue(space.load(source, raw), value)
     # A user-defined descriptor: its __get__ is ordinary Python.
     descriptor = space.load(source, raw)
     method = space.special_method(descriptor.realize(), "__get__")

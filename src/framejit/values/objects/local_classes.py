@@ -39,6 +39,7 @@ from framejit.values.objects.cells import CellValue
 from framejit.values.objects.classes import IS_ABSTRACT, ClassValue
 from framejit.values.objects.functions import FunctionValue
 from framejit.values.objects.instances import ObjectValue
+from framejit.values.objects.partials import PartialValue
 
 # -- descriptors made by the program ---------------------------------------------------------------
 
@@ -131,6 +132,8 @@ def stand_in(space: Space, value: Value, source: Source) -> Any:
             if content.realize().is_constant:
                 setattr(made, name, content.realize().as_python())
         return made
+    if isinstance(value, PartialValue):  # a descriptor since CPython 3.13
+        return functools.partial(_StandIn)
     if isinstance(value, DescriptorValue):
         parts = {}
         for name, part in value.parts.items():
