@@ -425,6 +425,9 @@ FUNCTOOLS: dict[str, Any] = {
         x + n for n in sorted([1, 3, 2], key=functools.cmp_to_key(lambda a, b: b - a))
     ],
     "lru_cache": lambda x: x + cached_square(3),
+    "Placeholder": Break(
+        lambda x: x + functools.partial(max, functools.Placeholder, 2)(3), "a Placeholder"
+    ),
     "partial": lambda x: functools.partial(lambda a, b, c: a + b * c, x, c=3)(2),
     "partialmethod": lambda x: WithClassmethod().squared(x),
     "reduce": lambda x: functools.reduce(lambda a, b: a * b + x, [1, 2, 3]),
@@ -466,7 +469,9 @@ OPERATOR: dict[str, Any] = {
     "ipow": lambda x: operator.ipow(x.clone(), 2),
     "irshift": lambda x: x + operator.irshift(8, 2),
     "is_": lambda x: (x + 1, operator.is_(x, x)),
+    "is_none": lambda x: (x + 1, operator.is_none(x), operator.is_none(None)),
     "is_not": lambda x: (x + 1, operator.is_not(x, None)),
+    "is_not_none": lambda x: (x + 1, operator.is_not_none(x), operator.is_not_none(None)),
     "isub": lambda x: operator.isub(x.clone(), 1),
     "itemgetter": lambda x: operator.itemgetter(0, 1)([x + 1, 2]),
     "itruediv": lambda x: operator.itruediv(x.clone(), 2),
@@ -599,7 +604,8 @@ CONTEXTLIB: dict[str, Any] = {
 
 #: Names that not every release has.
 NEWER = {
-    "builtins.PythonFinalizationError", "itertools.batched", "math.fma", "math.sumprod",
+    "builtins.PythonFinalizationError", "functools.Placeholder", "itertools.batched", "math.fma",
+    "math.sumprod", "operator.is_none", "operator.is_not_none",
 }  # fmt: skip
 
 NAMES: dict[str, dict[str, Any]] = {

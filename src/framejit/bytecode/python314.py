@@ -16,7 +16,6 @@ from framejit.bytecode.python313 import (
     CALL_SEQUENCE,
     COMPARISONS,
     FORWARD_JUMPS,
-    GENERATORS_KEEP_CALLERS,
     NULL_ABOVE,
     ON_BOOLS,
     pair,
@@ -118,6 +117,9 @@ _MADE_HERE = _MADE | {
     "WITH_EXCEPT_START",
 }  # fmt: skip
 OPCODES: frozenset[str] = produced(CANONICAL_NAME, OPERAND_KIND, _MADE_HERE) - _JOINED_ONLY
+
+#: An ended generator of 3.12 and 3.13 keeps the frame that ran it.
+GENERATORS_KEEP_CALLERS = False
 
 __all__ = [
     "CACHE_UNITS",

@@ -297,6 +297,21 @@ class NestedEvaluation {
 }  // namespace framejit
 
 // The part below needs CPython's internal headers; only hook.cpp asks for it.
+namespace framejit {
+
+// Which of `count` variables of a frame ends as number `step`: the first to the last; since CPython 3.14 the last to
+// the first.
+inline Py_ssize_t ends_at(Py_ssize_t step, Py_ssize_t count) {
+#if PY_VERSION_HEX >= 0x030E0000
+  return count - 1 - step;
+#else
+  (void)count;
+  return step;
+#endif
+}
+
+}  // namespace framejit
+
 #ifdef FRAMEJIT_WITH_FRAMES
 #define Py_BUILD_CORE
 #if PY_VERSION_HEX >= 0x030E0000

@@ -229,7 +229,8 @@ static PyObject* dispatch_audited(CompiledObject* compiled, PyFunctionObject* fu
 }
 
 static void clear_arguments(const FrameArguments& arguments) {
-  for (Py_ssize_t i = 0; i < arguments.count; i++) clear_frame_local(static_cast<Frame*>(arguments.frame), i);
+  auto* frame = static_cast<Frame*>(arguments.frame);
+  for (Py_ssize_t i = 0; i < arguments.count; i++) clear_frame_local(frame, ends_at(i, arguments.count));
 }
 
 static PyObject* evaluate_frame(PyThreadState* python_thread, Frame* frame, int throwing) {

@@ -157,7 +157,7 @@ static void tail_call_dealloc(TailCallObject* self) {
   Py_XDECREF(self->target);
   Py_XDECREF(self->context);
   for (Py_ssize_t i = variables; i < self->count; i++) Py_DECREF(self->args[i]);
-  for (Py_ssize_t i = 0; i < variables; i++) Py_DECREF(self->args[i]);
+  for (Py_ssize_t i = 0; i < variables; i++) Py_DECREF(self->args[ends_at(i, variables)]);
   if (self->args != self->own + 1) PyMem_Free(self->args - 1);
   if (free_count < kMaxFree) {
     free_blocks[free_count++] = self;

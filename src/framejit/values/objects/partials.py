@@ -18,6 +18,15 @@ from framejit.values.core.namespaces import instance_dict, own_attribute, store_
 from framejit.values.core.registry import Result
 from framejit.values.core.space import Space
 
+#: Stands for an argument to come, since CPython 3.14.
+_PLACEHOLDER = getattr(functools, "Placeholder", None)
+
+
+def refuse_placeholders(args: list[Value]) -> None:
+    """GraphBreak for arguments that are not those of a call."""
+    if _PLACEHOLDER is not None and any(arg.realize().obj is _PLACEHOLDER for arg in args):
+        raise GraphBreak("FJ0151", "a functools.partial with a Placeholder")
+
 
 class PartialValue(Declared):
     """``functools.partial(function, *args, **given)``."""
@@ -47,6 +56,7 @@ class PartialValue(Declared):
         return {key: pair[1] for key, pair in keywords.items.items()}
 
     def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
+        refuse_placeholders(self.args)
         return space.call(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
 
     def getattr(self, space: Space, name: str) -> Result:

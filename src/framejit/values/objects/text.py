@@ -18,7 +18,7 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.values.containers.folding import fold
-from framejit.values.containers.sequences import TupleValue
+from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.amounts import check_size
 from framejit.values.core.base import Args, Kwargs, Value, is_heap_class, type_name
 from framejit.values.core.carried import CarriedSum, with_known_class
@@ -247,6 +247,8 @@ def text_of(space: Space, value: Value, method: str) -> Value:
         found = space.class_attribute(cls, method)
         if found is not None and found.owner is BaseException:
             return _listed(space, value.args(space), (f"{cls.__name__}(", ")"))  # type: ignore[attr-defined]
+        if found is not None and found.owner is BaseExceptionGroup:
+            return _text_of_group(space, value)
     if is_heap_class(cls):
         found = space.class_attribute(cls, method)
         if found is not None and found.owner is object and method == "__str__":
@@ -269,6 +271,18 @@ def text_of(space: Space, value: Value, method: str) -> Value:
 _BRACKETS: dict[type, tuple[str, str]] = {
     list: ("[", "]"), tuple: ("(", ")"), torch.Size: ("torch.Size([", "])")
 }  # fmt: skip
+
+
+def _text_of_group(space: Space, group: Value) -> Value:
+    """The representation of an exception group, since CPython 3.14: not that of its ``args``."""
+    given = space.items(space.getattr_now(group, "args"))[1].realize().python_type()
+    if given not in (list, tuple):
+        raise GraphBreak("FJ0160", f"the text of a group of a {given.__name__}")
+    errors: Value = space.getattr_now(group, "exceptions")
+    if given is list:
+        errors = ListValue(space.items(errors))
+    brackets = f"{group.python_type().__name__}(", ")"
+    return _listed(space, [space.getattr_now(group, "message"), errors], brackets)
 
 
 def _listed(space: Space, items: list[Value], brackets: tuple[str, str]) -> Value:

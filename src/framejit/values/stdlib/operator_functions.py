@@ -57,6 +57,11 @@ _OPERATIONS: tuple[tuple[Any, int, Any], ...] = (
     (operator.delitem, 2, Space.delitem), (operator.contains, 2, Space.contains),
     (operator.countOf, 2, _count), (operator.truth, 1, Space.truth),
     (operator.is_, 2, lambda space, left, right: space.is_(left, right)),
+    *[
+        (one, 1, lambda space, value, wanted=wanted: value.is_none() is wanted)
+        for name, wanted in (("is_none", True), ("is_not_none", False))
+        if (one := getattr(operator, name, None)) is not None
+    ],
     (operator.is_not, 2, lambda space, left, right: not space.is_(left, right)),
     (operator.not_, 1, lambda space, value: not space.truth(value)),
     (operator.index, 1, lambda space, value: int(index_of(space, value))),

@@ -49,7 +49,7 @@ from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue, new_instance
 from framejit.values.objects.functions import FunctionValue, call_polyfill
 from framejit.values.objects.instances import ObjectValue
-from framejit.values.objects.partials import PartialValue
+from framejit.values.objects.partials import PartialValue, refuse_placeholders
 
 # -- functools -------------------------------------------------------------------------------------
 
@@ -72,7 +72,9 @@ def _partial(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if not args:
         space.raise_error(TypeError, "type 'partial' takes at least one argument")
     function = args[0].realize()
+    refuse_placeholders(args[1:])
     if isinstance(function, PartialValue):  # nested ones are flattened by CPython
+        refuse_placeholders(function.args)
         if not space.truth(instance_dict(space, function)):
             merged = {**function.kwargs, **kwargs}
             return PartialValue(function.function, [*function.args, *args[1:]], merged)
