@@ -162,6 +162,8 @@ class OpaqueValue(Value):
 
     def getattr(self, space: Space, name: str) -> Result:
         cls = type(self.obj)
+        if cls in _TYPE_PARAMETERS and name in _LATE:
+            raise GraphBreak("FJ0151", f"{name} of a {self.describe()}, which is computed then")
         for hook in ("__getattribute__", "__getattr__"):
             found = space.class_attribute(cls, hook)
             if found is not None and (
@@ -299,6 +301,8 @@ def constant_value(space: Space, obj: Any) -> Value:
     known = space.known_value(obj)
     if known is not None:
         return known
+    if is_alias(kind) and any(space.makes_class(cls) for cls in classes_in(obj)):
+        raise GraphBreak("FJ0153", f"making {obj} of a class that each call makes")
     # Anything else that code of this very process refers to: held by the entry itself.
     return space.load(space.const_source(obj, f"const {kind.__name__}"), obj)
 
@@ -422,15 +426,29 @@ def wrap_literal(space: Space, source: Source, obj: Any) -> Value:
     return ConstantValue(obj, source)
 
 
+def is_alias(cls: type) -> bool:
+    """Of ``list[int]``, ``int | None``, `typing.Any`, ...?"""
+    return cls is types.GenericAlias or cls is types.UnionType or _is_typing_form(cls)
+
+
 def _is_typing_form(cls: type) -> bool:
     return cls.__module__ == "typing" and not issubclass(
         cls, (type, types.FunctionType, typing.ForwardRef)
     )
 
 
+_TYPE_PARAMETERS = frozenset(
+    getattr(typing, name)
+    for name in ("TypeVar", "ParamSpec", "TypeVarTuple", "TypeAliasType")
+    if hasattr(typing, name)
+)
+#: What these compute when somebody asks for it, with code of the program's.
+_LATE = frozenset({"__bound__", "__constraints__", "__default__", "__value__"})
+
+
 @wraps(
     type(None), bool, type(Ellipsis), type(NotImplemented), torch.dtype, torch.layout,
-    torch.memory_format, torch._C._SDPBackend, types.CodeType, types.GenericAlias, types.UnionType,
+    torch.memory_format, torch._C._SDPBackend, types.CodeType,
 )  # fmt: skip
 def _wrap_identity(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source, "ID_MATCH", obj)
@@ -464,7 +482,35 @@ def wrap_opaque(space: Space, source: Source, obj: Any) -> Value:
     return space.remember(obj, OpaqueValue(obj, source))
 
 
+def classes_in(alias: Any) -> list[type]:
+    """The classes that ``list[A] | B`` and the like are made of, those of the origins included."""
+    if isinstance(alias, type) and not isinstance(alias, types.GenericAlias):
+        return [alias]
+    if isinstance(alias, (list, tuple)):
+        parts = alias
+    elif is_alias(type(alias)):
+        parts = (getattr(alias, "__origin__", None), *getattr(alias, "__args__", ()))
+    else:
+        parts = ()
+    return [cls for part in parts for cls in classes_in(part)]
+
+
+def _is_made_by_calls(space: Space, source: Source, obj: Any) -> bool:
+    """May the next call have another one in its place? Those of modules stay."""
+    if source.root.accessor == "const" and not space.in_local_class(source):
+        return False
+    if type(obj) in _TYPE_PARAMETERS or getattr(obj, "__parameters__", ()) not in ((), []):
+        return True
+    return any("<locals>" in cls.__qualname__ for cls in classes_in(obj))
+
+
+@wraps(types.GenericAlias, types.UnionType)
+def _wrap_typing_form(space: Space, source: Source, obj: Any) -> Value:
+    made = _is_made_by_calls(space, source, obj)
+    return wrap_opaque(space, source, obj) if made else _wrap_identity(space, source, obj)
+
+
 wraps_classes(computes_as_python, Rank.CONSTANT)(_wrap_identity)
-wraps_classes(_is_typing_form, Rank.CONSTANT)(_wrap_identity)
+wraps_classes(_is_typing_form, Rank.CONSTANT)(_wrap_typing_form)
 wraps_classes(lambda cls: issubclass(cls, types.ModuleType), Rank.CONSTANT)(_wrap_module)
 wraps_classes(lambda cls: True, Rank.ANYTHING)(wrap_opaque)

@@ -99,6 +99,12 @@ class Known:
         """Has the capture relied on the identity of this class?"""
         return id(cls) in self.const_roots
 
+    def makes_class(self, cls: type) -> bool:
+        """Does each call of the program make this class anew, as far as is known?"""
+        return (
+            cls in self.local_classes or getattr(self.known_value(cls), "making", None) is not None
+        )
+
     def in_local_class(self, source: Source) -> bool:
         """Is it reached through a class that is known by its structure?"""
         if not self.local_classes:
