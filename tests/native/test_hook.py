@@ -108,6 +108,129 @@ def test_deep_recursion_ends_as_in_python():
         sys.setrecursionlimit(limit)
 
 
+def boom(n):
+    if n:
+        boom(n - 1)
+    raise ValueError(n)
+
+
+def generates(n):
+    for i in range(n):
+        try:
+            yield i
+        finally:
+            i += 1
+
+
+async def awaited(n):
+    return n + 1
+
+
+class Managed:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        return True
+
+
+def watched():
+    with Managed():
+        boom(2)
+    running = generates(3)
+    next(running)
+    with contextlib.suppress(KeyError):
+        running.throw(KeyError(1))
+    found = [max([1, 2], key=lambda v: -v), *generates(2), *map(repr, [running])][:3]
+    coroutine = awaited(1)
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        found.append(stop.value)
+    return found
+
+
+def traced(run):
+    """What `sys.settrace` shows of each instruction."""
+    seen = []
+
+    def trace(frame, event, argument):
+        if frame.f_code.co_filename == __file__ and frame.f_code.co_name not in ("run", "active"):
+            frame.f_trace_opcodes = True
+            seen.append((frame.f_code.co_name, frame.f_lineno, event))
+            return trace
+
+    sys.settrace(trace)
+    run(lambda: sys.settrace(None))
+    return seen
+
+
+def profiled(run):
+    seen = []
+
+    def profile(frame, event, argument):
+        if frame.f_code.co_filename == __file__ and frame.f_code.co_name != "<lambda>":
+            called = getattr(argument, "__name__", None) if event.startswith("c_") else None
+            seen.append((frame.f_code.co_name, frame.f_lineno, event, called))
+
+    sys.setprofile(profile)
+    run(lambda: sys.setprofile(None))
+    return seen
+
+
+def monitored(run):
+    """What `sys.monitoring` shows, but for the ends of calls, which are seen where a hook is."""
+    monitoring = sys.monitoring
+    seen = []
+    names = [name for name in vars(monitoring.events) if name.isupper() and "C_R" not in name]
+    names = [name for name in names if name not in ("NO_EVENTS", "INSTRUCTION")]
+    monitoring.use_tool_id(3, "test")
+
+    def listen(name):
+        def heard(code, *arguments):
+            if code.co_filename == __file__ and code.co_name not in ("run", "<lambda>", "stop"):
+                line = arguments[:1] if name == "LINE" else ()
+                seen.append((name, code.co_name, *line))
+
+        monitoring.register_callback(3, getattr(monitoring.events, name), heard)
+
+    def stop():
+        monitoring.set_events(3, 0)
+
+    for name in names:
+        listen(name)
+    try:
+        monitoring.set_events(3, sum(getattr(monitoring.events, name) for name in names))
+        run(stop)
+    finally:
+        monitoring.free_tool_id(3)
+    return seen
+
+
+@pytest.mark.parametrize("tool", [traced, profiled, monitored])
+def test_tools_see_the_same_program(tool):
+    if tool is monitored and not hasattr(sys, "monitoring"):
+        pytest.skip("this release has no monitoring")
+
+    def run(end):
+        try:
+            results.append(watched())
+        finally:
+            end()
+
+    results = []
+    tool(run)  # CPython 3.12 shows single instructions from the second time on
+    expected = tool(run)
+    for _ in range(2):
+        context = HookContext({}.get)  # which wants no function to be replaced
+        with active(context):
+            seen = tool(run)
+        assert [event for event in seen if "__exit__" not in event] == [
+            event for event in expected if "__exit__" not in event
+        ]
+    assert results[0][1:] == results[-1][1:] and len(expected) > 30
+
+
 def test_what_watches_the_program_is_no_part_of_it():
     def f(x):
         return x + 1

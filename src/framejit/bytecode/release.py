@@ -13,9 +13,9 @@ from framejit import config
 
 if sys.version_info[:2] == (3, 11):
     from framejit.bytecode import python311 as tables
-elif sys.version_info[:2] == (3, 12) and config.untested_release:
+elif sys.version_info[:2] == (3, 12):
     from framejit.bytecode import python312 as tables
-elif sys.version_info[:2] == (3, 13) and config.untested_release:
+elif sys.version_info[:2] == (3, 13):
     from framejit.bytecode import python313 as tables
 elif sys.version_info[:2] == (3, 14) and config.untested_release:
     from framejit.bytecode import python314 as tables
