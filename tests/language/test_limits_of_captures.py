@@ -1,6 +1,8 @@
 """A capture is bounded in steps, time and size; beyond, Python goes on, which is said once."""
 
 import concurrent.futures
+import contextlib
+import ctypes
 import functools
 import inspect
 import itertools
@@ -236,13 +238,32 @@ def test_without_memory_python_runs(monkeypatch):
 # -- near the limit of recursion -------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def without_hooks():
+    """torch leaves its frame hook in place when ``torch.cond`` raises outside of graphs. On CPython
+    3.12 plain Python cannot recurse as deep below any hook."""
+    python = ctypes.PyDLL(None)
+    names = ("PyInterpreterState_Get", "_PyInterpreterState_GetEvalFrameFunc")
+    now, hook_of = (getattr(python, name) for name in names)
+    now.restype = hook_of.restype = ctypes.c_void_p
+    hook_of.argtypes = [ctypes.c_void_p]
+    set_hook = python._PyInterpreterState_SetEvalFrameFunc
+    set_hook.argtypes, set_hook.restype = [ctypes.c_void_p, ctypes.c_void_p], None
+    before = hook_of(now())
+    set_hook(now(), ctypes.cast(python._PyEval_EvalFrameDefault, ctypes.c_void_p))
+    try:
+        yield
+    finally:
+        set_hook(now(), before)
+
+
 def in_a_new_thread(test):
     """Has a budget of recursion of its own: on CPython 3.12 torch's compiler, which
     ``torch.cond`` asks outside of graphs, loses some of the calling thread's when it raises."""
 
     @functools.wraps(test)
     def run(*args, **kwargs):
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with without_hooks(), concurrent.futures.ThreadPoolExecutor(1) as pool:
             pool.submit(test, *args, **kwargs).result()
 
     return run
