@@ -1,5 +1,5 @@
-"""Programs in the syntax of CPython 3.12 and 3.13, and what ``locals()`` is there: as in eager,
-where the release can read them."""
+"""Programs in the syntax of CPython 3.12 to 3.14, and what ``locals()`` is there: as in eager, where
+the release can read them."""
 
 from __future__ import annotations
 
@@ -157,6 +157,39 @@ class Box[T = int]:
 def program(x):
     return x + 1, Box.__type_params__[0].__default__, Box.__static_attributes__
 """, 1, 1,
+)  # fmt: skip
+program(
+    """# except without parentheses
+def program(x):
+    try:
+        assert x.shape[0] == 4
+    except AssertionError, KeyError:
+        x = x + 1
+    return x * 2
+""", 1, 2,
+)  # fmt: skip
+program(
+    """# annotations that are looked up when they are asked for
+def program(x):
+    def scaled(value: Later, factor: int = 2) -> Later:
+        return value * factor
+
+    class Later:
+        field: Later
+
+    try:
+        raise ValueError
+    except ValueError, KeyError:
+        return scaled(x), scaled.__annotations__["factor"], scaled.__defaults__
+""", 1, 1,
+)  # fmt: skip
+program(
+    """# template strings
+def program(x):
+    number, y = 3, x + 1
+    text = t"a{number}b{number!r:>5}"
+    return y * 2, text.strings, text.values, [i.expression for i in text.interpolations]
+""", 2, 2,
 )  # fmt: skip
 
 program(

@@ -254,6 +254,11 @@ def addcmul_(self: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
     return self.copy_(addcmul(self, tensor1, tensor2, value))
 
 
+def first_of(value: Any, *rest: Any) -> Any:
+    """Its first argument."""
+    return value
+
+
 def call_with(function: Any, args: Any, kwargs: Any) -> Any:
     """A call with the arguments as they are."""
     return function(*args, **kwargs)

@@ -283,6 +283,8 @@ class FunctionValue(Declared):
                 return constant_value(space, ())
         elif name in _READ:
             assert self.source is not None
+            if name == "__annotations__":
+                _check_computed(self.function)
             return space.load(self.source.child("attr", name), getattr(self.function, name))
         if name == "__dict__":
             namespace = namespace_of(space, self)
@@ -383,6 +385,18 @@ def function_value(space: Space, function: Any) -> Value:
         return known
     source = space.const_source(function, f"framejit.{function.__name__}")
     return _existing(space, source, function)
+
+
+def _check_computed(function: Any) -> None:
+    """GraphBreak where annotations are code that CPython runs when they are asked for (3.14), and
+    that reads variables: those may change before, or may not be there yet."""
+    code = getattr(getattr(function, "__annotate__", None), "__code__", None)
+    if code is not None and code.co_freevars:
+        raise GraphBreak("FJ0152", "annotations that refer to variables around the function")
+    try:
+        assert function.__annotations__ is not None
+    except Exception as error:
+        raise GraphBreak("FJ0152", f"annotations that cannot be looked up: {error}")
 
 
 class MethodValue(Declared):

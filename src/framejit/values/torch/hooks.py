@@ -175,7 +175,7 @@ def _maker(space: Space, value: Value, tensors: list[TensorValue], cells: list[V
         items = [part(item) for item in value.items]
         return lambda given: tuple([make(given) for make in items])
     if isinstance(value, FunctionValue) and not entries(value):
-        if value.attributes.keys() <= {"__annotations__"}:
+        if value.attributes.keys() <= {"__annotations__", "__annotate__"}:
             return _function_maker(space, value, part, cells)
     raise GraphBreak(
         "FJ0118", f"a hook of autograd uses a {value.describe()} that was made for this call"

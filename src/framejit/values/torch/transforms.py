@@ -28,10 +28,13 @@ from framejit.graph.global_state import refused_hooks
 from framejit.graph.nested import Stretch, transformed
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import TupleValue
+from framejit.values.core import polyfills
 from framejit.values.core.base import Args, Declared, Kwargs, Raised, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import LOOKASIDES, Result, lookaside
 from framejit.values.core.space import Space
+from framejit.values.objects.functions import function_value
+from framejit.values.objects.partials import PartialValue
 from framejit.values.torch.nesting import (
     Nested,
     Terms,
@@ -396,7 +399,8 @@ class PullBackValue(Declared):
         if name == "__type_params__" and hasattr(_PULL_BACK, name):
             return TupleValue([])
         if name == "__annotate__" and hasattr(_PULL_BACK, name):
-            return ConstantValue(None)
+            function = function_value(space, polyfills.first_of)
+            return PartialValue(function, [space.getattr_now(self, "__annotations__")], {})
         if name in ("__annotations__", "__dict__"):
             known = getattr(_PULL_BACK, name).items()
             return DictValue({k: (ConstantValue(k), ConstantValue(v)) for k, v in known})
