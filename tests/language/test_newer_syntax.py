@@ -1,5 +1,5 @@
-"""Programs in the syntax of CPython 3.12 to 3.14, and what ``locals()`` is there: as in eager, where
-the release can read them."""
+"""Programs in the syntax of CPython 3.12 to 3.14, and what ``locals()`` is there: as in eager,
+where the release can read them."""
 
 from __future__ import annotations
 

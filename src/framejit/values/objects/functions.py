@@ -390,9 +390,10 @@ def function_value(space: Space, function: Any) -> Value:
 def _check_computed(function: Any) -> None:
     """GraphBreak where annotations are code that CPython runs when they are asked for (3.14), and
     that reads variables: those may change before, or may not be there yet."""
-    code = getattr(getattr(function, "__annotate__", None), "__code__", None)
-    if code is not None and code.co_freevars:
-        raise GraphBreak("FJ0152", "annotations that refer to variables around the function")
+    known = getattr(function, "__type_params__", ())
+    for cell in getattr(getattr(function, "__annotate__", None), "__closure__", None) or ():
+        if cell == types.CellType() or not any(cell.cell_contents is one for one in known):
+            raise GraphBreak("FJ0152", "annotations that refer to variables around the function")
     try:
         assert function.__annotations__ is not None
     except Exception as error:
