@@ -101,12 +101,13 @@ def compile_like_torch(
     recompile_limit: int | None = None,
     isolate_recompiles: bool = False,
     shapes_spec: Any = None,
+    dynamic_shapes: Any = None,
 ) -> Any:
     """`framejit.compile` with the signature of ``torch.compile``.
 
     ``name``, ``recompile_limit``, ``isolate_recompiles`` (entries are never shared) and
-    ``shapes_spec`` are accepted and have no effect; so is the option ``guard_filter_fn``: no guard
-    is ever left out.
+    ``dynamic_shapes`` (``shapes_spec`` in torch 2.13; what varies is found out) are accepted
+    and have no effect; so is the option ``guard_filter_fn``: no guard is ever left out.
     """
     if torch.compiler.is_exporting():
         return model

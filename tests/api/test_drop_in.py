@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import inspect
 import io
 import runpy
 import sys
@@ -11,7 +12,7 @@ import pytest
 import torch
 
 import framejit
-from framejit import cli
+from framejit import cli, dropin
 from framejit.report import events
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -131,6 +132,15 @@ def test_the_arguments_of_torch_compile_are_understood():
     with events.recording(events.GraphCompiled) as seen:  # a stance ends with what understood it
         framejit.compile(f, backend="eager")(torch.ones(2))
     assert len(seen) == 1
+
+
+def test_every_argument_of_this_torch_is_accepted():
+    theirs = inspect.signature(torch.compile).parameters
+    assert theirs.keys() <= inspect.signature(dropin.compile_like_torch).parameters.keys()
+    spec = {name: {"x": None} for name in ("dynamic_shapes", "shapes_spec") if name in theirs}
+    with framejit.install():
+        made = torch.compile(lambda x: x + 1, backend="eager", **spec)
+        assert [float(made(torch.ones(n)).sum()) for n in (2, 3, 5)] == [4, 6, 10]
 
 
 def test_a_wrong_argument_names_what_the_program_called():
