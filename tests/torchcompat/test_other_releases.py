@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import framejit
-from framejit import callables, eager_only
+from framejit import __main__, callables, eager_only
 from framejit.report import messages
 from framejit.torchcompat import releases
 
@@ -121,3 +121,16 @@ def test_a_wheel_for_another_torch_says_so_in_one_line_and_everything_runs_eager
     built = ".".join(torch.__version__.split(".")[:2])
     text = f"its C++ part was built for torch {built} (torch 2.99.1 is installed) [FJ0310]"
     assert error.endswith(text) and warning == error
+
+
+def test_the_command_ends_where_the_native_part_is_for_another_torch(monkeypatch):
+    class Finder:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name == "framejit.cli":
+                raise releases.OtherTorch("its C++ part was built for torch 2.13")
+
+    monkeypatch.delitem(sys.modules, "framejit.cli", raising=False)
+    monkeypatch.delattr(framejit, "cli", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+    assert __main__.main() == 1
