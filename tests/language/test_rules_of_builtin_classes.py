@@ -344,3 +344,21 @@ def moved():
 )
 def test_methods_of_a_base_in_c_are_not_those_of_the_class(method, made, breaks):
     check(lambda x, d: (x + 1, method(d), x + 2), torch.ones(2), made, graphs=1 + breaks, ops=2)
+
+
+def test_a_dict_of_no_pairs_asks_for_keys_first():
+    class Numbers(list):
+        def __getattr__(self, name):
+            asked.append(name)
+            raise AttributeError(name)
+
+    asked = []
+
+    def program(x):
+        asked.clear()
+        try:
+            dict(Numbers([3, 1]))
+        except TypeError as error:
+            return x + 1, str(error), list(asked)
+
+    check(program, torch.ones(2), ops=1, graphs=1)

@@ -419,7 +419,11 @@ def listed(
         if complaint is None or not error.is_a(TypeError):
             raise
         if callable(complaint):
-            space.run_real(complaint)
+            try:
+                space.run_real(complaint)
+            except Raised as made:
+                space.made_up = made.value  # Python may know better
+                raise
         space.raise_error(TypeError, complaint)
     return known if known is not None else list(elements(space, iterator))
 
