@@ -51,7 +51,7 @@ def annotated(A):
 
 
 def classes_in(alias):
-    if isinstance(alias, type) and not hasattr(alias, "__args__"):
+    if isinstance(alias, type) and not isinstance(getattr(alias, "__args__", None), tuple):
         return {alias}
     if isinstance(alias, list):
         return set().union(*map(classes_in, alias))
