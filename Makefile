@@ -10,8 +10,6 @@ ifneq ($(filter command,$(origin PYTHON) $(origin TORCH)),)
 COMBINATION := $(notdir $(PYTHON))-torch$(TORCH)
 VENV := .venvs/$(COMBINATION)
 BUILD := $(VENV)/build
-# What is on trial is tried.
-export FRAMEJIT_UNTESTED_RELEASE = 1
 endif
 VENV ?= .venv
 BUILD ?= build

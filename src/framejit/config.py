@@ -35,8 +35,6 @@ raise_internal_errors: bool = False
 recompile_limit: int = 16
 #: Capture nothing at all: every compiled object runs its original function.
 disable: bool = False
-#: Capture on Python releases on which not all tests pass yet. Set in the environment.
-untested_release: bool = False
 #: How many instructions one capture may execute symbolically; beyond, plain Python goes on.
 step_limit: int = 20_000_000
 #: The same for instructions in a row that record no operation: a loop over Python's own numbers.
