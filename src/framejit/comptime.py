@@ -352,6 +352,8 @@ def _at_compile_time(function: Callable[..., Any]) -> Callable[..., None]:
 
 
 def _context(space: Space) -> ComptimeContext:
+    if space.task.alone:
+        raise GraphBreak("FJ0160", "the program runs code while it is compiled")
     return ComptimeContext(space, space.running.frame)
 
 

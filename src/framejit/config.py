@@ -46,6 +46,11 @@ capture_seconds: int = 600
 size_limit: int = 100_000
 #: How deep calls are inlined before a graph break.
 inline_depth_limit: int = 400
+#: Repeat what a call has recorded where an equal call is made with another object, such as a
+#: model's layers, instead of executing it again. ``verify_recordings`` executes it as well, and
+#: compares: for tests.
+recordings: bool = True
+verify_recordings: bool = False
 #: Capture ``tensor.item()`` and the like as symbols whose value is known when the graph runs.
 capture_scalar_outputs: bool = False
 #: Capture operations whose result's size depends on data (``nonzero``, boolean masks, ``unique``).

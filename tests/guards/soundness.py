@@ -49,6 +49,8 @@ class Row(NamedTuple):
 
 
 ROWS: list[Row] = []
+#: Those in which the module that changes is one of many whose calls are repeated.
+REPEATED: list[Row] = []
 
 
 def row(expected: str, after: int = 1, packaged: bool = True) -> Callable[[Any], Any]:
@@ -67,10 +69,11 @@ def add(
     make: Callable[[World], Made],
     after: int = 1,
     packaged: bool = True,
+    table: list[Row] = ROWS,
 ) -> None:
     """Add a row to the table."""
-    assert all(known.name != name for known in ROWS), name
-    ROWS.append(Row(name, make, expected, after, packaged))
+    assert all(known.name != name for known in table), name
+    table.append(Row(name, make, expected, after, packaged))
 
 
 class Run(NamedTuple):

@@ -3,7 +3,7 @@
 import copy
 
 import torch
-from soundness import ALLOWED, FREE, NEEDED, add, row
+from soundness import ALLOWED, FREE, NEEDED, REPEATED, add, row
 from torch import nn
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -35,8 +35,28 @@ class Net(nn.Module):
         return ""
 
 
+class Repeated(nn.Module):
+    """One network many times, each with its own parameters."""
+
+    def __init__(self, make_net):
+        super().__init__()
+        self.nets = nn.ModuleList(make_net() for _ in range(6))
+
+    def forward(self, x):
+        return sum([net(x) for net in self.nets])
+
+
 def module(name, expected, change, train=False, make_net=Net, after=1, grad=False):
-    """A row in which a module is changed."""
+    """A row in which a module is changed; and one in which that module is one of many."""
+
+    def repeated(w):
+        torch.manual_seed(0)
+        nets = Repeated(make_net).train(train)
+        if not grad:
+            w.enter(torch.no_grad())
+        return nets, (X,), lambda: change(nets.nets[4]) and None
+
+    add(f"repeated_{name}", expected, repeated, after, table=REPEATED)
 
     def make(w):
         torch.manual_seed(0)

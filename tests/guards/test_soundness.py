@@ -11,12 +11,20 @@ import soundness_identity  # noqa: F401
 import soundness_modules  # noqa: F401
 import soundness_objects  # noqa: F401
 import soundness_state  # noqa: F401
-from soundness import ROWS, check_loaded_row, check_row
+from soundness import REPEATED, ROWS, check_loaded_row, check_row
+
+from framejit import config
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_row(row):
     check_row(row)
+
+
+@pytest.mark.parametrize("row", REPEATED, ids=lambda row: row.name)
+def test_row_of_a_repeated_module(row):
+    with config.patch(verify_recordings=True):
+        check_row(row)
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r.packaged], ids=lambda row: row.name)

@@ -13,6 +13,8 @@ import dataclasses
 import types
 from typing import Any
 
+from framejit import config
+from framejit.capture import verifying
 from framejit.capture.generating import generate
 from framejit.capture.graphs import GraphCall, compile_graph, finish_graph
 from framejit.capture.planning import plan_guards
@@ -23,6 +25,7 @@ from framejit.collection import imports_end
 from framejit.exc import GraphBreak, InternalError
 from framejit.graph.builder import GraphBuilder
 from framejit.guards.plan import Plan
+from framejit.interpreter.call_recordings import Recordings
 from framejit.interpreter.outcomes import Again, Broken, Returned
 from framejit.interpreter.side_run import compute
 from framejit.shapes.policy import Policy, Seen
@@ -52,6 +55,8 @@ class Capture:
     lines: dict[str, set[int]]
     #: Calls of cached functions that its guards expect.
     calls: cached_functions.FirstCalls
+    #: What was recorded, if captures are compared.
+    described: list[str]
 
 
 def capture(
@@ -75,19 +80,34 @@ def capture(
 def _capture(
     call: Call, driver: Driver, break_at: dict[int, GraphBreak], policy: Policy
 ) -> Capture:
-    may_expect = driver.may_expect
+    may_expect, repeats, made = driver.may_expect, config.recordings, None
     while True:
-        task = Task(call.target.namespace, may_expect, driver.shows_labels, compute)
+        recordings, before = Recordings() if repeats else None, made
+        task = Task(
+            call.target.namespace, may_expect, driver.shows_labels, recordings, compute=compute
+        )
         space = ObjectSpace(GraphBuilder(), policy, task)
         try:
             made = _attempt(call, driver, break_at, space)
         finally:
             roots = [*space.slot_roots, *space.const_roots.values()]
             space.close()
+            if recordings is not None:
+                recordings.close()
         if isinstance(made, Capture):
-            return made
+            if isinstance(before, Capture):
+                verifying.compare(before, made)
+                return before
+            if not (config.verify_recordings and recordings is not None and recordings.used):
+                return made
+            repeats, driver = False, dataclasses.replace(driver, compile_graph=_as_it_is)
+            continue
         for root in roots:  # what the guards would have held must not outlive the attempt
             root.forget()
+        if recordings is not None and recordings.used:  # steps are numbered otherwise without them
+            repeats = False
+            break_at.clear()
+            continue
         step, cause = made
         if cause is None:
             may_expect = False
@@ -97,6 +117,11 @@ def _capture(
         break_at[step] = cause
 
 
+def _as_it_is(module: Any, examples: list[Any]) -> Any:
+    """In place of a backend, for a capture that is only compared."""
+    return module.forward
+
+
 def _attempt(
     call: Call, driver: Driver, break_at: dict[int, GraphBreak], space: Space
 ) -> Capture | Again:
@@ -104,6 +129,7 @@ def _attempt(
     traced = trace(call, driver, break_at, space)
     if isinstance(traced, Again):
         return traced
+    described = verifying.described_nodes(space.builder) if config.verify_recordings else []
     graph = finish_graph(traced)
     compiled = compile_graph(graph, driver.compile_graph)
     if isinstance(compiled, Again):
@@ -122,4 +148,5 @@ def _attempt(
         executed=interpreter.executed,
         lines=interpreter.lines or {},
         calls=cached_functions.first_calls(space.effects),
+        described=described,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from framejit.capture.graphs import Graph
 from framejit.capture.tracing import Trace
@@ -32,6 +32,25 @@ class EntryPlan:
     arguments: list[ast.expr]
     #: The names of its parameters after the slots.
     captures: list[str]
+
+
+class LookedAt(NamedTuple):
+    """An existing object that was looked at, as its value if it has one."""
+
+    source: Source
+    value: Value | None
+
+    def names(self) -> list[str] | None:
+        """Of a dict of which some keys were looked at or written, all texts: these keys."""
+        children, value = self.source.children, self.value
+        keys = [key for accessor, key in children if accessor == "item" and type(key) is str]
+        if len(keys) < len(children) or any(fact.kind in _WHOLE for fact in self.source.facts):
+            return None
+        if value is None:
+            return keys
+        if not isinstance(value, DictValue) or value.complete or not _is_named(value.written):
+            return None
+        return [*keys, *value.written]
 
 
 def plan_guards(trace: Trace, graph: Graph, hook_roots: Sequence[Source] = ()) -> EntryPlan:
@@ -62,10 +81,12 @@ def _release(out: Emitter, value: TensorValue) -> None:
 
 def _guard_aliases(space: Space) -> None:
     """What the program changed must stay another object than everything else it looked at."""
-    by_kind: dict[type, list[Value]] = {}
-    for obj, value in space.known_objects():
-        if value.source is not None:
-            by_kind.setdefault(type(obj), []).append(value)
+    if not space.effects.changed:
+        return
+    by_kind: dict[type, list[LookedAt]] = {}
+    for obj, source, value in space.looked_at():
+        if source is not None:
+            by_kind.setdefault(type(obj), []).append(LookedAt(source, value))
     named: dict[type, list[DictValue]] = {}
     for changed in space.effects.changed:
         kind, obj = changed.python_type(), changed.obj
@@ -75,49 +96,43 @@ def _guard_aliases(space: Space) -> None:
             named.setdefault(kind, []).append(changed)
             continue
         for other in by_kind.get(kind, ()):
-            if other is not changed:
+            if other.value is not changed:
                 space.guard(other.source, "DISTINCT", (changed.source,))
     for kind, dicts in named.items():
         _guard_named(space, dicts, by_kind.get(kind, ()))
 
 
-def _guard_named(space: Space, dicts: list[DictValue], others: Iterable[Value]) -> None:
+def _guard_named(space: Space, dicts: list[DictValue], others: Iterable[LookedAt]) -> None:
     """The same for dicts of which some keys, all texts, were written. Two dicts of which the
     program uses different keys, such as the attributes of objects, may be one."""
-    users: dict[str, list[Value]] = {key: [] for changed in dicts for key in changed.written}
+    users: dict[str, list[LookedAt]] = {key: [] for changed in dicts for key in changed.written}
     whole = []
-    for value in others:
-        assert value.source is not None
-        children = value.source.children
-        keys = [key for accessor, key in children if accessor == "item" and type(key) is str]
-        if (
-            len(keys) < len(children)
-            or not isinstance(value, DictValue)
-            or value.complete
-            or not _is_named(value.written)
-            or any(fact.kind in _WHOLE for fact in value.source.facts)
-        ):
-            whole.append(value)
+    for other in others:
+        keys = other.names()
+        if keys is None:
+            whole.append(other)
             continue
-        for key in (*keys, *value.written):
+        for key in keys:
             if key in users:
-                users[key].append(value)
+                users[key].append(other)
     for changed in dicts:
+        assert changed.source is not None
         found = list(whole)
         for key in changed.written:
-            there = _is_there(changed, key)
-            for value in users[key]:
-                if None in (there, _is_there(value, key)) or _is_there(value, key) is there:
-                    found.append(value)
+            there = _is_there(changed.source, key)
+            for other in users[key]:
+                if None in (there, _is_there(other.source, key)) or (
+                    _is_there(other.source, key) is there
+                ):
+                    found.append(other)
         for other in dict.fromkeys(found):
-            if other is not changed:
+            if other.value is not changed:
                 space.guard(other.source, "DISTINCT", (changed.source,))
 
 
-def _is_there(value: Value, key: str) -> bool | None:
+def _is_there(source: Source, key: str) -> bool | None:
     """Is it guarded that the dict has the key, or that it has not?"""
-    assert value.source is not None
-    child = value.source.children.get(("item", key))
+    child = source.children.get(("item", key))
     if child is None or child.read:
         return None if child is None else True
     return False if any(fact.kind == "ABSENT" for fact in child.facts) else None

@@ -50,16 +50,16 @@ WRITES = "writes"
 class GraphBuilder(Recording):
     """One graph being recorded."""
 
-    def __init__(self) -> None:
+    def __init__(self, symbols: Any = None) -> None:
         super().__init__()
         #: Who leads the capture, and whose stack trace an operation has that is not the program's.
         self.leader = Leader()
         self.changes = Changes()
         self._trace: str | Callable[[], str] | None = None
         self.symbol_nodes = SymbolNodes(self.graph, self.operations, self.record)
-        self.world = FakeWorld()
+        self.world = FakeWorld(symbols)
         #: Is there an operation that may raise inside a ``try``?
-        self._tried = False
+        self.tried = False
 
     def begin(self, leader: Leader) -> None:
         """From now on ``leader`` leads the capture."""
@@ -177,7 +177,7 @@ class GraphBuilder(Recording):
         if effects.writes:
             tensors = examples_in([known_args, known_kwargs])
             writes = [tensors[position] for position in effects.writes]
-            if self._tried and self.savable_writes([*self.written, *writes]) is None:
+            if self.tried and self.savable_writes([*self.written, *writes]) is None:
                 raise GraphBreak("FJ0116", "a write to an input follows what may raise in a try")
             if effects.content and symbolic and any(
                 str(tensors[i].meta.shape) != str(sizes[i]) for i in effects.writes
@@ -187,7 +187,7 @@ class GraphBuilder(Recording):
         operation = self._create(op, target, args, kwargs, example)
         self.changes.note()
         operation.called, operation.raises, operation.random = True, effects.raises, effects.random
-        self._tried = self._tried or tried
+        self.tried = self.tried or tried
         if writes:
             self.writers.append(operation)
             operation.writes, operation.content = writes, effects.content

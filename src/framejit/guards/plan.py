@@ -204,12 +204,12 @@ def _printed(source: Source, facts: list[Fact]) -> Iterator[Guard]:
 
 def guards_of(roots: list[Source]) -> list[Guard]:
     """The guards on everything below ``roots`` so far, while a capture is going on."""
-    return [guard for source in _preorder(roots)[0] for guard in _printed(source, source.facts)]
+    return [guard for source in preorder(roots)[0] for guard in _printed(source, source.facts)]
 
 
 def build_plan(roots: list[Source], shapes: ShapePlan | None = None) -> Plan:
     """Number the nodes that carry facts or captured values, parents first, arguments first."""
-    order, parents = _preorder(roots)
+    order, parents = preorder(roots)
     position = {id(source): i for i, source in enumerate(order)}
     order, parents = _with_references(order, parents, position)
     needed = [bool(source.facts) or source.captured for source in order]
@@ -275,7 +275,7 @@ def _only_seen(source: Source) -> bool:
 _MAY_BE_ABSENT = frozenset({"item", "cell", "attr"})
 
 
-def _preorder(roots: list[Source]) -> tuple[list[Source], list[int]]:
+def preorder(roots: list[Source]) -> tuple[list[Source], list[int]]:
     """All sources below ``roots`` with the positions of their parents."""
     order: list[Source] = []
     parents: list[int] = []

@@ -22,9 +22,8 @@ class Frame:
 
     __slots__ = (
         "before", "entry_handled", "first_step", "generator", "globals", "handed", "index", "info",
-        "left",
-        "live", "missing", "missing_step", "names", "operator_step", "parent", "pc", "program",
-        "raises", "reads", "result", "seen", "slots", "stack",
+        "kind", "left", "live", "missing", "missing_step", "names", "operator_step", "parent", "pc",
+        "program", "raises", "reads", "result", "seen", "slots", "stack", "subject",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +68,10 @@ class Frame:
         self.handed: list[Value] = []
         #: The slots that a continuation gets (`codegen.function.live_slots_of`).
         self.live: frozenset[int] | None = None
+        #: Where the object comes from whose method it, or a frame that it is part of, runs; and
+        #: among which calls it is looked at, if it is (`call_recordings`).
+        self.subject: Any = None
+        self.kind: Any = None
         #: The generator this frame belongs to, while it runs.
         self.generator: Any = None
 

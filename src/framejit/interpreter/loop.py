@@ -44,6 +44,25 @@ from framejit.values.objects.exceptions import ExceptionValue, note_read
 _DROPS_NOTHING = having(Trait.KEEPS)
 
 
+class CallChain:
+    """Where an operation was recorded; a text when it is called."""
+
+    __slots__ = ("places",)
+
+    def __init__(self, places: list[tuple[Any, int, CodeInfo]]) -> None:
+        self.places = places
+
+    def __call__(self) -> str:
+        lines = []
+        for code, index, info in self.places:
+            line = info.instructions[index].line
+            lines.append(f'  File "{code.co_filename}", line {line}, in {code.co_name}')
+            text = linecache.getline(code.co_filename, line).strip()
+            if text:
+                lines.append(f"    {text}")
+        return "\n".join(lines) + "\n"
+
+
 class Interpreter(Running):
     """Executes one capture. ``break_at`` maps step numbers to the reasons to break there."""
 
@@ -86,7 +105,16 @@ class Interpreter(Running):
         self.roots = Roots(space)
         #: For every `run` that is going on: the step its frame was made at.
         self.run_steps: list[int] = []
+        #: Calls that may be repeated, if any (`call_recordings.Recordings`).
+        self.recordings = space.task.recordings
         space.begin(self)
+
+    def beside(self, space: Space) -> Interpreter:
+        """One for a call that is captured alone, in a space of its own."""
+        made = Interpreter(space, {})
+        made.recordings, made.depth = self.recordings, self.depth
+        made._programs, made.executed, made.lines = self._programs, self.executed, self.lines
+        return made
 
     # -- entry points ------------------------------------------------------------------------------
 
@@ -127,7 +155,16 @@ class Interpreter(Running):
 
     def push(self, request: CallRequest) -> None:
         """Inline a call: the current frame waits for its result on top of its stack."""
+        recordings, caller = self.recordings, self.frame
+        if recordings is None:
+            self.frame = self._frame_of(request)
+            return
+        instead = recordings.instead(self, request)
+        if instead is not None:
+            caller.stack.append(instead)
+            return
         self.frame = self._frame_of(request)
+        recordings.entered(self.frame, request, caller)
 
     def _frame_of(self, request: CallRequest) -> Frame:
         """The frame of a call, one level deeper."""
@@ -316,18 +353,17 @@ class Interpreter(Running):
         places = [(frame.info.code, frame.index, frame.info) for frame in chain]
         if not self.covered:
             self.covered = any(info.handlers[index] is not None for _, index, info in places)
+        return CallChain(places)
 
-        def render() -> str:
-            lines = []
-            for code, index, info in places:
-                line = info.instructions[index].line
-                lines.append(f'  File "{code.co_filename}", line {line}, in {code.co_name}')
-                text = linecache.getline(code.co_filename, line).strip()
-                if text:
-                    lines.append(f"    {text}")
-            return "\n".join(lines) + "\n"
+    def trace_of_call(self) -> Callable[[Any], CallChain]:
+        """What makes the call chains of operations of a call that is repeated here."""
+        here = self.stack_trace().places
+        return lambda inner: CallChain(here + inner.places)
 
-        return render
+    def repeated(self, covered: bool) -> None:
+        """A call was repeated; ``covered``: with operations where something meets their errors."""
+        self.covered = self.covered or covered
+        self.changes.note()
 
     def user_line(self) -> tuple[str, int] | None:
         """The file and line being executed."""
@@ -528,6 +564,8 @@ class Interpreter(Running):
         """The frame returns ``value``."""
         self.handled = frame.entry_handled
         frame.left = True
+        if frame.kind is not None and self.recordings is not None:
+            self.recordings.left(frame, self.steps - frame.first_step)
         if frame is self.base:
             return Returned(value)
         assert frame.parent is not None

@@ -31,7 +31,7 @@ class GlobalChange(NamedTuple):
 class Effects:
     """What must be replayed: ``changed`` values in order of their first change."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: Changes, outside: frozenset[Any] = frozenset()) -> None:
         self.changes = changes
         self.changed: dict[Value, None] = {}
         #: How many changes of objects and globals, and of torch's state, were noted.
@@ -41,6 +41,8 @@ class Effects:
         self.globals: dict[tuple[int, str], GlobalChange] = {}
         #: (setter of torch's global state, what it selects) -> the value before the first call.
         self.state: dict[tuple[Any, tuple[Any, ...]], Any] = {}
+        #: The keys of those that were changed before, around a call that is captured alone.
+        self.outside: frozenset[tuple[Any, tuple[Any, ...]]] = outside
         #: How much deeper autocast is nested than at the start.
         self.nesting = 0
         #: Hooks of autograd that the program has put in place, and those that are still open.
@@ -53,6 +55,17 @@ class Effects:
     def count(self) -> int:
         """How many changes were noted."""
         return self.writes + self.settings
+
+    @property
+    def changed_state(self) -> frozenset[tuple[Any, tuple[Any, ...]]]:
+        """What of torch's global state is not as it was at the start, perhaps."""
+        return self.outside.union(self.state)
+
+    @property
+    def is_clean(self) -> bool:
+        """Is nothing to be replayed or checked?"""
+        made = self.changed or self.globals or self.hooks or self.first_calls or self.expected
+        return not (made or self.count or self.nesting)
 
     def note(self, value: Value) -> None:
         """``value`` represents an object that exists outside and its state has changed."""

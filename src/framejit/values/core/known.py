@@ -6,7 +6,7 @@ Next: class_lookup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from framejit.source import Source
@@ -29,6 +29,15 @@ class Known:
         self.local_classes: dict[type, Source] = {}
         self._loaded: dict[Source, Value] = {}
         self._known: dict[int, tuple[Any, Value]] = {}
+        #: Objects that calls which were repeated have looked at, and where they met them first.
+        self.noted: dict[int, tuple[Any, Source]] = {}
+        #: Numbers of which it was asked whether they vary.
+        self.numbers_asked: dict[Source, Any] = {}
+        #: Of calls that are captured alone: how many facts a source had when its object was first
+        #: looked at, and which facts that look has added: (source, kind) -> the object's source.
+        self.facts_before: dict[Source, int] = {}
+        self.facts_of_looking: dict[tuple[Source, str], Source] = {}
+        self._looking: Source | None = None
 
     def forget(self) -> None:
         """The capture is over: let go of the user's objects now, not at the next collection. Values
@@ -44,6 +53,9 @@ class Known:
         self.local_classes.clear()
         self._loaded.clear()
         self._known.clear()
+        self.noted.clear()
+        for table in (self.numbers_asked, self.facts_before, self.facts_of_looking):
+            table.clear()
         self.running = Running()
 
     def slot_source(self, index: int, name: str) -> Source:
@@ -86,6 +98,16 @@ class Known:
         """Note an assumption about ``source`` together with the user's line."""
         if source is not None:
             source.add_fact(kind, payload, self.running.user_line())
+            if self._looking is not None:
+                self.facts_of_looking[source, kind] = self._looking
+
+    def look(self, source: Source, maker: Callable[..., Value], obj: Any) -> Value:
+        """Have the value of an object made, and remember which facts that takes."""
+        outer, self._looking = self._looking, source
+        try:
+            return maker(self, source, obj)
+        finally:
+            self._looking = outer
 
     def preload(self, source: Source, value: Value) -> None:
         """What is at ``source`` is known to be ``value``."""
@@ -125,6 +147,28 @@ class Known:
         known = self._known.get(id(obj))
         return None if known is None else known[1]
 
-    def known_objects(self) -> Iterable[tuple[Any, Value]]:
-        """Every existing object that was looked at, with its value."""
-        return self._known.values()
+    def first_source(self, obj: Any) -> Source | None:
+        """Where an existing object that was looked at is known from."""
+        known = self._known.get(id(obj))
+        if known is not None:
+            return known[1].source
+        noted = self.noted.get(id(obj))
+        return None if noted is None else noted[1]
+
+    def where_known(self) -> dict[Source, Value | None]:
+        """The sources that objects are known from, with their values; None where only a call that
+        was repeated has looked at the object."""
+        found: dict[Source, Value | None] = {source: None for _, source in self.noted.values()}
+        for _, value in self._known.values():
+            if value.source is not None:
+                found[value.source] = value
+        return found
+
+    def looked_at(self) -> Iterator[tuple[Any, Source | None, Value | None]]:
+        """Every existing object that was looked at, where it is known from, and its value; None
+        where only a call that was repeated has looked at it."""
+        for obj, value in self._known.values():
+            yield obj, value.source, value
+        for key, (obj, source) in self.noted.items():
+            if key not in self._known:
+                yield obj, source, None

@@ -49,6 +49,12 @@ class Task(NamedTuple):
     may_expect: bool = False
     #: Are labels for a profiler that records graph breaks?
     shows_labels: bool = False
+    #: The calls that may be repeated instead of executed again.
+    recordings: Any = None
+    #: Is it a call that is captured alone, perhaps in vain?
+    alone: bool = False
+    #: Then: what of torch's global state the program around it has changed.
+    outside: frozenset[Any] = frozenset()
     #: What calling a function with these arguments computes, None if it does anything else.
     compute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Value | None] | None = None
 
@@ -103,7 +109,7 @@ class Space(ClassLookup):
         self.builder = builder
         #: What may vary from call to call.
         self.policy = policy or Policy(False, Seen())
-        self.effects = Effects(self.changes)
+        self.effects = Effects(self.changes, self.task.outside)
         #: The latest exception that was made up.
         self.made_up: Value | None = None
         #: What is being handled around the compiled code; later this would be an error of ours.
@@ -146,6 +152,13 @@ class Space(ClassLookup):
         self.handled_around = None
         self.builder.close()
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Is what was found out said by facts on sources, and nothing else?"""
+        by_address = self.keys or self.user_keys
+        classes = self.class_writes or self.local_classes
+        return not (by_address or classes or self.transformed)
+
     def begin(self, running: Running) -> None:
         """From now on ``running`` leads the capture."""
         self.running = running
@@ -177,7 +190,9 @@ class Space(ClassLookup):
 
     def wrap(self, source: Source, obj: Any) -> Value:
         """The value that represents ``obj``; its kind is guarded. One object, one value."""
-        known = self._known.get(id(obj))
+        if self.task.alone:
+            self.facts_before.setdefault(source, len(source.facts))
+        known = self._known.get(id(obj)) or self._first_met(obj, source)
         if known is not None:
             value = known[1]
             if value.source is not None and value.source is not source:
@@ -191,7 +206,17 @@ class Space(ClassLookup):
                     break
             else:  # the last rule accepts everything
                 raise AssertionError(f"no wrap rule for {type(obj)}")
+        if self.task.alone:
+            return self.look(source, maker, obj)
         return maker(self, source, obj)
+
+    def _first_met(self, obj: Any, source: Source) -> tuple[Any, Value] | None:
+        """An object that was noted elsewhere, and its value there."""
+        noted = self.noted.get(id(obj))
+        if noted is None or noted[1] is source:
+            return None
+        self.load(noted[1], obj).realize()
+        return self._known.get(id(obj))
 
     # -- globals -----------------------------------------------------------------------------------
 

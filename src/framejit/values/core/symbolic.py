@@ -155,14 +155,27 @@ def symbolic_value(space: Space, number: Any, exact: Tree | None = None) -> Valu
 
 def wrap_number(space: Space, source: Source, obj: int | float) -> Value | None:
     """An existing number, if it varies; its class is guarded."""
-    root = source.root
-    if root.accessor == "const" and root.label.startswith("const "):
-        return None  # such labels are not unique
-    argument = root.accessor == "slot" and _is_plain_argument(source)
-    if not space.policy.number(source.name, obj, argument):
+    if not number_varies(space, source, obj):
         return None
+    _check_whose_symbols(space)
     space.guard(source, "TYPE_MATCH", type(obj))
     return symbolic_value(space, space.builder.symbols.number(source, obj))
+
+
+def number_varies(space: Space, source: Source, obj: int | float) -> bool:
+    """Does an existing number vary? Who asks gets to know it once."""
+    root = source.root
+    if root.accessor == "const" and root.label.startswith("const "):
+        return False  # such labels are not unique
+    space.numbers_asked[source] = obj
+    argument = root.accessor == "slot" and _is_plain_argument(source)
+    return space.policy.number(source.name, obj, argument)
+
+
+def _check_whose_symbols(space: Space) -> None:
+    """A symbol belongs to one place of the program: none is made for all calls of a function."""
+    if space.task.alone:
+        raise GraphBreak("FJ0104", "a number or size varies from call to call of a function")
 
 
 def _is_plain_argument(source: Source) -> bool:
@@ -202,6 +215,7 @@ def wrap_sizes(space: Space, source: Source, obj: torch.Tensor) -> Example | Non
     shape = space.policy.tensor(source.name, obj, fixed)
     if shape is None:
         return None
+    _check_whose_symbols(space)
     symbols = space.builder.symbols
     sizes, strides = symbols.tensor(source, obj, shape.dims, shape.strides)
     for dim in shape.marked:

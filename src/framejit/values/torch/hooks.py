@@ -293,7 +293,7 @@ class Surrounding:
     def unsettled(self) -> tuple[int, GraphBreak] | None:
         """The same as of the function below."""
         space = self.space
-        looked_at = {id(obj) for obj, _ in space.known_objects()}
+        looked_at = {id(obj) for obj, _, _ in space.looked_at()}
         apart = self.objects.keys().isdisjoint(looked_at) and not space.has_read(self.names)
         if not self.step or apart or self.only_compute():
             return None
@@ -312,7 +312,7 @@ def unsettled(
         made = [make([None] * len(hooks.tensors)) for make in hooks.makers]
         objects, names = reached(made)
         changed = {id(value.obj) for value in effects.changed}
-        looked_at = {id(obj) for obj, _ in space.known_objects()}
+        looked_at = {id(obj) for obj, _, _ in space.looked_at()}
         why = None
         if hooks in effects.open_hooks:
             why = "saved-tensor hooks are open where the graph ends"

@@ -146,7 +146,7 @@ def _current(function: Any) -> None:
 
     def handler(space: Space, args: Args, kwargs: Kwargs) -> Value:
         answer = fold(space, function, args, kwargs, function.__name__)
-        changed = any(STATE[setter][0] is function for setter, _ in space.effects.state)
+        changed = any(STATE[setter][0] is function for setter, _ in space.effects.changed_state)
         if function in _NOT_IN_STATE and not changed:
             guard_state(space, function.__name__, function, answer.as_python())
         return answer

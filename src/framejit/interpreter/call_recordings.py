@@ -1,0 +1,222 @@
+"""Calls that were recorded, and are repeated instead of executed again (D16).
+
+In: a call that is to be inlined. Out: its result, if a call that was recorded fits; else nothing,
+and it is inlined. A recording is a capture of the call alone: the arguments are roots, what is
+found out about them and everything else are facts on sources, what is computed is a graph of its
+own. Where the facts hold for another call's arguments, that call would do the very same, so its
+operations are recorded again with its own tensors (`graph.fragment`), and the facts are noted where
+it would have noted them (`grafting`). Next: loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framejit import config, native
+from framejit.exc import GraphBreak
+from framejit.graph.builder import GraphBuilder
+from framejit.graph.fragment import can_be_repeated
+from framejit.graph.global_state import current
+from framejit.interpreter import forced
+from framejit.interpreter.call_arguments import Arguments, Copies, Undescribed
+from framejit.interpreter.frame import Frame
+from framejit.interpreter.grafting import Facts, Spoiled
+from framejit.interpreter.outcomes import Restart, Returned
+from framejit.interpreter.repeating import Repetition, Unreturnable, returned
+from framejit.values.core.base import CallRequest, Unmaterialisable, Value
+from framejit.values.core.space import Space
+from framejit.values.object_space import ObjectSpace
+
+#: Calls of fewer instructions are inlined: repeating them is no faster.
+_FEWEST_STEPS = 60
+#: So many different recordings of calls with like arguments are made.
+_MOST_ALIKE = 8
+
+
+class CallRecording:
+    """A call that was captured alone. ``space`` is its world, ``value`` what it returned.
+
+    Raises Unreturnable where that cannot be made again.
+    """
+
+    def __init__(self, space: Space, copies: Copies, value: Value) -> None:
+        self.space = space
+        self.copies = copies
+        self.value = value
+        self.state = native.GlobalState()
+        self.facts = Facts(space, set(returned(value, set(copies.values))))
+        #: Was an operation recorded where a ``try`` or ``with`` of its own meets its errors?
+        self.covered: bool = space.running.covered  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        """The capture is over."""
+        roots = [*self.space.slot_roots, *self.space.const_roots.values()]
+        self.space.close()
+        for root in roots:
+            root.forget()
+
+
+class _Kind:
+    """What is known of the calls of one function on objects of one class."""
+
+    __slots__ = ("count", "met", "recordings", "refused", "steps")
+
+    def __init__(self) -> None:
+        #: How many calls there were, and the most instructions that one took.
+        self.count = self.steps = 0
+        #: The keys of their arguments.
+        self.met: set[Any] = set()
+        self.recordings: dict[Any, list[CallRecording]] = {}
+        self.refused: set[Any] = set()
+
+
+class Recordings:
+    """The recordings of one capture. ``used``: has a call been repeated?"""
+
+    def __init__(self) -> None:
+        self.used = False
+        #: Of what kind the call is that is being captured alone.
+        self._within: _Kind | None = None
+        self._kinds: dict[Any, _Kind] = {}
+        self._made: list[CallRecording] = []
+
+    def close(self) -> None:
+        """The capture is over: let go of the user's objects."""
+        for recording in self._made:
+            recording.close()
+        self._made.clear()
+        self._kinds.clear()
+
+    def entered(self, frame: Frame, request: CallRequest, caller: Frame) -> None:
+        """A call is inlined."""
+        subject = _subject(request)
+        frame.subject = subject or caller.subject
+        if subject is not caller.subject or subject is None:
+            frame.kind = _kind_of(request)
+
+    def left(self, frame: Frame, steps: int) -> None:
+        """It has returned, after so many instructions."""
+        kind = self._kinds[frame.kind]
+        kind.steps = max(kind.steps, steps)
+
+    def instead(self, vm: Any, request: CallRequest) -> Value | None:
+        """The result of a call, if it can be repeated or recorded."""
+        subject = _subject(request)
+        if subject is not None and subject is vm.frame.subject:
+            return None  # part of a call that is looked at as a whole
+        kind = self._kinds.get(_kind_of(request))
+        if kind is None:
+            kind = self._kinds[_kind_of(request)] = _Kind()
+        kind.count += 1
+        if kind.count > 1 and kind.steps < _FEWEST_STEPS:
+            return None
+        if not _is_plain(request) or not _is_possible(vm):
+            return None
+        try:
+            arguments = Arguments(vm.space, request.slots)
+        except Undescribed:
+            return None
+        key = arguments.key, current(), vm.space.effects.changed_state
+        known = kind.recordings.setdefault(key, [])
+        for recording in known:
+            value = self._repeat(vm, recording, arguments)
+            if value is not None:
+                return value
+        if key not in kind.met:
+            kind.met.add(key)
+            return None
+        # What is called once in a call that is being recorded is part of that.
+        part = self._within is not None and kind.count <= self._within.count
+        if part or key in kind.refused or len(known) >= _MOST_ALIKE:
+            return None
+        recorded, outer = None, self._within
+        self._within = kind
+        try:
+            recorded = self._record(vm, request, arguments)
+        finally:
+            self._within = outer
+        if recorded is None:
+            kind.refused.add(key)
+            return None
+        known.append(recorded)
+        return self._repeat(vm, recorded, arguments)
+
+    def _record(self, vm: Any, request: CallRequest, arguments: Arguments) -> CallRecording | None:
+        """Capture the call alone; None if it does anything but compute its result."""
+        outer = vm.space
+        task = outer.task._replace(
+            may_expect=False, recordings=None, alone=True, outside=outer.effects.changed_state
+        )
+        builder = GraphBuilder(outer.builder.world.symbols_if_any)
+        space = ObjectSpace(builder, outer.policy, task)
+        copies = Copies(space, arguments)
+        inner = vm.beside(space)
+        function = request.function
+        try:
+            frame = inner.make_frame(function.code, copies.slots, function.globals, None)
+            outcome = inner.capture(frame)
+        except (GraphBreak, Unmaterialisable):
+            outcome = None
+        finally:
+            done = space.effects.is_clean and space.is_repeatable
+            space.effects.restore_state()
+        whole = isinstance(outcome, Returned) and done and not inner.suspended
+        if not (whole and copies.unchanged() and can_be_repeated(builder)):
+            space.close()
+            return None
+        try:
+            recording = CallRecording(space, copies, outcome.value)
+        except Unreturnable:
+            space.close()
+            return None
+        self._made.append(recording)
+        return recording
+
+    def _repeat(self, vm: Any, recording: CallRecording, arguments: Arguments) -> Value | None:
+        """The result of the call, if the recording fits: all of its facts hold."""
+        if not recording.state.check():
+            return None
+        objects = recording.facts.hold(vm.space, arguments.objects)
+        if objects is None:
+            return None
+        self.used = True
+        try:
+            graft = recording.facts.graft(vm.space, arguments, objects)
+            again = Repetition(vm.space, recording.copies, arguments, graft)
+            again.operations(recording.space, vm.trace_of_call())
+        except Spoiled as problem:  # half of it is done
+            raise Restart(vm.root_step, GraphBreak("FJ0161", str(problem)))
+        vm.repeated(recording.covered)
+        return again.result(recording.value)
+
+
+def _subject(request: CallRequest) -> Any:
+    """Where the object comes from whose method is called."""
+    slots = request.slots
+    first = slots[0] if slots else None
+    return None if first is None else first.source
+
+
+def _kind_of(request: CallRequest) -> Any:
+    first: Any = request.slots[0] if request.slots else None
+    obj = None if first is None else first.obj
+    return id(request.function.code), type(obj)
+
+
+def _is_plain(request: CallRequest) -> bool:
+    """Is the result what the frame returns, and nothing else to be done?"""
+    special = request.result or request.names or request.missing or request.reads
+    return special is None and not request.operator
+
+
+def _is_possible(vm: Any) -> bool:
+    """Does the program stand where a call means the same as anywhere else?"""
+    space = vm.space
+    if vm.handled is not None or vm.suspended or vm.before_saving is not None:
+        return False
+    if space.transforms or space.user_keys or space.class_writes or space.local_classes:
+        return False
+    if config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops:
+        return False  # sizes may depend on data
+    effects = space.effects
+    return not (effects.open_hooks or effects.hooks or forced.active is not None)

@@ -1,0 +1,243 @@
+"""What was found out about one call's arguments, noted of another one's.
+
+In: the world that a call was recorded in, the arguments of another call. Out: do all facts hold for
+these; then the same facts on the sources where executing the call would have noted them. Objects
+that are known already keep the source that they are known by, as ever (`Space.wrap`).
+Next: repeating.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import Any, NamedTuple
+
+from framejit import native
+from framejit.guards.kinds import RELATIONS
+from framejit.guards.plan import build_plan, preorder
+from framejit.interpreter.call_arguments import Arguments
+from framejit.source import Fact, Source
+from framejit.values.core.base import Value
+from framejit.values.core.space import Space
+from framejit.values.core.symbolic import number_varies
+from framejit.values.torch.tensors import TensorValue
+
+
+class Spoiled(Exception):
+    """A recording that seemed to fit does not: the capture must start again without it."""
+
+
+class Step(NamedTuple):
+    """One source of a recording, parents first."""
+
+    source: Source
+    parent: int  # -1: a root
+    facts: tuple[Fact, ...]
+    #: Which of the objects that the check returns is there; -1: it is not needed.
+    object: int
+    #: Is it an object that was looked at and is known by its identity, and is that a tensor?
+    looked_at: bool
+    is_tensor: bool
+    #: How many of the facts were there before anybody looked at the object.
+    before: int
+    #: The number there, if it was asked whether it varies.
+    number: Any
+
+
+class Facts:
+    """All that a recording relies on, as a guard tree of its own; ``wanted``: the sources of what
+    the call returns."""
+
+    def __init__(self, space: Space, wanted: Container[Source]) -> None:
+        roots = [*space.slot_roots, *space.const_roots.values()]
+        order, parents = preorder(roots)
+        facts = [tuple(source.facts) for source in order]
+        found = space.where_known()
+        first = [_first(found, source) for source in order]
+        for source, other in zip(order, first, strict=True):
+            source.captured = other is not None or source in wanted
+        plan = build_plan(roots)
+        self._tree = native.GuardTree(list(plan.nodes))
+        numbers = {source: number for number, source in enumerate(plan.captures)}
+        self.steps = [
+            Step(
+                source, parents[i], facts[i], numbers.get(source, -1), first[i] is not None,
+                isinstance(found.get(first[i]), TensorValue),  # type: ignore[arg-type]
+                space.facts_before.get(source, 0), space.numbers_asked.get(source),
+            )
+            for i, source in enumerate(order)
+        ]  # fmt: skip
+        self._position = {source: i for i, source in enumerate(order)}
+        #: Those that looking at an object has added to it or its parts -> the object's source.
+        self.of_looking = {
+            noted: looked_at
+            for noted, looked_at in space.facts_of_looking.items()
+            if _is_in(noted[0], looked_at)
+        }
+        self._globals = [root.key for root in space.const_roots.values()]
+        #: Those that hold whatever the arguments are; where they are noted, by the space.
+        self._fixed = [step for step in self.steps if step.source.root.accessor == "const"]
+        self._varying = [step for step in self.steps if step.source.root.accessor != "const"]
+        self._noted: dict[Space, tuple[dict[Source, Source], dict[Source, Source]]] = {}
+
+    def step_of(self, source: Source) -> Step:
+        """What is known of one of the sources."""
+        return self.steps[self._position[source]]
+
+    def graft(self, space: Space, arguments: Arguments, objects: Sequence[Any]) -> Graft:
+        """Note them of arguments for which they hold."""
+        graft = Graft(space, self, arguments, objects)
+        if space in self._noted:
+            known, places = self._noted[space]
+            graft.known.update(known)
+            graft.places.update(places)
+            graft.note(self._varying)
+        else:
+            graft.note(self.steps)
+            sources = [step.source for step in self._fixed]
+            known, places = [{s: m[s] for s in sources} for m in (graft.known, graft.places)]
+            self._noted[space] = known, places
+        return graft
+
+    def hold(self, space: Space, arguments: tuple[Any, ...]) -> Sequence[Any] | None:
+        """The objects at the steps, if all facts hold for these arguments, and the program has
+        changed nothing that the recording looked at as it was before the capture."""
+        objects = self._tree.check(arguments)
+        if objects is None:
+            return None
+        effects = space.effects
+        if effects.changed:
+            changed = {id(value.obj) for value in effects.changed if value.obj is not None}
+            if not changed.isdisjoint(map(id, objects)):
+                return None
+        if effects.globals:
+            written = {namespace for namespace, _ in effects.globals}
+            if not written.isdisjoint(map(id, self._globals)):
+                return None
+        return objects
+
+
+def _first(found: dict[Source, Value | None], source: Source) -> Source | None:
+    """Where the object there is known from, if it was looked at and is known by its identity."""
+    for fact in source.facts:
+        if fact.kind == "SAME_OBJECT" and fact.payload in found:
+            return fact.payload  # type: ignore[no-any-return]
+    return source if source in found else None
+
+
+def _is_in(source: Source | None, whole: Source) -> bool:
+    while source is not None and source is not whole:
+        source = source.base
+    return source is whole
+
+
+class Graft:
+    """The facts of a recording, noted of the arguments of a call for which they hold.
+
+    ``places``: where it was executed, each source of the recording would be; ``known``: where what
+    is there is known from.
+    """
+
+    def __init__(
+        self, space: Space, facts: Facts, arguments: Arguments, objects: Sequence[Any]
+    ) -> None:
+        self._space = space
+        self._facts = facts
+        self._roots = [root.source for root in arguments.roots.values()]
+        self._objects = objects
+        self._relations: list[tuple[Source, Fact]] = []
+        self.places: dict[Source, Source] = {}
+        self.known: dict[Source, Source] = {}
+
+    def note(self, steps: Sequence[Step]) -> None:
+        """Note the facts of these sources, and of those that they are related to."""
+        for step in steps:
+            self._visit(step)
+        for source, fact in self._relations:
+            self._relate(source, fact)
+
+    def object_at(self, source: Source) -> Any:
+        """What is there now, of the sources that are looked at or wanted."""
+        return self._objects[self._facts.step_of(source).object]
+
+    def _visit(self, step: Step) -> None:
+        source, space = step.source, self._space
+        if source in self.known:
+            return
+        place = self.places[source] = self._place(step)
+        if step.number is not None and not place.read:
+            if number_varies(space, place, step.number):
+                raise Spoiled("a number varies from layer to layer")
+        place.read = place.read or source.read
+        known = self.known[source] = place
+        for fact in step.facts if step.looked_at else ():
+            if fact.kind == "SAME_OBJECT":
+                self._visit(self._facts.step_of(fact.payload))
+        if space.task.alone:
+            space.facts_before.setdefault(place, step.before)
+        if step.looked_at:
+            known = self.known[source] = self._settle(step, place)
+        for number, fact in enumerate(step.facts):
+            if fact.kind in RELATIONS:
+                self._relations.append((source, fact))
+            elif number < step.before:
+                place.add_fact(*fact)
+            elif not self._is_known(source, fact.kind):
+                known.add_fact(*fact)
+        if space.task.alone:
+            self._remember(step, place)
+
+    def _remember(self, step: Step, place: Source) -> None:
+        """Which facts come from looking at objects, for a call around this one."""
+        space, of_looking = self._space, self._facts.of_looking
+        for fact in step.facts:
+            looked_at = of_looking.get((step.source, fact.kind))
+            if looked_at is not None:
+                space.facts_of_looking.setdefault((place, fact.kind), self.places[looked_at])
+
+    def _is_known(self, source: Source, kind: str) -> bool:
+        """Was the fact noted when an object was looked at that is known here already?"""
+        looked_at = self._facts.of_looking.get((source, kind))
+        if looked_at is None:
+            return False
+        return kind == "TENSOR_MATCH" or self.known[looked_at] is not self.places[looked_at]
+
+    def _place(self, step: Step) -> Source:
+        source = step.source
+        if step.parent < 0:
+            if source.accessor == "slot":
+                return self._roots[source.key]
+            return self._space.const_source(source.key, source.label)
+        above = self._facts.steps[step.parent]
+        self._visit(above)
+        # What classes and modules have is looked up from them, wherever else they are known from.
+        raw = above.parent < 0 and above.source.accessor == "const"
+        parent = (self.places if raw else self.known)[above.source]
+        return parent.child(source.accessor, source.key)
+
+    def _settle(self, step: Step, place: Source) -> Source:
+        """Where an object is known: here from now on, or where it was met before."""
+        space, obj = self._space, self._objects[step.object]
+        first = space.first_source(obj)
+        if first is None and not step.is_tensor:
+            space.noted[id(obj)] = obj, place
+            return place
+        if first is not None and first is not place:
+            line = step.facts[0].line if step.facts else space.running.user_line()
+            place.add_fact("SAME_OBJECT", first, line)
+        if not step.is_tensor:
+            return first or place
+        for fact in step.facts if first is None else ():
+            if fact.kind == "TENSOR_MATCH" and type(fact.payload) is not tuple:
+                place.add_fact(fact.kind, obj, fact.line)
+        value = space.load(place, obj).realize()
+        if not isinstance(value, TensorValue) or value.source is None:
+            raise Spoiled("a tensor is known as something else")
+        return value.source
+
+    def _relate(self, source: Source, fact: Fact) -> None:
+        place, one = self.places[source], isinstance(fact.payload, Source)
+        others = [self.known[other] for other in ((fact.payload,) if one else fact.payload)]
+        if fact.kind == "DISTINCT":
+            self.known[source].add_fact(fact.kind, tuple(others), fact.line)
+        elif others[0] is not place:
+            place.add_fact(fact.kind, others[0], fact.line)

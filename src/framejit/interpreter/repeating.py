@@ -1,0 +1,117 @@
+"""The operations and the result of a recorded call, for other arguments.
+
+In: a recording whose facts hold, and where its sources are now (`grafting`). Out: the operations in
+the graph, and the value that the call returns. Next: call_recordings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from framejit.graph.fragment import Differs, Repeat
+from framejit.interpreter.call_arguments import Arguments, Copies
+from framejit.interpreter.grafting import Graft, Spoiled
+from framejit.source import Source
+from framejit.values.containers.mappings import DictValue
+from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.core.base import Value
+from framejit.values.core.constants import ConstantValue
+from framejit.values.core.operations import LazyValue
+from framejit.values.core.space import Space
+from framejit.values.torch.tensors import TensorValue
+
+
+class Unreturnable(Exception):
+    """A call returned something that cannot be made again of other parts."""
+
+
+def returned(value: Value, given: set[Value]) -> Iterator[Source]:
+    """The sources of what a call returned, which consists of what it was ``given``, of existing
+    objects, computed tensors, constants and new containers. Raises Unreturnable for others."""
+    value = _plain(value)
+    if value in given:
+        return
+    if value.source is not None:
+        yield value.source
+    elif isinstance(value, TensorValue):
+        if value.assigned_grad is not None:
+            raise Unreturnable
+    elif type(value) in (ListValue, TupleValue):
+        for item in value.items:  # type: ignore[attr-defined]
+            yield from returned(item, given)
+    elif type(value) is DictValue:
+        if value.cls is not dict or value.history or any(type(k) is not str for k in value.pairs):
+            raise Unreturnable
+        for _, item in value.pairs.values():
+            yield from returned(item, given)
+    elif type(value) is not ConstantValue:
+        raise Unreturnable
+
+
+def _plain(value: Value) -> Value:
+    """The value that is known by now, if somebody has looked at it."""
+    return value.value if type(value) is LazyValue and value.value is not None else value
+
+
+class Repetition:
+    """One call that is repeated."""
+
+    def __init__(self, space: Space, copies: Copies, arguments: Arguments, graft: Graft) -> None:
+        self._space = space
+        self._graft = graft
+        self._arguments = arguments
+        self._copies = copies
+        self._made: dict[Value, Value] = dict(zip(copies.values, arguments.places, strict=True))
+        self._nodes: dict[Any, Any] = {}
+
+    def operations(self, recorded: Space, trace: Any) -> list[Any]:
+        """Record the operations; ``trace(inner)`` is the stack trace of one. Returns the nodes."""
+        space = self._space
+        again = Repeat(space.builder, recorded.builder)
+        inputs = {value.node: value for value in recorded.graph_inputs}
+
+        def placed(node: Any) -> Any:
+            source = self._graft.known[inputs[node].source]
+            value = space.load(source, self._graft.object_at(inputs[node].source)).realize()
+            assert isinstance(value, TensorValue)
+            return value.proxy(space)
+
+        try:
+            for number in self._arguments.tensors:
+                there, here = self._copies.values[number], self._arguments.places[number]
+                assert isinstance(there, TensorValue) and isinstance(here, TensorValue)
+                again.give(there.node, here.proxy(space))
+            made = again.run(placed, trace)
+        except Differs:
+            raise Spoiled("an operation is not what it was") from None
+        self._nodes = again.nodes
+        return made
+
+    def result(self, value: Value) -> Value:
+        """What ``value`` of the recording is here."""
+        value = _plain(value)
+        known = self._made.get(value)
+        if known is None:
+            known = self._made[value] = self._new(value)
+        return known
+
+    def _new(self, value: Any) -> Value:
+        space = self._space
+        if value.source is not None:
+            obj = self._graft.object_at(value.source)
+            return space.load(self._graft.known[value.source], obj)
+        if isinstance(value, TensorValue):
+            node = self._nodes[value.node]
+            made = TensorValue(node, space.builder.example(node))
+            made.step = space.step
+            return made
+        if type(value) is ListValue:
+            return ListValue([self.result(item) for item in value.items])
+        if type(value) is TupleValue:
+            items = [self.result(item) for item in value.items]
+            return TupleValue(items, None, value.python_type())
+        if type(value) is DictValue:
+            pairs = value.pairs.items()
+            return DictValue({key: (pair[0], self.result(pair[1])) for key, pair in pairs})
+        return value  # type: ignore[no-any-return]
