@@ -37,9 +37,9 @@ try:
     from framejit.shapes.marks import mark_dynamic, mark_static, maybe_mark_dynamic
     from framejit.shapes.profile import load_profile, save_profile
 except Exception as _error:
-    from framejit.eager_only import names as _names
+    from framejit.eager_only import stand_in as _stand_in
 
-    globals().update(_names(_error))
+    globals().update(_stand_in(_error))
 
 __all__ = [
     "__version__",

@@ -2,11 +2,15 @@
 
 In: why the package could not be imported. Out: one warning, and objects that are called like those
 of `api` and its like and give back what they were given. What asks for something compiled
-(`explain`, `guards`, `report`) raises, with the reason. Next: nothing.
+(`explain`, `guards`, `report`) raises, with the reason. Modules that programs import by name are
+stood in for, too: what they hold is what the package holds, or raises when it is called. Next:
+nothing.
 """
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import Any
 
 import torch
@@ -14,6 +18,18 @@ import torch
 from framejit.exc import FramejitError
 from framejit.report.messages import eager_only_text, warn_eager_only
 from framejit.torchcompat.releases import OtherTorch, is_tested
+
+#: Modules that need the native part and that programs import by name, with their public names.
+MODULES = {
+    "audit": ("audit", "audit_everywhere", "audit_summary", "checked_rate"),
+    "autotune": (
+        "Candidate", "Outcome", "Recording", "Result", "command", "load", "record", "tune",
+    ),
+    "comptime": ("ComptimeContext", "ComptimeValue", "comptime"),
+    "inspection": (
+        "EntryGuards", "Explainer", "GuardList", "explain", "following", "guards", "report",
+    ),
+}  # fmt: skip
 
 
 class _Block:
@@ -65,12 +81,17 @@ class _Comptime:
         return _nothing
 
 
-def names(error: Exception) -> dict[str, Any]:
-    """The public names, after a warning. An error that no release of torch explains is raised."""
-    if not isinstance(error, OtherTorch) and is_tested():
+def why(error: Exception) -> str:
+    """What a warning and errors say. An error that no release of torch explains is raised."""
+    if isinstance(error, OtherTorch):
+        return str(error)
+    if is_tested():
         raise error
-    reason = str(error) if isinstance(error, OtherTorch) else f"{type(error).__name__}: {error}"
-    warn_eager_only(reason)
+    return f"{type(error).__name__}: {error}"
+
+
+def names(reason: str) -> dict[str, Any]:
+    """The public names."""
 
     def refuse(*args: Any, **settings: Any) -> Any:
         raise FramejitError(eager_only_text(reason), "FJ0310")
@@ -87,6 +108,33 @@ def names(error: Exception) -> dict[str, Any]:
     found.update(register_backend=_registered, load_package=_loaded, comptime=_Comptime())
     found.update(list_backends=lambda *args, **settings: [], is_compiling=_is_compiling)
     return found
+
+
+def modules(reason: str, public: dict[str, Any]) -> dict[str, types.ModuleType]:
+    """The modules of `MODULES`, by full name. What is not public in the package is a class, so that
+    annotations and ``isinstance`` can name it; making one raises."""
+
+    class Refused:
+        def __init__(self, *args: Any, **settings: Any) -> None:
+            raise FramejitError(eager_only_text(reason), "FJ0310")
+
+    found = {}
+    for room, held in MODULES.items():
+        module = types.ModuleType(f"framejit.{room}", eager_only_text(reason))
+        for name in held:
+            setattr(module, name, public.get(name) or type(name, (Refused,), {}))
+        found[module.__name__] = module
+    return found
+
+
+def stand_in(error: Exception) -> dict[str, Any]:
+    """The public names, after a warning; their modules can be imported from now on."""
+    reason = why(error)
+    warn_eager_only(reason)
+    public = names(reason)
+    made = modules(reason, public)
+    sys.modules.update(made)
+    return {name: made[f"framejit.{name}"] for name in MODULES} | public
 
 
 def _is_compiling() -> bool:

@@ -1,5 +1,6 @@
 """With a torch that framejit does not know, programs run: eagerly, or as far as it goes."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -51,14 +52,29 @@ def test_an_untested_torch_is_used_with_one_warning(untested):
 
 def test_an_error_of_our_own_is_raised_with_a_tested_torch():
     with pytest.raises(AttributeError, match="gone"):
-        eager_only.names(AttributeError("gone"))
+        eager_only.stand_in(AttributeError("gone"))
 
 
-def test_every_public_name_is_there_where_an_untested_torch_lacks_something(untested):
+def test_every_public_name_is_there_where_an_untested_torch_lacks_something(untested, monkeypatch):
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
     with pytest.warns(framejit.exc.FramejitWarning, match="AttributeError: gone") as seen:
-        names = eager_only.names(AttributeError("gone\nin C"))
+        names = eager_only.stand_in(AttributeError("gone\nin C"))
     assert len(seen) == 1 and "\n" not in str(seen[0].message)
-    assert names.keys() | ALWAYS == set(framejit.__all__)
+    assert names.keys() | ALWAYS == {*framejit.__all__, "autotune", "inspection"}
+    assert sys.modules["framejit.autotune"] is names["autotune"]
+
+
+@pytest.mark.parametrize("room", sorted(eager_only.MODULES))
+def test_the_stand_in_of_a_module_holds_what_the_module_defines(room):
+    module = importlib.import_module(f"framejit.{room}")
+    defined = {
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
+    }
+    assert set(eager_only.MODULES[room]) == set(getattr(module, "__all__", defined))
+    made = eager_only.modules("it is another torch", eager_only.names("it is another torch"))
+    assert vars(made[module.__name__]).keys() >= set(eager_only.MODULES[room])
 
 
 PROGRAM = """
@@ -101,10 +117,19 @@ with warnings.catch_warnings(record=True) as seen:
     framejit.comptime.print_graph()
     framejit.mark_dynamic(x, 0)
     assert not framejit.is_compiling()
-    try:
-        framejit.explain(first)
-    except framejit.exc.FramejitError as error:
-        print(error)
+    import framejit.audit, framejit.autotune, framejit.inspection
+    from framejit.audit import audit
+    from framejit.autotune import record, tune
+    from framejit.comptime import ComptimeContext, comptime
+    from framejit.report import events
+    assert (audit, comptime, record) == (framejit.audit, framejit.comptime, framejit.record)
+    assert framejit.autotune.tune is tune and not isinstance(x, ComptimeContext)
+    for refused in (lambda: framejit.explain(first), lambda: framejit.inspection.guards(first),
+                    lambda: tune("nowhere"), lambda: ComptimeContext()):
+        try:
+            refused()
+        except framejit.exc.FramejitError as error:
+            print(error)
 (warning,) = [str(one.message) for one in seen if "framejit" in str(one.message)]
 assert "\\n" not in warning
 print(warning)
@@ -116,11 +141,11 @@ def test_a_wheel_for_another_torch_says_so_in_one_line_and_everything_runs_eager
         [sys.executable, "-W", "ignore", "-c", PROGRAM], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    results, error, warning = done.stdout.splitlines()
+    results, *errors, warning = done.stdout.splitlines()
     assert results == "[2.0, 3.0, 4.0, 5.0]"
     built = ".".join(torch.__version__.split(".")[:2])
     text = f"its C++ part was built for torch {built} (torch 2.99.1 is installed) [FJ0310]"
-    assert error.endswith(text) and warning == error
+    assert warning.endswith(text) and errors == [warning] * 4
 
 
 def test_the_command_ends_where_the_native_part_is_for_another_torch(monkeypatch):
