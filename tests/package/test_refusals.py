@@ -12,7 +12,7 @@ from torch import nn
 
 import framejit
 from framejit.exc import FramejitWarning, NothingFits, PackageError
-from framejit.package import Reader, identity, package_file
+from framejit.package import Reader, files, identity, package_file
 from framejit.report import events
 
 SOURCE = """
@@ -100,6 +100,42 @@ def test_another_environment_is_refused(saved, what, monkeypatch):
         return
     with pytest.raises(PackageError, match=f"{identity._WORDS[what]}.*has 'something else'"):
         compiled.load_package(saved)
+
+
+@pytest.mark.parametrize(
+    ("other", "sentence"),
+    [
+        (
+            {"python": "cpython 3.99", "bytecode": "ff0f0d0a", "torch": "2.99.1"},
+            "the package {path} was made with Python 'cpython 3.99'; this process has '{python}'",
+        ),
+        (
+            {"torch": "2.99.1"},
+            "the package {path} was made with torch '2.99.1'; this process has '{torch}'",
+        ),
+    ],
+    ids=["python", "torch"],
+)
+def test_a_package_of_another_release_is_refused_in_one_sentence(
+    tmp_path, other, sentence, monkeypatch
+):
+    """The file itself says so; another release of Python has other bytecode, and maybe torch."""
+    now = identity.environment()
+    path = tmp_path / "foo"
+    compiled = framejit.compile(module_of().foo, backend="eager")
+    compiled(X)
+    with monkeypatch.context() as patch:
+        for module in (identity, files):
+            patch.setattr(module, "environment", lambda: now | other)
+        compiled.save_package(path)
+    function = module_of().foo
+    compiled = framejit.compile(function, backend="eager")
+    for skip_source_check in (False, True):  # that is no matter of the source
+        with pytest.raises(PackageError) as refused:
+            compiled.load_package(path, skip_source_check=skip_source_check)
+        assert str(refused.value).partition(" [")[0] == sentence.format(path=path, **now)
+        assert "\n" not in str(refused.value)
+    torch.testing.assert_close(compiled(X), function(X))  # it can be compiled still
 
 
 def test_the_source_check_can_be_skipped(saved):
