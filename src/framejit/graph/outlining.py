@@ -1,0 +1,103 @@
+"""Graphs in which repeated calls are calls of one subgraph, for backends that compile it once.
+
+In: a captured graph with its regions (`repeats`). Out: another graph module, which computes the
+same: ``torch.ops.higher_order.invoke_subgraph`` in place of each call, with the items of its result
+under the names of the nodes that they replace. The flat graph stays as it is. Next: backends.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+from torch._higher_order_ops import invoke_subgraph
+
+from .builder import WRITES
+from .lazy import CapturedGraph, LazyGraphModule
+from .node_meta import NodeMeta
+from .repeats import REPEATS, Region
+
+_Node = torch.fx.Node
+_NOT_WORD = re.compile(r"\W+")
+
+
+def has_regions(module: torch.fx.GraphModule) -> bool:
+    """Is it what `outlined` makes, or a copy of that?"""
+    return bool(module.graph.find_nodes(op="call_function", target=invoke_subgraph))
+
+
+def outlined(module: torch.fx.GraphModule, regions: list[Region]) -> torch.fx.GraphModule:
+    """``module`` with a call of a subgraph for each call of its regions."""
+    nodes = list(module.graph.nodes)
+    graph, copies = CapturedGraph(), dict[_Node, _Node]()
+    starts = {call[0][0]: (region, call) for region in regions for call in region.calls}
+    inner = {nodes[place] for _, call in starts.values() for place in call[0]}
+    modules: dict[str, torch.nn.Module] = {}
+    named: dict[str, str] = {}
+    for place, node in enumerate(nodes):
+        if place in starts:
+            region, call = starts[place]
+            key = str(regions.index(region))
+            if key not in named:
+                named[key] = _unused_name(region.name, modules)
+                modules[named[key]] = _subgraph(module, nodes, region)
+            name, inputs = named[key], [copies[nodes[i]] for i in call[1]]
+            attribute = graph.get_attr(name)
+            made = graph.call_function(invoke_subgraph, (attribute, name, *inputs))
+            results = [nodes[call[0][i]] for i in region.outputs]
+            made.meta = NodeMeta({"example_value": _values(results)})
+            for number, result in enumerate(results):
+                copy = graph.create_node(
+                    "call_function", operator.getitem, (made, number), name=result.name
+                )
+                copy.meta = result.meta.copy()
+                copies[result] = copy
+        if node not in inner:
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+            copies[node].meta = node.meta.copy()
+    for node in nodes:
+        if node.op == "get_attr":
+            modules[str(node.target)] = getattr(module, str(node.target))
+    made_module = LazyGraphModule(modules, graph, "GraphModule")
+    made_module.meta.update(module.meta)
+    made_module.meta.pop(REPEATS, None)
+    if module.meta.get(WRITES):
+        position = {node: i for i, node in enumerate(graph.nodes)}
+        made_module.meta[WRITES] = [position[copies[nodes[i]]] for i in module.meta[WRITES]]
+    return made_module
+
+
+def _unused_name(name: str, taken: dict[str, Any]) -> str:
+    """An attribute's name. AOTAutograd knows identifiers that begin with "fw" and "bw" as its
+    own."""
+    name = unique = "region_" + _NOT_WORD.sub("_", name)
+    number = 0
+    while unique in taken:
+        number += 1
+        unique = f"{name}_{number}"
+    return unique
+
+
+def _subgraph(
+    module: torch.fx.GraphModule, nodes: list[_Node], region: Region
+) -> torch.fx.GraphModule:
+    """The operations of a region's first call as a function of what it takes from outside."""
+    places, inputs = region.calls[0]
+    graph, copies = CapturedGraph(), dict[_Node, _Node]()
+    for number, place in enumerate(inputs):
+        copies[nodes[place]] = graph.create_node("placeholder", f"arg{number}", (), {})
+        copies[nodes[place]].meta = nodes[place].meta.copy()
+    for place in places:
+        copies[nodes[place]] = graph.node_copy(nodes[place], copies.__getitem__)
+        copies[nodes[place]].meta = nodes[place].meta.copy()
+    outputs = tuple([copies[nodes[places[i]]] for i in region.outputs])
+    graph.create_node("output", "output", (outputs,), {})
+    return LazyGraphModule({}, graph, "GraphModule")
+
+
+def _values(nodes: list[_Node]) -> Callable[[], tuple[Any, ...]]:
+    return lambda: tuple([node.meta["example_value"] for node in nodes])

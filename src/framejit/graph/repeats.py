@@ -1,0 +1,238 @@
+"""Which repeated calls of a recorded graph become calls of one subgraph.
+
+In: a finished graph, and which of its nodes each call of a repeated function recorded. Out:
+`Region`s, as positions of nodes: calls that do the same, operation by operation, on tensors that
+look the same, so that what is compiled for one of them serves them all. What cannot be said so
+(writes to tensors from outside, results that share memory, ...) is no region. Next: outlining.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.fx
+
+from .builder import GraphBuilder
+from .metadata import Example, TensorMeta, memory_of_all
+from .operation import Operation
+
+_Node = torch.fx.Node
+
+#: Where a graph's `meta` has its repeats, and what finds its regions, for backends that take them.
+REPEATS, REGIONS = "repeats", "regions"
+
+#: With fewer operations, or fewer calls, what surrounds a call costs more than compiling it again.
+LEAST_OPERATIONS = 8
+LEAST_CALLS = 3
+#: What compiling a call of a region costs, in operations compiled.
+PRICE_OF_CALL = 4
+
+#: They name elements of memory, not of the tensor that they are given.
+_ABSOLUTE = ("as_strided", "as_strided_")
+
+
+class Repeat(NamedTuple):
+    """Calls of one function that are expected to have recorded the same: per call the names of
+    its nodes, in order."""
+
+    name: str
+    calls: list[list[str]]
+
+
+class Region(NamedTuple):
+    """Calls of one subgraph: positions of nodes among all of the graph."""
+
+    name: str
+    #: Per call: what it consists of, and what it takes from outside, in the order of first use.
+    calls: list[list[list[int]]]
+    #: What is used outside of any call: positions within a call.
+    outputs: list[int]
+
+
+class _Call(NamedTuple):
+    """One call of a repeated function."""
+
+    nodes: list[_Node]
+    inputs: list[_Node]
+    outputs: set[int]
+
+    @property
+    def operations(self) -> int:
+        return sum(node.target is not operator.getitem for node in self.nodes)
+
+
+def find_regions(
+    builder: GraphBuilder, module: torch.fx.GraphModule, repeats: Iterable[Repeat]
+) -> list[Region]:
+    """The regions of a finished graph; of repeats inside of each other those that spare most."""
+    by_name = {node.name: node for node in module.graph.nodes}
+    reader = _Reader(builder, module)
+    groups: list[tuple[str, list[_Call]]] = []
+    for repeat in repeats:
+        alike: dict[Any, list[_Call]] = {}
+        for names in repeat.calls:
+            nodes = [by_name[name] for name in names if name in by_name]
+            if sum(node.target is not operator.getitem for node in nodes) < LEAST_OPERATIONS:
+                continue
+            found = reader.read(nodes)
+            if found is not None:
+                alike.setdefault(found[0], []).append(found[1])
+        groups += [(repeat.name, calls) for calls in alike.values()]
+    position = {node: i for i, node in enumerate(module.graph.nodes)}
+    regions: list[Region] = []
+    for name, calls in _profitable(groups):
+        outputs = sorted(set().union(*[call.outputs for call in calls]))
+        if all(reader.separate(call, outputs) for call in calls):
+            places = [[[position[n] for n in some] for some in call[:2]] for call in calls]
+            regions.append(Region(name, places, outputs))
+    return regions
+
+
+def _profitable(groups: list[tuple[str, list[_Call]]]) -> list[tuple[str, list[_Call]]]:
+    """Groups that share no node, those first that save the most operations."""
+    taken: set[_Node] = set()
+    chosen = []
+    left = list(groups)
+    while left:
+        free = [
+            (name, [call for call in calls if taken.isdisjoint(call.nodes)]) for name, calls in left
+        ]
+        left = [(name, calls) for name, calls in free if len(calls) >= LEAST_CALLS]
+        if left:
+            best = max(left, key=lambda group: _saved(group[1]))
+            left.remove(best)
+            chosen.append(best)
+            taken.update(*[call.nodes for call in best[1]])
+    return chosen
+
+
+def _saved(calls: list[_Call]) -> int:
+    """How many operations less are compiled."""
+    return (len(calls) - 1) * calls[0].operations - len(calls) * PRICE_OF_CALL
+
+
+class _Reader:
+    """What calls do, in words that are equal where they do the same."""
+
+    def __init__(self, builder: GraphBuilder, module: torch.fx.GraphModule) -> None:
+        self.builder = builder
+        self.order = {node: i for i, node in enumerate(module.graph.nodes)}
+        self.nodes = list(module.graph.nodes)
+        self.writers = [one for one in builder.writers if one.node in self.order]
+        #: Per node how often torch's state had been set before it.
+        self.states: dict[_Node, int] = {}
+        count = 0
+        for node in self.nodes:
+            self.states[node] = count
+            known = builder.operations.get(node)
+            count += known is not None and known.sets_state
+
+    def read(self, nodes: list[_Node]) -> tuple[Any, _Call] | None:
+        """What the call of these nodes is equal to other calls by, and the call; None for what is
+        no region."""
+        first, last = self.order[nodes[0]], self.order[nodes[-1]]
+        between = [n for n in self.nodes[first : last + 1] if n.op.startswith("call")]
+        if between != nodes or not all(map(self._movable, nodes)):
+            return None
+        inside = {node: i for i, node in enumerate(nodes)}
+        inputs = list(
+            dict.fromkeys(used for n in nodes for used in n.all_input_nodes if used not in inside)
+        )
+        outputs = {i for node, i in inside.items() if not inside.keys() >= node.users.keys()}
+        memory = memory_of_all([e for n in inputs for e in self._operation(n).examples])
+        if any(not memory.isdisjoint(self._operation(node).written) for node in nodes):
+            return None
+        if not all(self._steady(node, inside) for node in inputs):
+            return None
+        places = inside | {node: -1 - i for i, node in enumerate(inputs)}
+        key = (
+            self.states[nodes[0]],
+            tuple([(n.op, n.target, _form((n.args, n.kwargs), places)) for n in nodes]),
+            tuple([_look(self._operation(node).example) for node in (*inputs, *nodes)]),
+        )
+        return key, _Call(nodes, inputs, outputs)
+
+    def _operation(self, node: _Node) -> Operation:
+        return self.builder.operations[node]
+
+    def _movable(self, node: _Node) -> bool:
+        """May the operation be part of a subgraph?"""
+        one = self._operation(node)
+        name = getattr(node.target, "__name__", node.target)
+        return not (
+            one.sets_state or one.strided or one.transform is not None or one.aside
+            or name in _ABSOLUTE
+            or isinstance(node.target, torch._ops.HigherOrderOperator)
+        )  # fmt: skip
+
+    def _steady(self, node: _Node, inside: dict[_Node, int]) -> bool:
+        """Is it a plain tensor, or a size, that looks at the end as it does to the call?"""
+        example = self._operation(node).example
+        if node.op == "get_attr":
+            return False
+        if not isinstance(example, Example):
+            return isinstance(example, (int, torch.SymInt)) and not isinstance(example, bool)
+        if not _is_plain(example.meta):
+            return False
+        if example.meta is example.born:
+            return True
+        start = self.order[next(iter(inside))]
+        memory = memory_of_all([example])
+        return all(
+            self.order[one.node] < start or memory.isdisjoint(one.written) for one in self.writers
+        )
+
+    def separate(self, call: _Call, outputs: Sequence[int]) -> bool:
+        """Are the results plain tensors that share memory neither with each other nor with what
+        the call is given?"""
+        taken = memory_of_all([e for n in call.inputs for e in self._operation(n).examples])
+        for position in outputs:
+            example = self._operation(call.nodes[position]).example
+            if not isinstance(example, Example) or not _is_plain(example.meta):
+                return False
+            memory = memory_of_all([example])
+            if example.meta.storage_offset or not taken.isdisjoint(memory):
+                return False
+            taken |= memory
+        return True
+
+
+def _is_plain(meta: TensorMeta) -> bool:
+    return meta.keys is None and meta.layout is torch.strided
+
+
+def _look(value: Any) -> Any:
+    """What of a value has to be equal in all calls."""
+    if isinstance(value, Example):
+        return (_look_of(value.meta), value.meta is value.born or _look_of(value.born))
+    if isinstance(value, (tuple, list)):
+        return (type(value), *map(_look, value))
+    return _form(value, {})
+
+
+def _look_of(meta: TensorMeta) -> Any:
+    sizes: Any = (meta.shape, meta.stride, meta.storage_offset)
+    if meta.symbolic:
+        sizes = str(sizes)
+    else:  # vectorised code may want its operands where aligned addresses are
+        sizes = (*sizes[:2], meta.storage_offset * meta.dtype.itemsize % 64)
+    return sizes, meta.dtype, meta.device, meta.layout, meta.requires_grad, meta.keys
+
+
+def _form(value: Any, places: dict[_Node, int]) -> Any:
+    """Arguments of an operation with places in place of nodes, as something that can be compared:
+    ``1``, ``1.0`` and ``True`` differ, as do ``0.0`` and ``-0.0``."""
+    if type(value) is _Node:
+        return ("node", places[value])
+    if isinstance(value, (tuple, list)):
+        return (type(value), *[_form(part, places) for part in value])
+    if isinstance(value, dict):
+        return (dict, *[(name, _form(part, places)) for name, part in value.items()])
+    if isinstance(value, slice):
+        return (slice, *[_form(p, places) for p in (value.start, value.stop, value.step)])
+    if isinstance(value, (float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return (type(value), repr(value))
+    return (type(value), value)
