@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch._higher_order_ops import invoke_subgraph
 from torch._ops import OpOverload
 
 from ..graph.observer import passed, tensors_in
@@ -74,6 +75,8 @@ class Memory:
             parts = self._parts[source]  # type: ignore[index]
             several = len(parts) > 1 and isinstance(index, int)
             return [parts[index] if several else _NONE.union(*parts)], _NONE  # type: ignore[index]
+        if node.target is invoke_subgraph:
+            return [frozenset([node])], _NONE  # see `separate`
         if not isinstance(node.target, OpOverload):
             if not given or not _holds_tensors(node):  # arithmetic on sizes
                 return [_NONE], _NONE
