@@ -454,7 +454,15 @@ class Compiler:
         operations = sum(n.op.startswith("call") for n in module.graph.nodes)
         known = {**target.shown, "backend": self.backend_name, "operations": operations}
         events.emit(events.BackendStart(**known))
-        compiled = compile_graph(self.backend, self.backend_name, module, examples, **self.options)
+
+        def refused(error: Exception) -> None:
+            reason = f"{type(error).__name__}: {error}"
+            told = {**target.shown, "backend": self.backend_name, "reason": reason}
+            events.emit(events.RegionsRefused(**told))
+
+        compiled = compile_graph(
+            self.backend, self.backend_name, module, examples, refused=refused, **self.options
+        )
         seconds = time.perf_counter() - started
         events.emit(events.GraphCompiled(**known, inputs=len(examples), seconds=seconds))
         return compiled

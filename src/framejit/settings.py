@@ -12,7 +12,7 @@ from typing import Any
 
 from framejit.backends import configured_backend, lookup_backend
 from framejit.backends.inductor import MODES
-from framejit.backends.registry import backend_name, takes
+from framejit.backends.registry import REGIONS, backend_name, takes
 
 Backend = Callable[..., Callable[..., Any]]
 
@@ -49,9 +49,10 @@ class Settings:
             names = ", ".join(map(repr, MODES))
             raise ValueError(f"mode must be one of {names}, not {self.mode!r} [FJ0210]")
         for argument in ("mode", "options"):
-            if getattr(self, argument) not in (None, "default", {}) and not takes(
-                self.backend, argument
-            ):
+            given = getattr(self, argument)
+            if argument == "options" and given is not None:
+                given = {name: value for name, value in given.items() if name != REGIONS}
+            if given not in (None, "default", {}) and not takes(self.backend, argument):
                 raise ValueError(
                     f"{argument} does nothing with backend {self.name!r}, which takes none: leave "
                     "it out [FJ0210]"

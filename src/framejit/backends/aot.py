@@ -15,10 +15,12 @@ import torch
 from torch._guards import TracingContext
 
 from ..graph.lazy import lazy_graph_modules
+from ..graph.outlining import has_regions
 from .context import aot_settings
 from .dividing import divided
 from .memory import hide_views
-from .registry import register_backend
+from .registry import register_backend, taking_regions
+from .separate import separate_results
 
 GraphCompiler = Callable[..., Any]  # (gm, fake example inputs) -> a callable
 
@@ -35,7 +37,8 @@ def aot_autograd(
 
     ``bw_compiler`` and ``inference_compiler`` default to ``fw_compiler``; ``partition_fn``, which
     splits the joint graph, to the min-cut partitioner; ``decompositions`` may be a function that
-    returns the table. A compiler gets ``(gm, fake example inputs)`` and returns a callable.
+    returns the table. A compiler gets ``(gm, fake example inputs)`` and returns a callable; with
+    the option ``regions`` of `framejit.compile`, the graphs may call subgraphs (`regional`).
     """
 
     def backend(
@@ -45,6 +48,7 @@ def aot_autograd(
         from functorch.compile import min_cut_rematerialization_partition
         from torch._functorch.aot_autograd import aot_module_simplified
 
+        partition = partition_fn or min_cut_rematerialization_partition
         table = decompositions() if callable(decompositions) else decompositions
 
         def compile_forward(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
@@ -61,7 +65,7 @@ def aot_autograd(
                     fw_compiler=compile_forward,
                     bw_compiler=bw_compiler or fw_compiler,
                     inference_compiler=inference_compiler or fw_compiler,
-                    partition_fn=partition_fn or min_cut_rematerialization_partition,
+                    partition_fn=_separating(partition) if has_regions(gm) else partition,
                     decompositions=table,
                     keep_inference_input_mutations=keep_inference_input_mutations,
                 )
@@ -71,6 +75,16 @@ def aot_autograd(
 
     backend.__name__ = f"aot_autograd({getattr(fw_compiler, '__name__', 'fw_compiler')})"
     return backend
+
+
+def _separating(partition: Callable[..., Any]) -> Callable[..., Any]:
+    """The partitioner, on a graph in which results of regions share memory with nothing."""
+
+    def separating(gm: torch.fx.GraphModule, joint_inputs: Any, **options: Any) -> Any:
+        separate_results(gm)
+        return partition(gm, joint_inputs, **options)
+
+    return separating
 
 
 def run_as_is(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -84,6 +98,7 @@ def run_as_is(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callab
 _run_all = aot_autograd(fw_compiler=run_as_is)
 
 
+@taking_regions
 @register_backend(tags=("debug",))
 def aot_eager(
     gm: torch.fx.GraphModule, example_inputs: Sequence[torch.Tensor]
@@ -102,6 +117,7 @@ def _inductor_decompositions() -> dict[Any, Any]:
 _run_all_decomposed = aot_autograd(fw_compiler=run_as_is, decompositions=_inductor_decompositions)
 
 
+@taking_regions
 @register_backend(tags=("debug",))
 def aot_eager_decomp_partition(
     gm: torch.fx.GraphModule, example_inputs: Sequence[torch.Tensor]

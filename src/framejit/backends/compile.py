@@ -23,11 +23,13 @@ from torch._subclasses.fake_tensor import FakeTensor
 from ..exc import BackendCompilerFailed, FramejitError, GraphBreak
 from ..graph import global_state
 from ..graph.errors import begins_at
+from ..graph.repeats import REGIONS
 from . import repro
 from .context import preserved_state
 from .dividing import in_context
 from .exclusive import exclusive
-from .registry import CompilerFn, backend_name
+from .regional import Refused, compile_with_regions
+from .registry import CompilerFn, backend_name, takes_regions
 
 #: Longest line that a message quotes.
 _WIDTH = 200
@@ -38,21 +40,32 @@ def compile_graph(
     name: str | None,
     gm: torch.fx.GraphModule,
     example_inputs: Sequence[Any],
+    refused: Refused | None = None,
 ) -> Callable[..., Any]:
     """Compile ``gm`` under the state that torch is in now.
 
     The graph must be traced as it will run, so the caller sets grad mode, autocast and modes as
     they are where the graph starts; dispatch modes and saved-tensor hooks of the user's do not see
-    what the backend does. ``name`` defaults to the backend's own. Raises BackendCompilerFailed;
-    KeyboardInterrupt and the like pass.
+    what the backend does. ``name`` defaults to the backend's own. ``refused`` is told what the
+    backend raises for the graph with regions, when the flat one is compiled instead. Raises
+    BackendCompilerFailed; KeyboardInterrupt and the like pass.
     """
     if name is None:
         name = backend_name(backend)
+    find_regions = gm.meta.pop(REGIONS, None)  # it holds the recording
     for watcher in getattr(_watchers, "active", ()):
         watcher(gm, example_inputs)
-    try:
+
+    def run(gm: torch.fx.GraphModule) -> Any:
         with exclusive(), preserved_state(), global_state.unseen():
-            compiled = in_context(backend, gm, list(example_inputs))
+            return in_context(backend, gm, list(example_inputs))
+
+    try:
+        compiled = None
+        if find_regions is not None and takes_regions(backend):
+            compiled = compile_with_regions(run, gm, find_regions, refused)
+        if compiled is None:
+            compiled = run(gm)
     except (FramejitError, GraphBreak):
         raise
     except Exception as error:

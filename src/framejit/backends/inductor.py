@@ -18,6 +18,7 @@ import torch.fx
 from torch._guards import TracingContext
 
 from ..graph.lazy import lazy_graph_modules
+from ..graph.outlining import has_regions
 from .context import aot_settings, patched
 from .dividing import divided, owned_copy
 from .registry import register_backend
@@ -35,6 +36,9 @@ class InductorBackend:
     Equal settings make equal backends. Raises ValueError for an unknown mode or option or an
     option's value of the wrong type.
     """
+
+    #: A subgraph that is called several times is compiled once.
+    regions = True
 
     def __init__(self, mode: str | None = None, options: dict[str, Any] | None = None) -> None:
         if mode is not None and options:
@@ -78,9 +82,14 @@ class InductorBackend:
 
         context = TracingContext.get()
         before = context.fw_metadata  # of the graph of whoever compiles this one
+        patches = self.config_patches
+        if has_regions(gm):
+            from .inductor_regions import settings_for_regions  # a part of Inductor's
+
+            patches = settings_for_regions(patches)
         with aot_settings(donate=True), lazy_graph_modules():
             compiled: Any = compile_fx(
-                gm, inputs, inner_compile=_compile_inner, config_patches=self.config_patches
+                gm, inputs, inner_compile=_compile_inner, config_patches=patches
             )
         # compile_fx wraps its result so that torch._dynamo leaves it alone (2 us a call).
         unwrapped: Callable[..., Any] = getattr(compiled, "_torchdynamo_orig_callable", compiled)

@@ -14,7 +14,7 @@ import inspect
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from importlib.metadata import EntryPoint
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..exc import UnknownBackend
 from .optional import OPTIONAL, Availability, missing, optional_backends, require
@@ -22,6 +22,9 @@ from .optional import OPTIONAL, Availability, missing, optional_backends, requir
 CompilerFn = Callable[..., Callable[..., Any]]
 
 ENTRY_POINT_GROUP = "torch_dynamo_backends"
+
+#: The attribute of backends, and the option, that says whether they take graphs with regions.
+REGIONS = "regions"
 
 
 class _Registered(NamedTuple):
@@ -160,9 +163,17 @@ def configured_backend(
     """The backend with ``torch.compile``-like ``mode`` and ``options`` bound.
 
     A backend that has a ``configured(mode, options)`` attribute checks them now (inductor);
-    others get them as keyword arguments when they are called, if any were given.
+    others get them as keyword arguments when they are called, if any were given. The option
+    ``regions`` is not theirs: it says whether the backend gets graphs with `regions`.
     """
     compiler_fn = lookup_backend(backend)
+    if options and REGIONS in options:
+        regions = options[REGIONS]
+        if not isinstance(regions, bool):
+            kind = type(regions).__name__
+            raise ValueError(f"the option 'regions' is True or False, not {kind} [FJ0213]")
+        rest = {name: value for name, value in options.items() if name != REGIONS}
+        return _WithRegions(configured_backend(compiler_fn, mode, rest), regions)
     if mode is None and not options:
         return compiler_fn
     configure = getattr(compiler_fn, "configured", None)
@@ -171,6 +182,43 @@ def configured_backend(
         return configured
     given = {"mode": None if mode == "default" else mode, "options": options}
     return functools.partial(compiler_fn, **{key: v for key, v in given.items() if v})
+
+
+class _WithRegions:
+    """A backend for which it was said whether it gets graphs with regions."""
+
+    def __init__(self, compiler_fn: CompilerFn, regions: bool) -> None:
+        self.compiler_fn = compiler_fn
+        self.regions = regions
+        self.__name__ = backend_name(compiler_fn)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+        return self.compiler_fn(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.compiler_fn, name)  # how packages save what it compiled
+
+    def __eq__(self, other: object) -> bool:
+        alike = isinstance(other, _WithRegions) and self.regions is other.regions
+        return alike and self.compiler_fn == other.compiler_fn  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((self.regions, self.compiler_fn))
+
+
+_Function = TypeVar("_Function", bound=CompilerFn)
+
+
+def taking_regions(compiler_fn: _Function) -> _Function:
+    """Declare that the backend takes graphs with regions."""
+    setattr(compiler_fn, REGIONS, True)
+    return compiler_fn
+
+
+def takes_regions(compiler_fn: CompilerFn) -> bool:
+    """Does the backend take graphs in which calls of a subgraph, ``invoke_subgraph``, stand for
+    repeated layers? It says so by an attribute ``regions``, or its user by an option."""
+    return getattr(compiler_fn, REGIONS, False) is True
 
 
 def takes(backend: str | CompilerFn, argument: str) -> bool:

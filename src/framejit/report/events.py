@@ -162,6 +162,15 @@ class BackendFailed(Event):
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
+class RegionsRefused(Event):
+    """A backend raised for a graph whose repeated layers are calls of one subgraph; it compiled the
+    graph without them."""
+
+    backend: str
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class InternalFailure(Event):
     """A bug of framejit: the frame ran as plain Python."""
 

@@ -1,0 +1,61 @@
+"""What Inductor needs to be told so that it compiles graphs with regions rightly.
+
+In: Inductor's settings. Out: the settings for a graph with calls of subgraphs. Imported when there
+is one. Used by inductor.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from .separate import separate_results
+
+
+def settings_for_regions(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """``settings``, and what graphs with regions need besides."""
+    from torch._inductor import config  # slow optional dependency
+
+    _donate_to_no_subgraph()
+    chosen = settings.get("custom_partitioner_fn", config.custom_partitioner_fn)
+    return {**settings, "custom_partitioner_fn": _partitioner(chosen)}
+
+
+def _partitioner(chosen: Any) -> Any:
+    """The partitioner that would be used otherwise, on a graph in which results of regions share
+    memory with nothing."""
+    # Inductor has imported them, or is about to.
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+    from torch._inductor.custom_graph_pass import CustomPartitionerFn
+
+    partition = chosen or min_cut_rematerialization_partition
+
+    class Separating(CustomPartitionerFn):
+        def __call__(
+            self, gm: torch.fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any
+        ) -> Any:
+            separate_results(gm)
+            return partition(gm, joint_inputs, **kwargs)
+
+        def uuid(self) -> Any:
+            """Part of the key of Inductor's cache; None: what is compiled is not cached."""
+            if chosen is None:
+                return "framejit: separate results"
+            name = chosen.uuid()
+            return None if name is None else ("framejit: separate results", name)
+
+    return Separating()
+
+
+@functools.cache
+def _donate_to_no_subgraph() -> None:
+    """Inductor takes the positions of the saved tensors that a backward graph may write to for
+    positions among the inputs of each subgraph as well, and writes to what is still needed."""
+    from torch._inductor.graph import SubgraphLowering  # slow optional dependency
+
+    nothing = property(lambda lowering: None, lambda lowering, positions: None)
+    setattr(SubgraphLowering, "bw_donated_idxs", nothing)  # noqa: B010 (an attribute of objects)

@@ -1,0 +1,484 @@
+"""Repeated layers are calls of one subgraph, and training steps leave behind what they should.
+
+Every program runs in eager mode and compiled; results, gradients, changed buffers and arguments,
+strides and shared memory are compared, and how often which subgraph is called.
+"""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import framejit
+from checking import Comparison, CountingBackend
+from framejit import config
+from framejit.audit.comparison import Tolerance
+from framejit.graph.outlining import has_regions
+from framejit.report import events
+from repeating import Regions, noted
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+class Block(nn.Module):
+    """A block as transformers have them, with what its subclasses change."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.norm, self.inner = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def forward(self, x, *rest):
+        q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+        x = x + self.out(F.scaled_dot_product_attention(q, k, v))
+        return x + self.down(F.gelu(self.up(self.inner(x))))
+
+
+class Stack(nn.Module):
+    def __init__(self, count=4, block=Block, **options):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.blocks = nn.ModuleList([block(**options) for _ in range(count)])
+
+    def forward(self, x, *rest):
+        x = self.first(x)
+        for block in self.blocks:
+            x = block(x, *rest)
+        return x.tanh()
+
+
+def tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [t for part in value for t in tensors_in(part)] if isinstance(value, tuple) else []
+
+
+def step(model, run, arguments, train):
+    """What a call, and backward, leave behind."""
+    for parameter in model.parameters():
+        parameter.grad = None
+    torch.manual_seed(1)
+    with torch.set_grad_enabled(train):
+        result = run(*arguments)
+    if train:
+        sum((i + 1) * t.square().sum() for i, t in enumerate(tensors_in(result))).backward()
+    gradients = [p.grad for p in model.parameters()]
+    state = [b.clone() for b in model.buffers()]
+    strides = [t.stride() for t in tensors_in(result)]
+    return result, gradients, state, strides, torch.rand(1)
+
+
+def same(model, calls, *arguments, train=True, repeats=(Block,), tolerance=(1e-5, 1e-5)):
+    """Compare; ``calls``: `Regions.calls` of each graph."""
+    arguments = arguments or (torch.randn(2, 3, 8),)
+    counted = Regions()
+    with (
+        noted(*repeats),
+        config.patch(raise_internal_errors=True),
+        events.recording(events.RegionsRefused) as refused,
+    ):
+        compiled = framejit.compile(model, backend=counted)
+        for _ in range(2):
+            twin = copy.deepcopy(model)
+            expected = step(twin, twin, copy.deepcopy(arguments), train)
+            got = step(model, compiled, copy.deepcopy(arguments), train)
+            Comparison(Tolerance(*tolerance)).compare(expected, got, "step")
+    assert not refused, refused[0].reason
+    assert counted.calls == calls
+    return counted
+
+
+# -- what becomes a region
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_repeated_blocks_are_calls_of_one_subgraph(train):
+    counted = same(Stack(), [{"region_Block": 4}], train=train)
+    operations = [n.name for n in counted.graphs[0].graph.nodes if n.op.startswith("call")]
+    assert len(operations) == 1 + 4 * 2 + 1  # each call and the item of its result
+
+
+def test_of_two_alternating_kinds_each_is_a_region():
+    class Scaled(Block):
+        def forward(self, x, scale):
+            return x + super().forward(x) * scale
+
+    class Alternating(Stack):
+        def forward(self, x):
+            x = self.first(x)
+            for number, block in enumerate(self.blocks):
+                x = block(x, 0.5 if number % 2 else 1.5)
+            return x
+
+    model = Alternating(6, Scaled)
+    same(model, [{"region_Scaled": 3, "region_Scaled_1": 3}], repeats=(Scaled,))
+
+
+@pytest.mark.parametrize(
+    "constants", [(1, 1.0, True), (0.0, -0.0, 1e-9), (2.5, 2, 2.5 + 1e-15)], ids=str
+)
+def test_calls_with_other_constants_are_no_repeats(constants):
+    class Scaled(Block):
+        def forward(self, x, scale):
+            return super().forward(x) * scale
+
+    class Differing(Stack):
+        def forward(self, x):
+            x = self.first(x)
+            for block, scale in zip(self.blocks, constants, strict=True):
+                x = block(x, scale)
+            return x
+
+    same(Differing(3, Scaled), [{}], repeats=(Scaled,))
+
+
+def test_a_first_layer_without_a_gradient_for_its_input_stays_outside():
+    class Plain(Stack):
+        def forward(self, x):
+            for block in self.blocks:
+                x = block(x)
+            return x
+
+    same(Plain(), [{"region_Block": 3}])
+
+
+def test_a_frozen_layer_stays_outside():
+    model = Stack(5)
+    model.blocks[2].up.weight.requires_grad_(False)
+    same(model, [{"region_Block": 4}])
+
+
+def test_layers_of_other_sizes_stay_outside():
+    model = Stack(5)
+    model.blocks[1].up, model.blocks[1].down = nn.Linear(8, 12), nn.Linear(12, 8)
+    same(model, [{"region_Block": 4}])
+
+
+def test_few_calls_and_few_operations_stay_flat():
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(8, 8)
+
+        def forward(self, x):
+            return self.linear(x).relu()
+
+    same(Stack(2), [{}])
+    same(Stack(12, Layer), [{}], repeats=(Layer,))
+
+
+def test_of_repeats_inside_of_each_other_the_outer_ones_are_regions():
+    class Part(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(8, 8)
+
+        def forward(self, x):
+            for _ in range(4):
+                x = torch.sin(self.linear(x)) * 0.5 + x * 0.5
+            return x
+
+    class Pair(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = Part(), Part()
+
+        def forward(self, x):
+            return (self.a(x) * self.b(x)).tanh() + x
+
+    same(Stack(4, Pair), [{"region_Pair": 4}], repeats=(Part, Pair))
+    same(Stack(1, Pair), [{}], repeats=(Part, Pair))
+
+
+def test_one_layer_called_again_and_again_is_a_region():
+    class Recurrent(Stack):
+        def forward(self, x):
+            x = self.first(x)
+            for _ in range(4):
+                x = self.blocks[0](x)
+            return x
+
+    same(Recurrent(1), [{"region_Block": 4}])
+
+
+def test_results_that_are_used_later_come_out_of_the_region():
+    class Collecting(Stack):
+        def forward(self, x):
+            x = self.first(x)
+            found = []
+            for block in self.blocks:
+                x = block(x)
+                found.append(x)
+            return x, found[0] + found[1], found[2]
+
+    same(Collecting(), [{"region_Block": 4}])
+
+
+# -- memory
+
+
+class Writing(Block):
+    def forward(self, x):
+        y = self.norm(x)
+        y += 1
+        y.mul_(2)
+        y = F.relu(self.up(y), inplace=True)
+        y = self.down(y)
+        y += x
+        return y.sin() * 2
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_writes_to_what_a_layer_made_itself(train):
+    same(Stack(4, Writing), [{"region_Writing": 4}], train=train, repeats=(Writing,))
+
+
+def test_writes_to_arguments_stay_flat():
+    class Residual(Block):
+        def forward(self, x):
+            x += super().forward(x)
+            return x
+
+    same(Stack(4, Residual), [{}], train=False, repeats=(Residual,))
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_results_that_are_views_of_arguments_stay_flat(train):
+    class Viewing(Block):
+        def forward(self, x):
+            return super().forward(x), x[:, 1:]
+
+    class Collecting(Stack):
+        def forward(self, x):
+            x, found = self.first(x), []
+            for block in self.blocks:
+                x, view = block(x)
+                found.append(view)
+            return x, *found
+
+    same(Collecting(4, Viewing), [{}], train=train, repeats=(Viewing,))
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_results_that_share_memory_stay_flat(train):
+    class Halves(Block):
+        def forward(self, x):
+            a, b = self.up(super().forward(x)).chunk(2, -1)
+            return a, b
+
+    class Collecting(Stack):
+        def forward(self, x):
+            x, found = self.first(x), []
+            for block in self.blocks:
+                x, other = block(x)
+                found.append(other)
+            return x, *found
+
+    same(Collecting(4, Halves), [{}], train=train, repeats=(Halves,))
+
+
+class Unfolded(Block):
+    """What it returns is a view of what backward needs."""
+
+    def forward(self, x):
+        y = torch.exp(super().forward(x)).clamp(max=2).sin()
+        return y.exp().transpose(1, 2).contiguous().transpose(1, 2)
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_results_that_are_views_of_what_backward_needs(train):
+    same(Stack(4, Unfolded), [{"region_Unfolded": 3}], train=train, repeats=(Unfolded,))
+
+
+def test_what_is_saved_may_be_views_of_results_that_are_written_to():
+    class Changing(Stack):
+        def forward(self, x):
+            x = self.first(x)
+            for block in self.blocks:
+                x = block(x)
+                x = x * 2
+                x += 1
+            return x
+
+    same(Changing(4, Unfolded), [{"region_Unfolded": 3}], repeats=(Unfolded,))
+
+
+# -- state
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_every_call_draws_random_numbers_of_its_own(train):
+    class Dropping(Block):
+        def forward(self, x):
+            x = F.dropout(super().forward(x), 0.3, self.training)
+            return x + torch.rand_like(x)
+
+    same(Stack(4, Dropping), [{"region_Dropping": 4}], train=train, repeats=(Dropping,))
+
+
+class Normed(nn.Module):
+    def __init__(self, track=True):
+        super().__init__()
+        self.up, self.down = nn.Conv1d(3, 5, 3, padding=1), nn.Conv1d(5, 3, 3, padding=1)
+        self.a = nn.BatchNorm1d(5, track_running_stats=track)
+        self.b = nn.BatchNorm1d(3, track_running_stats=track)
+
+    def forward(self, x):
+        y = F.relu(self.a(self.up(x)), inplace=True)
+        y = self.b(self.down(y)).sigmoid()
+        return F.relu(x + y * 2 - 0.5) + x
+
+
+def test_running_statistics_in_training_stay_flat():
+    same(Stack(4, Normed), [{}], repeats=(Normed,))
+
+
+def test_running_statistics_in_evaluation_are_arguments():
+    same(Stack(4, Normed).eval(), [{"region_Normed": 4}], repeats=(Normed,))
+
+
+def test_statistics_that_nobody_keeps():
+    same(Stack(4, Normed, track=False), [{"region_Normed": 4}], repeats=(Normed,))
+
+
+def test_layers_that_switch_gradients_off_inside_stay_flat():
+    class Partly(Block):
+        def forward(self, x):
+            with torch.no_grad():
+                y = self.norm(x)
+            return super().forward(x) + y
+
+    same(Stack(4, Partly), [{}], repeats=(Partly,))
+
+
+def test_layers_that_run_without_gradients_are_no_repeats_of_the_others():
+    class Half(Stack):
+        def forward(self, x):
+            x = self.first(x)
+            with torch.no_grad():
+                for block in self.blocks[:4]:
+                    x = block(x)
+            for block in self.blocks[4:]:
+                x = block(x)
+            return x
+
+    same(Half(8), [{"region_Block": 3, "region_Block_1": 3}])
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_under_autocast(train):
+    class Cast(Stack):
+        def forward(self, x):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return super().forward(x).float()
+
+    same(Cast(), [{"region_Block": 4}], train=train, tolerance=(0.02, 0.1))
+
+
+def test_checkpointed_blocks_stay_flat():
+    from torch.utils.checkpoint import checkpoint
+
+    def checkpointed(block, x):
+        return checkpoint(block, x, use_reentrant=False)
+
+    class Checkpointed(Stack):
+        def forward(self, x):
+            x = self.first(x)
+            for block in self.blocks:
+                x = checkpointed(block, x)
+            return x
+
+    same(Checkpointed(), [{}], repeats=(Block, checkpointed))
+
+
+def test_hooks_on_saved_tensors_see_all_that_is_saved():
+    def run(model, compiled, x):
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t * 1):
+            compiled(x).sum().backward()
+        return [p.grad for p in model.parameters()]
+
+    model, x = Stack(), torch.randn(2, 3, 8)
+    expected = run(twin := copy.deepcopy(model), twin, x)
+    counted = Regions()
+    with noted(Block):
+        got = run(model, framejit.compile(model, backend=counted), x)
+    assert counted.calls == [{}]
+    Comparison(Tolerance(1e-5, 1e-5)).compare(expected, got, "step")
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_sizes_that_vary(train):
+    model, counted = Stack(), Regions()
+    with noted(Block), config.patch(raise_internal_errors=True):
+        compiled = framejit.compile(model, backend=counted, dynamic=True)
+        for size in (3, 5, 9):
+            x = torch.randn(2, size, 8)
+            expected = step(twin := copy.deepcopy(model), twin, (x,), train)
+            got = step(model, compiled, (x,), train)
+            Comparison(Tolerance(1e-5, 1e-5)).compare(expected, got, "step")
+    assert counted.calls == [{"region_Block": 4}]
+
+
+def test_backward_can_run_again_and_inputs_get_gradients():
+    model, x = Stack(), torch.randn(2, 3, 8, requires_grad=True)
+
+    def gradients(run):
+        loss = run(x).square().sum()
+        first = torch.autograd.grad(loss, (x, *model.parameters()), retain_graph=True)
+        return first, torch.autograd.grad(loss, (x, *model.parameters()))
+
+    with noted(Block):
+        got = gradients(framejit.compile(model, backend=Regions()))
+    Comparison(Tolerance(1e-5, 1e-5)).compare(gradients(model), got, "gradients")
+
+
+# -- backends
+
+
+def test_other_backends_get_the_flat_graph_unless_it_is_said():
+    model, x = Stack().requires_grad_(False), torch.randn(2, 3, 8)
+    for options, wanted in ((None, False), ({"regions": False}, False), ({"regions": True}, True)):
+        flat = CountingBackend()
+        with noted(Block):
+            compiled = framejit.compile(model, backend=flat, options=options)
+            torch.testing.assert_close(compiled(x), model(x))
+        assert has_regions(flat.graphs[0]) is wanted, options
+    with pytest.raises(ValueError, match="'regions' is True or False, not str"):
+        framejit.compile(model, backend=flat, options={"regions": "yes"})(x)
+
+
+def test_a_backend_that_runs_the_graph_as_it_is_has_gradients():
+    flat, model = CountingBackend(), Stack()
+    with noted(Block):
+        compiled = framejit.compile(model, backend=flat, options={"regions": True})
+        got = step(model, compiled, (torch.ones(2, 3, 8),), True)
+    assert has_regions(flat.graphs[0])
+    expected = step(twin := copy.deepcopy(model), twin, (torch.ones(2, 3, 8),), True)
+    Comparison(Tolerance(1e-5, 1e-5)).compare(expected, got, "step")
+
+
+def test_a_backend_that_refuses_regions_gets_the_flat_graph():
+    class Refusing(Regions):
+        def __call__(self, gm, inputs):
+            compiled = super().__call__(gm, inputs)
+            if has_regions(gm):
+                raise NotImplementedError("no subgraphs")
+            return compiled
+
+    model, x, refusing = Stack(), torch.randn(2, 3, 8), Refusing()
+    with noted(Block), events.recording(events.RegionsRefused) as told:
+        compiled = framejit.compile(model, backend=refusing)
+        torch.testing.assert_close(compiled(x), model(x))
+    assert refusing.calls == [{"region_Block": 4}, {}]
+    assert [event.reason for event in told] == ["NotImplementedError: no subgraphs"]
+    assert framejit.counters["regions_refused"] == {"Refusing": 1}
+
+
+def test_what_is_shown_of_an_entry_is_the_flat_graph():
+    model = Stack()
+    with noted(Block):
+        found = framejit.explain(framejit.compile(model, backend=Regions()))(torch.randn(2, 3, 8))
+    assert found.op_count > 40
