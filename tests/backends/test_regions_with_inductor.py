@@ -13,7 +13,7 @@ from checking import Comparison
 from framejit import config
 from framejit.audit.comparison import Tolerance
 from framejit.report import events
-from repeating import Regions, noted
+from repeating import Regions
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -65,7 +65,6 @@ def codes_of(function):
 def test_a_region_is_compiled_once(train):
     model, counted, x = Stack(), Regions("inductor"), torch.randn(2, 3, 8)
     with (
-        noted(Block),
         config.patch(raise_internal_errors=True),
         events.recording(events.RegionsRefused) as refused,
     ):
@@ -105,41 +104,38 @@ def test_every_call_drops_elements_of_its_own_and_backward_the_same_ones():
             return found
 
     model, counted = Sums(), Regions("inductor")
-    with noted(Dropping):
-        compiled = framejit.compile(model, backend=counted)
-        for turn in range(2):
-            for parameter in model.parameters():
-                parameter.grad = None
-            found = compiled(torch.zeros(4000, requires_grad=True))
-            found[-1].sum().backward()
-            masks = [b - a for a, b in zip([0, *found], found, strict=False)]
-            for mask, block in zip(masks, model.blocks, strict=True):
-                assert torch.equal(mask, block.weight.grad), turn
-                assert 0.4 < (mask != 0).float().mean() < 0.6
-            assert 0.4 < (masks[0] == masks[1]).float().mean() < 0.6
-            assert 0.4 < (masks[1] == masks[2]).float().mean() < 0.6
+    compiled = framejit.compile(model, backend=counted)
+    for turn in range(2):
+        for parameter in model.parameters():
+            parameter.grad = None
+        found = compiled(torch.zeros(4000, requires_grad=True))
+        found[-1].sum().backward()
+        masks = [b - a for a, b in zip([0, *found], found, strict=False)]
+        for mask, block in zip(masks, model.blocks, strict=True):
+            assert torch.equal(mask, block.weight.grad), turn
+            assert 0.4 < (mask != 0).float().mean() < 0.6
+        assert 0.4 < (masks[0] == masks[1]).float().mean() < 0.6
+        assert 0.4 < (masks[1] == masks[2]).float().mean() < 0.6
     assert list(counted.calls[0].values()) == [3]
 
 
 def test_numbers_of_plain_python_where_they_are_asked_for():
     model, x = Stack(dropout=0.4), torch.randn(2, 3, 8)
     options = {"fallback_random": True}
-    with noted(Block):
-        compiled = framejit.compile(model, options=options)
-        torch.manual_seed(5)
-        got = step(model, compiled, x, True)
+    compiled = framejit.compile(model, options=options)
+    torch.manual_seed(5)
+    got = step(model, compiled, x, True)
     torch.manual_seed(5)
     expected = step(twin := copy.deepcopy(model), twin, x, True)
-    Comparison(Tolerance(1e-5, 1e-5)).compare(expected, got, "step")
+    Comparison(Tolerance(1e-4, 1e-4)).compare(expected, got, "step")
 
 
 @pytest.mark.parametrize("train", [False, True])
 def test_a_package_runs_what_was_compiled_with_regions(train, tmp_path):
     model, x = Stack(), torch.randn(2, 3, 8)
-    with noted(Block):
-        compiled = framejit.compile(model)
-        expected = step(model, compiled, x, train)
-        compiled.save_package(tmp_path / "stack.fjp")
+    compiled = framejit.compile(model)
+    expected = step(model, compiled, x, train)
+    compiled.save_package(tmp_path / "stack.fjp")
     again = framejit.compile(model)
     again.load_package(tmp_path / "stack.fjp")
     with events.recording(events.BackendStart) as started:

@@ -17,7 +17,7 @@ from framejit import config
 from framejit.audit.comparison import Tolerance
 from framejit.graph.outlining import has_regions
 from framejit.report import events
-from repeating import Regions, noted
+from repeating import Regions
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -71,12 +71,11 @@ def step(model, run, arguments, train):
     return result, gradients, state, strides, torch.rand(1)
 
 
-def same(model, calls, *arguments, train=True, repeats=(Block,), tolerance=(1e-5, 1e-5)):
+def same(model, calls, *arguments, train=True, tolerance=(1e-5, 1e-5)):
     """Compare; ``calls``: `Regions.calls` of each graph."""
     arguments = arguments or (torch.randn(2, 3, 8),)
     counted = Regions()
     with (
-        noted(*repeats),
         config.patch(raise_internal_errors=True),
         events.recording(events.RegionsRefused) as refused,
     ):
@@ -114,7 +113,7 @@ def test_of_two_alternating_kinds_each_is_a_region():
             return x
 
     model = Alternating(6, Scaled)
-    same(model, [{"region_Scaled": 3, "region_Scaled_1": 3}], repeats=(Scaled,))
+    same(model, [{"region_Scaled": 3, "region_Scaled_1": 3}])
 
 
 @pytest.mark.parametrize(
@@ -132,7 +131,7 @@ def test_calls_with_other_constants_are_no_repeats(constants):
                 x = block(x, scale)
             return x
 
-    same(Differing(3, Scaled), [{}], repeats=(Scaled,))
+    same(Differing(3, Scaled), [{}])
 
 
 def test_a_first_layer_without_a_gradient_for_its_input_stays_outside():
@@ -167,7 +166,7 @@ def test_few_calls_and_few_operations_stay_flat():
             return self.linear(x).relu()
 
     same(Stack(2), [{}])
-    same(Stack(12, Layer), [{}], repeats=(Layer,))
+    same(Stack(12, Layer), [{}])
 
 
 def test_of_repeats_inside_of_each_other_the_outer_ones_are_regions():
@@ -189,8 +188,8 @@ def test_of_repeats_inside_of_each_other_the_outer_ones_are_regions():
         def forward(self, x):
             return (self.a(x) * self.b(x)).tanh() + x
 
-    same(Stack(4, Pair), [{"region_Pair": 4}], repeats=(Part, Pair))
-    same(Stack(1, Pair), [{}], repeats=(Part, Pair))
+    same(Stack(4, Pair), [{"region_Pair": 4}])
+    same(Stack(1, Pair), [{}])
 
 
 def test_one_layer_called_again_and_again_is_a_region():
@@ -233,7 +232,7 @@ class Writing(Block):
 
 @pytest.mark.parametrize("train", [False, True])
 def test_writes_to_what_a_layer_made_itself(train):
-    same(Stack(4, Writing), [{"region_Writing": 4}], train=train, repeats=(Writing,))
+    same(Stack(4, Writing), [{"region_Writing": 4}], train=train)
 
 
 def test_writes_to_arguments_stay_flat():
@@ -242,7 +241,7 @@ def test_writes_to_arguments_stay_flat():
             x += super().forward(x)
             return x
 
-    same(Stack(4, Residual), [{}], train=False, repeats=(Residual,))
+    same(Stack(4, Residual), [{}], train=False)
 
 
 @pytest.mark.parametrize("train", [False, True])
@@ -259,7 +258,7 @@ def test_results_that_are_views_of_arguments_stay_flat(train):
                 found.append(view)
             return x, *found
 
-    same(Collecting(4, Viewing), [{}], train=train, repeats=(Viewing,))
+    same(Collecting(4, Viewing), [{}], train=train)
 
 
 @pytest.mark.parametrize("train", [False, True])
@@ -277,7 +276,7 @@ def test_results_that_share_memory_stay_flat(train):
                 found.append(other)
             return x, *found
 
-    same(Collecting(4, Halves), [{}], train=train, repeats=(Halves,))
+    same(Collecting(4, Halves), [{}], train=train)
 
 
 class Unfolded(Block):
@@ -290,7 +289,7 @@ class Unfolded(Block):
 
 @pytest.mark.parametrize("train", [False, True])
 def test_results_that_are_views_of_what_backward_needs(train):
-    same(Stack(4, Unfolded), [{"region_Unfolded": 3}], train=train, repeats=(Unfolded,))
+    same(Stack(4, Unfolded), [{"region_Unfolded": 3}], train=train)
 
 
 def test_what_is_saved_may_be_views_of_results_that_are_written_to():
@@ -303,7 +302,7 @@ def test_what_is_saved_may_be_views_of_results_that_are_written_to():
                 x += 1
             return x
 
-    same(Changing(4, Unfolded), [{"region_Unfolded": 3}], repeats=(Unfolded,))
+    same(Changing(4, Unfolded), [{"region_Unfolded": 3}])
 
 
 # -- state
@@ -316,7 +315,7 @@ def test_every_call_draws_random_numbers_of_its_own(train):
             x = F.dropout(super().forward(x), 0.3, self.training)
             return x + torch.rand_like(x)
 
-    same(Stack(4, Dropping), [{"region_Dropping": 4}], train=train, repeats=(Dropping,))
+    same(Stack(4, Dropping), [{"region_Dropping": 4}], train=train)
 
 
 class Normed(nn.Module):
@@ -333,15 +332,15 @@ class Normed(nn.Module):
 
 
 def test_running_statistics_in_training_stay_flat():
-    same(Stack(4, Normed), [{}], repeats=(Normed,))
+    same(Stack(4, Normed), [{}])
 
 
 def test_running_statistics_in_evaluation_are_arguments():
-    same(Stack(4, Normed).eval(), [{"region_Normed": 4}], repeats=(Normed,))
+    same(Stack(4, Normed).eval(), [{"region_Normed": 4}])
 
 
 def test_statistics_that_nobody_keeps():
-    same(Stack(4, Normed, track=False), [{"region_Normed": 4}], repeats=(Normed,))
+    same(Stack(4, Normed, track=False), [{"region_Normed": 4}])
 
 
 def test_layers_that_switch_gradients_off_inside_stay_flat():
@@ -351,7 +350,7 @@ def test_layers_that_switch_gradients_off_inside_stay_flat():
                 y = self.norm(x)
             return super().forward(x) + y
 
-    same(Stack(4, Partly), [{}], repeats=(Partly,))
+    same(Stack(4, Partly), [{}])
 
 
 def test_layers_that_run_without_gradients_are_no_repeats_of_the_others():
@@ -391,7 +390,7 @@ def test_checkpointed_blocks_stay_flat():
                 x = checkpointed(block, x)
             return x
 
-    same(Checkpointed(), [{}], repeats=(Block, checkpointed))
+    same(Checkpointed(), [{}])
 
 
 def test_hooks_on_saved_tensors_see_all_that_is_saved():
@@ -403,8 +402,7 @@ def test_hooks_on_saved_tensors_see_all_that_is_saved():
     model, x = Stack(), torch.randn(2, 3, 8)
     expected = run(twin := copy.deepcopy(model), twin, x)
     counted = Regions()
-    with noted(Block):
-        got = run(model, framejit.compile(model, backend=counted), x)
+    got = run(model, framejit.compile(model, backend=counted), x)
     assert counted.calls == [{}]
     Comparison(Tolerance(1e-5, 1e-5)).compare(expected, got, "step")
 
@@ -412,7 +410,7 @@ def test_hooks_on_saved_tensors_see_all_that_is_saved():
 @pytest.mark.parametrize("train", [False, True])
 def test_sizes_that_vary(train):
     model, counted = Stack(), Regions()
-    with noted(Block), config.patch(raise_internal_errors=True):
+    with config.patch(raise_internal_errors=True):
         compiled = framejit.compile(model, backend=counted, dynamic=True)
         for size in (3, 5, 9):
             x = torch.randn(2, size, 8)
@@ -430,8 +428,7 @@ def test_backward_can_run_again_and_inputs_get_gradients():
         first = torch.autograd.grad(loss, (x, *model.parameters()), retain_graph=True)
         return first, torch.autograd.grad(loss, (x, *model.parameters()))
 
-    with noted(Block):
-        got = gradients(framejit.compile(model, backend=Regions()))
+    got = gradients(framejit.compile(model, backend=Regions()))
     Comparison(Tolerance(1e-5, 1e-5)).compare(gradients(model), got, "gradients")
 
 
@@ -442,9 +439,8 @@ def test_other_backends_get_the_flat_graph_unless_it_is_said():
     model, x = Stack().requires_grad_(False), torch.randn(2, 3, 8)
     for options, wanted in ((None, False), ({"regions": False}, False), ({"regions": True}, True)):
         flat = CountingBackend()
-        with noted(Block):
-            compiled = framejit.compile(model, backend=flat, options=options)
-            torch.testing.assert_close(compiled(x), model(x))
+        compiled = framejit.compile(model, backend=flat, options=options)
+        torch.testing.assert_close(compiled(x), model(x))
         assert has_regions(flat.graphs[0]) is wanted, options
     with pytest.raises(ValueError, match="'regions' is True or False, not str"):
         framejit.compile(model, backend=flat, options={"regions": "yes"})(x)
@@ -452,9 +448,8 @@ def test_other_backends_get_the_flat_graph_unless_it_is_said():
 
 def test_a_backend_that_runs_the_graph_as_it_is_has_gradients():
     flat, model = CountingBackend(), Stack()
-    with noted(Block):
-        compiled = framejit.compile(model, backend=flat, options={"regions": True})
-        got = step(model, compiled, (torch.ones(2, 3, 8),), True)
+    compiled = framejit.compile(model, backend=flat, options={"regions": True})
+    got = step(model, compiled, (torch.ones(2, 3, 8),), True)
     assert has_regions(flat.graphs[0])
     expected = step(twin := copy.deepcopy(model), twin, (torch.ones(2, 3, 8),), True)
     Comparison(Tolerance(1e-5, 1e-5)).compare(expected, got, "step")
@@ -469,7 +464,7 @@ def test_a_backend_that_refuses_regions_gets_the_flat_graph():
             return compiled
 
     model, x, refusing = Stack(), torch.randn(2, 3, 8), Refusing()
-    with noted(Block), events.recording(events.RegionsRefused) as told:
+    with events.recording(events.RegionsRefused) as told:
         compiled = framejit.compile(model, backend=refusing)
         torch.testing.assert_close(compiled(x), model(x))
     assert refusing.calls == [{"region_Block": 4}, {}]
@@ -479,6 +474,5 @@ def test_a_backend_that_refuses_regions_gets_the_flat_graph():
 
 def test_what_is_shown_of_an_entry_is_the_flat_graph():
     model = Stack()
-    with noted(Block):
-        found = framejit.explain(framejit.compile(model, backend=Regions()))(torch.randn(2, 3, 8))
+    found = framejit.explain(framejit.compile(model, backend=Regions()))(torch.randn(2, 3, 8))
     assert found.op_count > 40

@@ -48,6 +48,10 @@ def _partitioner(chosen: Any) -> Any:
             name = chosen.uuid()
             return None if name is None else ("framejit: separate results", name)
 
+        def __reduce__(self) -> Any:
+            """Settings are part of that key as well, pickled."""
+            return _partitioner, (chosen,)
+
     return Separating()
 
 

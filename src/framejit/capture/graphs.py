@@ -30,7 +30,7 @@ from framejit.graph.global_state import unseen
 from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
 from framejit.graph.nested import close_all_hooks, open_hooks
 from framejit.graph.parts import PARTS, independent_parts
-from framejit.graph.repeats import REGIONS, REPEATS, find_regions
+from framejit.graph.repeats import REGIONS, find_regions
 from framejit.graph.undo import undone
 from framejit.interpreter.outcomes import Again, Broken
 from framejit.interpreter.side_run import is_pure_round_trip
@@ -118,8 +118,10 @@ def finish_graph(trace: Trace) -> Graph:
     if opens_hooks(module) or trace.around is not None:  # they may save what is written
         as_it_is = as_it_is or builder.reads_what_it_writes()
     module.meta[PARTS] = [] if as_it_is else independent_parts(builder, module)
-    if repeats := module.meta.get(REPEATS):
-        module.meta[REGIONS] = functools.partial(find_regions, builder, module, repeats)
+    recordings = trace.space.task.recordings
+    if recordings is not None and module.meta[PARTS] is None and not opens_hooks(module):
+        if repeats := recordings.repeats():
+            module.meta[REGIONS] = functools.partial(find_regions, builder, module, repeats)
     inputs = [trace.space.graph_inputs[i] for i in builder.used_inputs]
     operations = sum(n.op.startswith("call") for n in module.graph.nodes)
     if not operations:

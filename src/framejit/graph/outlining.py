@@ -19,7 +19,7 @@ from torch._higher_order_ops import invoke_subgraph
 from .builder import WRITES
 from .lazy import CapturedGraph, LazyGraphModule
 from .node_meta import NodeMeta
-from .repeats import REPEATS, Region
+from .repeats import Region
 
 _Node = torch.fx.Node
 _NOT_WORD = re.compile(r"\W+")
@@ -64,7 +64,6 @@ def outlined(module: torch.fx.GraphModule, regions: list[Region]) -> torch.fx.Gr
             modules[str(node.target)] = getattr(module, str(node.target))
     made_module = LazyGraphModule(modules, graph, "GraphModule")
     made_module.meta.update(module.meta)
-    made_module.meta.pop(REPEATS, None)
     if module.meta.get(WRITES):
         position = {node: i for i, node in enumerate(graph.nodes)}
         made_module.meta[WRITES] = [position[copies[nodes[i]]] for i in module.meta[WRITES]]

@@ -21,8 +21,8 @@ from .operation import Operation
 
 _Node = torch.fx.Node
 
-#: Where a graph's `meta` has its repeats, and what finds its regions, for backends that take them.
-REPEATS, REGIONS = "repeats", "regions"
+#: Where a graph's `meta` has what finds its regions, for backends that take them.
+REGIONS = "regions"
 
 #: With fewer operations, or fewer calls, what surrounds a call costs more than compiling it again.
 LEAST_OPERATIONS = 8

@@ -10,13 +10,17 @@ it would have noted them (`grafting`). Next: loop.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+
+import torch
 
 from framejit import config, native
 from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
 from framejit.graph.fragment import can_be_repeated
 from framejit.graph.global_state import current
+from framejit.graph.operation import Operation
+from framejit.graph.repeats import Repeat
 from framejit.interpreter import forced
 from framejit.interpreter.call_arguments import Arguments, Copies, Undescribed
 from framejit.interpreter.frame import Frame
@@ -70,6 +74,15 @@ class _Kind:
         self.refused: set[Any] = set()
 
 
+class _Inlined(NamedTuple):
+    """A call that is inlined: of what kind it is, its name as well if its arguments can be
+    described, and how many operations there were before it."""
+
+    kind: Any
+    about: tuple[Any, str] | None
+    recorded: int
+
+
 class Recordings:
     """The recordings of one capture. ``used``: has a call been repeated?"""
 
@@ -79,6 +92,10 @@ class Recordings:
         self._within: _Kind | None = None
         self._kinds: dict[Any, _Kind] = {}
         self._made: list[CallRecording] = []
+        #: Of what kind the call is that is about to be inlined, and the class's or function's name.
+        self._about: tuple[Any, str] | None = None
+        #: Per kind: that name, and the nodes that each call has recorded.
+        self._calls: dict[Any, tuple[str, list[list[Any]]]] = {}
 
     def close(self) -> None:
         """The capture is over: let go of the user's objects."""
@@ -86,21 +103,37 @@ class Recordings:
             recording.close()
         self._made.clear()
         self._kinds.clear()
+        self._calls.clear()
 
-    def entered(self, frame: Frame, request: CallRequest, caller: Frame) -> None:
-        """A call is inlined."""
+    def repeats(self) -> list[Repeat]:
+        """Which nodes each call of those that were made several times has recorded."""
+        return [
+            Repeat(name, [[node.name for node in nodes] for nodes in calls])
+            for name, calls in self._calls.values() if len(calls) > 1
+        ]  # fmt: skip
+
+    def entered(self, frame: Frame, request: CallRequest, caller: Frame, recorded: int) -> None:
+        """A call is inlined, after so many operations."""
         subject = _subject(request)
         frame.subject = subject or caller.subject
         if subject is not caller.subject or subject is None:
-            frame.kind = _kind_of(request)
+            frame.kind = _Inlined(_kind_of(request), self._about, recorded)
 
-    def left(self, frame: Frame, steps: int) -> None:
-        """It has returned, after so many instructions."""
-        kind = self._kinds[frame.kind]
+    def left(self, frame: Frame, steps: int, recorded: list[Operation]) -> None:
+        """It has returned, after so many instructions and with these operations in the graph."""
+        kind = self._kinds[frame.kind.kind]
         kind.steps = max(kind.steps, steps)
+        if frame.kind.about is not None:
+            nodes = [operation.node for operation in recorded[frame.kind.recorded :]]
+            self._note_call(frame.kind.about, nodes)
+
+    def _note_call(self, about: tuple[Any, str], nodes: list[Any]) -> None:
+        if self._within is None and nodes:
+            self._calls.setdefault(about[0], (about[1], []))[1].append(nodes)
 
     def instead(self, vm: Any, request: CallRequest) -> Value | None:
         """The result of a call, if it can be repeated or recorded."""
+        self._about = None
         subject = _subject(request)
         if subject is not None and subject is vm.frame.subject:
             return None  # part of a call that is looked at as a whole
@@ -117,9 +150,10 @@ class Recordings:
         except Undescribed:
             return None
         key = arguments.key, current(), vm.space.effects.changed_state
+        about = self._about = _kind_of(request), _name_of(request)
         known = kind.recordings.setdefault(key, [])
         for recording in known:
-            value = self._repeat(vm, recording, arguments)
+            value = self._repeat(vm, recording, arguments, about)
             if value is not None:
                 return value
         if key not in kind.met:
@@ -134,12 +168,12 @@ class Recordings:
         try:
             recorded = self._record(vm, request, arguments)
         finally:
-            self._within = outer
+            self._within, self._about = outer, about
         if recorded is None:
             kind.refused.add(key)
             return None
         known.append(recorded)
-        return self._repeat(vm, recorded, arguments)
+        return self._repeat(vm, recorded, arguments, about)
 
     def _record(self, vm: Any, request: CallRequest, arguments: Arguments) -> CallRecording | None:
         """Capture the call alone; None if it does anything but compute its result."""
@@ -172,7 +206,9 @@ class Recordings:
         self._made.append(recording)
         return recording
 
-    def _repeat(self, vm: Any, recording: CallRecording, arguments: Arguments) -> Value | None:
+    def _repeat(
+        self, vm: Any, recording: CallRecording, arguments: Arguments, about: tuple[Any, str]
+    ) -> Value | None:
         """The result of the call, if the recording fits: all of its facts hold."""
         if not recording.state.check():
             return None
@@ -183,7 +219,7 @@ class Recordings:
         try:
             graft = recording.facts.graft(vm.space, arguments, objects)
             again = Repetition(vm.space, recording.copies, arguments, graft)
-            again.operations(recording.space, vm.trace_of_call())
+            self._note_call(about, again.operations(recording.space, vm.trace_of_call()))
         except Spoiled as problem:  # half of it is done
             raise Restart(vm.root_step, GraphBreak("FJ0161", str(problem)))
         vm.repeated(recording.covered)
@@ -201,6 +237,13 @@ def _kind_of(request: CallRequest) -> Any:
     first: Any = request.slots[0] if request.slots else None
     obj = None if first is None else first.obj
     return id(request.function.code), type(obj)
+
+
+def _name_of(request: CallRequest) -> str:
+    """For people: the object's class, or the function."""
+    obj = getattr(request.slots[0], "obj", None) if request.slots else None
+    is_module = isinstance(obj, torch.nn.Module)
+    return type(obj).__name__ if is_module else request.function.code.co_name
 
 
 def _is_plain(request: CallRequest) -> bool:

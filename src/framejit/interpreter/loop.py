@@ -164,7 +164,7 @@ class Interpreter(Running):
             caller.stack.append(instead)
             return
         self.frame = self._frame_of(request)
-        recordings.entered(self.frame, request, caller)
+        recordings.entered(self.frame, request, caller, len(self.space.builder.recorded))
 
     def _frame_of(self, request: CallRequest) -> Frame:
         """The frame of a call, one level deeper."""
@@ -565,7 +565,8 @@ class Interpreter(Running):
         self.handled = frame.entry_handled
         frame.left = True
         if frame.kind is not None and self.recordings is not None:
-            self.recordings.left(frame, self.steps - frame.first_step)
+            steps = self.steps - frame.first_step
+            self.recordings.left(frame, steps, self.space.builder.recorded)
         if frame is self.base:
             return Returned(value)
         assert frame.parent is not None
