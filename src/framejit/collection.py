@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import torch
 
 #: Fewer objects are looked at as always; more may grow old unseen, until there are so many.
-_FEW_OBJECTS, _MOST_UNSEEN = 10_000, 250_000
+_FEW_OBJECTS, _MOST_UNSEEN = 10_000, 700_000
 _unseen_objects = _full_collections = 0
 
 

@@ -262,7 +262,9 @@ def run(
     limit = 2 if mode == "limit" else framejit.config.recompile_limit
     kinds = (events.FrameSkipped, events.GraphCompiled, events.GraphBreak, events.InternalFailure)
     with (
-        framejit.config.patch(raise_internal_errors=True, recompile_limit=limit),
+        framejit.config.patch(
+            raise_internal_errors=True, recompile_limit=limit, verify_recordings=True
+        ),
         events.recording(*kinds) as seen,
         warnings.catch_warnings(),
     ):

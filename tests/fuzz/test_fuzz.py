@@ -18,6 +18,7 @@ from programs import (
     FIRST_PROGRAM_OF_CALLS,
     FIRST_PROGRAM_OF_FEATURES,
     FIRST_PROGRAM_OF_OBJECTS,
+    FIRST_PROGRAM_OF_REPEATS,
     FIRST_STATE_PROGRAM,
     program_of,
 )
@@ -47,6 +48,7 @@ def run_piece(first: int, count: int, mode: str) -> None:
 @pytest.mark.parametrize("mode, first, count", [
     ("plain", 0, 100), ("plain", FIRST_STATE_PROGRAM, 60), ("cut", FIRST_STATE_PROGRAM + 5000, 20),
     ("plain", FIRST_PROGRAM_OF_CALLS + 220, 60), ("plain", FIRST_PROGRAM_OF_FEATURES, 30),
+    ("plain", FIRST_PROGRAM_OF_REPEATS, 30),
 ])  # fmt: skip
 def test_a_few_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -63,7 +65,7 @@ def test_a_few_programs(mode: str, first: int, count: int) -> None:
     ("plain", FIRST_STATE_PROGRAM + 6000, 250), ("cut", FIRST_STATE_PROGRAM + 5000, 200),
     ("plain", FIRST_PROGRAM_OF_CALLS + 220, 200), ("plain", FIRST_PROGRAM_OF_CALLS + 1000, 150),
     ("plain", FIRST_PROGRAM_OF_FEATURES, 100), ("plain", FIRST_PROGRAM_OF_OBJECTS, 200),
-    ("again", FIRST_PROGRAM_OF_OBJECTS + 20_000, 60),
+    ("again", FIRST_PROGRAM_OF_OBJECTS + 20_000, 60), ("plain", FIRST_PROGRAM_OF_REPEATS, 150),
 ])  # fmt: skip
 def test_some_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -80,6 +82,8 @@ def test_some_programs(mode: str, first: int, count: int) -> None:
     *[("plain", FIRST_PROGRAM_OF_CALLS + 2000 + PIECE * number) for number in range(4)],
     *[("plain", FIRST_PROGRAM_OF_OBJECTS + 200 + PIECE * number) for number in range(2)],
     ("again", FIRST_PROGRAM_OF_OBJECTS + 60_000),
+    *[("plain", FIRST_PROGRAM_OF_REPEATS + 1000 + PIECE * number) for number in range(5)],
+    ("aot", FIRST_PROGRAM_OF_REPEATS + 10_000),
     *[(mode, 20_000 + 2000 * at + PIECE * half) for at, mode in enumerate(MODES[1:])
       for half in range(2)],
     *[(mode, FIRST_WITH_IDIOMS + 1000 + PIECE * at) for at, mode in enumerate(("plain", "breaks"))],

@@ -153,6 +153,13 @@ class GraphBuilder(Recording):
         """Record a call whose result is known already, and which makes sense only where it is."""
         return self._create("call_function", target, args, kwargs, example).node
 
+    def repeat(self, then: Operation, args: Any, kwargs: Any, example: Any) -> _Node:
+        """Record an operation that is `Operation.fresh` once more; ``example``: its result."""
+        operation = self._create(then.node.op, then.node.target, args, kwargs, example)
+        operation.called = operation.fresh = True
+        self.changes.note()
+        return operation.node
+
     def unpack(self, node: _Node, example: Any, index: Any) -> tuple[_Node, Any]:
         """Record ``node[index]`` for an operation that returned a sequence or a dict."""
         item = example[index]
@@ -187,6 +194,9 @@ class GraphBuilder(Recording):
         operation = self._create(op, target, args, kwargs, example)
         self.changes.note()
         operation.called, operation.raises, operation.random = True, effects.raises, effects.random
+        operation.fresh = not (symbolic or any(effects)) and all(
+            one.group is None and one.recipe is None for one in examples_in(example)
+        )
         self.tried = self.tried or tried
         if writes:
             self.writers.append(operation)
@@ -229,7 +239,10 @@ class GraphBuilder(Recording):
             # The code of an fx graph would say `-2 ** x`, which is `-(2 ** x)`.
             exponent = self.example(args[1]) if type(args[1]) is _Node else None
             target = torch.pow if isinstance(exponent, Example) else pow
-        node = self.graph.create_node(op, target, args, kwargs)
+        node = self.graph.create_node(op, target)
+        node.args = args  # given to create_node, all of them would be searched for symbols
+        if kwargs:
+            node.kwargs = kwargs
         trace = self._trace or self.leader.stack_trace()
         if trace is not None:
             node.meta["stack_trace"] = trace

@@ -50,6 +50,8 @@ class Repeat:
         self.nodes: dict[_Node, Any] = {}
         self._examples: dict[int, Example] = {}
         self._taken: dict[int, Example] = {}
+        #: Are there writes, after which tensors may look otherwise?
+        self._writes = bool(recorded.writers)
         symbol_nodes = recorded.symbol_nodes
         self._symbols = {node: ("load", name) for name, node in symbol_nodes.placeholders.items()}
         self._symbols.update({node: tree for tree, node in symbol_nodes.computed.items()})
@@ -91,6 +93,8 @@ class Repeat:
         args, kwargs = map_aggregate((node.args, node.kwargs), self._here)
         into, target = self.into, node.target
         example: Any
+        if operation.fresh and not self._writes and self._is_new(operation.example):
+            return into.repeat(operation, args, kwargs, self._again(operation.example))
         if not operation.called:
             here, example = into.unpack(args[0], into.example(args[0]), args[1])
         elif isinstance(target, str):
@@ -99,6 +103,20 @@ class Repeat:
             here, example = into.call_function(target, args, kwargs)
         self._agree(operation.example, example)
         return here
+
+    def _is_new(self, example: Any) -> bool:
+        """Is it a tensor, or several, that no operand is?"""
+        if type(example) is Example:
+            return id(example) not in self._examples
+        return type(example) in (tuple, list) and all(map(self._is_new, example))
+
+    def _again(self, example: Any) -> Any:
+        """Other tensors with the same metadata."""
+        if type(example) is not Example:
+            return type(example)([self._again(part) for part in example])
+        made = self._examples[id(example)] = Example(self.into.world, example.born)
+        self._taken[id(made)] = example
+        return made
 
     def _here(self, part: Any) -> Any:
         return self.nodes[part] if type(part) is _Node else part

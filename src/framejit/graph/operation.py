@@ -32,6 +32,8 @@ class Operation:
     writes: Sequence[Example] = ()
     content: bool = False
     strided: bool = False
+    #: Does it nothing but return new tensors of its own, of static sizes?
+    fresh: bool = False
     #: Was it copied into a nested graph? Then it goes unless something uses it.
     aside: bool = False
     #: The step in which the program entered the transform (`torch.func`) that it is inside of. Its

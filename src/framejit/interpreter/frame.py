@@ -6,6 +6,7 @@ Next: interpreter.loop.
 
 from __future__ import annotations
 
+import linecache
 from typing import Any
 
 from framejit.bytecode.analysis import handler_of_program
@@ -110,6 +111,33 @@ class Frame:
             frame = frame.parent
         frames.reverse()
         return frames
+
+
+class CallChain:
+    """Where an operation was recorded, from the outermost call on; a text when it is called.
+    ``around``: the chain that a repeated call was made in."""
+
+    __slots__ = ("around", "places")
+
+    def __init__(
+        self, places: list[tuple[Any, int, CodeInfo]], around: CallChain | None = None
+    ) -> None:
+        self.places = places
+        self.around = around
+
+    def all_places(self) -> list[tuple[Any, int, CodeInfo]]:
+        """Those of the chain around it as well."""
+        return self.places if self.around is None else self.around.all_places() + self.places
+
+    def __call__(self) -> str:
+        lines = []
+        for code, index, info in self.all_places():
+            line = info.instructions[index].line
+            lines.append(f'  File "{code.co_filename}", line {line}, in {code.co_name}')
+            text = linecache.getline(code.co_filename, line).strip()
+            if text:
+                lines.append(f"    {text}")
+        return "\n".join(lines) + "\n"
 
 
 class HandledValue(Value):

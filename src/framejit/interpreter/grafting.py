@@ -41,6 +41,10 @@ class Step(NamedTuple):
     before: int
     #: The number there, if it was asked whether it varies.
     number: Any
+    #: Is nothing of the kind to be thought of? Then the facts are copied, with what tells them
+    #: apart.
+    is_plain: bool
+    keys: frozenset[Any]
 
 
 class Facts:
@@ -51,6 +55,7 @@ class Facts:
         roots = [*space.slot_roots, *space.const_roots.values()]
         order, parents = preorder(roots)
         facts = [tuple(source.facts) for source in order]
+        keys = [frozenset(source.fact_keys) for source in order]
         found = space.where_known()
         first = [_first(found, source) for source in order]
         for source, other in zip(order, first, strict=True):
@@ -58,14 +63,23 @@ class Facts:
         plan = build_plan(roots)
         self._tree = native.GuardTree(list(plan.nodes))
         numbers = {source: number for number, source in enumerate(plan.captures)}
-        self.steps = [
-            Step(
-                source, parents[i], facts[i], numbers.get(source, -1), first[i] is not None,
-                isinstance(found.get(first[i]), TensorValue),  # type: ignore[arg-type]
-                space.facts_before.get(source, 0), space.numbers_asked.get(source),
-            )
-            for i, source in enumerate(order)
-        ]  # fmt: skip
+        of_looking = {
+            noted[0]
+            for noted, looked_at in space.facts_of_looking.items()
+            if _is_in(noted[0], looked_at)
+        }
+        self.steps = []
+        for i, source in enumerate(order):
+            number = space.numbers_asked.get(source)
+            related = any(fact.kind in RELATIONS for fact in facts[i])
+            special = related or first[i] is not None or number is not None or source in of_looking
+            self.steps.append(
+                Step(
+                    source, parents[i], facts[i], numbers.get(source, -1), first[i] is not None,
+                    isinstance(found.get(first[i]), TensorValue),  # type: ignore[arg-type]
+                    space.facts_before.get(source, 0), number, not special, keys[i],
+                )
+            )  # fmt: skip
         self._position = {source: i for i, source in enumerate(order)}
         #: Those that looking at an object has added to it or its parts -> the object's source.
         self.of_looking = {
@@ -150,8 +164,12 @@ class Graft:
 
     def note(self, steps: Sequence[Step]) -> None:
         """Note the facts of these sources, and of those that they are related to."""
+        alone = self._space.task.alone
         for step in steps:
-            self._visit(step)
+            if step.is_plain and not alone:
+                self._copy(step)
+            else:
+                self._visit(step)
         for source, fact in self._relations:
             self._relate(source, fact)
 
@@ -193,6 +211,20 @@ class Graft:
             looked_at = of_looking.get((step.source, fact.kind))
             if looked_at is not None:
                 space.facts_of_looking.setdefault((place, fact.kind), self.places[looked_at])
+
+    def _copy(self, step: Step) -> None:
+        """Note facts that are about nothing else."""
+        source = step.source
+        if source in self.known:
+            return
+        place = self.places[source] = self.known[source] = self._place(step)
+        place.read = place.read or source.read
+        if place.facts:
+            for fact in step.facts:
+                place.add_fact(*fact)
+        else:
+            place.facts.extend(step.facts)
+            place.fact_keys.update(step.keys)
 
     def _is_known(self, source: Source, kind: str) -> bool:
         """Was the fact noted when an object was looked at that is known here already?"""

@@ -7,7 +7,6 @@ real, the capture starts again with that step marked. Next room: codegen.
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Container
 from typing import Any
 
@@ -20,7 +19,7 @@ from framejit.bytecode.release import tables
 from framejit.exc import GraphBreak
 from framejit.interpreter import doubtful, forced
 from framejit.interpreter.dropped import Existing, Roots
-from framejit.interpreter.frame import NONE, Frame
+from framejit.interpreter.frame import NONE, CallChain, Frame
 from framejit.interpreter.limits import Limits
 from framejit.interpreter.outcomes import (
     Again,
@@ -42,25 +41,6 @@ from framejit.values.objects.exceptions import ExceptionValue, note_read
 
 #: Instructions after which everything is held that was held before.
 _DROPS_NOTHING = having(Trait.KEEPS)
-
-
-class CallChain:
-    """Where an operation was recorded; a text when it is called."""
-
-    __slots__ = ("places",)
-
-    def __init__(self, places: list[tuple[Any, int, CodeInfo]]) -> None:
-        self.places = places
-
-    def __call__(self) -> str:
-        lines = []
-        for code, index, info in self.places:
-            line = info.instructions[index].line
-            lines.append(f'  File "{code.co_filename}", line {line}, in {code.co_name}')
-            text = linecache.getline(code.co_filename, line).strip()
-            if text:
-                lines.append(f"    {text}")
-        return "\n".join(lines) + "\n"
 
 
 class Interpreter(Running):
@@ -357,8 +337,8 @@ class Interpreter(Running):
 
     def trace_of_call(self) -> Callable[[Any], CallChain]:
         """What makes the call chains of operations of a call that is repeated here."""
-        here = self.stack_trace().places
-        return lambda inner: CallChain(here + inner.places)
+        here = self.stack_trace()
+        return lambda inner: CallChain(inner.all_places(), here)
 
     def repeated(self, covered: bool) -> None:
         """A call was repeated; ``covered``: with operations where something meets their errors."""
