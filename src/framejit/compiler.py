@@ -44,6 +44,7 @@ from framejit.exc import (
 )
 from framejit.graph.errors import WrongResult
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code
+from framejit.graph.repeats import Region
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.outcomes import Broken
 from framejit.misses import miss
@@ -404,15 +405,17 @@ class Compiler:
             shows_labels=not self.fullgraph,
         )
         outcome, steps, backend_seconds = "failed", 0, 0.0
+        repeated: tuple[tuple[str, int], ...] = ()
         try:
             made = capture(target, slots, driver, compiled.policy)
             outcome, steps, backend_seconds = "compiled", made.steps, made.backend_seconds
+            repeated = made.repeated
             return made
         finally:
             events.emit(
                 events.CaptureEnd(
                     **target.shown, outcome=outcome, seconds=time.perf_counter() - started,
-                    steps=steps, backend_seconds=backend_seconds,
+                    steps=steps, backend_seconds=backend_seconds, repeated=repeated,
                 )
             )  # fmt: skip
 
@@ -455,13 +458,17 @@ class Compiler:
         known = {**target.shown, "backend": self.backend_name, "operations": operations}
         events.emit(events.BackendStart(**known))
 
-        def refused(error: Exception) -> None:
-            reason = f"{type(error).__name__}: {error}"
-            told = {**target.shown, "backend": self.backend_name, "reason": reason}
-            events.emit(events.RegionsRefused(**told))
+        def told(regions: list[Region], error: Exception | None) -> None:
+            shown = {**target.shown, "backend": self.backend_name}
+            if error is not None:
+                reason = f"{type(error).__name__}: {error}"
+                events.emit(events.RegionsRefused(**shown, reason=reason))
+                return
+            counted = tuple([(region.name, len(region.calls)) for region in regions])
+            events.emit(events.RegionsCompiled(**shown, regions=counted))
 
         compiled = compile_graph(
-            self.backend, self.backend_name, module, examples, refused=refused, **self.options
+            self.backend, self.backend_name, module, examples, told=told, **self.options
         )
         seconds = time.perf_counter() - started
         events.emit(events.GraphCompiled(**known, inputs=len(examples), seconds=seconds))

@@ -448,3 +448,23 @@ def test_a_difference_is_an_internal_error(monkeypatch):
     with config.patch(raise_internal_errors=True):
         with pytest.raises(framejit.exc.InternalError, match="repeated calls change the guards"):
             framejit.compile(stack(lambda i: Block()), backend="eager")(X)
+
+
+def test_an_explanation_says_what_was_repeated_and_compiled_once():
+    model = stack(lambda i: Block(), 6)
+    with torch.no_grad():
+        told = framejit.explain(model, backend="aot_eager")(X)
+    assert told.repeated["Block"] >= 4
+    assert told.regions == {}  # so small a layer is compiled anew
+    assert f"{told.repeated['Block']} × Block" in str(told)
+
+
+def test_an_explanation_says_what_was_compiled_once():
+    class Large(Block):
+        def forward(self, x):
+            return super().forward(super().forward(x)).sin().cos()
+
+    with torch.no_grad():
+        told = framejit.explain(stack(lambda i: Large(), 6), backend="aot_eager")(X)
+    assert told.regions == {"Large": 6}
+    assert "compiled once: 6 × Large" in str(told)

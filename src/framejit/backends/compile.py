@@ -28,7 +28,7 @@ from . import repro
 from .context import preserved_state
 from .dividing import in_context
 from .exclusive import exclusive
-from .regional import Refused, compile_with_regions
+from .regional import Told, compile_with_regions
 from .registry import CompilerFn, backend_name, takes_regions
 
 #: Longest line that a message quotes.
@@ -40,15 +40,15 @@ def compile_graph(
     name: str | None,
     gm: torch.fx.GraphModule,
     example_inputs: Sequence[Any],
-    refused: Refused | None = None,
+    told: Told | None = None,
 ) -> Callable[..., Any]:
     """Compile ``gm`` under the state that torch is in now.
 
     The graph must be traced as it will run, so the caller sets grad mode, autocast and modes as
     they are where the graph starts; dispatch modes and saved-tensor hooks of the user's do not see
-    what the backend does. ``name`` defaults to the backend's own. ``refused`` is told what the
-    backend raises for the graph with regions, when the flat one is compiled instead. Raises
-    BackendCompilerFailed; KeyboardInterrupt and the like pass.
+    what the backend does. ``name`` defaults to the backend's own. ``told`` gets to know
+    which regions were compiled once, or what the backend raises for them, when the flat graph is
+    compiled instead. Raises BackendCompilerFailed; KeyboardInterrupt and the like pass.
     """
     if name is None:
         name = backend_name(backend)
@@ -63,7 +63,7 @@ def compile_graph(
     try:
         compiled = None
         if find_regions is not None and takes_regions(backend):
-            compiled = compile_with_regions(run, gm, find_regions, refused)
+            compiled = compile_with_regions(run, gm, find_regions, told)
         if compiled is None:
             compiled = run(gm)
     except (FramejitError, GraphBreak):

@@ -18,15 +18,15 @@ from ..graph.nested import hooks_around
 from ..graph.outlining import outlined
 from ..graph.repeats import Region
 
-#: Told what a backend raises for a graph with regions.
-Refused = Callable[[Exception], None]
+#: Told of a graph's regions when they are compiled; or what a backend raises for them.
+Told = Callable[[list[Region], Exception | None], None]
 
 
 def compile_with_regions(
     compile_graph: Callable[[torch.fx.GraphModule], Any],
     gm: torch.fx.GraphModule,
     find_regions: Callable[[], list[Region]],
-    refused: Refused | None,
+    told: Told | None,
 ) -> Any:
     """``compile_graph`` of ``gm`` with its regions, or None.
 
@@ -41,12 +41,15 @@ def compile_with_regions(
         with _writing_nothing():
             compiled = compile_graph(module)
     except Exception as error:
-        if refused is not None:
-            refused(error)
+        if told is not None:
+            told(regions, error)
         return None
     # Run as it is, a graph with regions has no gradients.
-    as_it_is = compiled is module or getattr(compiled, "__self__", None) is module
-    return gm.forward if as_it_is else compiled
+    if compiled is module or getattr(compiled, "__self__", None) is module:
+        return gm.forward
+    if told is not None:
+        told(regions, None)
+    return compiled
 
 
 @contextlib.contextmanager

@@ -47,6 +47,8 @@ class Capture:
     state: Any  # native.GlobalState at the start
     operations: int
     steps: int
+    #: Of which class or function how many calls were repeated instead of executed.
+    repeated: tuple[tuple[str, int], ...]
     backend_seconds: float
     call: GraphCall | None
     #: Every code object that was executed, with the name of its module.
@@ -135,7 +137,8 @@ def _attempt(
     if isinstance(compiled, Again):
         return compiled
     entry = plan_guards(traced, graph, compiled.hook_roots)
-    interpreter = traced.interpreter
+    interpreter, recordings = traced.interpreter, space.task.recordings
+    repeated = recordings.repeated() if recordings is not None else ()
     return Capture(
         outcome=traced.outcome,
         generated=generate(traced, compiled, entry, driver.deoptimise),
@@ -143,6 +146,7 @@ def _attempt(
         state=traced.state,
         operations=graph.operations,
         steps=interpreter.steps,
+        repeated=repeated,
         backend_seconds=compiled.seconds,
         call=compiled.call,
         executed=interpreter.executed,

@@ -10,6 +10,7 @@ it would have noted them (`grafting`). Next: loop.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import torch
@@ -84,10 +85,11 @@ class _Inlined(NamedTuple):
 
 
 class Recordings:
-    """The recordings of one capture. ``used``: has a call been repeated?"""
+    """The recordings of one capture."""
 
     def __init__(self) -> None:
-        self.used = False
+        #: How many calls were repeated, by the name of the class or function.
+        self._repeated: Counter[str] = Counter()
         #: Of what kind the call is that is being captured alone.
         self._within: _Kind | None = None
         self._kinds: dict[Any, _Kind] = {}
@@ -104,6 +106,15 @@ class Recordings:
         self._made.clear()
         self._kinds.clear()
         self._calls.clear()
+
+    @property
+    def used(self) -> bool:
+        """Has a call been repeated?"""
+        return bool(self._repeated)
+
+    def repeated(self) -> tuple[tuple[str, int], ...]:
+        """Which calls were not executed, those of calls that were not executed left out."""
+        return tuple(self._repeated.items())
 
     def repeats(self) -> list[Repeat]:
         """Which nodes each call of those that were made several times has recorded."""
@@ -215,7 +226,8 @@ class Recordings:
         objects = recording.facts.hold(vm.space, arguments.objects)
         if objects is None:
             return None
-        self.used = True
+        if self._within is None:
+            self._repeated[about[1]] += 1
         try:
             graft = recording.facts.graft(vm.space, arguments, objects)
             again = Repetition(vm.space, recording.copies, arguments, graft)

@@ -50,6 +50,7 @@ class CaptureEnd(Event):
     seconds: float = 0.0
     steps: int = 0  # instructions executed symbolically
     backend_seconds: float = 0.0  # the backend's part of ``seconds``
+    repeated: tuple[tuple[str, int], ...] = ()  # of which class how many calls were not executed
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
@@ -159,6 +160,15 @@ class BackendFailed(Event):
 
     backend: str
     reason: str
+
+
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
+class RegionsCompiled(Event):
+    """A backend compiled repeated layers once. ``regions``: per region its name and how often the
+    graph calls it."""
+
+    backend: str
+    regions: tuple[tuple[str, int], ...]
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)

@@ -124,8 +124,10 @@ class Explanation:
 
     Attributes: ``entries`` (each with its graph's ``nodes``, generated ``code`` and ``guards``),
     ``breaks``, ``recompiles``, ``skips`` (what ran as plain Python and why), ``no_graph``,
-    ``mismatches`` (what `framejit.audit` found), ``phases``, ``lines`` (captured lines per file),
-    ``functions`` ((file, first line, name) of the user's code that was captured), ``result`` (what
+    ``mismatches`` (what `framejit.audit` found), ``repeated`` (by class, how many calls were
+    repeated instead of executed), ``regions`` (how often graphs call what was compiled once),
+    ``phases``, ``lines`` (captured lines per file), ``functions`` ((file, first line, name) of the
+    user's code that was captured), ``result`` (what
     the call returned, for `explain`) and ``memory`` (bytes by which the process grew).
     """
 
@@ -137,6 +139,8 @@ class Explanation:
         self.mismatches: list[Mismatch] = []
         self.lines: dict[str, set[int]] = collections.defaultdict(set)
         self.steps = 0
+        self.repeated: collections.Counter[str] = collections.Counter()
+        self.regions: collections.Counter[str] = collections.Counter()
         self._functions: dict[tuple[str, int, str], None] = {}
         self._phases: list[Phase] = []
         self._skips: dict[Skip, None] = {}
@@ -159,6 +163,7 @@ class Explanation:
                 )
             case events.CaptureEnd():
                 self.steps += event.steps
+                self.repeated.update(dict(event.repeated))
                 trace = event.seconds - event.backend_seconds
                 self._phases.append(
                     Phase(event.name, event.time - event.seconds, trace, event.backend_seconds,
@@ -169,6 +174,12 @@ class Explanation:
                 self._skips[Skip(*where, event.identifier, event.reason)] = None
             case events.RecompileLimit():
                 self._skips[Skip(*where, event.identifier, event.sentence())] = None
+            case events.RegionsCompiled():
+                self.regions.update(dict(event.regions))
+            case events.RegionsRefused():
+                self._skips[
+                    Skip(*where, "FJ0207", f"layers are not compiled once: {event.reason}")
+                ] = None
             case events.BackendFailed():
                 self._skips[Skip(*where, "FJ0207", event.reason)] = None
             case events.AuditSkipped():

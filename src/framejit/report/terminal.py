@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import sys
 import textwrap
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -65,6 +66,10 @@ def renderable(explanation: Explanation) -> Any:
         parts += [Text(), table]
         if any(entry.reused for entry in explanation.graphs):
             parts.append(Text("  * compiled by an earlier call"))
+    if explanation.repeated:
+        parts.append(Text(f"\ncalls repeated, not executed: {_listed(explanation.repeated)}"))
+    if explanation.regions:
+        parts.append(Text(f"compiled once: {_listed(explanation.regions)}"))
     if explanation.recompiles:
         parts.append(Text("\nrecompiles", "bold yellow"))
         for recompile in explanation.recompiles[:_RECOMPILES]:
@@ -77,6 +82,11 @@ def renderable(explanation: Explanation) -> Any:
         parts.append(Text("\nruns as plain Python", "bold yellow"))
         parts += [Text(f"  {s.frame} [{s.identifier}] {s.reason}") for s in explanation.skips]
     return Group(*parts)
+
+
+def _listed(counted: Counter[str]) -> str:
+    """``30 × Block``, the most frequent first."""
+    return ", ".join(f"{number} × {name}" for name, number in counted.most_common())
 
 
 def _headline(explanation: Explanation) -> str:
