@@ -71,6 +71,8 @@ class Program:
     source: str
     calls: list[str] = field(default_factory=list)
     prelude: str = PRELUDE
+    #: Is each capture made a second time, with all calls executed, and compared?
+    verified: bool = False
 
     @property
     def own(self) -> str:

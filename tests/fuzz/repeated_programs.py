@@ -148,4 +148,4 @@ def repeated_program(seed: int) -> Program:
     rows = rng.choice((2, 3))
     call = f"program:(tensor({rows}, 1),)"
     calls = [call, call, "change:()", call, f"program:(tensor({rows + 1}, 2), tensor(1, 3) > 0)"]
-    return Program(PRELUDE + "\n".join(lines) + "\n", calls, PRELUDE)
+    return Program(PRELUDE + "\n".join(lines) + "\n", calls, PRELUDE, verified=True)

@@ -263,7 +263,7 @@ def run(
     kinds = (events.FrameSkipped, events.GraphCompiled, events.GraphBreak, events.InternalFailure)
     with (
         framejit.config.patch(
-            raise_internal_errors=True, recompile_limit=limit, verify_recordings=True
+            raise_internal_errors=True, recompile_limit=limit, verify_recordings=program.verified
         ),
         events.recording(*kinds) as seen,
         warnings.catch_warnings(),

@@ -71,7 +71,7 @@ def step(model, run, arguments, train):
     return result, gradients, state, strides, torch.rand(1)
 
 
-def same(model, calls, *arguments, train=True, tolerance=(1e-5, 1e-5)):
+def same(model, calls, *arguments, train=True, tolerance=(1e-4, 1e-4)):
     """Compare; ``calls``: `Regions.calls` of each graph."""
     arguments = arguments or (torch.randn(2, 3, 8),)
     counted = Regions()

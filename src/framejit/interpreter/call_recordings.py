@@ -10,6 +10,7 @@ it would have noted them (`grafting`). Next: loop.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -34,6 +35,9 @@ from framejit.values.object_space import ObjectSpace
 
 #: Calls of fewer instructions are inlined: repeating them is no faster.
 _FEWEST_STEPS = 60
+#: A call is recorded where repeating it is expected to spare so many instructions: that is what
+#: recording costs, beyond inlining, and more.
+_PRICE = 1000
 #: So many different recordings of calls with like arguments are made.
 _MOST_ALIKE = 8
 
@@ -64,15 +68,27 @@ class CallRecording:
 class _Kind:
     """What is known of the calls of one function on objects of one class."""
 
-    __slots__ = ("count", "met", "recordings", "refused", "steps")
+    __slots__ = ("count", "made", "met", "recordings", "refused", "repeated", "steps")
 
     def __init__(self) -> None:
         #: How many calls there were, and the most instructions that one took.
         self.count = self.steps = 0
-        #: The keys of their arguments.
-        self.met: set[Any] = set()
+        #: How many were recorded, and how many repeated.
+        self.made = self.repeated = 0
+        #: The keys of their arguments, with how often each was met.
+        self.met: Counter[Any] = Counter()
         self.recordings: dict[Any, list[CallRecording]] = {}
         self.refused: set[Any] = set()
+
+    def is_worth_it(self, key: Any, beside: int) -> bool:
+        """Will a recording pay, as far as can be told from the calls so far, and from how many
+        objects of the same class stand beside the call's own?"""
+        if key in self.refused or len(self.recordings[key]) >= _MOST_ALIKE:
+            return False
+        if self.made >= 2 and self.repeated < 3 * self.made:  # they hardly come again
+            return False
+        met = self.met[key]  # this call included; as many again may come as came before it
+        return met > 1 and max(beside - met, met - 2) * self.steps >= _PRICE
 
 
 class _Inlined(NamedTuple):
@@ -94,6 +110,8 @@ class Recordings:
         self._within: _Kind | None = None
         self._kinds: dict[Any, _Kind] = {}
         self._made: list[CallRecording] = []
+        #: By the ids of modules, which outlive the capture.
+        self._likenesses: dict[int, int] = {}
         #: Of what kind the call is that is about to be inlined, and the class's or function's name.
         self._about: tuple[Any, str] | None = None
         #: Per kind: that name, and the nodes that each call has recorded.
@@ -160,19 +178,19 @@ class Recordings:
             arguments = Arguments(vm.space, request.slots)
         except Undescribed:
             return None
-        key = arguments.key, current(), vm.space.effects.changed_state
+        likeness = tuple([self._likeness(root.obj) for root in arguments.roots.values()])
+        key = arguments.key, likeness, current(), vm.space.effects.changed_state
         about = self._about = _kind_of(request), _name_of(request)
         known = kind.recordings.setdefault(key, [])
         for recording in known:
             value = self._repeat(vm, recording, arguments, about)
             if value is not None:
+                kind.repeated += 1
                 return value
-        if key not in kind.met:
-            kind.met.add(key)
-            return None
+        kind.met[key] += 1
         # What is called once in a call that is being recorded is part of that.
         part = self._within is not None and kind.count <= self._within.count
-        if part or key in kind.refused or len(known) >= _MOST_ALIKE:
+        if part or not kind.is_worth_it(key, self._beside(vm.space, request)):
             return None
         recorded, outer = None, self._within
         self._within = kind
@@ -184,7 +202,45 @@ class Recordings:
             kind.refused.add(key)
             return None
         known.append(recorded)
+        kind.made += 1
+        kind.repeated += 1
         return self._repeat(vm, recorded, arguments, about)
+
+    def _likeness(self, obj: Any) -> int:
+        """Equal for modules that are likely to be recorded alike: of the same classes, with
+        parameters and buffers of the same sizes; 0 for other objects. A guess, nothing relies on
+        it."""
+        if not issubclass(type(obj), torch.nn.Module):
+            return 0
+        known = self._likenesses.get(id(obj))
+        if known is None:
+            members = object.__getattribute__(obj, "__dict__")
+            own = [members.get(which) for which in ("_parameters", "_buffers", "_modules")]
+            *held, modules = [part if type(part) is dict else {} for part in own]
+            tensors = [
+                (name, part.shape, part.dtype)
+                for some in held
+                for name, part in some.items()
+                if type(part) in (torch.Tensor, torch.nn.Parameter)
+            ]
+            self._likenesses[id(obj)] = 0  # it may contain itself
+            parts = tuple([self._likeness(part) for part in modules.values()])
+            known = hash((type(obj), tuple(tensors), parts))
+            self._likenesses[id(obj)] = known
+        return known
+
+    def _beside(self, space: Space, request: CallRequest) -> int:
+        """How many objects like the call's own are in the container that it is in."""
+        first: Any = request.slots[0] if request.slots else None
+        source = None if first is None else first.source
+        if source is None or source.base is None:
+            return 0
+        container = getattr(space.preloaded(source.base), "obj", None)
+        parts = container.values() if type(container) is dict else container
+        if type(container) not in (dict, list, tuple):
+            return 0
+        own, some = (type(first.obj), self._likeness(first.obj)), itertools.islice(parts or (), 100)
+        return sum((type(part), self._likeness(part)) == own for part in some)
 
     def _record(self, vm: Any, request: CallRequest, arguments: Arguments) -> CallRecording | None:
         """Capture the call alone; None if it does anything but compute its result."""
@@ -230,8 +286,8 @@ class Recordings:
             self._repeated[about[1]] += 1
         try:
             graft = recording.facts.graft(vm.space, arguments, objects)
-            again = Repetition(vm.space, recording.copies, arguments, graft)
-            self._note_call(about, again.operations(recording.space, vm.trace_of_call()))
+            again = Repetition(vm.space, recording.space, recording.copies, arguments, graft)
+            self._note_call(about, again.operations(vm.trace_of_call()))
         except Spoiled as problem:  # half of it is done
             raise Restart(vm.root_step, GraphBreak("FJ0161", str(problem)))
         vm.repeated(recording.covered)

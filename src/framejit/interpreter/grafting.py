@@ -144,6 +144,13 @@ def _is_in(source: Source | None, whole: Source) -> bool:
     return source is whole
 
 
+def _add(source: Source, fact: Fact) -> None:
+    """Note a fact, unless it is the class of a constant that is known here already."""
+    if fact.kind == "TYPE_MATCH" and any(known.kind == "EQUALS_MATCH" for known in source.facts):
+        return
+    source.add_fact(*fact)
+
+
 class Graft:
     """The facts of a recording, noted of the arguments of a call for which they hold.
 
@@ -198,9 +205,9 @@ class Graft:
             if fact.kind in RELATIONS:
                 self._relations.append((source, fact))
             elif number < step.before:
-                place.add_fact(*fact)
+                _add(place, fact)
             elif not self._is_known(source, fact.kind):
-                known.add_fact(*fact)
+                _add(known, fact)
         if space.task.alone:
             self._remember(step, place)
 
@@ -221,7 +228,7 @@ class Graft:
         place.read = place.read or source.read
         if place.facts:
             for fact in step.facts:
-                place.add_fact(*fact)
+                _add(place, fact)
         else:
             place.facts.extend(step.facts)
             place.fact_keys.update(step.keys)

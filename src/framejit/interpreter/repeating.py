@@ -57,17 +57,20 @@ def _plain(value: Value) -> Value:
 class Repetition:
     """One call that is repeated."""
 
-    def __init__(self, space: Space, copies: Copies, arguments: Arguments, graft: Graft) -> None:
+    def __init__(
+        self, space: Space, recorded: Space, copies: Copies, arguments: Arguments, graft: Graft
+    ) -> None:
         self._space = space
+        self._recorded = recorded
         self._graft = graft
         self._arguments = arguments
         self._copies = copies
         self._made: dict[Value, Value] = dict(zip(copies.values, arguments.places, strict=True))
         self._nodes: dict[Any, Any] = {}
 
-    def operations(self, recorded: Space, trace: Any) -> list[Any]:
+    def operations(self, trace: Any) -> list[Any]:
         """Record the operations; ``trace(inner)`` is the stack trace of one. Returns the nodes."""
-        space = self._space
+        space, recorded = self._space, self._recorded
         again = Repeat(space.builder, recorded.builder)
         inputs = {value.node: value for value in recorded.graph_inputs}
 
@@ -99,8 +102,13 @@ class Repetition:
     def _new(self, value: Any) -> Value:
         space = self._space
         if value.source is not None:
-            obj = self._graft.object_at(value.source)
-            return space.load(self._graft.known[value.source], obj)
+            source = self._graft.known[value.source]
+            if type(value) is ConstantValue and self._recorded.preloaded(value.source) is None:
+                return ConstantValue(value.value, source)  # a fact about its container says it
+            loaded = space.load(source, self._graft.object_at(value.source))
+            if type(value) is not LazyValue:  # it was looked at: a constant is not loaded
+                loaded.realize()
+            return loaded
         if isinstance(value, TensorValue):
             node = self._nodes[value.node]
             made = TensorValue(node, space.builder.example(node))
