@@ -59,10 +59,7 @@ class CallRecording:
 
     def close(self) -> None:
         """The capture is over."""
-        roots = [*self.space.slot_roots, *self.space.const_roots.values()]
-        self.space.close()
-        for root in roots:
-            root.forget()
+        _close(self.space)
 
 
 class _Kind:
@@ -166,9 +163,10 @@ class Recordings:
         subject = _subject(request)
         if subject is not None and subject is vm.frame.subject:
             return None  # part of a call that is looked at as a whole
-        kind = self._kinds.get(_kind_of(request))
+        kind_of = _kind_of(request)
+        kind = self._kinds.get(kind_of)
         if kind is None:
-            kind = self._kinds[_kind_of(request)] = _Kind()
+            kind = self._kinds[kind_of] = _Kind()
         kind.count += 1
         if kind.count > 1 and kind.steps < _FEWEST_STEPS:
             return None
@@ -180,7 +178,7 @@ class Recordings:
             return None
         likeness = tuple([self._likeness(root.obj) for root in arguments.roots.values()])
         key = arguments.key, likeness, current(), vm.space.effects.changed_state
-        about = self._about = _kind_of(request), _name_of(request)
+        about = self._about = kind_of, _name_of(request)
         known = kind.recordings.setdefault(key, [])
         for recording in known:
             value = self._repeat(vm, recording, arguments, about)
@@ -263,12 +261,12 @@ class Recordings:
             space.effects.restore_state()
         whole = isinstance(outcome, Returned) and done and not inner.suspended
         if not (whole and copies.unchanged() and can_be_repeated(builder)):
-            space.close()
+            _close(space)
             return None
         try:
             recording = CallRecording(space, copies, outcome.value)
         except Unreturnable:
-            space.close()
+            _close(space)
             return None
         self._made.append(recording)
         return recording
@@ -294,6 +292,14 @@ class Recordings:
         return again.result(recording.value)
 
 
+def _close(space: Space) -> None:
+    """Let go of the user's objects, those that facts hold included."""
+    roots = [*space.slot_roots, *space.const_roots.values()]
+    space.close()
+    for root in roots:
+        root.forget()
+
+
 def _subject(request: CallRequest) -> Any:
     """Where the object comes from whose method is called."""
     slots = request.slots
@@ -310,7 +316,7 @@ def _kind_of(request: CallRequest) -> Any:
 def _name_of(request: CallRequest) -> str:
     """For people: the object's class, or the function."""
     obj = getattr(request.slots[0], "obj", None) if request.slots else None
-    is_module = isinstance(obj, torch.nn.Module)
+    is_module = issubclass(type(obj), torch.nn.Module)  # isinstance() would ask its `__class__`
     return type(obj).__name__ if is_module else request.function.code.co_name
 
 

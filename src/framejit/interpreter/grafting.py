@@ -63,16 +63,18 @@ class Facts:
         plan = build_plan(roots)
         self._tree = native.GuardTree(list(plan.nodes))
         numbers = {source: number for number, source in enumerate(plan.captures)}
-        of_looking = {
-            noted[0]
+        #: Those that looking at an object has added to it or its parts -> the object's source.
+        self.of_looking = {
+            noted: looked_at
             for noted, looked_at in space.facts_of_looking.items()
             if _is_in(noted[0], looked_at)
         }
+        by_looking = {noted[0] for noted in self.of_looking}
         self.steps = []
         for i, source in enumerate(order):
             number = space.numbers_asked.get(source)
             related = any(fact.kind in RELATIONS for fact in facts[i])
-            special = related or first[i] is not None or number is not None or source in of_looking
+            special = related or first[i] is not None or number is not None or source in by_looking
             self.steps.append(
                 Step(
                     source, parents[i], facts[i], numbers.get(source, -1), first[i] is not None,
@@ -81,12 +83,6 @@ class Facts:
                 )
             )  # fmt: skip
         self._position = {source: i for i, source in enumerate(order)}
-        #: Those that looking at an object has added to it or its parts -> the object's source.
-        self.of_looking = {
-            noted: looked_at
-            for noted, looked_at in space.facts_of_looking.items()
-            if _is_in(noted[0], looked_at)
-        }
         self._globals = [root.key for root in space.const_roots.values()]
         #: Those that hold whatever the arguments are; where they are noted, by the space.
         self._fixed = [step for step in self.steps if step.source.root.accessor == "const"]

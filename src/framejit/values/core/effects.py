@@ -61,6 +61,11 @@ class Effects:
         """What of torch's global state is not as it was at the start, perhaps."""
         return self.outside.union(self.state)
 
+    def has_set(self, setter: Any, *selector: Any) -> bool:
+        """Has this setter of torch's global state been called, perhaps?"""
+        key = setter, selector
+        return key in self.state or key in self.outside
+
     @property
     def is_clean(self) -> bool:
         """Is nothing to be replayed or checked?"""

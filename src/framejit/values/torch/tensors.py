@@ -479,7 +479,7 @@ def _operands(
 def graph_call(space: Space, target: Any, args: Args, kwargs: Kwargs) -> Value:
     """Add a ``call_function`` node."""
     fx_args, fx_kwargs = _operands(space, target, args, kwargs)
-    changed = (set_default_devices, ()) in space.effects.changed_state
+    changed = space.effects.has_set(set_default_devices)
     if (
         (changed or torch._C._len_torch_function_stack())
         and fx_kwargs.get("device") is None
