@@ -468,3 +468,35 @@ def test_an_explanation_says_what_was_compiled_once():
         told = framejit.explain(stack(lambda i: Large(), 6), backend="aot_eager")(X)
     assert told.regions == {"Large": 6}
     assert "compiled once: 6 × Large" in str(told)
+
+
+ASKED = []
+
+
+class Disguised:
+    def __init__(self, weight):
+        self.weight = weight
+
+    @property
+    def __class__(self):
+        ASKED.append(1)
+        return int
+
+
+def of_disguised(obj, x):
+    for _ in range(30):
+        x = torch.relu(x @ obj.weight) + x
+    return x
+
+
+def test_an_objects_own_class_is_not_asked():
+    def run(x):
+        return [of_disguised(obj, x) for obj in objects]
+
+    objects = [Disguised(torch.eye(4) / 8) for _ in range(6)]
+    compiled = framejit.compile(run, backend="eager")
+    with events.recording(events.CaptureEnd) as ends, config.patch(verify_recordings=False):
+        results = compiled(X)
+    assert ASKED == []
+    assert dict(ends[0].repeated)["of_disguised"] >= 4
+    torch.testing.assert_close(results, run(X), rtol=0, atol=0)
