@@ -8,6 +8,7 @@ Next: parts.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -57,15 +58,19 @@ def reached_within(
     return found_all if len({found for found in found_all if found}) > 1 else None
 
 
-def owners(builder: GraphBuilder) -> dict[int, _Node]:
-    """The nodes by the ids of their examples."""
-    return {id(e): one.node for one in builder.operations.values() for e in one.examples}
+def owners(builder: GraphBuilder) -> dict[int, list[_Node]]:
+    """The nodes by the ids of their examples: what writes to a tensor has its example as well."""
+    found: dict[int, list[_Node]] = collections.defaultdict(list)
+    for one in builder.operations.values():
+        for example in one.examples:
+            found[id(example)].append(one.node)
+    return found
 
 
-def changed_by(operation: Operation, owner: dict[int, _Node]) -> list[_Node]:
+def changed_by(operation: Operation, owner: dict[int, list[_Node]]) -> list[_Node]:
     """The nodes with a gradient whose values an operation writes to, also through views."""
     members = [member for written in operation.writes for member in written.sharing]
-    return [owner[id(m)] for m in members if m.meta.requires_grad and id(m) in owner]
+    return [node for m in members if m.meta.requires_grad for node in owner.get(id(m), ())]
 
 
 def exact_gradients(

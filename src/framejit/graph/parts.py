@@ -174,7 +174,7 @@ def _components(builder: GraphBuilder) -> dict[_Node, _Node]:
         joined = [used for used in node.all_input_nodes if used in above]
         if not (leaves.isdisjoint(operation.memory) or joined or operation.writes):
             continue  # a view of an input: autograd has it as a node of its own
-        above[node] = node
+        above.setdefault(node, node)
         for changed in changed_by(operation, owner):
             joined.append(changed)
             above.setdefault(changed, changed)
