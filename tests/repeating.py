@@ -2,6 +2,9 @@
 
 from framejit.backends.registry import lookup_backend
 
+#: Asks for regions also where they cost more time in calls than they save.
+ALL = {"regions": True}
+
 
 class Regions:
     """A backend that counts the calls of each region of the graphs it is given."""

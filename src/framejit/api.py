@@ -260,6 +260,43 @@ def assume_constant_result(fn: Any) -> Any:
     return _mark(fn, "assume_constant_result")
 
 
+def region(fn: Any = None) -> Any:
+    """Say that calls of ``fn`` repeat, so that they are traced once and compiled once.
+
+    Equal layers of a model are found without it. It is for what is smaller or called less often: a
+    marked function is recorded from its first call on, and two equal calls of one operation are
+    enough for a region of the compiled graph. ``torch.compiler.nested_compile_region`` means the
+    same. What the function computes does not change, nor what eager calls do.
+
+    Args:
+        fn: A function, a method, an ``nn.Module`` or a class of modules (whose ``forward`` is
+            meant). Without it, the result is a decorator.
+
+    Returns:
+        ``fn`` itself.
+
+    Raises:
+        TypeError: For anything else.
+    """
+    if fn is None:
+        return region
+    target: Any = fn.function if isinstance(fn, CompiledFunction) else fn
+    if isinstance(target, torch.nn.Module) or _is_module_class(target):
+        target = target.forward
+    target = getattr(target, "__func__", target)
+    if not isinstance(target, types.FunctionType):
+        raise TypeError(
+            "fn must be a Python function, a method, an nn.Module or a class of modules, "
+            f"not {_a(fn)}: region(fn) [FJ0210]"
+        )
+    directives.mark_region(target)
+    return fn
+
+
+def _is_module_class(obj: Any) -> bool:
+    return isinstance(obj, type) and issubclass(obj, torch.nn.Module)
+
+
 def _mark(fn: Any, kind: str) -> Any:
     if isinstance(fn, (list, tuple)):
         return [_mark(one, kind) for one in fn]

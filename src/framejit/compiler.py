@@ -465,7 +465,8 @@ class Compiler:
                 events.emit(events.RegionsRefused(**shown, reason=reason))
                 return
             counted = tuple([(region.name, len(region.calls)) for region in regions])
-            events.emit(events.RegionsCompiled(**shown, regions=counted))
+            places = tuple([[call[0] for call in region.calls] for region in regions])
+            events.emit(events.RegionsCompiled(**shown, regions=counted, places=places))
 
         compiled = compile_graph(
             self.backend, self.backend_name, module, examples, told=told, **self.options

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import types
 import weakref
 from typing import Any
 
@@ -16,6 +17,8 @@ from typing import Any
 Mark = str
 
 _marks: dict[int, tuple[Any, Mark]] = {}
+_regions: weakref.WeakSet[types.FunctionType] = weakref.WeakSet()
+_NESTED = "__marked_compile_region_"
 
 
 def mark(function: Any, kind: Mark) -> None:
@@ -31,6 +34,19 @@ def mark(function: Any, kind: Mark) -> None:
 def unmark(function: Any) -> None:
     """Take the mark off again."""
     _marks.pop(id(function), None)
+
+
+def mark_region(function: Any) -> None:
+    """Calls of the Python function ``function`` are to be compiled once."""
+    _regions.add(function)
+
+
+def is_region(function: Any) -> bool:
+    """Are calls of it to be compiled once? ``torch.compiler.nested_compile_region`` says so, too:
+    it leaves attributes on the function and on the one that it returns."""
+    if not isinstance(function, types.FunctionType):
+        return False
+    return function in _regions or any(name.startswith(_NESTED) for name in function.__dict__)
 
 
 def mark_of(function: Any) -> Mark | None:

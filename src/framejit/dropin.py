@@ -84,7 +84,7 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (torch.compiler, "set_default_backend", set_default_backend),
         (torch.compiler, "get_default_backend", lambda: _default_backend),
         (torch.compiler, "set_stance", Stance),
-        (torch.compiler, "nested_compile_region", _inlined),
+        (torch.compiler, "nested_compile_region", region_like_torch),
     ]
 
 
@@ -166,9 +166,18 @@ def disable_like_torch(fn: Any = None, recursive: bool = True, *, reason: str | 
     return made
 
 
-def _inlined(fn: Any = None, *args: Any, **options: Any) -> Any:
-    """``torch.compiler.nested_compile_region``: a hint that framejit does not need."""
-    return fn if fn is not None else lambda fn: fn
+def region_like_torch(
+    fn: Any = None,
+    *,
+    options: Any = None,
+    max_reuse_entries: int = 8,
+    reuse_hash_fn: Any = None,
+) -> Any:
+    """`framejit.region` with the signature of ``torch.compiler.nested_compile_region``.
+
+    The options have no effect: what a region relies on is found out, and checked at each call.
+    """
+    return api.region(fn)
 
 
 def set_default_backend(backend: str | Backend) -> None:

@@ -97,8 +97,9 @@ def names(reason: str) -> dict[str, Any]:
         raise FramejitError(eager_only_text(reason), "FJ0310")
 
     found: dict[str, Any] = dict.fromkeys(
-        ("compile", "skip", "allow_in_graph", "disallow_in_graph", "assume_constant_result"), _given
-    )
+        ("compile", "skip", "allow_in_graph", "disallow_in_graph", "assume_constant_result",
+         "region"), _given
+    )  # fmt: skip
     found.update(dict.fromkeys(("optimize", "audit", "packaged", "record", "install"), _Block))
     found.update(dict.fromkeys(("run", "disable"), _given_or_block))
     found.update(dict.fromkeys(("explain", "guards", "report"), refuse))

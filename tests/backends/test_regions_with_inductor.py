@@ -13,7 +13,7 @@ from checking import Comparison
 from framejit import config
 from framejit.audit.comparison import Tolerance
 from framejit.report import events
-from repeating import Regions
+from repeating import ALL, Regions
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -68,7 +68,7 @@ def test_a_region_is_compiled_once(train):
         config.patch(raise_internal_errors=True),
         events.recording(events.RegionsRefused) as refused,
     ):
-        compiled = framejit.compile(model, backend=counted)
+        compiled = framejit.compile(model, backend=counted, options=ALL)
         codes = codes_of(lambda: step(model, compiled, x, train))
     assert counted.calls == [{"region_Block": 4}]
     for code in codes[: 2 if train else 1]:
@@ -104,7 +104,7 @@ def test_every_call_drops_elements_of_its_own_and_backward_the_same_ones():
             return found
 
     model, counted = Sums(), Regions("inductor")
-    compiled = framejit.compile(model, backend=counted)
+    compiled = framejit.compile(model, backend=counted, options=ALL)
     for turn in range(2):
         for parameter in model.parameters():
             parameter.grad = None

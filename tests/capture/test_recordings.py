@@ -5,6 +5,7 @@ their stack traces, guards and generated functions must be the same.
 """
 
 import functools
+import itertools
 
 import pytest
 import torch
@@ -13,7 +14,8 @@ from torch import nn
 import framejit
 from checking import check
 from framejit import config
-from framejit.report import events
+from framejit.report import drawing, events
+from repeating import ALL
 
 X = torch.linspace(-1, 1, 8).reshape(2, 4)
 
@@ -409,7 +411,7 @@ def test_layers_that_break_the_graph():
             print(x.shape)
             return super().forward(x)
 
-    check(stack(lambda i: Layer()), X, graphs=4)
+    check(stack(lambda i: Layer()), X, graphs=3)
 
 
 def test_a_branch_on_data_in_each_of_24_layers_takes_four_graphs():
@@ -418,7 +420,7 @@ def test_a_branch_on_data_in_each_of_24_layers_takes_four_graphs():
             x = super().forward(x)
             return x * 2 if x.sum() > 0 else x - 1
 
-    check(stack(lambda i: Layer(), 24), X, graphs=4)
+    check(stack(lambda i: Layer(), 24), X, graphs=3)
 
 
 def test_an_error_in_one_layer_is_eagers():
@@ -465,9 +467,35 @@ def test_an_explanation_says_what_was_compiled_once():
             return super().forward(super().forward(x)).sin().cos()
 
     with torch.no_grad():
-        told = framejit.explain(stack(lambda i: Large(), 6), backend="aot_eager")(X)
+        told = framejit.explain(stack(lambda i: Large(), 6), backend="aot_eager", options=ALL)(X)
     assert told.regions == {"Large": 6}
-    assert "compiled once: 6 × Large" in str(told)
+    (region,) = told.entries[0].regions
+    assert (region.name, len(region.calls)) == ("Large", 6)
+    assert region.saved == 5 * region.operations >= 40
+    assert f"compiled once: 6 × Large; {region.saved} operations less to compile" in str(told)
+
+
+def test_a_page_draws_once_what_was_compiled_once(tmp_path):
+    class Large(Block):
+        def forward(self, x):
+            return super().forward(super().forward(x)).sin().cos()
+
+    with torch.no_grad():
+        told = framejit.explain(stack(lambda i: Large(), 6), backend="aot_eager", options=ALL)(X)
+    entry = told.entries[0]
+    nodes = drawing.folded(entry)
+    calls = [node for node in nodes if node.op == "region"]
+    assert [node.name for node in calls] == [f"Large {number}" for number in range(1, 7)]
+    for before, call in itertools.pairwise(calls):
+        assert nodes.index(before) in call.inputs
+    body = drawing.once(entry, entry.regions[0])
+    assert sum(node.op.startswith("call") for node in body) == len(entry.regions[0].calls[0])
+    told.to_html(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    operations = entry.operations - 5 * entry.regions[0].operations
+    inputs = sum(node.op == "placeholder" for node in entry.nodes + body)
+    assert text.count("<rect") == operations + 6 + inputs + 1  # the calls, and the output
+    assert "<b>Large</b>, compiled once and called\n6 times" in text
 
 
 ASKED = []

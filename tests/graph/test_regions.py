@@ -17,7 +17,7 @@ from framejit import config
 from framejit.audit.comparison import Tolerance
 from framejit.graph.outlining import has_regions
 from framejit.report import events
-from repeating import Regions
+from repeating import ALL, Regions
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -79,7 +79,7 @@ def same(model, calls, *arguments, train=True, tolerance=(1e-4, 1e-4)):
         config.patch(raise_internal_errors=True),
         events.recording(events.RegionsRefused) as refused,
     ):
-        compiled = framejit.compile(model, backend=counted)
+        compiled = framejit.compile(model, backend=counted, options=ALL)
         for _ in range(2):
             twin = copy.deepcopy(model)
             expected = step(twin, twin, copy.deepcopy(arguments), train)
@@ -402,7 +402,7 @@ def test_hooks_on_saved_tensors_see_all_that_is_saved():
     model, x = Stack(), torch.randn(2, 3, 8)
     expected = run(twin := copy.deepcopy(model), twin, x)
     counted = Regions()
-    got = run(model, framejit.compile(model, backend=counted), x)
+    got = run(model, framejit.compile(model, backend=counted, options=ALL), x)
     assert counted.calls == [{}]
     Comparison(Tolerance(1e-5, 1e-5)).compare(expected, got, "step")
 
@@ -411,7 +411,7 @@ def test_hooks_on_saved_tensors_see_all_that_is_saved():
 def test_sizes_that_vary(train):
     model, counted = Stack(), Regions()
     with config.patch(raise_internal_errors=True):
-        compiled = framejit.compile(model, backend=counted, dynamic=True)
+        compiled = framejit.compile(model, backend=counted, dynamic=True, options=ALL)
         for size in (3, 5, 9):
             x = torch.randn(2, size, 8)
             expected = step(twin := copy.deepcopy(model), twin, (x,), train)
@@ -428,7 +428,7 @@ def test_backward_can_run_again_and_inputs_get_gradients():
         first = torch.autograd.grad(loss, (x, *model.parameters()), retain_graph=True)
         return first, torch.autograd.grad(loss, (x, *model.parameters()))
 
-    got = gradients(framejit.compile(model, backend=Regions()))
+    got = gradients(framejit.compile(model, backend=Regions(), options=ALL))
     Comparison(Tolerance(1e-5, 1e-5)).compare(gradients(model), got, "gradients")
 
 
@@ -465,7 +465,7 @@ def test_a_backend_that_refuses_regions_gets_the_flat_graph():
 
     model, x, refusing = Stack(), torch.randn(2, 3, 8), Refusing()
     with events.recording(events.RegionsRefused) as told:
-        compiled = framejit.compile(model, backend=refusing)
+        compiled = framejit.compile(model, backend=refusing, options=ALL)
         torch.testing.assert_close(compiled(x), model(x))
     assert refusing.calls == [{"region_Block": 4}, {}]
     assert [event.reason for event in told] == ["NotImplementedError: no subgraphs"]
@@ -474,5 +474,37 @@ def test_a_backend_that_refuses_regions_gets_the_flat_graph():
 
 def test_what_is_shown_of_an_entry_is_the_flat_graph():
     model = Stack()
-    found = framejit.explain(framejit.compile(model, backend=Regions()))(torch.randn(2, 3, 8))
+    found = framejit.explain(framejit.compile(model, backend=Regions(), options=ALL))(
+        torch.randn(2, 3, 8)
+    )
     assert found.op_count > 40
+
+
+# -- where regions pay
+
+
+@pytest.mark.parametrize(
+    "count, width, calls",
+    [(4, 8, {}), (16, 8, {"region_Block": 16}), (4, 256, {"region_Block": 4})],
+    ids=["small", "many", "large"],
+)
+def test_few_small_layers_stay_flat(count, width, calls):
+    """A call of a subgraph costs time whenever it runs: where layers are small it has to spare
+    many operations."""
+
+    class Wide(Stack):
+        def __init__(self):
+            super().__init__(count, Block, width=width)
+            self.first = nn.Linear(width, width)
+
+    regions = Regions()
+    model, x = Wide(), torch.randn(2, 3, width)
+    torch.testing.assert_close(framejit.compile(model, backend=regions)(x), model(x))
+    assert regions.calls == [calls]
+
+
+def test_sizes_that_vary_count_as_they_are():
+    regions = Regions()
+    model, x = Stack(), torch.randn(2000, 5, 8)
+    torch.testing.assert_close(framejit.compile(model, backend=regions, dynamic=True)(x), model(x))
+    assert regions.calls == [{"region_Block": 4}]

@@ -9,6 +9,7 @@ is not compiled. Next room: codegen.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import traceback
@@ -29,7 +30,7 @@ from .context import preserved_state
 from .dividing import in_context
 from .exclusive import exclusive
 from .regional import Told, compile_with_regions
-from .registry import CompilerFn, backend_name, takes_regions
+from .registry import CompilerFn, backend_name, takes_all_regions, takes_regions
 
 #: Longest line that a message quotes.
 _WIDTH = 200
@@ -63,7 +64,8 @@ def compile_graph(
     try:
         compiled = None
         if find_regions is not None and takes_regions(backend):
-            compiled = compile_with_regions(run, gm, find_regions, told)
+            find = functools.partial(find_regions, everywhere=takes_all_regions(backend))
+            compiled = compile_with_regions(run, gm, find, told)
         if compiled is None:
             compiled = run(gm)
     except (FramejitError, GraphBreak):

@@ -221,6 +221,11 @@ def takes_regions(compiler_fn: CompilerFn) -> bool:
     return getattr(compiler_fn, REGIONS, False) is True
 
 
+def takes_all_regions(compiler_fn: CompilerFn) -> bool:
+    """Did the user ask for all regions, also for those that cost more time than they save?"""
+    return type(compiler_fn) is _WithRegions and compiler_fn.regions
+
+
 def takes(backend: str | CompilerFn, argument: str) -> bool:
     """Does the backend do anything with ``mode`` or ``options``?"""
     compiler_fn = lookup_backend(backend)

@@ -370,6 +370,8 @@ def _is_referred_to(value: Any) -> bool:
     if not isinstance(value, Value) or value is NULL:
         return False
     kind = type(value.obj) if isinstance(value, LazyValue) else value.python_type()
+    if issubclass(kind, torch.nn.Module) and getattr(value, "obj", None) is not None:
+        return True  # what it holds may be, too, whether or not anybody has looked there
     if issubclass(kind, (torch.Tensor, torch.nn.Module, types.FunctionType, types.GeneratorType)):
         return False
     return bool(kind.__weakrefoffset__) or is_user_class(kind)

@@ -94,6 +94,13 @@ class GraphBuilder(Recording):
         self.inputs.append(tensor)
         return node, example
 
+    def changed_inputs(self) -> list[torch.Tensor]:
+        """The real tensors that look otherwise by now than they did when the graph begins."""
+        if not self.writers:
+            return []
+        known = zip(self.placeholders, self.inputs, strict=True)
+        return [real for one, real in known if one.example.meta is not one.example.born]
+
     def add_module(self, name_hint: str, module: torch.nn.Module) -> _Node:
         """A nested graph, for higher-order operators that take one as an argument."""
         name = unique = placeholder_name(name_hint)

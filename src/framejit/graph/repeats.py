@@ -8,6 +8,7 @@ look the same, so that what is compiled for one of them serves them all. What ca
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -24,11 +25,17 @@ _Node = torch.fx.Node
 #: Where a graph's `meta` has what finds its regions, for backends that take them.
 REGIONS = "regions"
 
-#: With fewer operations, or fewer calls, what surrounds a call costs more than compiling it again.
-LEAST_OPERATIONS = 8
-LEAST_CALLS = 3
+#: With fewer operations, or fewer calls, what surrounds a call costs more than compiling it again;
+#: other limits hold where the user has asked for it.
+LEAST_OPERATIONS, LEAST_OPERATIONS_MARKED = 8, 1
+LEAST_CALLS, LEAST_CALLS_MARKED = 3, 2
 #: What compiling a call of a region costs, in operations compiled.
 PRICE_OF_CALL = 4
+#: A call of a subgraph costs time whenever it runs, and what is around it is not fused with what is
+#: inside. Where a call touches fewer elements of tensors than this, that is more than 2 % of its
+#: time (measured on a CPU), which is worth it where so many operations less are compiled.
+SMALL_CALL = 400_000
+MUCH_SAVED = 150
 
 #: They name elements of memory, not of the tensor that they are given.
 _ABSOLUTE = ("as_strided", "as_strided_")
@@ -40,6 +47,8 @@ class Repeat(NamedTuple):
 
     name: str
     calls: list[list[str]]
+    #: Did the user say that the calls repeat?
+    marked: bool = False
 
 
 class Region(NamedTuple):
@@ -65,53 +74,77 @@ class _Call(NamedTuple):
 
 
 def find_regions(
-    builder: GraphBuilder, module: torch.fx.GraphModule, repeats: Iterable[Repeat]
+    builder: GraphBuilder,
+    module: torch.fx.GraphModule,
+    repeats: Iterable[Repeat],
+    everywhere: bool = False,
 ) -> list[Region]:
-    """The regions of a finished graph; of repeats inside of each other those that spare most."""
+    """The regions of a finished graph; of repeats inside of each other those that spare most.
+    Without ``everywhere`` only where that pays."""
     by_name = {node.name: node for node in module.graph.nodes}
     reader = _Reader(builder, module)
-    groups: list[tuple[str, list[_Call]]] = []
+    groups: list[_Group] = []
     for repeat in repeats:
         alike: dict[Any, list[_Call]] = {}
+        least = LEAST_OPERATIONS_MARKED if repeat.marked else LEAST_OPERATIONS
         for names in repeat.calls:
             nodes = [by_name[name] for name in names if name in by_name]
-            if sum(node.target is not operator.getitem for node in nodes) < LEAST_OPERATIONS:
+            if sum(node.target is not operator.getitem for node in nodes) < least:
                 continue
             found = reader.read(nodes)
             if found is not None:
                 alike.setdefault(found[0], []).append(found[1])
-        groups += [(repeat.name, calls) for calls in alike.values()]
+        groups += [_Group(repeat.name, calls, repeat.marked) for calls in alike.values()]
     position = {node: i for i, node in enumerate(module.graph.nodes)}
     regions: list[Region] = []
-    for name, calls in _profitable(groups):
-        outputs = sorted(set().union(*[call.outputs for call in calls]))
-        if all(reader.separate(call, outputs) for call in calls):
-            places = [[[position[n] for n in some] for some in call[:2]] for call in calls]
-            regions.append(Region(name, places, outputs))
+    for group in _profitable(groups):
+        worth_it = everywhere or group.marked or group.saved >= MUCH_SAVED
+        if not worth_it and reader.touched(group.calls[0]) < SMALL_CALL:
+            continue
+        outputs = sorted(set().union(*[call.outputs for call in group.calls]))
+        if all(reader.separate(call, outputs) for call in group.calls):
+            places = [[[position[n] for n in some] for some in call[:2]] for call in group.calls]
+            regions.append(Region(group.name, places, outputs))
     return regions
 
 
-def _profitable(groups: list[tuple[str, list[_Call]]]) -> list[tuple[str, list[_Call]]]:
+class _Group(NamedTuple):
+    """Calls that do the same."""
+
+    name: str
+    calls: list[_Call]
+    marked: bool
+
+    @property
+    def saved(self) -> int:
+        """How many operations less are compiled."""
+        calls = self.calls
+        return (len(calls) - 1) * calls[0].operations - len(calls) * PRICE_OF_CALL
+
+    def without(self, taken: set[_Node]) -> _Group:
+        """The calls that have none of these nodes."""
+        free = [call for call in self.calls if taken.isdisjoint(call.nodes)]
+        return self._replace(calls=free)
+
+    @property
+    def enough(self) -> bool:
+        """Are they enough calls for a region?"""
+        return len(self.calls) >= (LEAST_CALLS_MARKED if self.marked else LEAST_CALLS)
+
+
+def _profitable(groups: list[_Group]) -> list[_Group]:
     """Groups that share no node, those first that save the most operations."""
     taken: set[_Node] = set()
     chosen = []
     left = list(groups)
     while left:
-        free = [
-            (name, [call for call in calls if taken.isdisjoint(call.nodes)]) for name, calls in left
-        ]
-        left = [(name, calls) for name, calls in free if len(calls) >= LEAST_CALLS]
+        left = [group for group in [group.without(taken) for group in left] if group.enough]
         if left:
-            best = max(left, key=lambda group: _saved(group[1]))
+            best = max(left, key=lambda group: group.saved)
             left.remove(best)
             chosen.append(best)
-            taken.update(*[call.nodes for call in best[1]])
+            taken.update(*[call.nodes for call in best.calls])
     return chosen
-
-
-def _saved(calls: list[_Call]) -> int:
-    """How many operations less are compiled."""
-    return (len(calls) - 1) * calls[0].operations - len(calls) * PRICE_OF_CALL
 
 
 class _Reader:
@@ -185,6 +218,11 @@ class _Reader:
             self.order[one.node] < start or memory.isdisjoint(one.written) for one in self.writers
         )
 
+    def touched(self, call: _Call) -> int:
+        """How many elements there are in what the call is given and computes."""
+        examples = [e for n in (*call.inputs, *call.nodes) for e in self._operation(n).examples]
+        return sum(math.prod(map(_hint, example.meta.shape)) for example in examples)
+
     def separate(self, call: _Call, outputs: Sequence[int]) -> bool:
         """Are the results plain tensors that share memory neither with each other nor with what
         the call is given?"""
@@ -198,6 +236,12 @@ class _Reader:
                 return False
             taken |= memory
         return True
+
+
+def _hint(size: Any) -> int:
+    """A size, or what it was at the capture."""
+    known = size if isinstance(size, int) else size.node.hint
+    return 1 if known is None else int(known)
 
 
 def _is_plain(meta: TensorMeta) -> bool:

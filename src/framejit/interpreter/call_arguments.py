@@ -25,6 +25,7 @@ from framejit.values.core.constants import ConstantValue
 from framejit.values.core.operations import LazyValue
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue
+from framejit.values.identity import is_shared
 from framejit.values.objects.cells import CellValue
 from framejit.values.objects.functions import FunctionValue, MethodValue
 from framejit.values.torch.tensors import TensorValue
@@ -48,6 +49,21 @@ class Root:
     def __init__(self, source: Source, obj: Any) -> None:
         self.source = source
         self.obj = obj
+
+
+class _Same:
+    """Equal to what stands for the same object, which it keeps."""
+
+    __slots__ = ("obj",)
+
+    def __init__(self, obj: Any) -> None:
+        self.obj = obj
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Same and other.obj is self.obj
+
+    def __hash__(self) -> int:
+        return id(self.obj)
 
 
 class Arguments:
@@ -84,7 +100,7 @@ class Arguments:
             known = value.value
             if type(known) not in _PLAIN:
                 raise Undescribed
-            return type(known), repr(known) if isinstance(known, (float, complex)) else known
+            return type(known), known if is_shared(known) else _Same(known)
         number = self._numbers[value] = len(self.places)
         self.places.append(value)
         describe = _DESCRIBED.get(type(value))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from framejit import config, native
+from framejit.directives import is_region
 from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
 from framejit.graph.fragment import can_be_repeated
@@ -65,9 +66,11 @@ class CallRecording:
 class _Kind:
     """What is known of the calls of one function on objects of one class."""
 
-    __slots__ = ("count", "made", "met", "recordings", "refused", "repeated", "steps")
+    __slots__ = ("count", "made", "marked", "met", "recordings", "refused", "repeated", "steps")
 
-    def __init__(self) -> None:
+    def __init__(self, marked: bool) -> None:
+        #: Did the user say that they repeat?
+        self.marked = marked
         #: How many calls there were, and the most instructions that one took.
         self.count = self.steps = 0
         #: How many were recorded, and how many repeated.
@@ -82,18 +85,30 @@ class _Kind:
         objects of the same class stand beside the call's own?"""
         if key in self.refused or len(self.recordings[key]) >= _MOST_ALIKE:
             return False
+        if self.marked:
+            return True
         if self.made >= 2 and self.repeated < 3 * self.made:  # they hardly come again
             return False
         met = self.met[key]  # this call included; as many again may come as came before it
         return met > 1 and max(beside - met, met - 2) * self.steps >= _PRICE
 
 
-class _Inlined(NamedTuple):
-    """A call that is inlined: of what kind it is, its name as well if its arguments can be
-    described, and how many operations there were before it."""
+class _About(NamedTuple):
+    """Of what kind a call is, and what users read of it."""
 
     kind: Any
-    about: tuple[Any, str] | None
+    #: The class's or function's name.
+    name: str
+    #: Did the user say that such calls repeat?
+    marked: bool
+
+
+class _Inlined(NamedTuple):
+    """A call that is inlined: of what kind it is, more if its arguments can be described, and how
+    many operations there were before it."""
+
+    kind: Any
+    about: _About | None
     recorded: int
 
 
@@ -109,10 +124,10 @@ class Recordings:
         self._made: list[CallRecording] = []
         #: By the ids of modules, which outlive the capture.
         self._likenesses: dict[int, int] = {}
-        #: Of what kind the call is that is about to be inlined, and the class's or function's name.
-        self._about: tuple[Any, str] | None = None
-        #: Per kind: that name, and the nodes that each call has recorded.
-        self._calls: dict[Any, tuple[str, list[list[Any]]]] = {}
+        #: The call that is about to be inlined.
+        self._about: _About | None = None
+        #: Per kind: the nodes that each call has recorded.
+        self._calls: dict[_About, list[list[Any]]] = {}
 
     def close(self) -> None:
         """The capture is over: let go of the user's objects."""
@@ -134,16 +149,17 @@ class Recordings:
     def repeats(self) -> list[Repeat]:
         """Which nodes each call of those that were made several times has recorded."""
         return [
-            Repeat(name, [[node.name for node in nodes] for nodes in calls])
-            for name, calls in self._calls.values() if len(calls) > 1
+            Repeat(about.name, [[node.name for node in nodes] for nodes in calls], about.marked)
+            for about, calls in self._calls.items() if len(calls) > 1
         ]  # fmt: skip
 
     def entered(self, frame: Frame, request: CallRequest, caller: Frame, recorded: int) -> None:
         """A call is inlined, after so many operations."""
         subject = _subject(request)
         frame.subject = subject or caller.subject
-        if subject is not caller.subject or subject is None:
-            frame.kind = _Inlined(_kind_of(request), self._about, recorded)
+        kind_of = _kind_of(request)
+        if subject is not caller.subject or subject is None or self._kinds[kind_of].marked:
+            frame.kind = _Inlined(kind_of, self._about, recorded)
 
     def left(self, frame: Frame, steps: int, recorded: list[Operation]) -> None:
         """It has returned, after so many instructions and with these operations in the graph."""
@@ -153,22 +169,21 @@ class Recordings:
             nodes = [operation.node for operation in recorded[frame.kind.recorded :]]
             self._note_call(frame.kind.about, nodes)
 
-    def _note_call(self, about: tuple[Any, str], nodes: list[Any]) -> None:
+    def _note_call(self, about: _About, nodes: list[Any]) -> None:
         if self._within is None and nodes:
-            self._calls.setdefault(about[0], (about[1], []))[1].append(nodes)
+            self._calls.setdefault(about, []).append(nodes)
 
     def instead(self, vm: Any, request: CallRequest) -> Value | None:
         """The result of a call, if it can be repeated or recorded."""
         self._about = None
-        subject = _subject(request)
-        if subject is not None and subject is vm.frame.subject:
-            return None  # part of a call that is looked at as a whole
-        kind_of = _kind_of(request)
+        subject, kind_of = _subject(request), _kind_of(request)
         kind = self._kinds.get(kind_of)
         if kind is None:
-            kind = self._kinds[kind_of] = _Kind()
+            kind = self._kinds[kind_of] = _Kind(_is_marked(request))
+        if not kind.marked and subject is not None and subject is vm.frame.subject:
+            return None  # part of a call that is looked at as a whole
         kind.count += 1
-        if kind.count > 1 and kind.steps < _FEWEST_STEPS:
+        if kind.count > 1 and kind.steps < _FEWEST_STEPS and not kind.marked:
             return None
         if not _is_plain(request) or not _is_possible(vm):
             return None
@@ -178,7 +193,7 @@ class Recordings:
             return None
         likeness = tuple([self._likeness(root.obj) for root in arguments.roots.values()])
         key = arguments.key, likeness, current(), vm.space.effects.changed_state
-        about = self._about = kind_of, _name_of(request)
+        about = self._about = _About(kind_of, _name_of(request), kind.marked)
         known = kind.recordings.setdefault(key, [])
         for recording in known:
             value = self._repeat(vm, recording, arguments, about)
@@ -272,7 +287,7 @@ class Recordings:
         return recording
 
     def _repeat(
-        self, vm: Any, recording: CallRecording, arguments: Arguments, about: tuple[Any, str]
+        self, vm: Any, recording: CallRecording, arguments: Arguments, about: _About
     ) -> Value | None:
         """The result of the call, if the recording fits: all of its facts hold."""
         if not recording.state.check():
@@ -281,7 +296,7 @@ class Recordings:
         if objects is None:
             return None
         if self._within is None:
-            self._repeated[about[1]] += 1
+            self._repeated[about.name] += 1
         try:
             graft = recording.facts.graft(vm.space, arguments, objects)
             again = Repetition(vm.space, recording.space, recording.copies, arguments, graft)
@@ -308,16 +323,33 @@ def _subject(request: CallRequest) -> Any:
 
 
 def _kind_of(request: CallRequest) -> Any:
+    cls = _class_of_first(request)
+    function = request.function
+    code, namespace = id(function.code), id(function.globals)
+    return code, namespace, type(None) if issubclass(cls, torch.Tensor) else cls
+
+
+def _class_of_first(request: CallRequest) -> type:
+    """Of the first argument, as far as it is an object that exists outside of the capture;
+    isinstance() would ask the object for its `__class__`."""
     first: Any = request.slots[0] if request.slots else None
-    obj = None if first is None else first.obj
-    return id(request.function.code), type(obj)
+    return type(None if first is None else first.obj)
+
+
+def _is_marked(request: CallRequest) -> bool:
+    """Did the user say that such calls repeat, of the function or of what a module computes?"""
+    if is_region(request.function.obj):
+        return True
+    cls = _class_of_first(request)
+    if not issubclass(cls, torch.nn.Module):
+        return False
+    return is_region(next(c.__dict__["forward"] for c in cls.__mro__ if "forward" in c.__dict__))
 
 
 def _name_of(request: CallRequest) -> str:
     """For people: the object's class, or the function."""
-    obj = getattr(request.slots[0], "obj", None) if request.slots else None
-    is_module = issubclass(type(obj), torch.nn.Module)  # isinstance() would ask its `__class__`
-    return type(obj).__name__ if is_module else request.function.code.co_name
+    cls = _class_of_first(request)
+    return cls.__name__ if issubclass(cls, torch.nn.Module) else request.function.code.co_name
 
 
 def _is_plain(request: CallRequest) -> bool:

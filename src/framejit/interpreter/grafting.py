@@ -87,6 +87,11 @@ class Facts:
         #: Those that hold whatever the arguments are; where they are noted, by the space.
         self._fixed = [step for step in self.steps if step.source.root.accessor == "const"]
         self._varying = [step for step in self.steps if step.source.root.accessor != "const"]
+        #: What relates them to others, which may be the arguments.
+        self._fixed_relations = [
+            (step.source, fact)
+            for step in self._fixed for fact in step.facts if fact.kind in RELATIONS
+        ]  # fmt: skip
         self._noted: dict[Space, tuple[dict[Source, Source], dict[Source, Source]]] = {}
 
     def step_of(self, source: Source) -> Step:
@@ -100,7 +105,7 @@ class Facts:
             known, places = self._noted[space]
             graft.known.update(known)
             graft.places.update(places)
-            graft.note(self._varying)
+            graft.note(self._varying, self._fixed_relations)
         else:
             graft.note(self.steps)
             sources = [step.source for step in self._fixed]
@@ -115,10 +120,10 @@ class Facts:
         if objects is None:
             return None
         effects = space.effects
-        if effects.changed:
-            changed = {id(value.obj) for value in effects.changed if value.obj is not None}
-            if not changed.isdisjoint(map(id, objects)):
-                return None
+        changed = {id(value.obj) for value in effects.changed if value.obj is not None}
+        changed.update(map(id, space.builder.changed_inputs()))
+        if not changed.isdisjoint(map(id, objects)):
+            return None
         if effects.globals:
             written = {namespace for namespace, _ in effects.globals}
             if not written.isdisjoint(map(id, self._globals)):
@@ -165,15 +170,16 @@ class Graft:
         self.places: dict[Source, Source] = {}
         self.known: dict[Source, Source] = {}
 
-    def note(self, steps: Sequence[Step]) -> None:
-        """Note the facts of these sources, and of those that they are related to."""
+    def note(self, steps: Sequence[Step], relations: Sequence[tuple[Source, Fact]] = ()) -> None:
+        """Note the facts of these sources, and of those that they are related to; ``relations`` of
+        others that are noted already."""
         alone = self._space.task.alone
         for step in steps:
             if step.is_plain and not alone:
                 self._copy(step)
             else:
                 self._visit(step)
-        for source, fact in self._relations:
+        for source, fact in (*self._relations, *relations):
             self._relate(source, fact)
 
     def object_at(self, source: Source) -> Any:

@@ -1,8 +1,8 @@
 """A graph as a picture: layers from top to bottom, one box per node.
 
 In: the nodes of an `Entry`. Out: a `Picture`, which the page draws as SVG. A node lies one layer
-below the lowest of its inputs; inputs of the graph lie right above what first uses them.
-Next: page.
+below the lowest of its inputs; inputs of the graph lie right above what first uses them. What is
+compiled once is one box per call, and a picture of its own. Next: page.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from framejit.report.explanation import Node
+    from framejit.report.explanation import Entry, Node, Repeated
 
 WIDTH, HEIGHT = 132, 30
 _GAP, _LAYER = 14, 56
@@ -50,8 +50,47 @@ def picture(nodes: Sequence[Node]) -> Picture:
     return Picture(round(width), height, boxes, arrows)
 
 
+def folded(entry: Entry) -> list[Node]:
+    """The nodes of an entry's graph with one node for each call of its regions."""
+    calls = {
+        call[-1]: (f"{region.name} {number}", region.name, call)
+        for region in entry.regions
+        for number, call in enumerate(region.calls, 1)
+    }
+    last = {i: end for end, (_, _, call) in calls.items() for i in call}
+    kept = [i for i in range(len(entry.nodes)) if last.get(i, i) == i]
+    position = {i: at for at, i in enumerate(kept)}
+    made = []
+    for i in kept:
+        node, parts = entry.nodes[i], [i]
+        if i in calls:
+            name, region, parts = calls[i]
+            node = node._replace(name=name, op="region", target=region)
+        inputs = [position[last.get(k, k)] for k in _outside(entry, parts)]
+        made.append(node._replace(inputs=tuple(dict.fromkeys(inputs))))
+    return made
+
+
+def once(entry: Entry, region: Repeated) -> list[Node]:
+    """The nodes of a region's first call, and what it is given."""
+    call = region.calls[0]
+    outside = _outside(entry, call)
+    position = {i: at for at, i in enumerate([*outside, *call])}
+    given = [entry.nodes[i]._replace(op="placeholder", inputs=()) for i in outside]
+    parts = [entry.nodes[i] for i in call]
+    return given + [n._replace(inputs=tuple([position[k] for k in n.inputs])) for n in parts]
+
+
+def _outside(entry: Entry, nodes: list[int]) -> list[int]:
+    """What some of a graph's nodes take from others."""
+    inside = set(nodes)
+    return [
+        k for k in dict.fromkeys(k for i in nodes for k in entry.nodes[i].inputs) if k not in inside
+    ]
+
+
 def _box(node: Node, x: int, y: int) -> Box:
-    kind = node.op if node.op in ("placeholder", "output", "get_attr") else "call"
+    kind = node.op if node.op in ("placeholder", "output", "get_attr", "region") else "call"
     label = node.name if kind != "call" else node.target.rpartition(".")[2]
     where = f"{node.filename.rpartition('/')[2]}:{node.line}" if node.line else ""
     title = f"{node.name} = {node.op} {node.target} {node.shape} {where}".rstrip()

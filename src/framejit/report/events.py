@@ -165,10 +165,11 @@ class BackendFailed(Event):
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class RegionsCompiled(Event):
     """A backend compiled repeated layers once. ``regions``: per region its name and how often the
-    graph calls it."""
+    graph calls it. ``places``: per region and call the positions of its nodes in the graph."""
 
     backend: str
     regions: tuple[tuple[str, int], ...]
+    places: tuple[list[list[int]], ...]
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)

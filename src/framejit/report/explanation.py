@@ -34,6 +34,20 @@ class Node(NamedTuple):
     line: int
 
 
+class Repeated(NamedTuple):
+    """What a graph calls several times and is compiled once. ``calls``: per call the positions of
+    its nodes in the graph's list."""
+
+    name: str
+    operations: int
+    calls: list[list[int]]
+
+    @property
+    def saved(self) -> int:
+        """How many operations were not compiled."""
+        return self.operations * (len(self.calls) - 1)
+
+
 class Entry(NamedTuple):
     """Something that was captured: a graph with its code and its guards."""
 
@@ -48,6 +62,7 @@ class Entry(NamedTuple):
     output_bytes: int
     #: It was there before the call that is explained.
     reused: bool = False
+    regions: tuple[Repeated, ...] = ()
 
     @property
     def place(self) -> str:
@@ -125,7 +140,8 @@ class Explanation:
     Attributes: ``entries`` (each with its graph's ``nodes``, generated ``code`` and ``guards``),
     ``breaks``, ``recompiles``, ``skips`` (what ran as plain Python and why), ``no_graph``,
     ``mismatches`` (what `framejit.audit` found), ``repeated`` (by class, how many calls were
-    repeated instead of executed), ``regions`` (how often graphs call what was compiled once),
+    repeated instead of executed), ``regions`` (how often graphs call what was compiled once; more
+    of it is in the ``regions`` of entries),
     ``phases``, ``lines`` (captured lines per file), ``functions`` ((file, first line, name) of the
     user's code that was captured), ``result`` (what
     the call returned, for `explain`) and ``memory`` (bytes by which the process grew).
@@ -141,6 +157,7 @@ class Explanation:
         self.steps = 0
         self.repeated: collections.Counter[str] = collections.Counter()
         self.regions: collections.Counter[str] = collections.Counter()
+        self._regions: dict[tuple[str, str, int], events.RegionsCompiled] = {}
         self._functions: dict[tuple[str, int, str], None] = {}
         self._phases: list[Phase] = []
         self._skips: dict[Skip, None] = {}
@@ -176,6 +193,7 @@ class Explanation:
                 self._skips[Skip(*where, event.identifier, event.sentence())] = None
             case events.RegionsCompiled():
                 self.regions.update(dict(event.regions))
+                self._regions[where] = event
             case events.RegionsRefused():
                 self._skips[
                     Skip(*where, "FJ0207", f"layers are not compiled once: {event.reason}")
@@ -226,7 +244,10 @@ class Explanation:
             self.entries.append(Entry(*where, [], "", [], 0, 0, reused))
             return
         nodes, read, written = graph_nodes(detail.graph)
-        self.entries.append(Entry(*where, nodes, detail.code, detail.guards, read, written, reused))
+        regions = _repeated(self._regions.pop(where[:3], None), nodes)
+        self.entries.append(
+            Entry(*where, nodes, detail.code, detail.guards, read, written, reused, regions)
+        )
         self._functions.update(dict.fromkeys(detail.functions))
         for filename, lines in detail.lines.items():
             self.lines[filename] |= lines
@@ -329,6 +350,15 @@ def _break(event: events.GraphBreak, times: int) -> Break:
         event.filename, event.line,
         event.code or source_line(event.filename, event.line), times,
     )  # fmt: skip
+
+
+def _repeated(event: events.RegionsCompiled | None, nodes: Sequence[Node]) -> tuple[Repeated, ...]:
+    if event is None:
+        return ()
+    return tuple(
+        Repeated(name, sum(nodes[i].target != "operator.getitem" for i in calls[0]), calls)
+        for (name, _), calls in zip(event.regions, event.places, strict=True)
+    )
 
 
 def graph_nodes(module: Any) -> tuple[list[Node], int, int]:

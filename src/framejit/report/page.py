@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from framejit.report.drawing import HEIGHT, WIDTH, picture
+from framejit.report.drawing import HEIGHT, WIDTH, folded, once, picture
 from framejit.report.terminal import count, counts, seconds, size
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ def _template() -> Any:
         count=count, size=size, seconds=seconds, percent="{:.2%}".format,
         prose=_prose, listing=_listing,
     )  # fmt: skip
-    environment.globals.update(picture=picture, limit=_DRAWN_LIMIT, WIDTH=WIDTH, HEIGHT=HEIGHT)
+    environment.globals.update(
+        picture=picture, folded=folded, once=once, limit=_DRAWN_LIMIT, WIDTH=WIDTH, HEIGHT=HEIGHT
+    )
     return environment.get_template("page.html.jinja")
 
 

@@ -69,7 +69,11 @@ def renderable(explanation: Explanation) -> Any:
     if explanation.repeated:
         parts.append(Text(f"\ncalls repeated, not executed: {_listed(explanation.repeated)}"))
     if explanation.regions:
-        parts.append(Text(f"compiled once: {_listed(explanation.regions)}"))
+        spared = sum(one.saved for entry in explanation.entries for one in entry.regions)
+        parts.append(
+            Text(f"compiled once: {_listed(explanation.regions)}; "
+                 f"{count(spared, 'operation')} less to compile")
+        )  # fmt: skip
     if explanation.recompiles:
         parts.append(Text("\nrecompiles", "bold yellow"))
         for recompile in explanation.recompiles[:_RECOMPILES]:

@@ -44,6 +44,7 @@ _EXCEPTIONS = (
 _BOOKKEEPING = {
     "_disable_dynamo.<locals>.inner": "fn",
     "wrap_dunder_call_ctx_manager.<locals>.inner": "func",
+    "mark_compile_region.<locals>.wrap.<locals>.inner": "func",
     "install_generation_tagging_init.<locals>.patched_init": "init",
     "install_generation_tagging_init.<locals>.patched_setstate": "setstate",
 }

@@ -345,6 +345,10 @@ def _call_marked(
     if mark == "allow_in_graph":
         return space.call_in_graph(function, args, kwargs, None)
     if mark == "assume_constant_result":
+        if space.task.alone:  # who repeats the call would take its result as well
+            raise GraphBreak(
+                "FJ0161", f"{value.describe()} is called while the program is captured"
+            )
         return fold(space, function, args, kwargs, value.describe())
     if mark == "graph_break":
         given = [a.realize() for a in (*args, *kwargs.values())]

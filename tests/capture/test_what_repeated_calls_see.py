@@ -1,0 +1,218 @@
+"""Repeated calls see the program as it is there: what else they are related to, what the frame has
+changed before, whose globals they read, which objects they are given."""
+
+import gc
+import types
+import weakref
+
+import pytest
+import torch
+from torch import nn
+
+import framejit
+from framejit import config
+from framejit.report import events
+
+X = torch.linspace(-1, 1, 4)
+
+
+def long(x):
+    """Enough instructions for a call to be worth a recording."""
+    for _ in range(12):
+        x = x * 1
+        x = x + 0
+    return x
+
+
+def same(f, *args, repeated=True):
+    """Compare with a plain call; were calls repeated?"""
+    framejit.reset()
+    compiled = framejit.compile(f, backend="eager")
+    with config.patch(raise_internal_errors=True), events.recording(events.CaptureEnd) as ends:
+        got = compiled(*args)
+    torch.testing.assert_close(got, f(*args), rtol=0, atol=0)
+    assert any(end.repeated for end in ends) is repeated
+    return compiled
+
+
+class Shared:
+    """What layers compare with."""
+
+    one = None
+
+
+class Compares(nn.Module):
+    def __init__(self, one):
+        super().__init__()
+        self.one = one
+
+    def forward(self, x):
+        return long(x) + (100 if self.one is Shared.one else 1)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: nn.Linear(2, 2), object, lambda: [1]], ids=["module", "object", "list"]
+)
+@pytest.mark.parametrize("number", [0, 7, 11])
+def test_an_object_of_a_layer_becomes_the_one_that_all_are_compared_with(make, number):
+    model = nn.Sequential(*[Compares(make()) for _ in range(12)])
+    Shared.one = make()
+    compiled = same(model, X)
+    model[number].one = Shared.one
+    torch.testing.assert_close(compiled(X), model(X), rtol=0, atol=0)
+    Shared.one = model[(number + 1) % 12].one
+    torch.testing.assert_close(compiled(X), model(X), rtol=0, atol=0)
+
+
+def test_functions_with_the_same_code_and_globals_of_their_own():
+    def shifted(x):
+        return long(x) + SHIFT  # noqa: F821 (each has one of its own)
+
+    made = [
+        types.FunctionType(shifted.__code__, {"long": long, "SHIFT": i % 5, **builtins()})
+        for i in range(24)
+    ]
+
+    def f(x):
+        return [function(x) for function in made]
+
+    same(f, X, repeated=False)
+
+
+def builtins():
+    return {"__builtins__": __builtins__}
+
+
+class State(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("state", torch.ones(2, 3))
+        self.weight = nn.Parameter(torch.ones(2, 3))
+
+    def forward(self, x):
+        state = self.state
+        look = state.shape[0] + 10 * state.stride(0) + 100 * state.requires_grad
+        return long(x) + look + 1000 * state.is_leaf
+
+
+def test_tensors_that_the_frame_has_changed_before():
+    model = nn.Sequential(*[State() for _ in range(12)])
+
+    def f(model, x):
+        for layer in (*model[7:9], *model[10:]):
+            layer.state.t_()
+        model[9].state.add_(model[9].weight)
+        result = model(x)
+        for layer in (*model[7:9], *model[10:]):
+            layer.state.t_()
+        model[9].state.detach_()
+        return result
+
+    with torch.no_grad():
+        expected = [layer.state.clone() for layer in model]
+    got = []
+    for run in (f, framejit.compile(f, backend="eager")):
+        for layer, state in zip(model, expected, strict=True):
+            layer.state = state.clone()
+        got.append(run(model, X).detach())
+    torch.testing.assert_close(*got, rtol=0, atol=0)
+
+
+def compared(x, one, two):
+    return long(x) + (1 if one is two else 2)
+
+
+def contained(x, one, two):
+    return long(x) + (1 if one in (two,) else 2)
+
+
+@pytest.mark.parametrize("text", ["1.5", "nan"])
+@pytest.mark.parametrize("call", [compared, contained])
+def test_equal_constants_may_be_one_object_or_two(call, text):
+    def f(x):
+        results = []
+        for i in range(24):
+            one = float(text)
+            two = one if i % 2 else float(text)
+            results.append(call(x, one, two))
+        return results
+
+    same(f, X, repeated=False)
+
+
+def test_the_very_same_constants_are_repeated():
+    def f(x):
+        one, two = float("1.5"), float("1.5")
+        return [compared(x, one, two if i % 2 else one) for i in range(24)]
+
+    same(f, X)
+
+
+def test_a_constant_is_returned_as_the_object_that_it_is():
+    def given(x, one):
+        return long(x), one
+
+    def f(x):
+        results = []
+        for _ in range(24):
+            one = float("1.5")
+            results.append(given(x, one)[1] is one)
+        return results
+
+    same(f, X, repeated=False)
+
+
+class Held:
+    """Refers to nothing, and can be referred to weakly."""
+
+
+class Holding(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.held = Held()
+
+    def forward(self, x):
+        return long(x) + 1
+
+
+@pytest.mark.parametrize("recordings", [True, False])
+def test_what_a_layer_holds_lives_as_long_as_a_variable_that_nobody_reads(recordings):
+    def f(layers, x):
+        for i, layer in enumerate(layers):
+            x = layer(x)
+            if i == 8:
+                drop(layers, i)
+        return x
+
+    @framejit.disable
+    def drop(layers, i):
+        reference = weakref.ref(layers[i].held)
+        layers[i] = None
+        gc.collect()
+        alive.append(reference() is not None)
+
+    alive = []
+    for run in (f, framejit.compile(f, backend="eager")):
+        layers = [Holding() for _ in range(12)]
+        with config.patch(recordings=recordings):
+            run(layers, X)
+    assert alive == [True, True]
+
+
+def test_a_result_that_is_assumed_to_be_constant_is_asked_for_by_every_call():
+    counted = []
+
+    @framejit.assume_constant_result
+    def number():
+        counted.append(1)
+        return len(counted)
+
+    def layer(x):
+        return long(x) + number()
+
+    def f(x):
+        return [layer(x) for _ in range(24)]
+
+    got = framejit.compile(f, backend="eager")(X)
+    assert len(counted) == 24
+    torch.testing.assert_close(got, [X + 1 + i for i in range(24)])
