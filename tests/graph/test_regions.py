@@ -17,58 +17,9 @@ from framejit import config
 from framejit.audit.comparison import Tolerance
 from framejit.graph.outlining import has_regions
 from framejit.report import events
-from repeating import ALL, Regions
+from repeating import ALL, Block, Regions, Stack, step
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-
-
-class Block(nn.Module):
-    """A block as transformers have them, with what its subclasses change."""
-
-    def __init__(self, width=8):
-        super().__init__()
-        self.norm, self.inner = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
-
-    def forward(self, x, *rest):
-        q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
-        x = x + self.out(F.scaled_dot_product_attention(q, k, v))
-        return x + self.down(F.gelu(self.up(self.inner(x))))
-
-
-class Stack(nn.Module):
-    def __init__(self, count=4, block=Block, **options):
-        super().__init__()
-        self.first = nn.Linear(8, 8)
-        self.blocks = nn.ModuleList([block(**options) for _ in range(count)])
-
-    def forward(self, x, *rest):
-        x = self.first(x)
-        for block in self.blocks:
-            x = block(x, *rest)
-        return x.tanh()
-
-
-def tensors_in(value):
-    if isinstance(value, torch.Tensor):
-        return [value]
-    return [t for part in value for t in tensors_in(part)] if isinstance(value, tuple) else []
-
-
-def step(model, run, arguments, train):
-    """What a call, and backward, leave behind."""
-    for parameter in model.parameters():
-        parameter.grad = None
-    torch.manual_seed(1)
-    with torch.set_grad_enabled(train):
-        result = run(*arguments)
-    if train:
-        sum((i + 1) * t.square().sum() for i, t in enumerate(tensors_in(result))).backward()
-    gradients = [p.grad for p in model.parameters()]
-    state = [b.clone() for b in model.buffers()]
-    strides = [t.stride() for t in tensors_in(result)]
-    return result, gradients, state, strides, torch.rand(1)
 
 
 def same(model, calls, *arguments, train=True, tolerance=(1e-4, 1e-4)):
@@ -485,7 +436,7 @@ def test_what_is_shown_of_an_entry_is_the_flat_graph():
 
 @pytest.mark.parametrize(
     "count, width, calls",
-    [(4, 8, {}), (16, 8, {"region_Block": 16}), (4, 256, {"region_Block": 4})],
+    [(4, 8, {}), (20, 8, {"region_Block": 20}), (4, 256, {"region_Block": 4})],
     ids=["small", "many", "large"],
 )
 def test_few_small_layers_stay_flat(count, width, calls):

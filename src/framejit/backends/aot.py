@@ -18,6 +18,7 @@ from ..graph.lazy import lazy_graph_modules
 from ..graph.outlining import has_regions
 from .context import aot_settings
 from .dividing import divided
+from .inlining import inlined
 from .memory import hide_views
 from .registry import register_backend, taking_regions
 from .separate import separate_results
@@ -91,7 +92,9 @@ def run_as_is(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callab
     """A graph compiler that compiles nothing."""
     from functorch.compile import make_boxed_func  # slow optional dependency
 
-    boxed: Callable[..., Any] = make_boxed_func(gm.forward)
+    # The operator that calls subgraphs has no rule for some modes and transforms of PyTorch's.
+    flat = inlined(gm) if has_regions(gm) else gm
+    boxed: Callable[..., Any] = make_boxed_func(flat.forward)
     return boxed
 
 

@@ -21,6 +21,7 @@ from ..graph.lazy import lazy_graph_modules
 from ..graph.outlining import has_regions
 from .context import aot_settings, patched
 from .dividing import divided, owned_copy
+from .inlining import Kept, inlined
 from .registry import register_backend
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
@@ -125,8 +126,20 @@ class InductorBackend:
 
 
 def _compile_inner(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
-    """One graph of AOTAutograd's. The key of Inductor's cache does not say what a backward graph
-    may write to: the same graph would come back for a program that still needs it."""
+    """One graph of AOTAutograd's. Regions that Inductor cannot compile are compiled flat: that may
+    be found out when the backward graph is compiled, after forward has run."""
+    if not has_regions(gm):
+        return _compile_one(gm, inputs, **options)
+    kept = Kept(gm)  # what Inductor is given it changes
+    try:
+        return _compile_one(gm, inputs, **options)
+    except Exception:
+        return _compile_one(inlined(kept.module), inputs, **options)
+
+
+def _compile_one(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
+    """The key of Inductor's cache does not say what a backward graph may write to: the same graph
+    would come back for a program that still needs it."""
     # Slow optional dependency, see above.
     from torch._inductor.compile_fx import compile_fx_inner
 

@@ -35,7 +35,14 @@ PRICE_OF_CALL = 4
 #: inside. Where a call touches fewer elements of tensors than this, that is more than 2 % of its
 #: time (measured on a CPU), which is worth it where so many operations less are compiled.
 SMALL_CALL = 400_000
-MUCH_SAVED = 150
+MUCH_SAVED = 100
+
+#: What sets such state of torch's as operations of a subgraph run under as well.
+_STATE_OF_SUBGRAPHS = (
+    torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_autocast_cache_enabled,
+    torch.autocast_increment_nesting, torch.autocast_decrement_nesting, torch.clear_autocast_cache,
+    torch._check,
+)  # fmt: skip
 
 #: They name elements of memory, not of the tensor that they are given.
 _ABSOLUTE = ("as_strided", "as_strided_")
@@ -155,13 +162,41 @@ class _Reader:
         self.order = {node: i for i, node in enumerate(module.graph.nodes)}
         self.nodes = list(module.graph.nodes)
         self.writers = [one for one in builder.writers if one.node in self.order]
-        #: Per node how often torch's state had been set before it.
-        self.states: dict[_Node, int] = {}
-        count = 0
+        #: Per node how often torch's state had been set before it; None where it is one that a
+        #: subgraph does not get to know.
+        self.states: dict[_Node, int | None] = {}
+        #: Those that a gradient flows to when all outputs are differentiated.
+        self.needed: set[_Node] = set()
+        self._follow_state()
+        self._follow_gradients()
+
+    def _follow_state(self) -> None:
+        count, dtypes, known = 0, dict[Any, Any](), True
         for node in self.nodes:
-            self.states[node] = count
-            known = builder.operations.get(node)
-            count += known is not None and known.sets_state
+            outer = all(torch.get_autocast_dtype(device) is dtypes[device] for device in dtypes)
+            self.states[node] = count if known and outer else None
+            operation = self.builder.operations.get(node)
+            if operation is None or not operation.sets_state:
+                continue
+            count += 1
+            if node.target is torch.set_autocast_dtype:
+                dtypes[node.args[0]] = node.args[1]
+            elif node.target not in _STATE_OF_SUBGRAPHS:
+                known = False
+
+    def _follow_gradients(self) -> None:
+        """A result that is only looked at has no gradient, and a subgraph would be given zeros."""
+        outputs = set(self.builder.outputs)
+        for node in reversed(self.nodes):
+            operation = self.builder.operations.get(node)
+            if operation is None or not operation.differentiable:
+                continue
+            users = [self.builder.operations.get(user) for user in node.users]
+            written = operation.writes or any(
+                user is not None and user.differentiable and user.writes for user in users
+            )
+            if node in outputs or written or not self.needed.isdisjoint(node.users):
+                self.needed.add(node)
 
     def read(self, nodes: list[_Node]) -> tuple[Any, _Call] | None:
         """What the call of these nodes is equal to other calls by, and the call; None for what is
@@ -170,11 +205,15 @@ class _Reader:
         between = [n for n in self.nodes[first : last + 1] if n.op.startswith("call")]
         if between != nodes or not all(map(self._movable, nodes)):
             return None
+        if self.states[nodes[0]] is None:
+            return None
         inside = {node: i for i, node in enumerate(nodes)}
         inputs = list(
             dict.fromkeys(used for n in nodes for used in n.all_input_nodes if used not in inside)
         )
         outputs = {i for node, i in inside.items() if not inside.keys() >= node.users.keys()}
+        if any(self._is_only_looked_at(nodes[i]) for i in outputs):
+            return None
         memory = memory_of_all([e for n in inputs for e in self._operation(n).examples])
         if any(not memory.isdisjoint(self._operation(node).written) for node in nodes):
             return None
@@ -190,6 +229,10 @@ class _Reader:
 
     def _operation(self, node: _Node) -> Operation:
         return self.builder.operations[node]
+
+    def _is_only_looked_at(self, node: _Node) -> bool:
+        """Has it a gradient, and are all results of it outside without?"""
+        return self._operation(node).differentiable and node not in self.needed
 
     def _movable(self, node: _Node) -> bool:
         """May the operation be part of a subgraph?"""

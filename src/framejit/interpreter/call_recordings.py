@@ -147,9 +147,18 @@ class Recordings:
         return tuple(self._repeated.items())
 
     def repeats(self) -> list[Repeat]:
-        """Which nodes each call of those that were made several times has recorded."""
+        """Which nodes each call of those that were made several times has recorded. What makes a
+        call that the user said repeats, repeats: of that call only the first ones are known."""
+        marked = {
+            node
+            for about, calls in self._calls.items() if about.marked
+            for nodes in calls for node in nodes
+        }  # fmt: skip
         return [
-            Repeat(about.name, [[node.name for node in nodes] for nodes in calls], about.marked)
+            Repeat(
+                about.name, [[node.name for node in nodes] for nodes in calls],
+                about.marked or any(not marked.isdisjoint(nodes) for nodes in calls),
+            )
             for about, calls in self._calls.items() if len(calls) > 1
         ]  # fmt: skip
 

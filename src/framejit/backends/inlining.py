@@ -1,0 +1,103 @@
+"""Graphs in which calls of subgraphs are replaced by their operations.
+
+In: a graph of AOTAutograd's with regions, forward or backward. Out: the flat graph, for whoever
+executes it as it is (the operator of such calls has no rule for some of PyTorch's modes and
+transforms), and where a compiler does not get on with the regions. Used by aot and inductor.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.fx
+from torch._higher_order_ops import invoke_subgraph
+
+_Node = torch.fx.Node
+
+
+def inlined(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A copy of ``module`` without calls of subgraphs."""
+    return _Inliner().copy(module)
+
+
+class Kept:
+    """A graph as it is now, whatever is done to it later."""
+
+    def __init__(self, module: torch.fx.GraphModule) -> None:
+        calls = module.graph.find_nodes(op="call_function", target=invoke_subgraph)
+        names = {node.args[0].target for node in calls}
+        parts = {name: Kept(getattr(module, name)).module for name in names}
+        graph, copies = torch.fx.Graph(), dict[_Node, _Node]()
+        for node in module.graph.nodes:
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+            copies[node].meta = node.meta.copy()
+        others = _attributes(module).items()
+        root = parts | {name: value for name, value in others if name not in parts}
+        self.module = torch.fx.GraphModule(root, graph)
+        self.module.meta.update(module.meta)
+
+
+def _attributes(module: torch.fx.GraphModule) -> dict[str, Any]:
+    """What a graph reads from its module."""
+    names = [str(node.target) for node in module.graph.find_nodes(op="get_attr")]
+    return {name: operator.attrgetter(name)(module) for name in names}
+
+
+class _Inliner:
+    """Makes one graph. ``attributes`` is what it reads from its module."""
+
+    def __init__(self) -> None:
+        self.graph = torch.fx.Graph()
+        self.attributes: dict[str, Any] = {}
+
+    def copy(self, module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+        """The whole of it."""
+        placeholders = module.graph.find_nodes(op="placeholder")
+        given = [self._copied(node, {}) for node in placeholders]
+        outputs = self._inline(module, given)
+        end = self.graph.output(outputs)
+        end.meta = module.graph.output_node().meta.copy()
+        made = torch.fx.GraphModule(self.attributes, self.graph)
+        made.meta.update(module.meta)
+        return made
+
+    def _inline(self, module: torch.fx.GraphModule, given: Sequence[Any]) -> Any:
+        """Copy the operations of a graph; what it returns."""
+        placeholders = module.graph.find_nodes(op="placeholder")
+        copies: dict[_Node, Any] = dict(zip(placeholders, given, strict=True))
+        for node in module.graph.nodes:
+            if node.op == "output":
+                return torch.fx.node.map_arg(node.args[0], copies.__getitem__)
+            if node.target is invoke_subgraph:
+                subgraph = getattr(module, node.args[0].target)
+                copies[node] = self._inline(subgraph, [copies[arg] for arg in node.args[2:]])
+            elif node.op == "get_attr":
+                value = operator.attrgetter(str(node.target))(module)
+                if not _is_called(node):
+                    copies[node] = self._attribute(node, value)
+            elif node.op != "placeholder":
+                of = copies.get(node.args[0]) if node.target is operator.getitem else None  # type: ignore[arg-type]
+                inside = isinstance(of, (tuple, list))
+                copies[node] = of[node.args[1]] if inside else self._copied(node, copies)  # type: ignore[index]
+        raise AssertionError("a graph has an output")
+
+    def _copied(self, node: _Node, copies: dict[_Node, Any]) -> _Node:
+        made = self.graph.node_copy(node, copies.__getitem__)
+        made.meta = node.meta.copy()
+        return made
+
+    def _attribute(self, node: _Node, value: Any) -> _Node:
+        name = f"{node.target}".replace(".", "_")
+        while self.attributes.setdefault(name, value) is not value:
+            name += "_"
+        made = self.graph.get_attr(name)
+        made.meta = node.meta.copy()
+        return made
+
+
+def _is_called(node: _Node) -> bool:
+    """Is it a subgraph, and called by all that use it?"""
+    return all(user.target is invoke_subgraph and user.args[0] is node for user in node.users)
