@@ -162,6 +162,27 @@ def test_a_constant_is_returned_as_the_object_that_it_is():
     same(f, X, repeated=False)
 
 
+class Pair(nn.Module):
+    def __init__(self, tied):
+        super().__init__()
+        self.up, self.down = nn.Linear(4, 4), nn.Linear(4, 4)
+        if tied:
+            self.down = self.up
+
+    def forward(self, x):
+        return self.down(long(torch.relu(self.up(x))))
+
+
+def test_layers_that_use_one_module_twice_are_a_kind_of_their_own():
+    model = nn.Sequential(*[Pair(tied=i >= 8) for i in range(16)])
+    with events.recording(events.CaptureEnd) as ends:
+        compiled = framejit.compile(model, backend="eager")
+        torch.testing.assert_close(compiled(X), model(X))
+    assert sum(dict(end.repeated).get("Pair", 0) for end in ends) >= 8
+    model[3].down = model[3].up
+    torch.testing.assert_close(compiled(X), model(X))
+
+
 class Held:
     """Refers to nothing, and can be referred to weakly."""
 

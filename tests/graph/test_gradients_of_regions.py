@@ -100,6 +100,24 @@ def test_the_dtype_of_autocast_is_the_one_inside(dtype, calls):
     same(UnderAutocast(dtype), X, calls=calls, tolerance=6e-2)
 
 
+class AroundEach(Stack):
+    """State is set around each call, and between them."""
+
+    def forward(self, x):
+        x, seen = self.first(x), 0.0
+        for block in self.blocks:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                x = block(x)
+            x = x.float()
+            with torch.no_grad():
+                seen = seen + x.mean()
+        return x.tanh(), seen
+
+
+def test_calls_under_the_same_state_are_equal():
+    same(AroundEach(), X, calls={"region_Block": 4}, tolerance=6e-2)
+
+
 class Rotating(Block):
     """Rotary embeddings by multiplication of complex numbers."""
 

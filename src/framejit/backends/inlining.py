@@ -29,14 +29,14 @@ class Kept:
     def __init__(self, module: torch.fx.GraphModule) -> None:
         calls = module.graph.find_nodes(op="call_function", target=invoke_subgraph)
         names = {node.args[0].target for node in calls}
-        parts = {name: Kept(getattr(module, name)).module for name in names}
+        parts: dict[str, Any] = {name: Kept(getattr(module, name)).module for name in names}
         graph, copies = torch.fx.Graph(), dict[_Node, _Node]()
         for node in module.graph.nodes:
             copies[node] = graph.node_copy(node, copies.__getitem__)
             copies[node].meta = node.meta.copy()
         others = _attributes(module).items()
         root = parts | {name: value for name, value in others if name not in parts}
-        self.module = torch.fx.GraphModule(root, graph)
+        self.module: torch.fx.GraphModule = torch.fx.GraphModule(root, graph)
         self.module.meta.update(module.meta)
 
 

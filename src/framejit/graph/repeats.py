@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -37,9 +37,14 @@ PRICE_OF_CALL = 4
 SMALL_CALL = 400_000
 MUCH_SAVED = 100
 
-#: What sets such state of torch's as operations of a subgraph run under as well.
-_STATE_OF_SUBGRAPHS = (
-    torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_autocast_cache_enabled,
+#: What sets such state of torch's as operations of a subgraph run under as well, and what tells it.
+_STATE_OF_SUBGRAPHS: dict[Any, Callable[..., Any]] = {
+    torch._C._set_grad_enabled: torch.is_grad_enabled,
+    torch.set_autocast_enabled: torch.is_autocast_enabled,
+    torch.set_autocast_dtype: torch.get_autocast_dtype,
+    torch.set_autocast_cache_enabled: torch.is_autocast_cache_enabled,
+}
+_NO_STATE = (
     torch.autocast_increment_nesting, torch.autocast_decrement_nesting, torch.clear_autocast_cache,
     torch._check,
 )  # fmt: skip
@@ -162,27 +167,33 @@ class _Reader:
         self.order = {node: i for i, node in enumerate(module.graph.nodes)}
         self.nodes = list(module.graph.nodes)
         self.writers = [one for one in builder.writers if one.node in self.order]
-        #: Per node how often torch's state had been set before it; None where it is one that a
-        #: subgraph does not get to know.
-        self.states: dict[_Node, int | None] = {}
+        #: Per node what of torch's state is not as where the graph begins; None where a subgraph does
+        #: not get to know it.
+        self.states: dict[_Node, Any] = {}
         #: Those that a gradient flows to when all outputs are differentiated.
         self.needed: set[_Node] = set()
         self._follow_state()
         self._follow_gradients()
 
     def _follow_state(self) -> None:
-        count, dtypes, known = 0, dict[Any, Any](), True
+        """The graph is compiled under the state that it begins in."""
+        state: dict[Any, Any] = {}
+        known = True
         for node in self.nodes:
-            outer = all(torch.get_autocast_dtype(device) is dtypes[device] for device in dtypes)
-            self.states[node] = count if known and outer else None
+            autocast = any(setter is torch.set_autocast_dtype for setter, *_ in state)
+            self.states[node] = None if autocast or not known else frozenset(state.items())
             operation = self.builder.operations.get(node)
-            if operation is None or not operation.sets_state:
+            if operation is None or not operation.sets_state or node.target in _NO_STATE:
                 continue
-            count += 1
-            if node.target is torch.set_autocast_dtype:
-                dtypes[node.args[0]] = node.args[1]
-            elif node.target not in _STATE_OF_SUBGRAPHS:
+            getter = _STATE_OF_SUBGRAPHS.get(node.target)
+            if getter is None:
                 known = False
+                continue
+            *selectors, value = node.args
+            place = (node.target, *selectors)
+            state[place] = value
+            if getter(*selectors) == value:
+                del state[place]
 
     def _follow_gradients(self) -> None:
         """A result that is only looked at has no gradient, and a subgraph would be given zeros."""

@@ -82,6 +82,10 @@ class Facts:
                     space.facts_before.get(source, 0), number, not special, keys[i],
                 )
             )  # fmt: skip
+        self._tensors = [
+            step.object for step, other in zip(self.steps, first, strict=True)
+            if step.is_tensor and other is step.source
+        ]  # fmt: skip
         self._position = {source: i for i, source in enumerate(order)}
         self._globals = [root.key for root in space.const_roots.values()]
         #: Those that hold whatever the arguments are; where they are noted, by the space.
@@ -114,10 +118,11 @@ class Facts:
         return graft
 
     def hold(self, space: Space, arguments: tuple[Any, ...]) -> Sequence[Any] | None:
-        """The objects at the steps, if all facts hold for these arguments, and the program has
-        changed nothing that the recording looked at as it was before the capture."""
+        """The objects at the steps, if all facts hold for these arguments, tensors are as many
+        objects as they were, and the program has changed nothing that the recording looked at as it
+        was before the capture."""
         objects = self._tree.check(arguments)
-        if objects is None:
+        if objects is None or len({id(objects[i]) for i in self._tensors}) < len(self._tensors):
             return None
         effects = space.effects
         changed = {id(value.obj) for value in effects.changed if value.obj is not None}
