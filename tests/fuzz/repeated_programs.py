@@ -13,7 +13,7 @@ import random
 from program_writer import Program
 
 PRELUDE = """
-import collections, contextlib, functools, math
+import collections, contextlib, functools, math, types
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -27,6 +27,8 @@ G_SETTINGS = Settings(scale=2.0, kind='a', eps=1e-3, on=True)
 G_TABLE = {i: float(i % 2) for i in range(9)}
 G_LOG = []
 G_FIRST = []
+G_ONE = Settings(scale=1.5, kind='b', eps=0.5, on=False)
+G_SHARED = [None]
 
 def tensor(rows, seed):
     return ((torch.arange(rows * 4) * 7 + seed * 5) % 11 - 4).reshape(rows, 4).float() / 4
@@ -40,6 +42,18 @@ def plain_step(x, weight, *rest, flag=False, **more):
     for part in rest:
         x = x + part
     return -x if flag else x * more.get('scale', 1)
+
+def compared(x, one, two):
+    for _ in range(9):
+        x = torch.tanh(x * one) + 0
+    return x + (1 if one is two else 2) + (3 if one in (two,) else 4)
+
+def shifted(x):
+    for _ in range(9):
+        x = torch.tanh(x * 2) + 0
+    return x + SHIFT
+
+G_MADE = [types.FunctionType(shifted.__code__, {'torch': torch, 'range': range, 'SHIFT': n % 3}) for n in range(12)]
 """
 
 #: What ``__init__`` of a layer may do; N is its number.
@@ -51,6 +65,8 @@ _INIT = [
     "self.names = ['a', 'b'][: 1 + n % 2]", "self.table = {'k': n, 'v': 2}", "self.shape = (2, n)",
     "self.__dict__['owner'] = G_FIRST[0] if G_FIRST else self", "self.step = functools.partial(plain_step, flag=n % 2 == 0)",
     "self.function = torch.relu if n % 3 else torch.sigmoid", "self.parts = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])",
+    "self.settings = G_ONE if n == 3 else Settings(scale=2.0, kind='a', eps=1.0, on=True)",
+    "self.other = self.linear if n > 2 else nn.Linear(4, 4)", "self.turned = tensor(2, n).t()",
     "self.seen = 0", "self.log = G_LOG", "self.weight.note = n", "self.act = ACT", "self.drop = nn.Dropout(0.0)",
 ]  # fmt: skip
 #: What ``forward`` may do to ``x``.
@@ -68,6 +84,9 @@ _FORWARD = [
     "x = x.masked_fill(x > 3, 0.5)", "x = torch.stack([x, x * 2]).sum(0)", "x = F.softmax(x, -1) + x", "x = x + state[0]; state.append(1) if self.flag else None",
     "try: x = x + self.absent\n        except AttributeError: x = x - 1", "x = x + len([m for m in self.modules()])", "x = x + hash('a') * 0",
     "x = x + (0 if id(self) == id(self.owner) else 1)", "print('in', self.number) if self.number == 9 else None",
+    "x = x + (100 if self.settings is G_ONE else 1)", "x = x + (10 if self.settings is G_SHARED[0] else 1)",
+    "x = x + (10 if G_SHARED[0] is self.linear else 1)", "x = self.other(self.linear(x))",
+    "x = x + self.turned.shape[0] + 10 * self.turned.stride(0) + 100 * self.turned.requires_grad",
     "x = x + float(self.training)", "x = x + int(self.weight.requires_grad) + self.weight.shape[0]",
 ]  # fmt: skip
 _RETURN = [
@@ -84,6 +103,11 @@ _CALLS = [
     "for a, b in zip(G_LAYERS[::2], G_LAYERS[1::2]):\n        x = first(a(first(b(x, [1])), [1], x))",
     "for layer in G_LAYERS:\n        layer.table = {'k': 1, 'v': 4}\n        x = first(layer(x, [2.0]))",
     "for layer in G_LAYERS:\n        G_SETTINGS.scale = G_SETTINGS.scale * 1.0\n        x = first(layer(x, [2.0]))",
+    "for layer in G_LAYERS[2:4]: layer.turned.t_()\n    for layer in G_LAYERS:\n        x = first(layer(x, [2.0]))",
+    "with torch.no_grad(): G_LAYERS[3].turned.mul_(2)\n    for layer in G_LAYERS:\n        x = first(layer(x, [2.0]))",
+    "for n in range(12):\n        one = float('1.5')\n        x = compared(x, one, one if n % 2 else float('1.5'))",
+    "one, two = float('nan'), 1.5\n    for n in range(12):\n        x = compared(x, two, one if n % 3 else two)",
+    "for function in G_MADE: x = function(x)",
     "for n in range(5):\n        x = plain_step(x, G_LAYERS[n % len(G_LAYERS)].weight, x, flag=n > 2, scale=0.5)",
     "with torch.no_grad():\n        for layer in G_LAYERS: x = first(layer(x, [2.0]))",
     "def inner(layer, y): return first(layer(y * scale, [2.0])) + y\n    scale = 0.5\n    for layer in G_LAYERS: x = inner(layer, x)",
@@ -95,6 +119,7 @@ _CALLS = [
 _CHANGES = [
     "G_LAYERS[3].flag = not getattr(G_LAYERS[3], 'flag', False)", "G_LAYERS[2].weight = parameter(9)", "G_LAYERS[4].weight.requires_grad_(False)",
     "G_LAYERS[1].extra = torch.sin", "G_LAYERS[4].eval()", "G_LAYERS[3] = Layer(1)", "G_LAYERS[2].settings = Settings(scale=3.0, kind='a', eps=1.0, on=True)",
+    "G_LAYERS[4].settings = G_ONE", "G_SHARED[0] = G_LAYERS[2].settings", "G_SHARED[0] = G_LAYERS[3].linear", "G_LAYERS[1].other = G_LAYERS[1].linear",
     "G_SETTINGS.scale = 4.0", "G_TABLE[3] = 7.0", "Layer.bias = 2", "G_LAYERS[4].table['v'] = 9", "del G_LAYERS[-1]", "G_LAYERS.append(Layer(7))",
     "G_LAYERS[2].forward = G_LAYERS[1].forward", "G_LAYERS[1] = G_LAYERS[2]",
     "G_LAYERS[4].double().float()", "G_LAYERS[3].weight = nn.Parameter(tensor(4, 3).t())", "G_LAYERS[2].weight = G_LAYERS[3].weight",
@@ -109,6 +134,7 @@ def repeated_program(seed: int) -> Program:
         "self.table = {'k': 1, 'v': 2}", "self.settings = G_SETTINGS", "self.shape = (1, 2)",
         "self.__dict__['owner'] = self", "self.function = torch.relu", "self.step = plain_step",
         "self.linear = nn.Linear(4, 4)", "self.norm = nn.LayerNorm(4)", "self.offset = None",
+        "self.other = nn.Linear(4, 4)", "self.turned = tensor(2, n)",
         "self.parts = []", "self.act = ACT", "self.seen = 0", "self.log = []", "self.drop = nn.Identity()",
     ]  # fmt: skip
     init = needed + rng.sample(_INIT, rng.randint(1, 6))

@@ -167,8 +167,8 @@ class _Reader:
         self.order = {node: i for i, node in enumerate(module.graph.nodes)}
         self.nodes = list(module.graph.nodes)
         self.writers = [one for one in builder.writers if one.node in self.order]
-        #: Per node what of torch's state is not as where the graph begins; None where a subgraph does
-        #: not get to know it.
+        #: Per node what of torch's state is not as where the graph begins; None where a subgraph
+        #: does not get to know it.
         self.states: dict[_Node, Any] = {}
         #: Those that a gradient flows to when all outputs are differentiated.
         self.needed: set[_Node] = set()
