@@ -32,6 +32,8 @@ _AS_THEY_ARE = frozenset(
     [torch._fused_adam_, torch._fused_adamw_, torch._fused_sgd_, torch._fused_adagrad_]
 )
 _SET_GRAD = torch._C._set_grad_enabled
+#: State that kernels ask for when they run; AOTAutograd sets it while it traces, and then no more.
+_ASKED_BY_KERNELS = (torch._C._set_default_dtype, torch._C._set_deterministic_algorithms)
 
 
 class Part(NamedTuple):
@@ -52,6 +54,8 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
     if builder.mutated_inputs and (_inseparable(builder) or _leaves_inputs(builder, module)):
         return []
     if _overwrites_lists(builder):
+        return []
+    if any(one.node.target in _ASKED_BY_KERNELS for one in builder.recorded if one.sets_state):
         return []
     if module.graph.find_nodes(op="call_function", target=_SET_GRAD) and _views_late(builder):
         return []
