@@ -65,7 +65,7 @@ def test_a_few_programs(mode: str, first: int, count: int) -> None:
     ("plain", FIRST_STATE_PROGRAM + 6000, 250), ("cut", FIRST_STATE_PROGRAM + 5000, 200),
     ("plain", FIRST_PROGRAM_OF_CALLS + 220, 200), ("plain", FIRST_PROGRAM_OF_CALLS + 1000, 150),
     ("plain", FIRST_PROGRAM_OF_FEATURES, 100), ("plain", FIRST_PROGRAM_OF_OBJECTS, 200),
-    ("again", FIRST_PROGRAM_OF_OBJECTS + 20_000, 60), ("plain", FIRST_PROGRAM_OF_REPEATS, 150),
+    ("again", FIRST_PROGRAM_OF_OBJECTS + 20_000, 60), ("plain", FIRST_PROGRAM_OF_REPEATS, 80),
 ])  # fmt: skip
 def test_some_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)

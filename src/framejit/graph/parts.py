@@ -53,7 +53,7 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
     any of it."""
     if builder.mutated_inputs and (_inseparable(builder) or _leaves_inputs(builder, module)):
         return []
-    if _overwrites_lists(builder):
+    if _overwrites_lists(builder) or _returns_pending(builder):
         return []
     if any(one.node.target in _ASKED_BY_KERNELS for one in builder.recorded if one.sets_state):
         return []
@@ -119,6 +119,16 @@ def _leaves_inputs(builder: GraphBuilder, module: torch.fx.GraphModule) -> bool:
             if not known.isdisjoint(builder.operations[node].memory):
                 return True
     return False
+
+
+def _returns_pending(builder: GraphBuilder) -> bool:
+    """Is a result that has a gradient to be conjugated or negated by whoever reads it?
+    AOTAutograd traces backward with tangents that are not."""
+    operations = [builder.operations[node] for node in builder.outputs]
+    return any(
+        one.differentiable and not all(example.meta.is_plain for example in one.examples)
+        for one in operations
+    )
 
 
 def _overwrites_lists(builder: GraphBuilder) -> bool:
