@@ -13,6 +13,7 @@ import io
 import os
 import pickle
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -229,3 +230,16 @@ def captured_again() -> Iterator[None]:
         yield
     finally:
         Compiler._guards_of = plain  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def own_modules() -> Iterator[None]:
+    """Modules that are loaded inside from temporary files are not loaded any more afterwards."""
+    before = set(sys.modules)
+    try:
+        yield
+    finally:
+        for name in set(sys.modules) - before:
+            file = getattr(sys.modules[name], "__file__", None) or ""
+            if file.startswith(tempfile.gettempdir() + os.sep):
+                del sys.modules[name]

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import framejit
+from checking import own_modules
 from framejit import exc
 from framejit.report.problems import problems
 
@@ -41,7 +42,7 @@ def test_wrong_programs_under_fullgraph(problem):
     framejit.reset()
     scalars = framejit.config.capture_scalar_outputs
     raised = None
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+    with own_modules(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         try:
             exec(compile(text, name, "exec"), {"__name__": "example"})

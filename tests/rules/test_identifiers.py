@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import framejit
+from checking import own_modules
 from framejit import exc
 from framejit.report import events
 from framejit.report.problems import FAMILIES, TEXTS, Problem, find, problems
@@ -127,6 +128,7 @@ def test_the_example_has_the_problem_that_it_shows(identifier, tmp_path, monkeyp
     framejit.reset()
     raised = ""
     with (
+        own_modules(),
         framejit.config.patch(raise_internal_errors=False),
         events.recording() as seen,
         warnings.catch_warnings(record=True) as warned,
