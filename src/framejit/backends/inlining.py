@@ -73,16 +73,21 @@ class _Inliner:
                 return torch.fx.node.map_arg(node.args[0], copies.__getitem__)
             if node.target is invoke_subgraph:
                 subgraph = getattr(module, node.args[0].target)
-                copies[node] = self._inline(subgraph, [copies[arg] for arg in node.args[2:]])
+                arguments: Any = torch.fx.node.map_arg(node.args[2:], copies.__getitem__)
+                copies[node] = self._inline(subgraph, arguments)
             elif node.op == "get_attr":
                 value = operator.attrgetter(str(node.target))(module)
                 if not _is_called(node):
                     copies[node] = self._attribute(node, value)
             elif node.op != "placeholder":
-                of = copies.get(node.args[0]) if node.target is operator.getitem else None  # type: ignore[arg-type]
-                inside = isinstance(of, (tuple, list))
-                copies[node] = of[node.args[1]] if inside else self._copied(node, copies)  # type: ignore[index]
+                copies[node] = self._operation(node, copies)
         raise AssertionError("a graph has an output")
+
+    def _operation(self, node: _Node, copies: dict[_Node, Any]) -> Any:
+        of = copies.get(node.args[0]) if node.args and isinstance(node.args[0], _Node) else None
+        if node.target is operator.getitem and isinstance(of, (tuple, list)):
+            return of[node.args[1]]  # type: ignore[index]
+        return self._copied(node, copies)
 
     def _copied(self, node: _Node, copies: dict[_Node, Any]) -> _Node:
         made = self.graph.node_copy(node, copies.__getitem__)
