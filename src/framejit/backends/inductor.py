@@ -21,7 +21,7 @@ from ..graph.lazy import lazy_graph_modules
 from ..graph.outlining import has_regions
 from .context import aot_settings, patched
 from .dividing import divided, owned_copy
-from .inlining import Kept, inlined
+from .inlining import inlined, kept_copy
 from .registry import register_backend
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
@@ -130,11 +130,11 @@ def _compile_inner(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: A
     be found out when the backward graph is compiled, after forward has run."""
     if not has_regions(gm):
         return _compile_one(gm, inputs, **options)
-    kept = Kept(gm)  # what Inductor is given it changes
+    kept = kept_copy(gm)  # what Inductor is given it changes
     try:
         return _compile_one(gm, inputs, **options)
     except Exception:
-        return _compile_one(inlined(kept.module), inputs, **options)
+        return _compile_one(inlined(kept), inputs, **options)
 
 
 def _compile_one(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:

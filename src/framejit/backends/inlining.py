@@ -15,6 +15,8 @@ import torch
 import torch.fx
 from torch._higher_order_ops import invoke_subgraph
 
+from .dividing import owned_copy
+
 _Node = torch.fx.Node
 
 
@@ -23,27 +25,16 @@ def inlined(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
     return _Inliner().copy(module)
 
 
-class Kept:
-    """A graph as it is now, whatever is done to it later."""
-
-    def __init__(self, module: torch.fx.GraphModule) -> None:
-        calls = module.graph.find_nodes(op="call_function", target=invoke_subgraph)
-        names = {node.args[0].target for node in calls}
-        parts: dict[str, Any] = {name: Kept(getattr(module, name)).module for name in names}
-        graph, copies = torch.fx.Graph(), dict[_Node, _Node]()
-        for node in module.graph.nodes:
-            copies[node] = graph.node_copy(node, copies.__getitem__)
-            copies[node].meta = node.meta.copy()
-        others = _attributes(module).items()
-        root = parts | {name: value for name, value in others if name not in parts}
-        self.module: torch.fx.GraphModule = torch.fx.GraphModule(root, graph)
-        self.module.meta.update(module.meta)
-
-
-def _attributes(module: torch.fx.GraphModule) -> dict[str, Any]:
-    """What a graph reads from its module."""
-    names = [str(node.target) for node in module.graph.find_nodes(op="get_attr")]
-    return {name: operator.attrgetter(name)(module) for name in names}
+def kept_copy(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A graph and the subgraphs that it calls as they are now, whatever is done to them later."""
+    copy = owned_copy(module)
+    copy.graph.output_node().meta = module.graph.output_node().meta.copy()
+    copy.meta.update(module.meta)
+    for call in module.graph.find_nodes(op="call_function", target=invoke_subgraph):
+        name = call.args[0].target
+        if getattr(copy, name) is getattr(module, name):
+            setattr(copy, name, kept_copy(getattr(module, name)))
+    return copy
 
 
 class _Inliner:
@@ -56,7 +47,7 @@ class _Inliner:
     def copy(self, module: torch.fx.GraphModule) -> torch.fx.GraphModule:
         """The whole of it."""
         placeholders = module.graph.find_nodes(op="placeholder")
-        given = [self._copied(node, {}) for node in placeholders]
+        given = [self.graph.node_copy(node) for node in placeholders]
         outputs = self._inline(module, given)
         end = self.graph.output(outputs)
         end.meta = module.graph.output_node().meta.copy()
@@ -87,12 +78,7 @@ class _Inliner:
         of = copies.get(node.args[0]) if node.args and isinstance(node.args[0], _Node) else None
         if node.target is operator.getitem and isinstance(of, (tuple, list)):
             return of[node.args[1]]  # type: ignore[index]
-        return self._copied(node, copies)
-
-    def _copied(self, node: _Node, copies: dict[_Node, Any]) -> _Node:
-        made = self.graph.node_copy(node, copies.__getitem__)
-        made.meta = node.meta.copy()
-        return made
+        return self.graph.node_copy(node, copies.__getitem__)
 
     def _attribute(self, node: _Node, value: Any) -> _Node:
         name = f"{node.target}".replace(".", "_")

@@ -11,7 +11,7 @@ import builtins
 import contextlib
 import dataclasses
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -85,6 +85,15 @@ class GlobalState:
         if torch.is_autocast_cache_enabled() is not self.autocast_cache:
             torch.set_autocast_cache_enabled(self.autocast_cache)
 
+
+#: What sets the state that any operation runs under -> what tells it, and how many leading
+#: arguments of both select what is set.
+SETTERS: dict[Any, tuple[Callable[..., Any], int]] = {
+    torch._C._set_grad_enabled: (torch.is_grad_enabled, 0),
+    torch.set_autocast_enabled: (torch.is_autocast_enabled, 1),
+    torch.set_autocast_dtype: (torch.get_autocast_dtype, 1),
+    torch.set_autocast_cache_enabled: (torch.is_autocast_cache_enabled, 0),
+}
 
 _states: dict[tuple[Any, ...], GlobalState] = {}
 

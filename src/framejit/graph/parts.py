@@ -55,7 +55,7 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
         return []
     if _overwrites_lists(builder) or _returns_pending(builder):
         return []
-    if any(one.node.target in _ASKED_BY_KERNELS for one in builder.recorded if one.sets_state):
+    if any(module.graph.find_nodes(op="call_function", target=t) for t in _ASKED_BY_KERNELS):
         return []
     if module.graph.find_nodes(op="call_function", target=_SET_GRAD) and _views_late(builder):
         return []

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 import torch.fx
 
 from .builder import GraphBuilder
+from .global_state import SETTERS
 from .metadata import Example, TensorMeta, memory_of_all
 from .operation import Operation
 
@@ -37,13 +38,7 @@ PRICE_OF_CALL = 4
 SMALL_CALL = 400_000
 MUCH_SAVED = 100
 
-#: What sets such state of torch's as operations of a subgraph run under as well, and what tells it.
-_STATE_OF_SUBGRAPHS: dict[Any, Callable[..., Any]] = {
-    torch._C._set_grad_enabled: torch.is_grad_enabled,
-    torch.set_autocast_enabled: torch.is_autocast_enabled,
-    torch.set_autocast_dtype: torch.get_autocast_dtype,
-    torch.set_autocast_cache_enabled: torch.is_autocast_cache_enabled,
-}
+#: They set nothing that an operation depends on.
 _NO_STATE = (
     torch.autocast_increment_nesting, torch.autocast_decrement_nesting, torch.clear_autocast_cache,
     torch._check,
@@ -177,23 +172,24 @@ class _Reader:
 
     def _follow_state(self) -> None:
         """The graph is compiled under the state that it begins in."""
-        state: dict[Any, Any] = {}
+        set_so_far: dict[Any, Any] = {}
         known = True
+        state: frozenset[Any] | None = frozenset()
         for node in self.nodes:
-            autocast = any(setter is torch.set_autocast_dtype for setter, *_ in state)
-            self.states[node] = None if autocast or not known else frozenset(state.items())
+            self.states[node] = state
             operation = self.builder.operations.get(node)
             if operation is None or not operation.sets_state or node.target in _NO_STATE:
                 continue
-            getter = _STATE_OF_SUBGRAPHS.get(node.target)
-            if getter is None:
+            if node.target in SETTERS:
+                *selectors, value = node.args
+                place = (node.target, *selectors)
+                set_so_far[place] = value
+                if SETTERS[node.target][0](*selectors) == value:
+                    del set_so_far[place]
+            else:
                 known = False
-                continue
-            *selectors, value = node.args
-            place = (node.target, *selectors)
-            state[place] = value
-            if getter(*selectors) == value:
-                del state[place]
+            other_dtype = any(setter is torch.set_autocast_dtype for setter, *_ in set_so_far)
+            state = frozenset(set_so_far.items()) if known and not other_dtype else None
 
     def _follow_gradients(self) -> None:
         """A result that is only looked at has no gradient, and a subgraph would be given zeros."""

@@ -20,7 +20,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 from framejit import directives
 from framejit.exc import GraphBreak
-from framejit.graph.global_state import default_devices, set_default_devices
+from framejit.graph.global_state import SETTERS, default_devices, set_default_devices
 from framejit.graph.metadata import in_order
 from framejit.torchcompat import jit_tracing
 from framejit.torchcompat.frame_names import RENAMERS
@@ -376,10 +376,7 @@ def _as_decorator(space: Space, args: Args, kwargs: Kwargs) -> Result:
 
 #: setter -> (getter, number of leading arguments that select what is set).
 STATE: dict[Any, tuple[Callable[..., Any], int]] = {
-    torch._C._set_grad_enabled: (torch.is_grad_enabled, 0),
-    torch.set_autocast_enabled: (torch.is_autocast_enabled, 1),
-    torch.set_autocast_dtype: (torch.get_autocast_dtype, 1),
-    torch.set_autocast_cache_enabled: (torch.is_autocast_cache_enabled, 0),
+    **SETTERS,
     torch._C._set_deterministic_algorithms: (torch.are_deterministic_algorithms_enabled, 0),
     torch._C._set_default_dtype: (torch.get_default_dtype, 0),
     **{setter: (getter, 0) for setter, getter in _ATTENTION.items()},
