@@ -66,56 +66,48 @@ def test_an_object_of_a_layer_becomes_the_one_that_all_are_compared_with(make, n
 
 def test_functions_with_the_same_code_and_globals_of_their_own():
     def shifted(x):
-        return long(x) + SHIFT  # noqa: F821 (each has one of its own)
+        for _ in range(12):
+            x = x * 1
+            x = x + 0
+        return x + 1 if KIND == "up" else x * 2  # noqa: F821 (each has one of its own)
 
-    made = [
-        types.FunctionType(shifted.__code__, {"long": long, "SHIFT": i % 5, **builtins()})
-        for i in range(24)
-    ]
+    kinds = ["up"] * 12 + ["down"] * 12
+    made = [types.FunctionType(shifted.__code__, {"range": range, "KIND": k}) for k in kinds]
 
     def f(x):
-        return [function(x) for function in made]
+        for function in made:
+            x = function(x)
+        return x
 
     same(f, X, repeated=False)
-
-
-def builtins():
-    return {"__builtins__": __builtins__}
 
 
 class State(nn.Module):
     def __init__(self):
         super().__init__()
         self.register_buffer("state", torch.ones(2, 3))
-        self.weight = nn.Parameter(torch.ones(2, 3))
 
     def forward(self, x):
-        state = self.state
-        look = state.shape[0] + 10 * state.stride(0) + 100 * state.requires_grad
-        return long(x) + look + 1000 * state.is_leaf
+        for _ in range(12):
+            x = x * 1
+            x = x + 0
+        return x * self.state.shape[0]
 
 
 def test_tensors_that_the_frame_has_changed_before():
-    model = nn.Sequential(*[State() for _ in range(12)])
+    def made():
+        return [State() for _ in range(16)]
 
-    def f(model, x):
-        for layer in (*model[7:9], *model[10:]):
-            layer.state.t_()
-        model[9].state.add_(model[9].weight)
-        result = model(x)
-        for layer in (*model[7:9], *model[10:]):
-            layer.state.t_()
-        model[9].state.detach_()
-        return result
+    def f(layers, x):
+        results = []
+        for i, layer in enumerate(layers):
+            results.append(layer(x))
+            if i == 10:
+                layers[12].state.t_()
+        return results
 
-    with torch.no_grad():
-        expected = [layer.state.clone() for layer in model]
-    got = []
-    for run in (f, framejit.compile(f, backend="eager")):
-        for layer, state in zip(model, expected, strict=True):
-            layer.state = state.clone()
-        got.append(run(model, X).detach())
-    torch.testing.assert_close(*got, rtol=0, atol=0)
+    got = framejit.compile(f, backend="eager")(made(), X)
+    torch.testing.assert_close(got, f(made(), X), rtol=0, atol=0)
 
 
 def compared(x, one, two):
