@@ -170,8 +170,12 @@ def repeated_program(seed: int) -> Program:
     lines += ["def program(x, mask=None):", f"    {rng.choice(_CALLS)}"]
     if rng.random() < 0.4:
         lines.append(f"    {rng.choice(_CALLS)}")
-    lines += ["    return x", "def change():", f"    {rng.choice(_CHANGES)}"]
+    # The tensors of a tuple are differentiated.
+    result = rng.choice(
+        ("x", "x,", "x, x.mean()", "x, [layer.linear(x).sin() for layer in G_LAYERS]")
+    )
+    lines += [f"    return {result}", "def change():", f"    {rng.choice(_CHANGES)}"]
     rows = rng.choice((2, 3))
-    call = f"program:(tensor({rows}, 1),)"
+    call = f"program:(tensor({rows}, 1){rng.choice(('', '.requires_grad_()'))},)"
     calls = [call, call, "change:()", call, f"program:(tensor({rows + 1}, 2), tensor(1, 3) > 0)"]
     return Program(PRELUDE + "\n".join(lines) + "\n", calls, PRELUDE, verified=True)

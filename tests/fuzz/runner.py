@@ -38,8 +38,9 @@ FILE = "<program>"
 EAGER_SECONDS = 2
 #: plain: `compile`. breaks: with a graph break at random statements. hook: inside an `optimize`
 #: block. limit: with few entries per frame. aot: with AOTAutograd, which makes one node of a graph.
-#: cut: with a break before one random instruction. again: each capture is made twice.
-MODES = ("plain", "breaks", "hook", "limit", "aot", "cut", "again")
+#: regions: so, too, and repeated calls are calls of one subgraph. cut: with a break before one
+#: random instruction. again: each capture is made twice.
+MODES = ("plain", "breaks", "hook", "limit", "aot", "regions", "cut", "again")
 
 
 class Slow(BaseException):
@@ -304,14 +305,16 @@ def compare_calls(
 ) -> None:
     """Fill in ``report``; ``limits`` are for one call of the eager copy and the compiled one."""
     around: Any = contextlib.nullcontext
+    as_recorded = mode not in ("aot", "regions")
+    options: dict[str, Any] = {"backend": counting}
+    if not as_recorded:
+        options = {"backend": "aot_eager", "options": {"regions": mode == "regions"}}
     functions = {name: vars(traced.module)[name] for name, _ in map(split_call, program.calls)}
     if mode == "hook":
         around = lambda: framejit.optimize(counting)  # noqa: E731
     else:
-        backend = "aot_eager" if mode == "aot" else counting
         for name, plain in functions.items():
-            functions[name] = framejit.compile(plain, backend=backend)
-    nodes = mode != "aot"
+            functions[name] = framejit.compile(plain, **options)
     for number, (name, call) in enumerate(map(split_call, program.calls)):
         function, plain = functions[name], vars(eager.module)[name]
         try:
@@ -320,14 +323,16 @@ def compare_calls(
             continue
         try:
             with time_limit(limits[0]):
-                expected = outcome(eager, plain, args, contextlib.nullcontext(), number, nodes)
+                expected = outcome(
+                    eager, plain, args, contextlib.nullcontext(), number, as_recorded
+                )
         except Slow:  # it never ends, whoever runs it
             return
         report.calls += 1
         report.raised += bool(expected["place"])
         try:
             with time_limit(limits[1]):
-                got = outcome(traced, function, again, around(), number, nodes)
+                got = outcome(traced, function, again, around(), number, as_recorded)
         except BaseException as error:
             if isinstance(error, Slow):
                 raise
@@ -338,7 +343,9 @@ def compare_calls(
             report.late = True
             return
         for key, value in expected.items():
-            if key == "generator" and not nodes:  # random numbers that nobody uses are not drawn
+            if (
+                key == "generator" and not as_recorded
+            ):  # random numbers that nobody uses are not drawn
                 continue
             if got[key] != value:
                 path, one, two = difference(value, got[key])

@@ -52,8 +52,30 @@ def _attribute(value: Any, name: str) -> Any:
         return _ABSENT
 
 
+class Numbers:
+    """A tensor's numbers, equal to others that were computed in another order."""
+
+    def __init__(self, data: torch.Tensor) -> None:
+        self.data = data.clone()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Numbers):
+            return NotImplemented
+        one, two = self.data, other.data
+        if one.dtype != two.dtype or one.shape != two.shape:
+            return False
+        computed = one.is_floating_point() or one.is_complex()
+        return torch.allclose(one, two, 1e-4, 1e-5, True) if computed else torch.equal(one, two)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self.data.tolist())
+
+
 class Snapshot:
-    """Takes one snapshot of several roots; ``nodes``: with the names of nodes of autograd."""
+    """Takes one snapshot of several roots; ``nodes``: with the names of nodes of autograd, and with
+    each number as it is."""
 
     def __init__(self, nodes: bool = True) -> None:
         self.nodes = nodes
@@ -141,9 +163,10 @@ class Snapshot:
         data = value.detach()
         memory = self.memory.setdefault(data.untyped_storage()._cdata, len(self.memory))
         node = value.grad_fn and (value.grad_fn.name() if self.nodes else "some")
+        numbers = repr(data.tolist()) if self.nodes else Numbers(data)
         return (
             str(value.dtype), tuple(value.shape), value.stride(), value.storage_offset(), memory,
-            value.requires_grad, value.is_leaf, node, repr(data.tolist()),
+            value.requires_grad, value.is_leaf, node, numbers,
             self.take(value.grad if value.is_leaf else None),
         )  # fmt: skip
 

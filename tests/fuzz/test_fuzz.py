@@ -61,11 +61,12 @@ def test_a_few_programs(mode: str, first: int, count: int) -> None:
     ("plain", FIRST_WITH_IDIOMS, 100),
     ("plain", FIRST_STATE_PROGRAM, 150), ("cut", FIRST_STATE_PROGRAM + 10_000, 60),
     ("hook", FIRST_STATE_PROGRAM + 20_000, 40), ("plain", FIRST_CHANGED_PROGRAM, 60),
-    *[("plain", FIRST_STATE_PROGRAM + 2000 + 250 * number, 250) for number in range(4)],
-    ("plain", FIRST_STATE_PROGRAM + 6000, 250), ("cut", FIRST_STATE_PROGRAM + 5000, 200),
-    ("plain", FIRST_PROGRAM_OF_CALLS + 220, 200), ("plain", FIRST_PROGRAM_OF_CALLS + 1000, 150),
-    ("plain", FIRST_PROGRAM_OF_FEATURES, 100), ("plain", FIRST_PROGRAM_OF_OBJECTS, 200),
-    ("again", FIRST_PROGRAM_OF_OBJECTS + 20_000, 60), ("plain", FIRST_PROGRAM_OF_REPEATS, 80),
+    *[("plain", FIRST_STATE_PROGRAM + 2000 + 250 * number, 250) for number in range(2)],
+    ("plain", FIRST_STATE_PROGRAM + 6000, 150), ("cut", FIRST_STATE_PROGRAM + 5000, 80),
+    ("plain", FIRST_PROGRAM_OF_CALLS + 220, 80), ("plain", FIRST_PROGRAM_OF_CALLS + 1000, 80),
+    ("plain", FIRST_PROGRAM_OF_FEATURES, 60), ("plain", FIRST_PROGRAM_OF_OBJECTS, 120),
+    ("again", FIRST_PROGRAM_OF_OBJECTS + 20_000, 40), ("plain", FIRST_PROGRAM_OF_REPEATS, 60),
+    ("regions", FIRST_PROGRAM_OF_REPEATS, 15),
 ])  # fmt: skip
 def test_some_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -83,7 +84,7 @@ def test_some_programs(mode: str, first: int, count: int) -> None:
     *[("plain", FIRST_PROGRAM_OF_OBJECTS + 200 + PIECE * number) for number in range(2)],
     ("again", FIRST_PROGRAM_OF_OBJECTS + 60_000),
     *[("plain", FIRST_PROGRAM_OF_REPEATS + 1000 + PIECE * number) for number in range(5)],
-    ("aot", FIRST_PROGRAM_OF_REPEATS + 10_000),
+    ("aot", FIRST_PROGRAM_OF_REPEATS + 10_000), ("regions", FIRST_PROGRAM_OF_REPEATS + 20_000),
     *[(mode, 20_000 + 2000 * at + PIECE * half) for at, mode in enumerate(MODES[1:])
       for half in range(2)],
     *[(mode, FIRST_WITH_IDIOMS + 1000 + PIECE * at) for at, mode in enumerate(("plain", "breaks"))],
