@@ -13,7 +13,8 @@ import functools
 import hashlib
 import linecache
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -147,6 +148,8 @@ class Symbols:
         #: Sizes that a user marked as dynamic.
         self.must_vary: list[Any] = []
         self._first: dict[str, Limits] = {}
+        #: By what a size was in earlier captures.
+        self._by_history: dict[Any, Any] = {}
 
     def attach(self, mode: FakeTensorMode) -> FakeTensorMode:
         """Let fake tensors of ``mode`` have symbolic sizes."""
@@ -162,11 +165,23 @@ class Symbols:
         tensor: torch.Tensor,
         dims: dict[int, Limits],
         strides: frozenset[int] = frozenset(),
+        histories: Mapping[int, Any] = MappingProxyType({}),
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Sizes and strides of an input: ``dims`` vary, ``strides`` vary independently of them."""
+        """Sizes and strides of an input: ``dims`` vary, ``strides`` vary independently of them.
+        Sizes with equal ``histories`` are one symbol, and must be equal."""
         shape: list[Any] = list(tensor.shape)
         for dim, limits in dims.items():
-            shape[dim] = self._size(source, "size", dim, shape[dim], limits)
+            history = histories.get(dim)
+            known = self._by_history.get(history)
+            if known is not None:
+                shape[dim] = known
+                name = f"{source.name}.size({dim})"
+                self.known[name] = Symbol(name, source, "size", dim)
+                self._require(("eq", ("load", name), ("load", known.node._expr.name)))
+                continue
+            shape[dim] = made = self._size(source, "size", dim, shape[dim], limits)
+            if history is not None and isinstance(made, torch.SymInt):
+                self._by_history[history] = made
         return tuple(shape), self._strides(source, tensor, shape, strides)
 
     def _strides(

@@ -104,8 +104,8 @@ class _About(NamedTuple):
 
 
 class _Inlined(NamedTuple):
-    """A call that is inlined: of what kind it is, more if its arguments can be described, and how
-    many operations there were before it."""
+    """A call that is inlined: of what kind it is, more if what it computes may become a region, and
+    how many operations there were before it."""
 
     kind: Any
     about: _About | None
@@ -196,13 +196,13 @@ class Recordings:
             return None
         if not _is_plain(request) or not _is_possible(vm):
             return None
+        about = self._about = _About(kind_of, _name_of(request), kind.marked)
         try:
             arguments = Arguments(vm.space, request.slots)
         except Undescribed:
             return None
         likeness = tuple([self._likeness(root.obj) for root in arguments.roots.values()])
         key = arguments.key, likeness, current(), vm.space.effects.changed_state
-        about = self._about = _About(kind_of, _name_of(request), kind.marked)
         known = kind.recordings.setdefault(key, [])
         for recording in known:
             value = self._repeat(vm, recording, arguments, about)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -21,19 +21,31 @@ from framejit.graph.metadata import Limits
 _DIFFERENT_OBJECTS = 8
 
 
-class TensorSeen:
-    """Sizes and strides of one input; None for one that varied."""
+#: What a size was so far.
+History = tuple[int | frozenset[int], ...]
 
-    __slots__ = ("sizes", "strides")
+
+class TensorSeen:
+    """Sizes and strides of one input; None for one that varied. ``histories``: per dimension what
+    earlier runs say of it, if they do, and the sizes that it had, one after the other."""
+
+    __slots__ = ("histories", "sizes", "strides")
 
     def __init__(self, sizes: Iterable[int | None], strides: Iterable[int | None]) -> None:
         self.sizes: list[int | None] = list(sizes)
         self.strides: list[int | None] = list(strides)
+        self.histories: list[History] = [() for _ in self.sizes]
 
-    def merge(self, sizes: Iterable[int | None], strides: Iterable[int | None]) -> None:
+    def merge(self, sizes: Sequence[int], strides: Iterable[int | None]) -> None:
         """Note another occurrence."""
+        self.follow(sizes)
         self.sizes = [a if a == b else None for a, b in zip(self.sizes, sizes, strict=True)]
         self.strides = [a if a == b else None for a, b in zip(self.strides, strides, strict=True)]
+
+    def follow(self, sizes: Sequence[int]) -> None:
+        """Note how the sizes went on."""
+        pairs = zip(self.histories, sizes, strict=True)
+        self.histories = [past if past[-1:] == (size,) else (*past, size) for past, size in pairs]
 
 
 class NumberSeen:
@@ -50,6 +62,15 @@ class NumberSeen:
         self.varied = self.varied or value != self.value
 
 
+class _Told(NamedTuple):
+    """What earlier runs say of one input."""
+
+    sizes: set[int]
+    strides: set[int]
+    #: Per dimension the numbers of groups.
+    groups: dict[int, set[int]]
+
+
 class Seen:
     """What the captures of one frame met: (source's name, kind or number of dimensions) -> what."""
 
@@ -60,13 +81,19 @@ class Seen:
         self.fixed: set[str] = set()
         #: Source's name -> how many objects were assumed to be there, and the last of them.
         self.objects: dict[str, tuple[int, weakref.ref[Any]]] = {}
-        self._told: dict[tuple[str, int], tuple[set[int], set[int]]] = {}
+        self._told: dict[tuple[str, int], _Told] = {}
 
-    def tell_tensor(self, name: str, ndim: int, sizes: list[int], strides: list[int]) -> None:
-        """These dimensions of an input are known to vary."""
-        known = self._told.setdefault((name, ndim), (set(), set()))
-        known[0].update(sizes)
-        known[1].update(strides)
+    def tell_tensor(
+        self, name: str, ndim: int, sizes: Iterable[int], strides: Iterable[int],
+        groups: Iterable[tuple[int, int]],
+    ) -> None:  # fmt: skip
+        """These dimensions of an input are known to vary; ``groups`` are pairs of a dimension and
+        the number of a group that it was in, of dimensions with equal sizes."""
+        known = self._told.setdefault((name, ndim), _Told(set(), set(), {}))
+        known.sizes.update(sizes)
+        known.strides.update(strides)
+        for dim, group in groups:
+            known.groups.setdefault(dim, set()).add(group)
 
     def tell_number(self, name: str, kind: str) -> None:
         """This number is known to vary."""
@@ -86,12 +113,26 @@ class Seen:
         if known is not None:
             known.merge(sizes, strides)
             return known
-        told = self._told.get((name, len(sizes)), ((), ()))
+        told = self._told.get((name, len(sizes)), _Told(set(), set(), {}))
         known = self.tensors[name, len(sizes)] = TensorSeen(
-            [None if dim in told[0] else size for dim, size in enumerate(sizes)],
-            [None if dim in told[1] else stride for dim, stride in enumerate(strides)],
+            [None if dim in told.sizes else size for dim, size in enumerate(sizes)],
+            [None if dim in told.strides else stride for dim, stride in enumerate(strides)],
         )
+        for dim, groups in told.groups.items():
+            if dim < len(sizes):
+                known.histories[dim] = (frozenset(groups),)
+        known.follow(sizes)
         return known
+
+    def together(self) -> Iterator[list[tuple[tuple[str, int], int]]]:
+        """Which sizes have varied, those that have always been equal together: as the keys of
+        tensors, and dimensions."""
+        groups: dict[History, list[tuple[tuple[str, int], int]]] = {}
+        for key, tensor in self.tensors.items():
+            for dim, size in enumerate(tensor.sizes):
+                if size is None:
+                    groups.setdefault(tensor.histories[dim], []).append((key, dim))
+        yield from groups.values()
 
 
 class Shape(NamedTuple):
@@ -101,6 +142,9 @@ class Shape(NamedTuple):
     strides: frozenset[int]
     #: Dimensions that a user marked: they must not turn out to have one size.
     marked: frozenset[int]
+    #: What the sizes were, of dimensions that nobody has said anything about: those that have
+    #: always been equal are assumed to remain so.
+    histories: dict[int, History]
 
 
 class Policy:
@@ -139,7 +183,12 @@ class Policy:
         if not dims and not free:
             return None
         limits = {dim: ranges.get(dim, Limits()) for dim in sorted(dims)}
-        return Shape(limits, free, frozenset(marked & dims))
+        told = marked | hinted
+        alone = self.dynamic is not None
+        histories = {
+            dim: known.histories[dim] for dim in dims - told if len(known.histories[dim]) > 1
+        }
+        return Shape(limits, free, frozenset(marked & dims), {} if alone else histories)
 
     def number(self, name: str, value: Any, argument: bool) -> bool:
         """Whether an int or float is a symbol. ``argument``: it is part of a call's arguments."""

@@ -10,6 +10,7 @@ warning. Next: values.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import sys
@@ -26,9 +27,13 @@ from framejit.shapes.policy import Seen
 VERSION = 1
 #: How every profile of this version begins, whatever became of the rest.
 _START = f'{{\n "framejit profile": {VERSION},'.encode()
-#: What varied in one frame: "L['x'] 2" (name, dimensions) -> {"sizes": [0], "strides": []};
-#: "L['n'] int" -> {}.
+#: What varied in one frame: "L['x'] 2" (name, dimensions) -> {"sizes": [0], "strides": [],
+#: "groups": [17 * _DIMENSIONS + 0]}; "L['n'] int" -> {}. Sizes that were equal in each call of a
+#: run are a group; sizes that were in the same groups in all runs are expected to be equal.
 Facts = dict[str, dict[str, list[int]]]
+
+#: Tensors have no more dimensions than this.
+_DIMENSIONS = 64
 
 
 class ProfileWarning(FramejitWarning):
@@ -130,6 +135,12 @@ def facts_of(seen: Seen) -> Facts:
     for (name, kind), number in seen.numbers.items():
         if number.varied:
             facts[f"{name} {kind}"] = {}
+    for group in seen.together():
+        members = sorted(f"{name} {ndim} {dim}" for (name, ndim), dim in group)
+        digest = int(hashlib.sha256("\n".join(members).encode()).hexdigest()[:8], 16)
+        for (name, ndim), dim in group:
+            groups = facts[f"{name} {ndim}"].setdefault("groups", [])
+            groups.append(digest * _DIMENSIONS + dim)
     return facts
 
 
@@ -157,7 +168,9 @@ def start(key: str, seen: Seen, package: Profile | None = None) -> None:
     for name, parts in facts:
         source, _, kind = name.rpartition(" ")
         if kind.isdigit():
-            seen.tell_tensor(source, int(kind), parts.get("sizes", []), parts.get("strides", []))
+            sizes, strides = parts.get("sizes", []), parts.get("strides", [])
+            groups = [divmod(code, _DIMENSIONS)[::-1] for code in parts.get("groups", [])]
+            seen.tell_tensor(source, int(kind), sizes, strides, groups)
         else:
             seen.tell_number(source, kind)
 

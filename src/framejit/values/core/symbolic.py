@@ -217,12 +217,14 @@ def wrap_sizes(space: Space, source: Source, obj: torch.Tensor) -> Example | Non
         return None
     _check_whose_symbols(space)
     symbols = space.builder.symbols
-    sizes, strides = symbols.tensor(source, obj, shape.dims, shape.strides)
+    sizes, strides = symbols.tensor(source, obj, shape.dims, shape.strides, shape.histories)
     for dim in shape.marked:
         symbols.must_vary.append(sizes[dim])
-    example: Example = space.builder.world.symbolic_example(obj, sizes, strides)
     free_sizes = tuple(i for i, size in enumerate(sizes) if isinstance(size, torch.SymInt))
     free_strides = tuple(i for i, step in enumerate(strides) if isinstance(step, torch.SymInt))
+    if not (free_sizes or free_strides):  # what would vary follows from what does not
+        return None
+    example: Example = space.builder.world.symbolic_example(obj, sizes, strides)
     space.guard(source, "TENSOR_MATCH", (obj, 0, free_sizes, free_strides))
     real = obj.stride()
     for dim in free_strides:
