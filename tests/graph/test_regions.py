@@ -186,6 +186,23 @@ def test_writes_to_what_a_layer_made_itself(train):
     same(Stack(4, Writing), [{"region_Writing": 4}], train=train)
 
 
+class WritingTurned(Block):
+    """What it writes to does not lie in order, and is looked at by another name as well."""
+
+    def forward(self, x):
+        y = self.up(self.norm(x))
+        turned = y.transpose(-1, -2)
+        turned.mul_(2)
+        turned[:, ::2] /= 3
+        F.dropout(turned, 0.5, False).add_(1)
+        return self.down(y) + turned.sum(1, keepdim=True).mT
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_writes_to_what_does_not_lie_in_order(train):
+    same(Stack(4, WritingTurned), [{"region_WritingTurned": 4}], train=train)
+
+
 def test_writes_to_arguments_stay_flat():
     class Residual(Block):
         def forward(self, x):

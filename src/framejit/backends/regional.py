@@ -14,9 +14,11 @@ from typing import Any
 import torch.fx
 from torch._higher_order_ops import invoke_subgraph
 
+from ..graph.builder import WRITES
 from ..graph.nested import hooks_around
 from ..graph.outlining import outlined
 from ..graph.repeats import Region
+from .strides import keep_strides
 
 #: Told of a graph's regions when they are compiled; or what a backend raises for them.
 Told = Callable[[list[Region], Exception | None], None]
@@ -37,6 +39,9 @@ def compile_with_regions(
     if not regions:
         return None
     module = outlined(gm, regions)
+    for part in module.children():
+        if isinstance(part, torch.fx.GraphModule):
+            keep_strides(part, part.meta.get(WRITES, ()))
     try:
         with _writing_nothing():
             compiled = compile_graph(module)

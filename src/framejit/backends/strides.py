@@ -86,8 +86,8 @@ def _keeping(target: Any) -> Callable[..., Any]:
 def keep_strides(gm: torch.fx.GraphModule, positions: Iterable[int]) -> None:
     """Let these nodes of a graph leave strides alone."""
     nodes = list(gm.graph.nodes)
-    for position in positions:
-        node = nodes[position]
-        if node.op.startswith("call"):
-            node.target, node.op = _keeping(node.target), "call_function"
-    gm.recompile()
+    writing = [node for node in map(nodes.__getitem__, positions) if node.op.startswith("call")]
+    for node in writing:
+        node.target, node.op = _keeping(node.target), "call_function"
+    if writing:
+        gm.recompile()

@@ -64,10 +64,20 @@ def outlined(module: torch.fx.GraphModule, regions: list[Region]) -> torch.fx.Gr
             modules[str(node.target)] = getattr(module, str(node.target))
     made_module = LazyGraphModule(modules, graph, "GraphModule")
     made_module.meta.update(module.meta)
-    if module.meta.get(WRITES):
-        position = {node: i for i, node in enumerate(graph.nodes)}
-        made_module.meta[WRITES] = [position[copies[nodes[i]]] for i in module.meta[WRITES]]
+    _note_writes(module, made_module, copies)
     return made_module
+
+
+def _note_writes(
+    module: torch.fx.GraphModule, made: torch.fx.GraphModule, copies: dict[_Node, _Node]
+) -> None:
+    """Which nodes of ``made`` write to tensors whose elements do not lie in order."""
+    if WRITES not in module.meta:
+        return
+    nodes = list(module.graph.nodes)
+    position = {node: i for i, node in enumerate(made.graph.nodes)}
+    found = [copies[nodes[i]] for i in module.meta[WRITES] if nodes[i] in copies]
+    made.meta[WRITES] = [position[copy] for copy in found if copy in position]
 
 
 def _unused_name(name: str, taken: dict[str, Any]) -> str:
@@ -95,7 +105,9 @@ def _subgraph(
         copies[nodes[place]].meta = nodes[place].meta.copy()
     outputs = tuple([copies[nodes[places[i]]] for i in region.outputs])
     graph.create_node("output", "output", (outputs,), {})
-    return LazyGraphModule({}, graph, "GraphModule")
+    made = LazyGraphModule({}, graph, "GraphModule")
+    _note_writes(module, made, copies)
+    return made
 
 
 def _values(nodes: list[_Node]) -> Callable[[], tuple[Any, ...]]:

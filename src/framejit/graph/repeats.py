@@ -246,7 +246,7 @@ class _Reader:
         one = self._operation(node)
         name = getattr(node.target, "__name__", node.target)
         return not (
-            one.sets_state or one.strided or one.transform is not None or one.aside
+            one.sets_state or one.transform is not None or one.aside
             or name in _ABSOLUTE
             or isinstance(node.target, torch._ops.HigherOrderOperator)
         )  # fmt: skip
