@@ -213,7 +213,7 @@ def test_writes_to_arguments_stay_flat():
 
 
 @pytest.mark.parametrize("train", [False, True])
-def test_results_that_are_views_of_arguments_stay_flat(train):
+def test_views_of_arguments_are_made_outside(train):
     class Viewing(Block):
         def forward(self, x):
             return super().forward(x), x[:, 1:]
@@ -226,11 +226,11 @@ def test_results_that_are_views_of_arguments_stay_flat(train):
                 found.append(view)
             return x, *found
 
-    same(Collecting(4, Viewing), [{}], train=train)
+    same(Collecting(4, Viewing), [{"region_Viewing": 4}], train=train)
 
 
 @pytest.mark.parametrize("train", [False, True])
-def test_results_that_share_memory_stay_flat(train):
+def test_results_that_share_memory_are_made_outside(train):
     class Halves(Block):
         def forward(self, x):
             a, b = self.up(super().forward(x)).chunk(2, -1)
@@ -244,7 +244,38 @@ def test_results_that_share_memory_stay_flat(train):
                 found.append(other)
             return x, *found
 
-    same(Collecting(4, Halves), [{}], train=train)
+    # What the first layer is given lies in order.
+    same(Collecting(4, Halves), [{"region_Halves": 3}], train=train)
+
+
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("result, count", [
+    ("x, y[:, 1:]", 4), ("x, y, y.mT, y[0]", 4), ("x, y[:, 1:], y[:, 1:].sum()", 4),
+    ("x, y.detach(), y", 4), ("x, y.detach()", 4), ("x, y[:, 1:].detach(), y + 1", 4),
+    ("x, y[..., :4], y[..., 4:]", 4), ("x, y.view(-1), x[1:]", 4), ("x[:, :], y", 4),
+    ("x, y.real, y.expand(2, *y.shape)", 4), ("x, y.as_strided((2, 2), (1, 2))", 0),
+    ("x, y[:, 1:], y.mul_(2)", 0),
+])  # fmt: skip
+def test_views_of_what_a_layer_computes(result, count, train):
+    space = {"torch": torch, "Block": Block}
+    exec(  # noqa: S102
+        "class Returning(Block):\n"
+        "    def forward(self, x):\n"
+        "        x = super().forward(x)\n"
+        "        y = self.up(x) * 2\n"
+        f"        return {result}\n", space)  # fmt: skip
+
+    class Collecting(Stack):
+        def forward(self, x):
+            x, found = self.first(x), []
+            for block in self.blocks:
+                x, *others = block(x)
+                found += others
+            found[0].add_(1)
+            return x, *found
+
+    calls = {"region_Returning": count} if count else {}
+    same(Collecting(4, space["Returning"]), [calls], train=train)
 
 
 class Unfolded(Block):

@@ -56,6 +56,9 @@ def outlined(module: torch.fx.GraphModule, regions: list[Region]) -> torch.fx.Gr
                 )
                 copy.meta = result.meta.copy()
                 copies[result] = copy
+            for view in [nodes[call[0][i]] for i in region.views]:
+                copies[view] = graph.node_copy(view, copies.__getitem__)
+                copies[view].meta = view.meta.copy()
         if node not in inner:
             copies[node] = graph.node_copy(node, copies.__getitem__)
             copies[node].meta = node.meta.copy()

@@ -3,7 +3,7 @@
 In: a finished graph, and which of its nodes each call of a repeated function recorded. Out:
 `Region`s, as positions of nodes: calls that do the same, operation by operation, on tensors that
 look the same, so that what is compiled for one of them serves them all. What cannot be said so
-(writes to tensors from outside, results that share memory, ...) is no region. Next: outlining.
+(writes to tensors from outside, another grad mode, ...) is no region. Next: outlining.
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ class Region(NamedTuple):
     name: str
     #: Per call: what it consists of, and what it takes from outside, in the order of first use.
     calls: list[list[list[int]]]
-    #: What is used outside of any call: positions within a call.
+    #: What is given to the outside: positions within a call.
     outputs: list[int]
+    #: Views of that, and of what a call takes, which are made outside, in this order.
+    views: list[int]
 
 
 class _Call(NamedTuple):
@@ -108,10 +110,11 @@ def find_regions(
         worth_it = everywhere or group.marked or group.saved >= MUCH_SAVED
         if not worth_it and reader.touched(group.calls[0]) < SMALL_CALL:
             continue
-        outputs = sorted(set().union(*[call.outputs for call in group.calls]))
-        if all(reader.separate(call, outputs) for call in group.calls):
+        wanted = set().union(*[call.outputs for call in group.calls])
+        results = reader.results(group.calls, wanted)
+        if results is not None:
             places = [[[position[n] for n in some] for some in call[:2]] for call in group.calls]
-            regions.append(Region(group.name, places, outputs))
+            regions.append(Region(group.name, places, *results))
     return regions
 
 
@@ -273,19 +276,57 @@ class _Reader:
         examples = [e for n in (*call.inputs, *call.nodes) for e in self._operation(n).examples]
         return sum(math.prod(map(_hint, example.meta.shape)) for example in examples)
 
-    def separate(self, call: _Call, outputs: Sequence[int]) -> bool:
-        """Are the results plain tensors that share memory neither with each other nor with what
-        the call is given?"""
+    def results(
+        self, calls: Sequence[_Call], wanted: set[int]
+    ) -> tuple[list[int], list[int]] | None:
+        """What a subgraph of these calls returns, so that those ``wanted`` can be had outside, and
+        the views that have to be made there: a subgraph returns tensors of their own. None if that
+        cannot be."""
+        outputs, views = set(wanted), set[int]()
+        while True:
+            shared = set().union(*[self._shared(call, sorted(outputs)) for call in calls])
+            if not shared:
+                break
+            outputs -= shared
+            views |= shared
+            for call in calls:
+                places = {node: i for i, node in enumerate(call.nodes)}
+                for position in shared:
+                    if not self._is_view(call, position):
+                        return None
+                    used = call.nodes[position].all_input_nodes
+                    outputs.update({places[n] for n in used if n in places} - views)
+        if any(self._is_only_looked_at(call.nodes[i]) for call in calls for i in outputs):
+            return None
+        return sorted(outputs), sorted(views)
+
+    def _shared(self, call: _Call, outputs: Sequence[int]) -> set[int]:
+        """The results that are no plain tensors, or share memory with those before them or with
+        what the call is given."""
         taken = memory_of_all([e for n in call.inputs for e in self._operation(n).examples])
+        found = set()
         for position in outputs:
             example = self._operation(call.nodes[position]).example
-            if not isinstance(example, Example) or not _is_plain(example.meta):
-                return False
-            memory = memory_of_all([example])
-            if example.meta.storage_offset or not taken.isdisjoint(memory):
-                return False
-            taken |= memory
-        return True
+            memory = memory_of_all([example]) if isinstance(example, Example) else set()
+            plain = isinstance(example, Example) and _is_plain(example.meta)
+            if not plain or example.meta.storage_offset or not taken.isdisjoint(memory):
+                found.add(position)
+            else:
+                taken |= memory
+        return found
+
+    def _is_view(self, call: _Call, position: int) -> bool:
+        """Does the operation read nothing, and return only what shares memory with what it is
+        given, to which the call does not write?"""
+        node = call.nodes[position]
+        one = self._operation(node)
+        if one.effect or one.raises or not one.examples:
+            return False
+        given = [e for n in node.all_input_nodes for e in self._operation(n).examples]
+        memory = memory_of_all(given)
+        if any(not memory.isdisjoint(self._operation(n).written) for n in call.nodes):
+            return False
+        return all(not memory.isdisjoint(memory_of_all([example])) for example in one.examples)
 
 
 def _hint(size: Any) -> int:
