@@ -203,13 +203,66 @@ def test_writes_to_what_does_not_lie_in_order(train):
     same(Stack(4, WritingTurned), [{"region_WritingTurned": 4}], train=train)
 
 
-def test_writes_to_arguments_stay_flat():
-    class Residual(Block):
+class Residual(Block):
+    def forward(self, x):
+        x += super().forward(x)
+        return x
+
+
+@pytest.mark.parametrize("result", ["x", "x, x[1:]", "x.sum(0, keepdim=True) + 0 * x"])
+def test_arguments_that_are_written_to_are_copied(result):
+    space = {"Residual": Residual}
+    exec(  # noqa: S102
+        "class Writing(Residual):\n"
+        "    def forward(self, x):\n"
+        "        x = super().forward(x)\n"
+        f"        return {result}\n", space)  # fmt: skip
+
+    class Collecting(Stack):
         def forward(self, x):
-            x += super().forward(x)
+            x, found = self.first(x), []
+            for block in self.blocks:
+                result = block(x)
+                found.append(result)
+                x = result[0] if isinstance(result, tuple) else result
+            return x, found[0], x + 1
+
+    # What is written to cannot be looked at in another way as well.
+    calls = {} if "[" in result else {"region_Writing": 4}
+    same(Collecting(4, space["Writing"]), [calls], train=False)
+
+
+def test_writes_to_views_of_arguments_and_to_the_same_memory():
+    class Halves(Block):
+        def forward(self, x):
+            half = x[..., :4]
+            half.mul_(2)
+            y = super().forward(x)
+            x[..., 4:] += y[..., 4:]
+            return y
+
+    class Twice(Block):
+        def forward(self, x, view):
+            x.add_(1)
+            return super().forward(x) + view
+
+    class Giving(Stack):
+        def forward(self, x):
+            x = self.first(x)
+            for block in self.blocks:
+                x = block(x, x.view(x.shape))
             return x
 
-    same(Stack(4, Residual), [{}], train=False)
+    same(Stack(4, Halves), [{"region_Halves": 4}], train=False)
+    same(Giving(4, Twice), [{}], train=False)
+
+
+def test_layers_that_would_copy_much_stay_flat():
+    x = torch.randn(4000, 5, 8)
+    for layer, calls in ((Residual, {}), (Block, {"region_Block": 4})):
+        regions, model = Regions(), Stack(4, layer).requires_grad_(False)
+        torch.testing.assert_close(framejit.compile(model, backend=regions)(x), model(x))
+        assert regions.calls == [calls]
 
 
 @pytest.mark.parametrize("train", [False, True])
@@ -330,8 +383,8 @@ class Normed(nn.Module):
         return F.relu(x + y * 2 - 0.5) + x
 
 
-def test_running_statistics_in_training_stay_flat():
-    same(Stack(4, Normed), [{}])
+def test_running_statistics_in_training_are_copied():
+    same(Stack(4, Normed), [{"region_Normed": 4}])
 
 
 def test_running_statistics_in_evaluation_are_arguments():

@@ -103,7 +103,8 @@ module("module_list_del", NEEDED, lambda m: m.layers.__delitem__(0))
 module("module_list_shared", ALLOWED, lambda m: m.layers.__setitem__(1, m.layers[0]))
 module("module_dict_setitem", NEEDED, lambda m: m.table.__setitem__("a", nn.Tanh()))
 module("module_dict_other_key", ALLOWED, lambda m: m.table.__setitem__("c", nn.Tanh()))
-module("module_dict_del", NEEDED, lambda m: m.table.__delitem__("b"))
+# It raises; a comprehension that is a part of its function (CPython 3.12) has a handler for that.
+module("module_dict_del", NEEDED, lambda m: m.table.__delitem__("b"), after=2)
 module("forward_patched", NEEDED, lambda m: setattr(m, "forward", lambda x: x * 2))
 module(
     "child_forward_patched",

@@ -23,6 +23,7 @@ from ..graph.errors import begins_at
 from ..graph.gradients import exact_gradients
 from ..graph.lazy import LazyGraphModule
 from ..graph.nested import hooks_around, with_hooks, without_hooks
+from ..graph.outlining import has_regions
 from ..graph.parts import PARTS, Part
 from ..graph.symbol_nodes import symbolic_inputs
 from .context import (
@@ -68,7 +69,7 @@ def in_context(backend: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[An
 def _compiled(compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
     """``compile_graph(gm, inputs)``; the graph as it is if AOTAutograd cannot see which elements a
     write reaches, forgets that it has resolved a conjugate, or finds that what backward needs is
-    written to: only calling it is an error."""
+    written to: only calling it is an error. A graph with regions is compiled flat then."""
     try:
         if not torch.is_grad_enabled():
             return compile_graph(gm, inputs)
@@ -76,7 +77,7 @@ def _compiled(compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: li
             warnings.filterwarnings("ignore", "Error detected in .*Backward")
             return compile_graph(gm, inputs)
     except Exception as error:
-        if not any(reason in str(error) for reason in _NOT_FOR_AOTAUTOGRAD):
+        if has_regions(gm) or not any(reason in str(error) for reason in _NOT_FOR_AOTAUTOGRAD):
             raise
         return gm.forward
 

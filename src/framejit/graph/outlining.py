@@ -2,7 +2,8 @@
 
 In: a captured graph with its regions (`repeats`). Out: another graph module, which computes the
 same: ``torch.ops.higher_order.invoke_subgraph`` in place of each call, with the items of its result
-under the names of the nodes that they replace. The flat graph stays as it is. Next: backends.
+under the names of the nodes that they replace. Of what a call writes to, the subgraph is given a
+copy, and returns what is to be copied back. The flat graph stays as it is. Next: backends.
 """
 
 from __future__ import annotations
@@ -46,10 +47,18 @@ def outlined(module: torch.fx.GraphModule, regions: list[Region]) -> torch.fx.Gr
                 named[key] = _unused_name(region.name, modules)
                 modules[named[key]] = _subgraph(module, nodes, region)
             name, inputs = named[key], [copies[nodes[i]] for i in call[1]]
+            for i in region.written:  # backward may be given what forward is: a tensor of its own
+                inputs[i] = graph.call_method("clone", (inputs[i],))
+                inputs[i].meta = nodes[call[1][i]].meta.copy()
             attribute = graph.get_attr(name)
             made = graph.call_function(invoke_subgraph, (attribute, name, *inputs))
             results = [nodes[call[0][i]] for i in region.outputs]
-            made.meta = NodeMeta({"example_value": _values(results)})
+            written = [nodes[call[1][i]] for i in region.written]
+            made.meta = NodeMeta({"example_value": _values([*results, *written])})
+            for number, node_written in enumerate(written, len(results)):
+                item = graph.call_function(operator.getitem, (made, number))
+                item.meta = node_written.meta.copy()
+                graph.call_method("copy_", (copies[node_written], item))
             for number, result in enumerate(results):
                 copy = graph.create_node(
                     "call_function", operator.getitem, (made, number), name=result.name
@@ -103,10 +112,14 @@ def _subgraph(
     for number, place in enumerate(inputs):
         copies[nodes[place]] = graph.create_node("placeholder", f"arg{number}", (), {})
         copies[nodes[place]].meta = nodes[place].meta.copy()
+    written = [nodes[inputs[i]] for i in region.written]
+    for node in written:
+        copies[node] = graph.call_method("clone", (copies[node],))
+        copies[node].meta = node.meta.copy()
     for place in places:
         copies[nodes[place]] = graph.node_copy(nodes[place], copies.__getitem__)
         copies[nodes[place]].meta = nodes[place].meta.copy()
-    outputs = tuple([copies[nodes[places[i]]] for i in region.outputs])
+    outputs = tuple([copies[node] for node in [nodes[places[i]] for i in region.outputs] + written])
     graph.create_node("output", "output", (outputs,), {})
     made = LazyGraphModule({}, graph, "GraphModule")
     _note_writes(module, made, copies)

@@ -18,7 +18,7 @@ import torch.fx
 
 from .builder import GraphBuilder
 from .global_state import SETTERS
-from .metadata import Example, TensorMeta, memory_of_all
+from .metadata import Example, TensorMeta, in_order, memory_of_all
 from .operation import Operation
 
 _Node = torch.fx.Node
@@ -37,6 +37,8 @@ PRICE_OF_CALL = 4
 #: time (measured on a CPU), which is worth it where so many operations less are compiled.
 SMALL_CALL = 400_000
 MUCH_SAVED = 100
+#: What a call writes to is copied twice; of all that it touches, this part may be.
+COPIED = 1 / 50
 
 #: They set nothing that an operation depends on.
 _NO_STATE = (
@@ -64,6 +66,8 @@ class Region(NamedTuple):
     name: str
     #: Per call: what it consists of, and what it takes from outside, in the order of first use.
     calls: list[list[list[int]]]
+    #: Which of that it writes to.
+    written: list[int]
     #: What is given to the outside: positions within a call.
     outputs: list[int]
     #: Views of that, and of what a call takes, which are made outside, in this order.
@@ -75,6 +79,8 @@ class _Call(NamedTuple):
 
     nodes: list[_Node]
     inputs: list[_Node]
+    #: Positions among the inputs, and among the nodes.
+    written: list[int]
     outputs: set[int]
 
     @property
@@ -107,14 +113,13 @@ def find_regions(
     position = {node: i for i, node in enumerate(module.graph.nodes)}
     regions: list[Region] = []
     for group in _profitable(groups):
-        worth_it = everywhere or group.marked or group.saved >= MUCH_SAVED
-        if not worth_it and reader.touched(group.calls[0]) < SMALL_CALL:
+        if not (everywhere or group.marked or reader.is_worth_it(group)):
             continue
         wanted = set().union(*[call.outputs for call in group.calls])
         results = reader.results(group.calls, wanted)
         if results is not None:
             places = [[[position[n] for n in some] for some in call[:2]] for call in group.calls]
-            regions.append(Region(group.name, places, *results))
+            regions.append(Region(group.name, places, group.calls[0].written, *results))
     return regions
 
 
@@ -224,8 +229,8 @@ class _Reader:
         outputs = {i for node, i in inside.items() if not inside.keys() >= node.users.keys()}
         if any(self._is_only_looked_at(nodes[i]) for i in outputs):
             return None
-        memory = memory_of_all([e for n in inputs for e in self._operation(n).examples])
-        if any(not memory.isdisjoint(self._operation(node).written) for node in nodes):
+        written = self._written(nodes, inputs)
+        if written is None:
             return None
         if not all(self._steady(node, inside) for node in inputs):
             return None
@@ -234,8 +239,30 @@ class _Reader:
             self.states[nodes[0]],
             tuple([(n.op, n.target, _form((n.args, n.kwargs), places)) for n in nodes]),
             tuple([_look(self._operation(node).example) for node in (*inputs, *nodes)]),
+            tuple(written),
         )
-        return key, _Call(nodes, inputs, outputs)
+        return key, _Call(nodes, inputs, written, outputs)
+
+    def _written(self, nodes: list[_Node], inputs: list[_Node]) -> list[int] | None:
+        """The positions of the inputs that these nodes write to. None where that is more than to
+        put other numbers into tensors of their own: a subgraph is given copies of them."""
+        writing = [self._operation(node) for node in nodes]
+        memory = set().union(*[one.written for one in writing])
+        examples = [self._operation(node).examples for node in inputs]
+        found = [i for i, some in enumerate(examples) if not memory.isdisjoint(memory_of_all(some))]
+        if not found:
+            return found
+        if any(one.writes and not one.content for one in writing):
+            return None
+        for position in found:
+            (example,) = examples[position]
+            others = [e for i, some in enumerate(examples) if i != position for e in some]
+            look = example.meta
+            if look.requires_grad or not in_order(look.shape, look.stride):
+                return None
+            if not memory_of_all([example]).isdisjoint(memory_of_all(others)):
+                return None
+        return found
 
     def _operation(self, node: _Node) -> Operation:
         return self.builder.operations[node]
@@ -271,9 +298,17 @@ class _Reader:
             self.order[one.node] < start or memory.isdisjoint(one.written) for one in self.writers
         )
 
-    def touched(self, call: _Call) -> int:
-        """How many elements there are in what the call is given and computes."""
-        examples = [e for n in (*call.inputs, *call.nodes) for e in self._operation(n).examples]
+    def is_worth_it(self, group: _Group) -> bool:
+        """Does a call take so long that what surrounds it does not count, or are so many operations
+        less compiled?"""
+        call = group.calls[0]
+        touched = self._elements([*call.inputs, *call.nodes])
+        if self._elements([call.inputs[i] for i in call.written]) > COPIED * touched:
+            return False
+        return group.saved >= MUCH_SAVED or touched >= SMALL_CALL
+
+    def _elements(self, nodes: Sequence[_Node]) -> int:
+        examples = [example for node in nodes for example in self._operation(node).examples]
         return sum(math.prod(map(_hint, example.meta.shape)) for example in examples)
 
     def results(
