@@ -259,8 +259,8 @@ def test_writes_to_views_of_arguments_and_to_the_same_memory():
 
 def test_layers_that_would_copy_much_stay_flat():
     x = torch.randn(4000, 5, 8)
-    for layer, calls in ((Residual, {}), (Block, {"region_Block": 4})):
-        regions, model = Regions(), Stack(4, layer).requires_grad_(False)
+    for layer, calls in ((Residual, {}), (Block, {"region_Block": 6})):
+        regions, model = Regions(), Stack(6, layer).requires_grad_(False)
         torch.testing.assert_close(framejit.compile(model, backend=regions)(x), model(x))
         assert regions.calls == [calls]
 
@@ -537,12 +537,17 @@ def test_what_is_shown_of_an_entry_is_the_flat_graph():
 
 @pytest.mark.parametrize(
     "count, width, calls",
-    [(4, 8, {}), (20, 8, {"region_Block": 20}), (4, 256, {"region_Block": 4})],
-    ids=["small", "many", "large"],
+    [
+        (6, 8, {}),
+        (20, 8, {"region_Block": 20}),
+        (4, 256, {}),
+        (6, 256, {"region_Block": 6}),
+    ],
+    ids=["small", "many", "few", "large"],
 )
-def test_few_small_layers_stay_flat(count, width, calls):
-    """A call of a subgraph costs time whenever it runs: where layers are small it has to spare
-    many operations."""
+def test_few_or_small_layers_stay_flat(count, width, calls):
+    """A region costs time when it is compiled, and a call of a subgraph whenever it runs: it has to
+    spare some operations, and many where layers are small."""
 
     class Wide(Stack):
         def __init__(self):
@@ -557,6 +562,6 @@ def test_few_small_layers_stay_flat(count, width, calls):
 
 def test_sizes_that_vary_count_as_they_are():
     regions = Regions()
-    model, x = Stack(), torch.randn(2000, 5, 8)
+    model, x = Stack(6), torch.randn(2000, 5, 8)
     torch.testing.assert_close(framejit.compile(model, backend=regions, dynamic=True)(x), model(x))
-    assert regions.calls == [{"region_Block": 4}]
+    assert regions.calls == [{"region_Block": 6}]
