@@ -55,10 +55,10 @@ def outlined(module: torch.fx.GraphModule, regions: list[Region]) -> torch.fx.Gr
             results = [nodes[call[0][i]] for i in region.outputs]
             written = [nodes[call[1][i]] for i in region.written]
             made.meta = NodeMeta({"example_value": _values([*results, *written])})
-            for number, node_written in enumerate(written, len(results)):
+            for number, old in enumerate(written, len(results)):
                 item = graph.call_function(operator.getitem, (made, number))
-                item.meta = node_written.meta.copy()
-                graph.call_method("copy_", (copies[node_written], item))
+                item.meta = old.meta.copy()
+                graph.call_method("copy_", (copies[old], item))
             for number, result in enumerate(results):
                 copy = graph.create_node(
                     "call_function", operator.getitem, (made, number), name=result.name

@@ -83,7 +83,7 @@ class _Call(NamedTuple):
 
     nodes: list[_Node]
     inputs: list[_Node]
-    #: Positions among the inputs, and among the nodes.
+    #: Which inputs it writes to, and which nodes are used outside of it: their positions.
     written: list[int]
     outputs: set[int]
 
@@ -259,7 +259,9 @@ class _Reader:
         if any(one.writes and not one.content for one in writing):
             return None
         for position in found:
-            (example,) = examples[position]
+            example = self._operation(inputs[position]).example
+            if not isinstance(example, Example):
+                return None
             others = [e for i, some in enumerate(examples) if i != position for e in some]
             look = example.meta
             if look.requires_grad or not in_order(look.shape, look.stride):
