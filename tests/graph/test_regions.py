@@ -265,19 +265,22 @@ def test_layers_that_would_copy_much_stay_flat():
         assert regions.calls == [calls]
 
 
+class Collecting(Stack):
+    """Returns what its blocks return besides the next one's argument."""
+
+    def forward(self, x):
+        x, found = self.first(x), []
+        for block in self.blocks:
+            x, *others = block(x)
+            found += others
+        return x, *found
+
+
 @pytest.mark.parametrize("train", [False, True])
 def test_views_of_arguments_are_made_outside(train):
     class Viewing(Block):
         def forward(self, x):
             return super().forward(x), x[:, 1:]
-
-    class Collecting(Stack):
-        def forward(self, x):
-            x, found = self.first(x), []
-            for block in self.blocks:
-                x, view = block(x)
-                found.append(view)
-            return x, *found
 
     same(Collecting(4, Viewing), [{"region_Viewing": 4}], train=train)
 
@@ -288,14 +291,6 @@ def test_results_that_share_memory_are_made_outside(train):
         def forward(self, x):
             a, b = self.up(super().forward(x)).chunk(2, -1)
             return a, b
-
-    class Collecting(Stack):
-        def forward(self, x):
-            x, found = self.first(x), []
-            for block in self.blocks:
-                x, other = block(x)
-                found.append(other)
-            return x, *found
 
     # What the first layer is given lies in order.
     same(Collecting(4, Halves), [{"region_Halves": 3}], train=train)
@@ -318,17 +313,14 @@ def test_views_of_what_a_layer_computes(result, count, train):
         "        y = self.up(x) * 2\n"
         f"        return {result}\n", space)  # fmt: skip
 
-    class Collecting(Stack):
+    class Writing(Collecting):
         def forward(self, x):
-            x, found = self.first(x), []
-            for block in self.blocks:
-                x, *others = block(x)
-                found += others
+            x, *found = super().forward(x)
             found[0].add_(1)
             return x, *found
 
     calls = {"region_Returning": count} if count else {}
-    same(Collecting(4, space["Returning"]), [calls], train=train)
+    same(Writing(4, space["Returning"]), [calls], train=train)
 
 
 class Unfolded(Block):

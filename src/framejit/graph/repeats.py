@@ -252,8 +252,11 @@ class _Reader:
         put other numbers into tensors of their own: a subgraph is given copies of them."""
         writing = [self._operation(node) for node in nodes]
         memory = set().union(*[one.written for one in writing])
-        examples = [self._operation(node).examples for node in inputs]
-        found = [i for i, some in enumerate(examples) if not memory.isdisjoint(memory_of_all(some))]
+        found = [
+            i
+            for i, node in enumerate(inputs)
+            if not memory.isdisjoint(self._operation(node).memory)
+        ]
         if not found:
             return found
         if any(one.writes and not one.content for one in writing):
@@ -262,7 +265,7 @@ class _Reader:
             example = self._operation(inputs[position]).example
             if not isinstance(example, Example):
                 return None
-            others = [e for i, some in enumerate(examples) if i != position for e in some]
+            others = self._examples([*inputs[:position], *inputs[position + 1 :]])
             look = example.meta
             if look.requires_grad or not in_order(look.shape, look.stride):
                 return None
@@ -313,9 +316,11 @@ class _Reader:
             return False
         return group.saved >= (LEAST_SAVED if touched >= SMALL_CALL else MUCH_SAVED)
 
+    def _examples(self, nodes: Iterable[_Node]) -> list[Example]:
+        return [example for node in nodes for example in self._operation(node).examples]
+
     def _elements(self, nodes: Sequence[_Node]) -> int:
-        examples = [example for node in nodes for example in self._operation(node).examples]
-        return sum(math.prod(map(_hint, example.meta.shape)) for example in examples)
+        return sum(math.prod(map(_hint, one.meta.shape)) for one in self._examples(nodes))
 
     def results(
         self, calls: Sequence[_Call], wanted: set[int]
@@ -344,7 +349,7 @@ class _Reader:
     def _shared(self, call: _Call, outputs: Sequence[int]) -> set[int]:
         """The results that are no plain tensors, or share memory with those before them or with
         what the call is given."""
-        taken = memory_of_all([e for n in call.inputs for e in self._operation(n).examples])
+        taken = memory_of_all(self._examples(call.inputs))
         found = set()
         for position in outputs:
             example = self._operation(call.nodes[position]).example
@@ -363,8 +368,7 @@ class _Reader:
         one = self._operation(node)
         if one.effect or one.raises or not one.examples:
             return False
-        given = [e for n in node.all_input_nodes for e in self._operation(n).examples]
-        memory = memory_of_all(given)
+        memory = memory_of_all(self._examples(node.all_input_nodes))
         if any(not memory.isdisjoint(self._operation(n).written) for n in call.nodes):
             return False
         return all(not memory.isdisjoint(memory_of_all([example])) for example in one.examples)
