@@ -16,6 +16,8 @@ import framejit
 
 PROGRAMS = Path(package_programs.__file__)
 
+pytestmark = pytest.mark.timeout(600)  # the first test with a backend waits for two processes
+
 
 COMPILERS = ("g++", "c++", "gcc", "cc", "clang++", "clang")
 

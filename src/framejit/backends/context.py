@@ -142,17 +142,20 @@ def patched(config: Any, **changes: Any) -> Any:
 
 
 @contextlib.contextmanager
-def aot_settings(donate: bool = False) -> Iterator[None]:
+def aot_settings(donate: bool = False, generators: bool = False) -> Iterator[None]:
     """What is compiled in this block allows ``backward(retain_graph=True)``, as eager does: the
     backward graph does not reuse the memory of what was saved for it, unless ``donate``.
-    Saved-tensor hooks get all that is saved, inputs of the graph as well."""
+    Saved-tensor hooks get all that is saved, inputs of the graph as well. Random operations that
+    backward runs again on a GPU draw from the default generator, which `torch.manual_seed` reaches,
+    unless they may have ``generators`` of their own, as Inductor's CUDA graphs need."""
     from torch._functorch import config  # imports functorch
 
     # In caches there may be code of others, which saves what it writes to later on.
     tag = torch.compiler.config.cache_key_tag.removesuffix(_TAG) + _TAG
     tagged = patched(torch.compiler.config, cache_key_tag=tag)
     hooked = patched(config, donated_buffer=donate, saved_tensors_hooks_filtering_mode="all")
-    with tagged, hooked:
+    drawn = patched(config, graphsafe_rng_functionalization=generators)
+    with tagged, hooked, drawn:
         yield
     metadata = getattr(TracingContext.try_get(), "fw_metadata", None)
     if metadata is not None and metadata.bw_donated_idxs is None:

@@ -88,7 +88,7 @@ class InductorBackend:
             from .inductor_regions import settings_for_regions  # a part of Inductor's
 
             patches = settings_for_regions(patches)
-        with aot_settings(donate=True), lazy_graph_modules():
+        with aot_settings(donate=True, generators=True), lazy_graph_modules():
             compiled: Any = compile_fx(
                 gm, inputs, inner_compile=_compile_inner, config_patches=patches
             )

@@ -8,6 +8,7 @@ its own arguments, and must turn out to be what it was. Next room: guards.
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -161,8 +162,8 @@ class _Standing(Leader):
     def stack_trace(self) -> Any:
         return self._trace(self.inner)
 
-    def user_line(self) -> tuple[str, int] | None:
-        return self._leader.user_line()
+    def executing(self) -> tuple[types.CodeType, int] | None:
+        return self._leader.executing()
 
     def in_try(self) -> bool:
         return self._leader.in_try()

@@ -6,6 +6,7 @@ The `Leader` here knows nothing: it stands there before and after the capture. N
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 
 
@@ -20,9 +21,14 @@ class Leader:
         is read."""
         return None
 
+    def executing(self) -> tuple[types.CodeType, int] | None:
+        """The code being executed, and the line."""
+        return None
+
     def user_line(self) -> tuple[str, int] | None:
         """The user's (file, line) being executed, for what is assumed."""
-        return None
+        place = self.executing()
+        return None if place is None else (place[0].co_filename, place[1])
 
     def in_try(self) -> bool:
         """Is the program inside a ``try`` of its own?"""

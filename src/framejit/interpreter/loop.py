@@ -7,6 +7,7 @@ real, the capture starts again with that step marked. Next room: codegen.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Container
 from typing import Any
 
@@ -345,9 +346,10 @@ class Interpreter(Running):
         self.covered = self.covered or covered
         self.changes.note()
 
-    def user_line(self) -> tuple[str, int] | None:
-        """The file and line being executed."""
-        return None if self.frame is None else self.frame.line
+    def executing(self) -> tuple[types.CodeType, int] | None:
+        """The code being executed, and the line."""
+        frame = self.frame
+        return None if frame is None else (frame.info.code, frame.instruction.line)
 
     # -- the loop ----------------------------------------------------------------------------------
 

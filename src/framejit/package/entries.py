@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils._device import DeviceContext
 
 from framejit import native, tensor_file
 from framejit.bytecode.continuations import FramePoint
@@ -69,7 +70,7 @@ def encode_entry(
         raise Unsaveable("an entry whose origin is not known")
     encoder = Encoder(home, codes)
     nodes = _encode_nodes(entry.tree, plan, encoder)
-    flags, modes, hooks = entry.tree.state.export()
+    flags, modes, hooks = entry.tree.state.export()  # of modes, only blocks of devices are captured
     if hooks:
         raise Unsaveable("saved-tensor hooks are part of its state")
     names = {
@@ -87,7 +88,7 @@ def encode_entry(
         "nodes": nodes,
         "labels": [source.label for source in plan.sources],
         "facts": [[_encode_fact(fact) for fact in facts] for facts in plan.checked],
-        "state": [flags, [encoder.value(mode) for mode in modes]],
+        "state": [flags, [encoder.value(mode.device) for mode in modes]],
         "names": names,
         "layout": entry.layout,
         "writes": isinstance(entry.function.__globals__.get(_DEOPTIMISE), UnlessWritten),
@@ -451,8 +452,9 @@ class _Bound:
     @functools.cached_property
     def state(self) -> Any:
         """torch's global state that the entry was made for."""
-        flags, modes = self.data["state"]
-        return native.GlobalState(flags, tuple(self.decoder.values(modes)))
+        flags, devices = self.data["state"]
+        blocks = tuple([DeviceContext(device) for device in self.decoder.values(devices)])
+        return native.GlobalState(flags, blocks)
 
     def tree(self, nodes: list[Any]) -> native.GuardTree:
         """The native checks."""

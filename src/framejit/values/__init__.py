@@ -18,6 +18,7 @@ import framejit.values.objects.compiled_functions
 import framejit.values.core.constants
 import framejit.values.containers.subclasses
 import framejit.values.objects.exceptions
+import framejit.values.torch.devices
 import framejit.values.torch.higher_order
 import framejit.values.torch.hooks
 import framejit.values.stdlib.inspection

@@ -173,13 +173,13 @@ for _question in (
     torch.amp.autocast_mode.is_autocast_available, torch._C._is_autocast_available,
     torch._C._is_torch_function_enabled, torch._C._len_torch_function_stack,
     torch._C._is_torch_function_mode_enabled,
-    torch.cuda.is_available, torch._C._get_privateuse1_backend_name,
+    torch._C._get_privateuse1_backend_name,
     torch._C._get_cudnn_enabled, torch.get_num_threads,
     torch.backends.mha.get_fastpath_enabled, torch._C._get_mkldnn_enabled,
     torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.broadcast_shapes,
     torch._C._get_deterministic_algorithms, torch._C._get_deterministic_algorithms_warn_only,
     torch.is_deterministic_algorithms_warn_only_enabled, torch.device,
-    torch._C._get_accelerator, torch.cuda.is_current_stream_capturing, *_ATTENTION.values(),
+    *_ATTENTION.values(),
 ):  # fmt: skip
     _current(_question)
 
@@ -193,14 +193,20 @@ def _overrides(value: Value) -> bool:
     return method is not None and method is not torch._C._disabled_torch_function_impl
 
 
-def _any_overrides(values: list[Value]) -> Value:
+def _any_overrides(space: Space, values: list[Value]) -> Value:
+    """A mode handles every call. Code that would hand its own call to it goes on instead: all that
+    the modes do in which programs are captured, choosing devices, is part of operations here."""
+    place = space.running.executing()
+    goes_on = place is not None and "handle_torch_function" in place[0].co_names
+    if values and not goes_on and torch._C._is_torch_function_mode_enabled():
+        return ConstantValue(True)
     enabled = bool(torch._C._is_torch_function_enabled())
     return ConstantValue(enabled and any(_overrides(value) for value in values))
 
 
 @lookaside(torch.overrides.has_torch_function, torch._C._has_torch_function)
 def _has_torch_function(space: Space, args: Args, kwargs: Kwargs) -> Value:
-    return _any_overrides(space.items(args[0] if args else kwargs["relevant_args"]))
+    return _any_overrides(space, space.items(args[0] if args else kwargs["relevant_args"]))
 
 
 @lookaside(
@@ -208,7 +214,7 @@ def _has_torch_function(space: Space, args: Args, kwargs: Kwargs) -> Value:
     torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic,
 )  # fmt: skip
 def _any_torch_function(space: Space, args: Args, kwargs: Kwargs) -> Value:
-    return _any_overrides([*args, *kwargs.values()])
+    return _any_overrides(space, [*args, *kwargs.values()])
 
 
 @lookaside(torch.is_tensor)
