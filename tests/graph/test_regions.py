@@ -15,6 +15,7 @@ import framejit
 from checking import Comparison, CountingBackend
 from framejit import config
 from framejit.audit.comparison import Tolerance
+from framejit.graph import repeats
 from framejit.graph.outlining import has_regions
 from framejit.report import events
 from repeating import ALL, Block, Regions, Stack, step
@@ -550,6 +551,18 @@ def test_few_or_small_layers_stay_flat(count, width, calls):
     model, x = Wide(), torch.randn(2, 3, width)
     torch.testing.assert_close(framejit.compile(model, backend=regions)(x), model(x))
     assert regions.calls == [calls]
+
+
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("count", [6, 120])
+def test_a_step_on_a_gpu_needs_larger_layers_or_more(count, train, monkeypatch):
+    """Such layers are compiled once without gradients, and in training where many are spared."""
+    monkeypatch.setattr(repeats, "GPUS", ("cpu",))
+    regions = Regions()
+    model, x = Stack(count), torch.randn(2000, 5, 8)
+    with torch.set_grad_enabled(train):
+        torch.testing.assert_close(framejit.compile(model, backend=regions)(x), model(x))
+    assert regions.calls == [{"region_Block": count} if count > 6 or not train else {}]
 
 
 def test_sizes_that_vary_count_as_they_are():
