@@ -528,3 +528,21 @@ def test_an_objects_own_class_is_not_asked():
     assert ASKED == []
     assert dict(ends[0].repeated)["of_disguised"] >= 4
     torch.testing.assert_close(results, run(X), rtol=0, atol=0)
+
+
+def test_a_capture_and_its_verification_know_the_same_of_numbers():
+    """Nothing tells the globals of these functions apart, so that the number seems to vary from the
+    second one on."""
+    made = []
+    for shift in (0, 1, 2, 0):
+        namespace = {"SHIFT": shift}
+        exec("def shifted(x):\n    return x * 2 + SHIFT", namespace)
+        made.append(namespace["shifted"])
+
+    def program(x):
+        for function in made:
+            x = function(x)
+        return model(x)
+
+    model = stack(lambda i: Block())
+    check(program, X, graphs=1)

@@ -44,7 +44,8 @@ def run(combination: str, column: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         options = (
-            f"-q --tb=short --max-worker-restart=40 -o junit_family=xunit1 --junitxml={report}"
+            "-q --tb=short --timeout=900 --max-worker-restart=40 "
+            f"-o junit_family=xunit1 --junitxml={report}"
         )
         command = ["make", "test", f"PYTHON=python{python}", f"TORCH={torch}"]
         done = subprocess.run([*command, f"ARGS={COLUMNS[column]} {options}"], cwd=ROOT)

@@ -83,8 +83,11 @@ def _capture(
     call: Call, driver: Driver, break_at: dict[int, GraphBreak], policy: Policy
 ) -> Capture:
     may_expect, repeats, made = driver.may_expect, config.recordings, None
+    seen = policy.seen
     while True:
         recordings, before = Recordings() if repeats else None, made
+        if repeats and config.verify_recordings:
+            seen = policy.seen.copy()
         task = Task(
             call.target.namespace, may_expect, driver.shows_labels, recordings, compute=compute
         )
@@ -103,6 +106,7 @@ def _capture(
             if not (config.verify_recordings and recordings is not None and recordings.used):
                 return made
             repeats, driver = False, dataclasses.replace(driver, compile_graph=_as_it_is)
+            policy = Policy(policy.dynamic, seen)
             continue
         for root in roots:  # what the guards would have held must not outlive the attempt
             root.forget()

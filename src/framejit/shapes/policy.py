@@ -7,6 +7,7 @@ frame remembers what captures met; the profile can fill it before the first one.
 
 from __future__ import annotations
 
+import copy
 import math
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -82,6 +83,16 @@ class Seen:
         #: Source's name -> how many objects were assumed to be there, and the last of them.
         self.objects: dict[str, tuple[int, weakref.ref[Any]]] = {}
         self._told: dict[tuple[str, int], _Told] = {}
+
+    def copy(self) -> Seen:
+        """What was met so far; what is met from now on does not change it."""
+        other = Seen()
+        other.tensors = {key: copy.copy(one) for key, one in self.tensors.items()}
+        for one in other.tensors.values():
+            one.histories = [*one.histories]
+        other.numbers = {key: copy.copy(one) for key, one in self.numbers.items()}
+        other.fixed, other.objects, other._told = {*self.fixed}, {**self.objects}, self._told
+        return other
 
     def tell_tensor(
         self, name: str, ndim: int, sizes: Iterable[int], strides: Iterable[int],
