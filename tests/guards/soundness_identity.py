@@ -292,3 +292,48 @@ def thread_local_attribute(w):
 def layout_of_a_tensor(w):
     f = lambda t: isinstance(t, torch.FloatTensor)
     return f, (X.to_sparse(),), lambda: (X,)
+
+
+# -- a tensor is another one ---------------------------------------------------------------------
+
+
+def alias_of_a_tensor(name, change, look, undo):
+    """One tensor is changed while another one is looked at; then they are the same."""
+
+    def make(w):
+        def f(x, one, other):
+            change(one)
+            seen = look(other)
+            undo(one)
+            return x + 1, seen
+
+        def fresh():
+            made = torch.nn.Parameter(torch.ones(2, 3), requires_grad=False)
+            made.grad = torch.ones(2, 3)
+            return made
+
+        one, same = thing(t=fresh()), fresh()
+        return (
+            lambda x, a, b: f(x, a.t, b.t),
+            (X, one, thing(t=fresh())),
+            lambda: (X, thing(t=same), thing(t=same)),
+        )
+
+    add(f"alias_of_a_{name}_tensor", NEEDED, make)
+
+
+def turn(t):
+    t.t_()
+
+
+def look_at_sizes(t):
+    return tuple(t.shape), t.stride()
+
+
+def forget_gradient(t):
+    t.grad = None
+
+
+alias_of_a_tensor("transposed", turn, look_at_sizes, turn)
+alias_of_a_tensor("squeezed", lambda t: t.unsqueeze_(0), lambda t: t.dim(), lambda t: t.squeeze_(0))
+alias_of_a_tensor("differentiated", forget_gradient, lambda t: t.grad is None, lambda t: None)

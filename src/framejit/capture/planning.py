@@ -81,25 +81,60 @@ def _release(out: Emitter, value: TensorValue) -> None:
 
 def _guard_aliases(space: Space) -> None:
     """What the program changed must stay another object than everything else it looked at."""
-    if not space.effects.changed:
+    turned = [value for value in space.graph_inputs if _is_turned(value)]
+    if not (space.effects.changed or turned):
         return
     by_kind: dict[type, list[LookedAt]] = {}
     for obj, source, value in space.looked_at():
         if source is not None:
             by_kind.setdefault(type(obj), []).append(LookedAt(source, value))
     named: dict[type, list[DictValue]] = {}
+    with_gradient = _whose_gradient_stays(space, by_kind)
     for changed in space.effects.changed:
         kind, obj = changed.python_type(), changed.obj
-        if obj is None or changed.source is None or isinstance(changed, TensorValue):
-            continue  # gradients are only ever set to None, which may be done twice
+        if obj is None or changed.source is None:
+            continue
+        if isinstance(changed, TensorValue):
+            _guard_distinct(space, changed, with_gradient.get(kind, ()))
+            continue
         if isinstance(changed, DictValue) and not changed.rewritten and _is_named(changed.written):
             named.setdefault(kind, []).append(changed)
             continue
-        for other in by_kind.get(kind, ()):
-            if other.value is not changed:
-                space.guard(other.source, "DISTINCT", (changed.source,))
+        _guard_distinct(space, changed, by_kind.get(kind, ()))
+    for tensor in turned:
+        _guard_distinct(space, tensor, by_kind.get(type(tensor.obj), ()))
     for kind, dicts in named.items():
         _guard_named(space, dicts, by_kind.get(kind, ()))
+
+
+def _whose_gradient_stays(
+    space: Space, by_kind: dict[type, list[LookedAt]]
+) -> dict[type, list[LookedAt]]:
+    """Tensors whose gradient was read, by class. Gradients are only ever set to None, which may be
+    done twice: tensors that lose theirs as well need not be told apart."""
+    losing = {id(one) for one in space.effects.changed if isinstance(one, TensorValue)}
+    if not losing:
+        return {}
+    return {
+        kind: [
+            one for one in tensors
+            if ("attr", "grad") in one.source.children and id(one.value) not in losing
+        ]
+        for kind, tensors in by_kind.items()
+    }  # fmt: skip
+
+
+def _is_turned(value: TensorValue) -> bool:
+    """Has an operation changed the sizes, strides or the like of an existing tensor? (What writes
+    to the elements that tensors share is seen to when the graph is called.)"""
+    return value.source is not None and value.example.changed
+
+
+def _guard_distinct(space: Space, changed: Value, others: Iterable[LookedAt]) -> None:
+    assert changed.source is not None
+    for other in others:
+        if other.value is not changed:
+            space.guard(other.source, "DISTINCT", (changed.source,))
 
 
 def _guard_named(space: Space, dicts: list[DictValue], others: Iterable[LookedAt]) -> None:
@@ -125,9 +160,7 @@ def _guard_named(space: Space, dicts: list[DictValue], others: Iterable[LookedAt
                     _is_there(other.source, key) is there
                 ):
                     found.append(other)
-        for other in dict.fromkeys(found):
-            if other.value is not changed:
-                space.guard(other.source, "DISTINCT", (changed.source,))
+        _guard_distinct(space, changed, dict.fromkeys(found))
 
 
 def _is_there(source: Source, key: str) -> bool | None:

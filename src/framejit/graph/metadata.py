@@ -127,13 +127,16 @@ class Example:
     """
 
     __slots__ = (
-        "_fake", "born", "cacheable", "depth", "group", "meta", "owns_storage", "recipe", "world",
+        "_fake", "born", "cacheable", "changed", "depth", "group", "meta", "owns_storage", "recipe",
+        "world",
     )  # fmt: skip
 
     def __init__(self, world: FakeWorld, meta: TensorMeta, recipe: Any = None) -> None:
         self.world = world
         self.meta = meta
         self.born = meta  # as it was when made: what `recipe` None rebuilds
+        #: Has ``meta`` been replaced, if only for a time?
+        self.changed = False
         self.recipe = recipe
         self.group: list[Example] | None = None  # examples that may share memory, itself included
         self.depth = 0  # how many recipes must run before this one's

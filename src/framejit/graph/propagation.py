@@ -373,7 +373,7 @@ def refresh(examples: list[Example]) -> list[Example]:
         assert fake is not None
         meta = describe_fake(fake)
         if meta is not example.meta and not _same(example.meta, meta):
-            example.meta = meta
+            example.meta, example.changed = meta, True
             example.cacheable = example.cacheable and not meta.symbolic
             changed.append(example)
     return changed
