@@ -297,8 +297,8 @@ def run_tests(share, shard, seed=0):
 
 @pytest.mark.generated
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("shard", ["0/20", "7/20"])
-def test_all_instructions_of_a_tenth_of_the_tests(shard):
+@pytest.mark.parametrize("shard", ["0/30", "11/30"])
+def test_all_instructions_of_a_fifteenth_of_the_tests(shard):
     """The tests are drawn by their names; all are run below."""
     run_tests(1.0, shard)
 
