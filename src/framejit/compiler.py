@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from framejit import config, directives, native
+from framejit.backends import sharing
 from framejit.backends.compile import compile_graph
 from framejit.bytecode.continuations import (
     FramePoint,
@@ -44,7 +45,7 @@ from framejit.exc import (
 )
 from framejit.graph.errors import WrongResult
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code
-from framejit.graph.repeats import Region
+from framejit.graph.repeats import REGIONS, Region
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.outcomes import Broken
 from framejit.misses import miss
@@ -456,6 +457,11 @@ class Compiler:
         started = time.perf_counter()
         operations = sum(n.op.startswith("call") for n in module.graph.nodes)
         known = {**target.shown, "backend": self.backend_name, "operations": operations}
+        key = None if self.options else sharing.key_of(self.backend, module, examples)
+        if (shared := sharing.find(key, self.backend, module)) is not None:
+            module.meta.pop(REGIONS, None)  # it holds the recording
+            events.emit(events.GraphReused(**known))
+            return shared
         events.emit(events.BackendStart(**known))
 
         def told(regions: list[Region], error: Exception | None) -> None:
@@ -473,6 +479,7 @@ class Compiler:
         )
         seconds = time.perf_counter() - started
         events.emit(events.GraphCompiled(**known, inputs=len(examples), seconds=seconds))
+        sharing.keep(key, compiled, module)
         return compiled
 
     def _internal_error(self, compiled: CompiledFrame, error: Exception) -> None:

@@ -144,6 +144,11 @@ def watching(watcher: Watcher) -> Iterator[None]:
         _watchers.active = before
 
 
+def is_watched() -> bool:
+    """Does somebody watch what this thread compiles?"""
+    return bool(getattr(_watchers, "active", ()))
+
+
 def _describe(name: str, gm: torch.fx.GraphModule, error: Exception) -> str:
     """A few lines: who failed, on what, for which of the user's lines, with what message, where."""
     operations = sum(node.op.startswith("call_") for node in gm.graph.nodes)

@@ -53,6 +53,17 @@ class InductorBackend:
             self.config_patches.update(_checked_options(self.options))
         self.__name__ = "inductor"
 
+    @property
+    def keeps_inputs(self) -> bool:
+        """Does compiled code hold parameters, or the addresses at which they are?"""
+        from torch._inductor import config  # slow optional dependency
+
+        patches = self.config_patches
+        return bool(
+            patches.get("triton.cudagraphs", config.triton.cudagraphs)
+            or patches.get("freezing", config.freezing)
+        )
+
     def configured(self, mode: str | None, options: dict[str, Any] | None) -> InductorBackend:
         """The same backend with other settings."""
         return InductorBackend(mode, options)

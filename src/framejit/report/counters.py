@@ -56,6 +56,9 @@ def _count(event: events.Event) -> None:
             counters["stats"]["unique_graphs"] += 1
             counters["stats"]["calls_captured"] += event.operations
             counters["backend"][event.backend] += 1
+        case events.GraphReused():
+            counters["stats"]["graphs_reused"] += 1
+            counters["stats"]["calls_captured"] += event.operations
         case events.Recompile():
             counters["recompiles"][event.name] += 1
             if event.reasons:

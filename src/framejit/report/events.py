@@ -72,6 +72,14 @@ class GraphCompiled(Event):
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
+class GraphReused(Event):
+    """What the backend returned for a graph that is alike serves for this one."""
+
+    backend: str
+    operations: int
+
+
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class GraphBreak(Event):
     """An instruction could not be captured; a continuation goes on after it."""
 
