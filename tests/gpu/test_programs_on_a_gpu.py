@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,8 +16,10 @@ from torch.utils.checkpoint import checkpoint
 
 import framejit
 from checking import CountingBackend, check
-from models.test_zoo_models import MODELS, bert, compare_training, resnet18, tensors
 from repeating import ALL, Regions, Stack
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+from test_zoo_models import MODELS, bert, compare_training, resnet18, tensors  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,
@@ -497,7 +500,7 @@ def test_generators():
 
 def test_a_kernel_of_the_users():
     pytest.importorskip("triton")
-    from gpu.kernels import doubled
+    from kernels import doubled
 
     def f(x):
         result = torch.empty_like(x)
