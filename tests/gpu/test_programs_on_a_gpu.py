@@ -19,7 +19,7 @@ from checking import CountingBackend, check
 from repeating import ALL, Regions, Stack
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-from test_zoo_models import MODELS, bert, compare_training, resnet18, tensors  # noqa: E402
+from test_zoo_models import MODELS, bert, compare_inference, compare_training, resnet18  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,
@@ -216,14 +216,7 @@ def test_two_threads_with_streams_of_their_own():
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
 @pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
 def test_models(make, backend):
-    model, inputs = on_the_gpu(make)
-    compiled = framejit.compile(model, backend=backend, fullgraph=True)
-    with torch.no_grad():
-        expected = model(**inputs)
-        for _ in range(2):
-            got = compiled(**inputs)
-            assert type(got) is type(expected)
-            torch.testing.assert_close(tensors(got), tensors(expected), atol=1e-3, rtol=1e-3)
+    compare_inference(*on_the_gpu(make), backend, 1e-3)
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor", "cudagraphs"])
@@ -500,7 +493,7 @@ def test_generators():
 
 def test_a_kernel_of_the_users():
     pytest.importorskip("triton")
-    from kernels import doubled
+    from doubling_kernel import doubled
 
     def f(x):
         result = torch.empty_like(x)
