@@ -46,6 +46,7 @@ setup(
                 f"{ROOM}/module.cpp",
                 f"{ROOM}/global_state.cpp",
                 f"{ROOM}/guard_checks.cpp",
+                f"{ROOM}/gradient_hooks.cpp",
                 f"{ROOM}/guard_tree.cpp",
                 f"{ROOM}/guard_record.cpp",
                 f"{ROOM}/guard_type.cpp",

@@ -25,6 +25,7 @@ import soundness_identity  # noqa: F401
 import soundness_modules  # noqa: F401
 import soundness_objects  # noqa: F401
 import soundness_state  # noqa: F401
+import soundness_training  # noqa: F401
 import torch
 from soundness import ROWS, Row, World, _call
 from torch.utils.hooks import RemovableHandle

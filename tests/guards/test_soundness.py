@@ -11,6 +11,7 @@ import soundness_identity  # noqa: F401
 import soundness_modules  # noqa: F401
 import soundness_objects  # noqa: F401
 import soundness_state  # noqa: F401
+import soundness_training  # noqa: F401
 from soundness import REPEATED, ROWS, check_loaded_row, check_row
 
 from framejit import config

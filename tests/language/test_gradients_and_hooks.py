@@ -123,7 +123,7 @@ def hooks_in_a_transform(x):
 #: (program, graphs, operations captured)
 PROGRAMS = [
     (applied_functions, 6, 8), (checkpoints_of_odd_functions, 2, 5),
-    (gradients_of_new_tensors, 1, 7), (assigned_gradients, 2, 4), (handles_of_hooks, 2, 3),
+    (gradients_of_new_tensors, 1, 7), (assigned_gradients, 1, 4), (handles_of_hooks, 2, 3),
     (hooks_refused, 3, 6), (hook_of_tuple, 1, 4), (hook_that_calls_itself, 2, 3),
     (hook_with_a_class, 1, 4), (hook_with_effects, 2, 6), (hooks_in_a_transform, 2, 2),
 ]  # fmt: skip

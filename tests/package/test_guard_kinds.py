@@ -72,6 +72,28 @@ def distinct():
     return f, (X, one, Thing()), lambda: (X, one, one)
 
 
+def apart():
+    one, two, three = [torch.ones(3, requires_grad=True) for _ in range(3)]
+    for leaf in (one, two, three):
+        leaf.grad = torch.zeros(3)
+
+    def f(u, v, w):
+        (u * v * w).sum().backward()
+        found = [leaf.grad + 0 for leaf in (u, v, w)]
+        for leaf in (u, v, w):
+            leaf.grad.zero_()
+        return found
+
+    return f, (one, two, three), lambda: (one, two, one)
+
+
+def leaf():
+    w = torch.ones(3, requires_grad=True)
+    hooked = torch.ones(3, requires_grad=True)
+    hooked.register_hook(lambda gradient: gradient * 2)
+    return lambda w: torch.autograd.grad((w * w).sum(), w)[0], (w,), lambda: (hooked,)
+
+
 #: kind -> () -> (function, arguments, change); the change may return other arguments.
 PROGRAMS = {
     "TYPE_MATCH": lambda: (
@@ -89,6 +111,8 @@ PROGRAMS = {
     "TENSOR_MATCH": lambda: (lambda x: x * 2, (X,), lambda: (X.double(),)),
     "SAME_OBJECT": same_object,
     "DISTINCT": distinct,
+    "APART": apart,
+    "LEAF": leaf,
     "BOOL_MATCH": lambda: (
         lambda x, items: x + 1 if items else x - 1, (X, [3]), lambda: (X, []),
     ),
@@ -137,4 +161,5 @@ def test_kind(kind, tmp_path):
         args = changed if isinstance(changed, tuple) else args
         for got, expected in zip(flat(loaded(*args)), flat(function(*args)), strict=True):
             torch.testing.assert_close(got, expected)
-        assert len(captured) == 1
+        # A graph that may not compute the gradient ends before it.
+        assert len(captured) == (3 if kind == "LEAF" else 1)

@@ -115,6 +115,48 @@ def only_passes_through(info: CodeInfo, index: int) -> bool:
     return start < 0 or info.instructions[start + 1].op == "WITH_EXCEPT_START"
 
 
+def may_be_caught(info: CodeInfo, index: int) -> bool:
+    """May this frame go on after an exception at ``index``? (What ``with`` blocks and ``finally``
+    do with it ends in raising it again.)"""
+    start = handler_of_program(info, index)
+    while start >= 0:
+        if info.instructions[start].op == "PUSH_EXC_INFO" and _goes_on(info, start):
+            return True
+        start = _handler_outside(info, start)
+    return False
+
+
+def _goes_on(info: CodeInfo, start: int) -> bool:
+    """Does the handler that starts there come to an end at which the exception is forgotten?"""
+    code = info.instructions
+    if code[start + 1].op == "WITH_EXCEPT_START":
+        return False
+    seen: set[int] = set()
+    waiting = [start]
+    while waiting:
+        index = waiting.pop()
+        if index in seen or index >= len(code):
+            continue
+        seen.add(index)
+        op, target = code[index].op, code[index].target
+        if op == "POP_EXCEPT":
+            return True
+        if target >= 0:
+            waiting.append(target)
+        if op != "JUMP" and op not in ENDS_FLOW:
+            waiting.append(index + 1)
+    return False
+
+
+def _handler_outside(info: CodeInfo, start: int) -> int:
+    """Where the handler around another one starts; -1 if there is none. (In between is what takes
+    back that an exception is being handled.)"""
+    handler = info.handlers[start]
+    while handler is not None and info.instructions[handler.target].op != "PUSH_EXC_INFO":
+        handler = info.handlers[handler.target]
+    return -1 if handler is None else handler.target
+
+
 #: What they put on the stack is never NotImplemented: operators turn that into a TypeError.
 _NEVER_DECLINES = (
     "BINARY_OP", "COMPARE_OP", "UNARY_", "BUILD_", "CONTAINS_OP", "IS_OP", "LOAD_CONST",

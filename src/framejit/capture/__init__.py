@@ -22,7 +22,7 @@ from framejit.capture.target import Target
 from framejit.capture.tracing import Call, Driver, trace
 from framejit.codegen.function import Generated
 from framejit.collection import imports_end
-from framejit.exc import GraphBreak, InternalError
+from framejit.exc import BackendCompilerFailed, GraphBreak, InternalError
 from framejit.graph.builder import GraphBuilder
 from framejit.guards.plan import Plan
 from framejit.interpreter.call_recordings import Recordings
@@ -137,7 +137,13 @@ def _attempt(
         return traced
     described = verifying.described_nodes(space.builder) if config.verify_recordings else []
     graph = finish_graph(traced)
-    compiled = compile_graph(graph, driver.compile_graph)
+    try:
+        compiled = compile_graph(graph, driver.compile_graph)
+    except BackendCompilerFailed as error:
+        steps = traced.space.effects.differentiations
+        if not steps:
+            raise
+        compiled = Again(steps[-1], GraphBreak("FJ0117", f"the backend cannot: {error}"))
     if isinstance(compiled, Again):
         return compiled
     entry = plan_guards(traced, graph, compiled.hook_roots)

@@ -26,9 +26,10 @@ from framejit.capture.tracing import Trace
 from framejit.exc import BackendCompilerFailed
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
+from framejit.graph.differentiation import with_spent
 from framejit.graph.global_state import unseen
 from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
-from framejit.graph.nested import close_all_hooks, open_hooks
+from framejit.graph.nested import checkpointed, close_all_hooks, open_hooks
 from framejit.graph.parts import PARTS, independent_parts
 from framejit.graph.repeats import REGIONS, find_regions
 from framejit.graph.undo import undone
@@ -56,6 +57,7 @@ class Graph:
     saved: tuple[int, ...] = ()
     #: Are truth values taken for granted in it? Then it must be able to run twice.
     expects: bool = False
+    spent: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -72,6 +74,8 @@ class Care:
     saved: tuple[int, ...]
     #: Does AOTAutograd get it in parts?
     in_parts: bool
+    #: Positions of the results that cannot be differentiated any more.
+    spent: tuple[int, ...] = ()
 
     def around(
         self, compiled: Callable[..., Any], recorded: Callable[..., Any]
@@ -80,6 +84,7 @@ class Care:
         reached = self.reached
         graph = compiled if reached is None else exact_gradients(compiled, reached, self.in_parts)
         graph = undone(watch_aliases(graph, recorded, self.watch), self.saved)
+        graph = with_spent(graph, self.spent) if self.spent else graph
         return _unseen(graph) if self.unseen else graph
 
 
@@ -113,7 +118,8 @@ def finish_graph(trace: Trace) -> Graph:
         draft.out.output(TensorValue(node, builder.example(node)))
     if not builder.op_count:
         return Graph()
-    module, examples = builder.finish(draft.output_nodes())
+    outputs, spent = _outputs(trace)
+    module, examples = builder.finish(outputs)
     as_it_is = isinstance(trace.outcome, Broken) and trace.outcome.as_it_is
     if opens_hooks(module) or trace.around is not None:  # they may save what is written
         as_it_is = as_it_is or builder.reads_what_it_writes()
@@ -129,8 +135,21 @@ def finish_graph(trace: Trace) -> Graph:
     return Graph(
         module, examples, inputs, operations, watch=_watch(examples, inputs, builder),
         reached=reached_inputs(builder), saved=builder.saved_inputs(),
-        expects=bool(trace.space.effects.expected),
+        expects=bool(trace.space.effects.expected), spent=spent,
     )  # fmt: skip
+
+
+def _outputs(trace: Trace) -> tuple[list[Any], tuple[int, ...]]:
+    """What the graph returns, and at which positions it is detached from what is used up."""
+    nodes, builder = trace.draft.output_nodes(), trace.space.builder
+    spent = [i for i, node in enumerate(nodes) if node in trace.spent]
+    with unseen():
+        for i in spent:
+            nodes[i], _ = builder.call_method("detach", (nodes[i],), {})
+    if builder.differentiated:
+        for node in builder.graph.find_nodes(op="call_function", target=checkpointed):
+            node.kwargs = {"differentiated": True}
+    return nodes, tuple(spent)
 
 
 def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
@@ -144,7 +163,7 @@ def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
     if user_code and graph.expects:
         return Again()
     in_parts = module.meta.get(PARTS) is not None
-    care = Care(graph.watch, user_code, graph.reached, graph.saved, in_parts)
+    care = Care(graph.watch, user_code, graph.reached, graph.saved, in_parts, graph.spent)
     sources = [value.source for value in graph.inputs if value.source is not None]
     call = GraphCall(compiled, module, sources, care)
     run = care.around(compiled, module)
@@ -191,10 +210,14 @@ def _watch(examples: list[Any], inputs: list[TensorValue], builder: GraphBuilder
     """Which inputs may alias each other otherwise than now, where that matters."""
     mutated = set(builder.mutated_inputs)
     written = [i for i, position in enumerate(builder.used_inputs) if position in mutated]
-    members = ("_parameters", "_buffers")
-    owners = [value.source.base if value.source is not None else None for value in inputs]
-    fixed = [owner is not None and owner.key in members for owner in owners]
+    fixed = [is_member(value) for value in inputs]
     return aliases_to_watch(examples, written, fixed, builder.varying_inputs())
+
+
+def is_member(tensor: TensorValue) -> bool:
+    """Is it a parameter or buffer of a module?"""
+    owner = tensor.source.base if tensor.source is not None else None
+    return owner is not None and owner.key in ("_parameters", "_buffers")
 
 
 def _runs_user_code(node: torch.fx.Node) -> bool:

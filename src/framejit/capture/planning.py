@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from framejit.capture.graphs import Graph
+from framejit.capture.graphs import Graph, is_member
 from framejit.capture.tracing import Trace
 from framejit.codegen.emit import Emitter, computed
 from framejit.collection import no_collection
@@ -58,6 +58,7 @@ def plan_guards(trace: Trace, graph: Graph, hook_roots: Sequence[Source] = ()) -
     space, out = trace.space, trace.draft.out
     builder = space.builder
     used = {id(value) for value in graph.inputs}
+    written = {builder.placeholders[index].node for index in builder.mutated_inputs}
     for value in space.graph_inputs:
         if id(value) not in used and value not in out.made:
             _release(out, value)
@@ -65,6 +66,7 @@ def plan_guards(trace: Trace, graph: Graph, hook_roots: Sequence[Source] = ()) -
     arguments += [out.load(value.source) for value in graph.inputs]  # type: ignore[arg-type]
     with no_collection():
         _guard_aliases(space)
+        _guard_apart([value for value in graph.inputs if is_member(value)], written)
         shapes = make_shape_plan(builder.world.symbols_if_any, list(out.symbols))
         roots = [*space.slot_roots, *space.const_roots.values()]
         plan = build_plan([*roots, *trace.hook_roots, *hook_roots], shapes)
@@ -82,7 +84,7 @@ def _release(out: Emitter, value: TensorValue) -> None:
 def _guard_aliases(space: Space) -> None:
     """What the program changed must stay another object than everything else it looked at."""
     turned = [value for value in space.graph_inputs if _is_turned(value)]
-    if not (space.effects.changed or turned):
+    if not (space.effects.changed or space.effects.given_gradient or turned):
         return
     by_kind: dict[type, list[LookedAt]] = {}
     for obj, source, value in space.looked_at():
@@ -107,21 +109,38 @@ def _guard_aliases(space: Space) -> None:
         _guard_named(space, dicts, by_kind.get(kind, ()))
 
 
+def _guard_apart(members: list[TensorValue], written: Container[Any]) -> None:
+    """Tensors of modules, where some of them are written to, must stay different objects. (Others
+    are looked at when the graph is called.)"""
+    if any(value.node in written for value in members):
+        _keep_apart(members)
+
+
+def _keep_apart(values: Iterable[TensorValue]) -> None:
+    *others, last = dict.fromkeys(v.source for v in values if v.source is not None)
+    if others:
+        last.add_fact("APART", tuple(others))
+
+
 def _whose_gradient_stays(
     space: Space, by_kind: dict[type, list[LookedAt]]
 ) -> dict[type, list[LookedAt]]:
-    """Tensors whose gradient was read, by class. Gradients are only ever set to None, which may be
-    done twice: tensors that lose theirs as well need not be told apart."""
-    losing = {id(one) for one in space.effects.changed if isinstance(one, TensorValue)}
-    if not losing:
+    """Tensors whose gradient was read, by class, where others lose theirs: that may be done twice,
+    so tensors that lose theirs as well need not be told apart. Those that get one must all be."""
+    given = space.effects.given_gradient
+    changed = [one for one in (*given, *space.effects.changed) if isinstance(one, TensorValue)]
+    if not changed:
         return {}
-    return {
-        kind: [
-            one for one in tensors
-            if ("attr", "grad") in one.source.children and id(one.value) not in losing
-        ]
+    read = {
+        kind: [one for one in tensors if ("attr", "grad") in one.source.children]
         for kind, tensors in by_kind.items()
-    }  # fmt: skip
+    }
+    if given:
+        readers = [one.value for tensors in read.values() for one in tensors]
+        _keep_apart([*changed, *[one for one in readers if isinstance(one, TensorValue)]])
+        return {}
+    losing = set(map(id, changed))
+    return {k: [one for one in some if id(one.value) not in losing] for k, some in read.items()}
 
 
 def _is_turned(value: TensorValue) -> bool:

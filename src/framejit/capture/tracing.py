@@ -24,6 +24,7 @@ from framejit.codegen.emit_generators import keeps_of_its_own
 from framejit.codegen.function import Draft
 from framejit.collection import no_collection
 from framejit.exc import GraphBreak
+from framejit.graph.differentiation import Spent
 from framejit.graph.global_state import unseen
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
 from framejit.interpreter.dropped import Existing
@@ -36,6 +37,7 @@ from framejit.values.core.base import NULL, Unmaterialisable, Value
 from framejit.values.core.ends import search_what_is_seen
 from framejit.values.core.space import Space
 from framejit.values.torch.hooks import Hooks, Surrounding, unsettled
+from framejit.values.torch.tensors import TensorValue
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -83,6 +85,8 @@ class Trace:
     around: Surrounding | None
     #: What the hooks that the graph puts in place depend on.
     hook_roots: list[Source] = dataclasses.field(default_factory=list)
+    #: The results that cannot be differentiated any more.
+    spent: set[Any] = dataclasses.field(default_factory=set)
 
 
 def trace(
@@ -134,7 +138,48 @@ def _problem(trace: Trace) -> Again | None:
         if (step := space.builder.operations[node].transform) is not None:
             reason = "a tensor leaves the transform of torch.func that it was made in"
             return Again(step, GraphBreak("FJ0123", reason))
-    return Again() if space.effects.expected and space.builder.mutated_inputs else None
+    lost = _half_spent(trace) if space.effects.differentiations else None
+    lost = lost or (_leaf_is_lost(trace) if space.effects.made_leaves else None)
+    if lost is not None:
+        return lost
+    if space.effects.expected and (space.builder.mutated_inputs or space.builder.differentiated):
+        return Again()
+    return None
+
+
+def _half_spent(trace: Trace) -> Again | None:
+    """Notes which results the gradients in the graph have used up. One of which some could still be
+    had cannot be handed out: then Python computes the last gradient."""
+    builder = trace.space.builder
+    nodes = [n for n in trace.draft.output_nodes() if builder.operations[n].differentiable]
+    if not nodes:
+        return None
+    spent = Spent(builder)
+    for node in nodes:
+        used = spent.of(node)
+        if used is None:
+            why = "a result shares a part of what a gradient has used up"
+            return Again(trace.space.effects.differentiations[-1], GraphBreak("FJ0117", why))
+        if used:
+            trace.spent.add(node)
+    return None
+
+
+def _leaf_is_lost(trace: Trace) -> Again | None:
+    """A leaf that the graph has made, or what is differentiated with respect to it, is handed out:
+    the graph ends before it becomes one."""
+    builder, effects = trace.space.builder, trace.space.effects
+    needed: set[Any] = set()
+    waiting = [n for n in trace.draft.output_nodes() if n not in trace.spent]
+    while waiting:
+        node = waiting.pop()
+        if node not in needed and builder.operations[node].differentiable:
+            needed.add(node)
+            waiting += node.all_input_nodes
+    for leaf, step in effects.made_leaves.items():
+        if not isinstance(leaf, TensorValue) or leaf.node in needed:
+            return Again(step, GraphBreak("FJ0111", "a leaf made in the graph is handed out"))
+    return None
 
 
 def _unsettled_hooks(trace: Trace) -> tuple[int, GraphBreak] | None:

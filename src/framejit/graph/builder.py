@@ -20,7 +20,7 @@ from torch.fx.node import map_aggregate
 from ..exc import GraphBreak
 from . import global_state
 from .changes import Changes
-from .fakes import FakeWorld
+from .fakes import FakeWorld, describe_fake, isolated
 from .lazy import LazyGraphModule
 from .leader import Leader
 from .metadata import Example, examples_in, in_order, memory_of_all
@@ -56,6 +56,8 @@ class GraphBuilder(Recording):
         self.leader = Leader()
         self.changes = Changes()
         self._trace: str | Callable[[], str] | None = None
+        #: Torch's state where the graph begins.
+        self.begun = global_state.current()
         self.symbol_nodes = SymbolNodes(self.graph, self.operations, self.record)
         self.world = FakeWorld(symbols)
         #: Is there an operation that may raise inside a ``try``?
@@ -153,6 +155,30 @@ class GraphBuilder(Recording):
             raise
         finally:
             global_state.leave_transforms(*before)
+
+    def differentiate(
+        self, target: Callable[..., Any], args: tuple[Any, ...], example: Any
+    ) -> _Node:
+        """Record a call of autograd whose result is known already."""
+        node = self.record(target, args, example)
+        self.differentiated.append(node)
+        self.changes.note()
+        return node
+
+    def make_leaf(self, node: _Node) -> None:
+        """Record ``requires_grad_()`` of a tensor that the graph has made.
+
+        Raises GraphBreak if torch refuses.
+        """
+        example: Example = self.example(node)
+        try:
+            with isolated():
+                example.fake.requires_grad_(True)
+        except RuntimeError as error:
+            raise GraphBreak("FJ0111", f"Tensor.requires_grad_() raises {error}") from error
+        example.meta = describe_fake(example.fake)
+        self._create("call_method", "requires_grad_", (node,), {}, example).sets_state = True
+        self.changes.note()
 
     def record(
         self, target: Callable[..., Any], args: tuple[Any, ...], example: Any, **kwargs: Any

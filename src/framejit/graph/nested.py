@@ -180,6 +180,8 @@ class Stretch:
         put it back. These operations then belong to the nested graph alone.
         """
         recorded = self._end()
+        if not set(self.builder.differentiated).isdisjoint(self.nodes):
+            raise GraphBreak("FJ0117", f"{what} computes a gradient")
         for operation in recorded:
             if operation.writes:
                 raise GraphBreak("FJ0122", f"{what} writes to a tensor")
@@ -334,20 +336,34 @@ def _traced_by(mode: str) -> bool:
 
 
 def checkpointed(
-    body: torch.fx.GraphModule, preserve_rng_state: bool, reentrant: bool, *operands: torch.Tensor
-) -> Any:
+    body: torch.fx.GraphModule, preserve_rng_state: bool, reentrant: bool, *operands: torch.Tensor,
+    differentiated: bool = False,
+) -> Any:  # fmt: skip
     """``torch.utils.checkpoint`` of a nested graph.
 
     Run as it is, it keeps nothing for backward but its operands. AOTAutograd, when it traces it,
-    sees the operator that marks what is inside for being computed again.
+    sees the operator that marks what is inside for being computed again; random numbers are kept
+    where the graph has the gradient in it, ``differentiated``, since they would be others.
     """
     if _traced_by("FUNCTIONAL") or _traced_by("PROXY"):
+        if differentiated:
+            body.meta["_checkpoint_context_fn"] = _keeping_random_numbers
         return torch.ops.higher_order.tag_activation_checkpoint(body, *operands)
     if _traced_by("FAKE"):
         return body(*operands)
     return torch.utils.checkpoint.checkpoint(
         body.forward, *operands, use_reentrant=reentrant, preserve_rng_state=preserve_rng_state
     )
+
+
+def _keeping_random_numbers() -> Any:
+    from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
+
+    def policy(context: Any, operator: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+        random = torch.Tag.nondeterministic_seeded in getattr(operator, "tags", ())
+        return CheckpointPolicy.MUST_SAVE if random else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
 
 
 def applied(cls: type[torch.autograd.Function]) -> Callable[..., Any]:

@@ -41,6 +41,8 @@ class Recording:
         self.modules: dict[str, torch.nn.Module] = {}
         #: The operations that write to something.
         self.writers: list[Operation] = []
+        #: The nodes that call autograd.
+        self.differentiated: list[_Node] = []
 
     @property
     def op_count(self) -> int:

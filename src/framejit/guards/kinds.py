@@ -170,6 +170,16 @@ KINDS: dict[str, Kind] = {
         "distinct", None, lambda ss: "not the object " + " or ".join(map(shown_name, ss)),
         _says("that very object"), _same, _says(_ONE_OBJECT), "FJ0408",
     ),
+    "APART": Kind(
+        "apart", None, lambda ss: "not one of " + ", ".join(map(shown_name, ss[:3]))
+        + (f" and {len(ss) - 3} more" if len(ss) > 3 else ""),
+        _says("one of them"), _same, _says(_ONE_OBJECT), "FJ0408",
+    ),
+    "LEAF": Kind(
+        "leaf", lambda _: ("leaf",), _says("a leaf without hooks"),
+        _says("the result of an operation, or a tensor with hooks"), _same,
+        _says("register hooks before the first call"), "FJ0409",
+    ),
     "BOOL_MATCH": Kind(
         "bool", _one("bool"), _true, _truth_text, _same,
         _says("let it be empty (or false) in all calls, or in none"), "FJ0402",

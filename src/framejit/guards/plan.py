@@ -255,8 +255,12 @@ def build_plan(roots: list[Source], shapes: ShapePlan | None = None) -> Plan:
         sources.append(source)
         checked.append(facts)
     for i, fact in relations:
-        for other in _related(fact):
-            _add_relation(fact, number[i], number[position[id(other)]], nodes, sources, checked)
+        related = [number[position[id(other)]] for other in _related(fact)]
+        if fact.kind == "APART":
+            _add_group(fact, sorted({number[i], *related}), nodes, sources, checked)
+            continue
+        for index in related:
+            _add_relation(fact, number[i], index, nodes, sources, checked)
     program = None
     if shapes is not None:
         program = shapes.program(lambda source: number[position[id(source)]])
@@ -338,6 +342,21 @@ def _add_relation(
     nodes[later].checks.append(check)
     target: Any = sources[earlier] if native == "same" else (sources[earlier],)
     checked[later].append(Fact(fact.kind, target, fact.line))
+
+
+def _add_group(
+    fact: Fact,
+    members: list[int],
+    nodes: list[Node],
+    sources: list[Source],
+    checked: list[list[Fact]],
+) -> None:
+    """The same for a relation among many."""
+    *earlier, last = members
+    if earlier:
+        nodes[last].checks.append((KINDS[fact.kind].native, tuple(earlier)))
+        others = tuple([sources[number] for number in earlier])
+        checked[last].append(Fact(fact.kind, others, fact.line))
 
 
 # -- words ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container
 from typing import Any
 
 from framejit import config
-from framejit.bytecode.analysis import never_declines
+from framejit.bytecode.analysis import may_be_caught, never_declines
 from framejit.bytecode.decode import decode
 from framejit.bytecode.instruction_set import PART_OF_FRAME, Trait, having
 from framejit.bytecode.model import CodeInfo, Instruction
@@ -477,10 +477,11 @@ class Interpreter(Running):
         )
 
     def in_try(self) -> bool:
-        """Is the user's own code inside a ``try``?"""
+        """Is the user's own code inside a ``try`` that may end an error?"""
         for frame in self.frame.chain():
-            if frame.may_catch and not str(frame.globals.get("__name__")).startswith("torch."):
-                return True
+            if not str(frame.globals.get("__name__")).startswith("torch."):
+                if may_be_caught(frame.info, frame.index):
+                    return True
         return False
 
     def _set_context(self, value: Value) -> None:

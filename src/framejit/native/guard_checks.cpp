@@ -1,6 +1,7 @@
 // See guard_checks.h.
 #include "guard_checks.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace framejit {
@@ -99,15 +100,19 @@ static int parse_node_indices(PyObject* numbers, int node_index, std::vector<int
   return 0;
 }
 
+PyTypeObject* tensor_class() {
+  static PyObject* found = nullptr;
+  if (!found) {
+    Ref torch = Ref::steal(PyImport_ImportModule("torch"));
+    found = torch ? PyObject_GetAttrString(torch.get(), "Tensor") : nullptr;
+  }
+  return reinterpret_cast<PyTypeObject*>(found);
+}
+
 static int parse_tensor(PyObject* spec, Check* check) {
   PyObject* example = PyTuple_GET_ITEM(spec, 1);
-  static PyObject* tensor_type = nullptr;
-  if (!tensor_type) {
-    Ref torch = Ref::steal(PyImport_ImportModule("torch"));
-    tensor_type = torch ? PyObject_GetAttrString(torch.get(), "Tensor") : nullptr;
-    if (!tensor_type) return -1;
-  }
-  if (!PyObject_TypeCheck(example, reinterpret_cast<PyTypeObject*>(tensor_type))) {
+  if (!tensor_class()) return -1;
+  if (!PyObject_TypeCheck(example, tensor_class())) {
     PyErr_Format(PyExc_TypeError, "a tensor check needs a tensor, not %R", reinterpret_cast<PyObject*>(Py_TYPE(example)));
     return -1;
   }
@@ -155,7 +160,8 @@ static const struct {
              {"present", CheckKind::Present, 1},   {"function", CheckKind::Function, 2},
              {"tensor", CheckKind::Tensor, 2},     {"same", CheckKind::Same, 2},
              {"distinct", CheckKind::Distinct, 2}, {"bool", CheckKind::Bool, 2},
-             {"metadata", CheckKind::Tensor, 3}};
+             {"metadata", CheckKind::Tensor, 3},   {"apart", CheckKind::Apart, 2},
+             {"leaf", CheckKind::Leaf, 1}};
 
 Ref new_guard_reference(PyObject* object) { return Ref::steal(PyObject_CallOneArg(guard_reference_type, object)); }
 
@@ -236,11 +242,19 @@ int parse_check(PyObject* spec, int node_index, Check* check) {
       return one ? parse_node_indices(one.get(), node_index, &check->nodes) : -1;
     }
     case CheckKind::Distinct:
+    case CheckKind::Apart:
       return parse_node_indices(payload, node_index, &check->nodes);
+    case CheckKind::Leaf:
+      return tensor_class() ? 0 : -1;
     default:
       check->payload = Ref::borrow(payload);
       return 0;
   }
+}
+
+bool all_differ(std::vector<PyObject*>& objects) {
+  std::sort(objects.begin(), objects.end());
+  return std::adjacent_find(objects.begin(), objects.end()) == objects.end();
 }
 
 // ---- accessors ------------------------------------------------------------------------------------------------
@@ -586,6 +600,7 @@ Answer check_pure(const Check& check, PyObject* value, const ThreadKeys& thread)
     case CheckKind::Tensor:
       return check.tensor->plain() ? answer(check.tensor->matches(value, thread)) : Answer::Unknown;
     case CheckKind::Bool: return truth_of_builtin(value, check.number != 0);
+    case CheckKind::Leaf: return answer(is_leaf_without_hooks(value));
     default: return Answer::Unknown;
   }
 }

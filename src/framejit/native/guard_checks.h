@@ -36,7 +36,7 @@ struct Access {
 };
 
 enum class CheckKind : uint8_t {
-  Type, Id, Equals, Len, Keys, Absent, Present, Function, Tensor, Same, Distinct, Bool
+  Type, Id, Equals, Len, Keys, Absent, Present, Function, Tensor, Same, Distinct, Apart, Bool, Leaf
 };
 
 struct Check {
@@ -44,7 +44,7 @@ struct Check {
   Ref payload;               // the type, value, tuple of keys, code, callable, example's type; Id: a weak reference
   bool weak = false;         // Id: `payload` is a weak reference
   Py_ssize_t number = 0;     // Len, Bool
-  std::vector<int> nodes;    // Same, Distinct
+  std::vector<int> nodes;    // Same, Distinct, Apart
   std::unique_ptr<TensorCheck> tensor;
 };
 
@@ -63,15 +63,28 @@ PyObject** member_address(PyObject* name, PyObject* parent, PyObject** if_null);
 // The same as `load_pure` as a new reference, with Python code where necessary; NULL (no exception) if there is none.
 Ref load_full(const Access& access, PyObject* parent);
 
-// Checks of one value alone, i.e. all kinds but Same and Distinct.
+// Checks of one value alone, i.e. all kinds but Same, Distinct and Apart.
 Answer check_pure(const Check& check, PyObject* value, const ThreadKeys& thread);
 bool check_full(const Check& check, PyObject* value, const ThreadKeys& thread);
 
-// `value_of(node)` gives the value of another node. Works for all kinds.
+// torch.Tensor; NULL with an exception if it cannot be had. Once it was had, it can.
+PyTypeObject* tensor_class();
+// Is this a tensor whose gradient autograd computes and then only stores or adds up? See gradient_hooks.cpp.
+bool is_leaf_without_hooks(PyObject* value);
+
+// Whether no object is there twice.
+bool all_differ(std::vector<PyObject*>& objects);
+
+// `value_of(node)` gives the value of another node.
 template <typename ValueOf>
 bool check_relation(const Check& check, PyObject* value, const ValueOf& value_of) {
-  bool distinct = check.kind == CheckKind::Distinct;
   if (value == nullptr) return false;
+  if (check.kind == CheckKind::Apart) {
+    std::vector<PyObject*> objects{value};
+    for (int node : check.nodes) objects.push_back(value_of(node));
+    return all_differ(objects);
+  }
+  bool distinct = check.kind == CheckKind::Distinct;
   for (int node : check.nodes) {
     if ((value_of(node) == value) == distinct) return false;
   }
@@ -79,7 +92,7 @@ bool check_relation(const Check& check, PyObject* value, const ValueOf& value_of
 }
 
 inline bool is_relation(const Check& check) {
-  return check.kind == CheckKind::Same || check.kind == CheckKind::Distinct;
+  return check.kind == CheckKind::Same || check.kind == CheckKind::Distinct || check.kind == CheckKind::Apart;
 }
 
 // True if the result of an Equals check on this very object can never change.

@@ -41,6 +41,7 @@ static PyObject* export_check(const Check& check) {
   switch (check.kind) {
     case CheckKind::Absent:
     case CheckKind::Present:
+    case CheckKind::Leaf:
       return Py_BuildValue("(s)", name);
     case CheckKind::Len:
     case CheckKind::Bool:
@@ -48,6 +49,7 @@ static PyObject* export_check(const Check& check) {
     case CheckKind::Same:
       return Py_BuildValue("(si)", name, check.nodes[0]);
     case CheckKind::Distinct:
+    case CheckKind::Apart:
       return Py_BuildValue("(sN)", name, export_nodes(check.nodes));
     case CheckKind::Tensor:
       return Py_BuildValue("(sON)", "metadata", check.payload.get(), check.tensor->metadata());

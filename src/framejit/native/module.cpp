@@ -39,6 +39,11 @@ static PyMethodDef functions[] = {
      "evaluate(code, globals): runs a program as the first thing on the stack, as far as sys.getrecursionlimit goes."},
     {"has_generic_getattr", python_has_generic_getattr, METH_O,
      "Whether attributes of the instances of a class are looked up as those of plain objects."},
+    {"is_leaf_without_hooks",
+     [](PyObject*, PyObject* value) -> PyObject* {
+       return tensor_class() ? PyBool_FromLong(is_leaf_without_hooks(value)) : nullptr;
+     },
+     METH_O, "Whether autograd only stores or adds up the gradient of this tensor."},
     {"type_version", python_type_version, METH_O, "The version tag of a type; 0 if it has none."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -158,7 +158,7 @@ def _encode_check(check: tuple[Any, ...], node: int, encoder: Encoder) -> Json:
         return [kind, naming.code_hash(payload[0])]
     if kind in ("equals", "keys"):
         return [kind, encoder.value(payload[0])]
-    if kind in ("absent", "present", "len", "bool", "same", "distinct"):
+    if kind in ("absent", "present", "len", "bool", "same", "distinct", "apart", "leaf"):
         return [kind, *payload]
     raise Unsaveable(f"a guard of kind {kind!r}")
 
@@ -238,7 +238,7 @@ def _encode_graph_call(
     return {
         "inputs": inputs, "watch": watch, "unseen": care.unseen, "artifact": artifact,
         "reached": care.reached and [sorted(inputs) for inputs in care.reached],
-        "saved": list(care.saved), "in_parts": care.in_parts,
+        "saved": list(care.saved), "in_parts": care.in_parts, "spent": list(care.spent),
         "constants": bool(encoder.tensors), "sizes": encode_sizes(call.module, encoder),
     }, parts  # fmt: skip
 
@@ -443,7 +443,7 @@ class _Bound:
         if kind == "metadata":
             *numbers, sizes, strides = payload[1]
             return kind, self.decoder.value(payload[0]), (*numbers, tuple(sizes), tuple(strides))
-        if kind == "distinct":
+        if kind in ("distinct", "apart"):
             return kind, tuple(payload[0])
         if kind in ("type", "id", "equals", "keys"):
             return kind, self.decoder.value(payload[0])
@@ -555,7 +555,14 @@ class _Bound:
             watched, written, *rest = decoder.values(saved["watch"])
             watch = Watch(watched, frozenset(written), *rest)
         reached = saved["reached"] and [frozenset(inputs) for inputs in saved["reached"]]
-        care = Care(watch, saved["unseen"], reached, tuple(saved["saved"]), saved["in_parts"])
+        care = Care(
+            watch,
+            saved["unseen"],
+            reached,
+            tuple(saved["saved"]),
+            saved["in_parts"],
+            tuple(saved["spent"]),
+        )
         return care.around(run, lambda *args: module()(*args))
 
     def _compiled_again(

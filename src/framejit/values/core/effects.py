@@ -48,6 +48,12 @@ class Effects:
         #: Hooks of autograd that the program has put in place, and those that are still open.
         self.hooks: list[Hooks] = []
         self.open_hooks: list[Hooks] = []
+        #: The steps in which the graph computes gradients.
+        self.differentiations: list[int] = []
+        #: Existing tensors whose gradient was written, or set to another tensor.
+        self.given_gradient: dict[Value, None] = {}
+        #: Leaves that the graph has made, and the steps in which they became that.
+        self.made_leaves: dict[Value, int] = {}
         #: Truth values that depend on data and are taken for granted; checked after the graph.
         self.expected: dict[Value, bool] = {}
 

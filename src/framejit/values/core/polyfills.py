@@ -20,6 +20,21 @@ import torch
 _MISSING = object()
 
 
+# -- autograd -----------------------------------------------------------------------------------
+
+
+def accumulate(leaves: list[torch.Tensor], gradients: list[torch.Tensor]) -> None:
+    """What ``backward`` does with the gradients of leaves."""
+    before = torch.is_grad_enabled()
+    torch._C._set_grad_enabled(False)
+    for leaf, gradient in zip(leaves, gradients, strict=True):
+        if leaf.grad is None:
+            leaf.grad = gradient
+        else:
+            leaf.grad.add_(gradient)
+    torch._C._set_grad_enabled(before)
+
+
 # -- sorting and choosing ---------------------------------------------------------------------
 
 

@@ -15,14 +15,14 @@ import torch.utils.checkpoint
 import torch.utils.hooks
 from torch.optim.optimizer import _get_value, _stack_if_compiling
 
-from framejit.exc import DifferentiatedTwice, GraphBreak
+from framejit.exc import GraphBreak
 from framejit.graph.global_state import refused_hooks
 from framejit.graph.nested import Stretch, applied, checkpointed
 from framejit.torchcompat.function_apply import APPLY
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
-from framejit.values.core.base import Args, Kwargs, Unmaterialisable, Value, parts_held
+from framejit.values.core.base import Args, Kwargs, Value, parts_held
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside, refuses
 from framejit.values.core.space import Space
@@ -193,26 +193,9 @@ def _requires_grad(space: Space, operands: list[Value]) -> bool:
 # -- what works on the autograd graph ----------------------------------------------------------
 
 
-@lookaside(torch.autograd.grad)
-def _grad(space: Space, args: Args, kwargs: Kwargs) -> Result:
-    """Python does it. With respect to a tensor that the same graph has made and used there would be
-    no gradient: then the graph ends right after that tensor."""
-    named = dict(zip(("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph"), args,
-                     strict=False), **kwargs)  # fmt: skip
-    inputs = named.get("inputs", ConstantValue(None)).realize()
-    for value in [inputs] if isinstance(inputs, TensorValue) else space.items(inputs):
-        tensor = value.realize()
-        if isinstance(tensor, TensorValue) and tensor.step and tensor.node.users:
-            why = "torch.autograd.grad() with respect to a tensor that was used before"
-            raise Unmaterialisable(tensor.step + 1, why)
-    twice = space.truth(named.get("create_graph", ConstantValue(False)))
-    kind = DifferentiatedTwice if twice else GraphBreak
-    raise kind("FJ0117", "grad() works on the autograd graph")
-
-
 refuses("FJ0117", {
     function: f"{function.__qualname__}() works on the autograd graph" for function in (
-        torch.autograd.backward, torch.utils.hooks.BackwardHook.setup_input_hook,
+        torch.utils.hooks.BackwardHook.setup_input_hook,
         torch.utils.hooks.BackwardHook.setup_output_hook,
     )
 })  # fmt: skip

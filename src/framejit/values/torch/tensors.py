@@ -54,7 +54,7 @@ _DATA_DEPENDENT = frozenset([
     "__nonzero__", "__contains__", "__array__", "equal", "allclose",
 ])  # fmt: skip
 _EAGER_ONLY = frozenset([
-    "backward", "register_hook", "retain_grad", "requires_grad_",
+    "register_hook", "retain_grad", "requires_grad_",
     "register_post_accumulate_grad_hook", "share_memory_", "pin_memory", "untyped_storage",
     "storage", "data_ptr", "set_", "__setstate__", "__reduce_ex__", "__deepcopy__",
     "__dlpack__", "__repr__", "__str__", "__format__", "_make_subclass", "as_subclass",
@@ -156,10 +156,9 @@ class TensorValue(Declared):
         if name in _VIEW_ATTRIBUTES:
             return graph_call(space, getattr, [self, ConstantValue(name)], {})
         if name == "is_leaf":
-            asked = None if self.obj is None else self._asked(space, _is_leaf)
-            if asked is not None and self.node is None:
-                return asked
-            return ConstantValue(bool(self.fake(space).is_leaf))
+            return self._is_leaf(space)
+        if name == "grad_fn" and self._is_leaf(space).as_python():
+            return ConstantValue(None)
         if name == "grad":
             if self.assigned_grad is not None:
                 return self.assigned_grad
@@ -187,6 +186,12 @@ class TensorValue(Declared):
             return BoundBuiltin(self, name)
         raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
 
+    def _is_leaf(self, space: Space) -> Value:
+        asked = None if self.obj is None else self._asked(space, _is_leaf)
+        if asked is not None and self.node is None:
+            return asked
+        return ConstantValue(bool(self.fake(space).is_leaf))
+
     def _asked(self, space: Space, question: Any) -> Value:
         """What ``question`` returns for the existing tensor; not part of what is always guarded."""
         answer = question(self.obj)
@@ -196,13 +201,29 @@ class TensorValue(Declared):
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         value = value.realize()
-        if name != "grad" or self.source is None or self.cls is not type(self.obj):
+        made = self in space.effects.made_leaves
+        if name != "grad" or not (made or (self.source and self.cls is type(self.obj))):
             raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a tensor")
         if not value.is_none():
-            # Autograd adds to a gradient in place: only what is checked again may be assigned.
-            raise GraphBreak("FJ0112", "assigning a tensor to the gradient of another")
+            self._check_gradient(value)
         self.assigned_grad = value
-        space.changed(self)
+        if not made:
+            space.changed(self)
+            if not value.is_none():
+                space.effects.given_gradient[self] = None
+
+    def _check_gradient(self, value: Value) -> None:
+        """GraphBreak where torch may refuse to take it as a gradient."""
+        if not isinstance(value, TensorValue) or value is self:
+            raise GraphBreak(
+                "FJ0112", f"assigning a {value.describe()} to the gradient of a tensor"
+            )
+        own, given = self.metadata(), value.metadata()
+        looks = [(m.shape, m.dtype, m.device, m.layout) for m in (own, given)]
+        if str(looks[0]) != str(looks[1]) or given.requires_grad or value.cls is not torch.Tensor:
+            raise GraphBreak(
+                "FJ0112", "assigning to a gradient a tensor that does not look like one"
+            )
 
     # -- operations --------------------------------------------------------------------------------
 
@@ -222,10 +243,16 @@ class TensorValue(Declared):
             return space.array_of(self)
         if name in ("__format__", "__repr__", "__str__"):
             raise GraphBreak("FJ0160", f"Tensor.{name}()")
-        if name == "requires_grad_" and not space.transforms and _is_as_wanted(self, args, kwargs):
-            return self
+        if name == "requires_grad_" and not space.transforms:
+            wanted = _is_wanted(args, kwargs)
+            if wanted is bool(self.metadata().requires_grad):
+                return self
+            if wanted:
+                return self.become_leaf(space)
         if name in ("register_hook", "retain_grad") and self.obj is None:
             return space.watch_gradient(self, name, args)
+        if name == "backward":
+            return _backward(space, self, args, kwargs)
         if name in _EAGER_ONLY:
             raise GraphBreak("FJ0111", f"Tensor.{name}()")
         if name == "__len__":
@@ -252,6 +279,15 @@ class TensorValue(Declared):
         result = graph_call_method(space, name, [self, *args], kwargs)
         # In-place methods return the tensor itself.
         return self if name.endswith("_") and not name.endswith("__") else result
+
+    def become_leaf(self, space: Space) -> TensorValue:
+        """``requires_grad_()`` of a tensor that the graph has made. It cannot be handed out:
+        compilers lose that it requires a gradient."""
+        if self.obj is not None or self.node is None or space.task.alone:
+            raise GraphBreak("FJ0111", "requires_grad_() of an existing tensor")
+        space.builder.make_leaf(self.node)
+        space.effects.made_leaves[self] = space.step
+        return self
 
     def _metadata_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:
         if name == "size":
@@ -332,13 +368,24 @@ class TensorValue(Declared):
         return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not callable")
 
 
-def _is_as_wanted(tensor: TensorValue, args: Args, kwargs: Kwargs) -> bool:
-    """Would ``requires_grad_`` change nothing?"""
+def _backward(space: Space, tensor: TensorValue, args: Args, kwargs: Kwargs) -> Result:
+    names = ("gradient", "retain_graph", "create_graph", "inputs")
+    named = {**dict(zip(names, args, strict=False)), **kwargs}
+    if len(args) > len(names) or not named.keys() <= set(names):
+        raise GraphBreak("FJ0117", "Tensor.backward() is called with other arguments")
+    if "gradient" in named:
+        named["grad_tensors"] = named.pop("gradient")
+    return space.call(space.constant(torch.autograd.backward), [tensor], named)
+
+
+def _is_wanted(args: Args, kwargs: Kwargs) -> bool | None:
+    """What ``requires_grad_`` is called with; None: not in the usual way."""
     given = [*args, *kwargs.values()]
     if len(given) > 1 or not kwargs.keys() <= {"requires_grad"}:
-        return False
+        return None
     wanted = given[0].realize() if given else ConstantValue(True)
-    return wanted.is_constant and wanted.as_python() is bool(tensor.metadata().requires_grad)
+    known = wanted.as_python() if wanted.is_constant else None
+    return known if type(known) is bool else None
 
 
 def _shape(space: Space, shape: Any) -> Value:
@@ -469,8 +516,6 @@ def _operands(
         args = space.beside_tensors(target, args)
     positional = tuple([to_fx(space, arg) for arg in args])
     named = {name: to_fx(space, value) for name, value in kwargs.items()}
-    if named.get("requires_grad"):  # compilers lose that a tensor made in a graph does
-        raise GraphBreak("FJ0111", "a new tensor with requires_grad=True")
     if config.capture_dynamic_output_shape_ops:
         _ = space.builder.symbols  # sizes may become some
     return positional, named
@@ -487,12 +532,14 @@ def graph_call(space: Space, target: Any, args: Args, kwargs: Kwargs) -> Value:
     ):  # the graph runs in the block that it starts in
         blocks = default_devices()
         fx_kwargs["device"] = blocks[-1] if blocks else torch.device(torch._C._get_default_device())
+    leaf = fx_kwargs.pop("requires_grad", False) if target in _device_constructors() else False
     node, example = space.builder.call_function(target, fx_args, fx_kwargs)
     if "out" in kwargs:
         out = kwargs["out"].realize()
         if isinstance(out, TensorValue):
             return out
-    return from_fx(space, node, example, _returnable(space, args, kwargs))
+    made = from_fx(space, node, example, _returnable(space, args, kwargs))
+    return made.become_leaf(space) if leaf and isinstance(made, TensorValue) else made
 
 
 def graph_call_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:

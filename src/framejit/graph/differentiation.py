@@ -1,0 +1,270 @@
+"""Gradients that captured code computes: nodes of the graph, and what they use up.
+
+In: a recording, and what of it is differentiated. Out: a node that calls autograd, which a backend
+runs or AOTAutograd traces. What it returns is found out by running all of the recording on fake
+tensors, with autograd: strides, which gradients are None, and from which results a second gradient
+could not be had. Next: builder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.fx.node import map_aggregate
+from torch.fx.traceback import _set_autograd_backward
+
+from ..exc import GraphBreak
+from .builder import GraphBuilder
+from .errors import first_line
+from .fakes import describe_fake, isolated
+from .metadata import Example
+from .observer import memory_of, quiet
+from .propagation import invoke
+
+_Node = torch.fx.Node
+
+#: What autograd says.
+TWICE = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after "
+    "they have already been freed). Saved intermediate values of the graph are freed when you call "
+    ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+    "graph a second time or if you need to access saved tensors after calling backward."
+)
+
+
+# -- targets of nodes ------------------------------------------------------------------------------
+
+
+def gradients(
+    outputs: Sequence[torch.Tensor], given: Sequence[torch.Tensor | None] | None,
+    inputs: Sequence[torch.Tensor], retain_graph: bool, create_graph: bool, allow_unused: bool,
+) -> Any:  # fmt: skip
+    """``torch.autograd.grad``."""
+    with _set_autograd_backward():
+        return torch.autograd.grad(
+            outputs, inputs, given, retain_graph, create_graph, allow_unused=allow_unused
+        )
+
+
+def leaf_gradients(
+    outputs: Sequence[torch.Tensor], given: Sequence[torch.Tensor | None] | None,
+    leaves: Sequence[torch.Tensor], retain_graph: bool,
+) -> Any:  # fmt: skip
+    """What ``backward`` stores in leaves that have no gradient yet: tensors of their own, laid out
+    as the leaves are."""
+    with _set_autograd_backward():  # AOTAutograd computes again what checkpoints have not kept
+        found = torch.autograd.grad(outputs, leaves, given, retain_graph, allow_unused=True)
+    taken = {memory_of(gradient) for gradient in given or () if gradient is not None}
+    stored: list[torch.Tensor | None] = []
+    with torch.no_grad():
+        for leaf, gradient in zip(leaves, found, strict=True):
+            if gradient is None:
+                stored.append(None)
+                continue
+            if memory_of(gradient) in taken or not _is_laid_out_as(leaf, gradient):
+                gradient = _copy(leaf, gradient)
+            taken.add(memory_of(gradient))
+            stored.append(gradient.detach())
+    return stored
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Does it have every element of its memory, and each once?"""
+    step: Any = 1
+    sizes = zip(tensor.stride(), tensor.shape, strict=True)
+    for stride, size in sorted([(stride, size) for stride, size in sizes if size > 1]):
+        if stride != step:
+            return False
+        step = step * size
+    return True
+
+
+def _is_laid_out_as(leaf: torch.Tensor, gradient: torch.Tensor) -> bool:
+    if not _is_dense(leaf):
+        return gradient.is_contiguous()
+    strides = zip(leaf.shape, leaf.stride(), gradient.stride(), strict=True)
+    return all(size == 1 or wanted == found for size, wanted, found in strides)
+
+
+def _copy(leaf: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+    if not _is_dense(leaf):
+        return gradient.clone(memory_format=torch.contiguous_format)
+    return gradient.new_empty_strided(leaf.shape, leaf.stride()).copy_(gradient)
+
+
+TARGETS = frozenset((gradients, leaf_gradients))
+
+
+# -- the recording on fake tensors -----------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _replaying(builder: GraphBuilder) -> Iterator[dict[_Node, Any]]:
+    """What has been recorded runs, on new fake tensors; then the block, in the same state."""
+    values: dict[_Node, Any] = {}
+
+    def known(part: Any) -> Any:
+        return values[part] if type(part) is _Node else part
+
+    quiet.on = True
+    try:
+        with isolated(), builder.begun.applied(), builder.world.running():
+            for node, operation in list(builder.operations.items()):
+                example = operation.example
+                if node.op == "placeholder" and isinstance(example, Example):
+                    values[node] = builder.world.build(example.born)
+                elif node.op in ("placeholder", "get_attr"):
+                    values[node] = example
+                else:
+                    args, kwargs = map_aggregate((node.args, node.kwargs), known)  # type: ignore[misc, arg-type]
+                    values[node] = invoke(node.target, args, kwargs)
+            yield values
+    finally:
+        quiet.on = False
+
+
+def _autograd_nodes(tensors: Iterable[Any]) -> dict[Any, None]:
+    """Those that a gradient of these tensors may come to, in some order."""
+    found: dict[Any, None] = {}
+    waiting = [t.grad_fn for t in tensors if isinstance(t, torch.Tensor) and t.grad_fn is not None]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found[node] = None
+            waiting += [following for following, _ in node.next_functions if following is not None]
+    return found
+
+
+def _variable(node: Any) -> Any:
+    """The leaf whose gradient a node of autograd adds to, if it does."""
+    return getattr(node, "variable", None) if type(node).__name__ == "AccumulateGrad" else None
+
+
+def leaves_of(
+    builder: GraphBuilder, outputs: Sequence[_Node], made: Iterable[_Node]
+) -> list[_Node]:
+    """The leaves that ``backward`` of these comes to: inputs, and those that the graph has
+    ``made``. GraphBreak if it comes to anything that is not part of the recording."""
+    with _refusing(), _replaying(builder) as values:
+        wanted = [values[node] for node in outputs]
+        nodes = [*[one.node for one in builder.placeholders], *made]
+        known = {id(values[node]): node for node in nodes}
+        reached = [value for value in wanted if value.grad_fn is None and value.requires_grad]
+        for node in _autograd_nodes(wanted):
+            if type(node).__name__ == "_WithGradientFunctionBackward":
+                raise GraphBreak("FJ0117", "backward() goes on in what was computed before")
+            if (variable := _variable(node)) is not None:
+                reached.append(variable)
+        if any(id(leaf) not in known for leaf in reached):
+            raise GraphBreak("FJ0117", "backward() comes to a leaf that is no input")
+        return [known[id(leaf)] for leaf in reached]
+
+
+@contextlib.contextmanager
+def _refusing() -> Iterator[None]:
+    """What autograd refuses is a graph break: then Python asks it, and it says why."""
+    try:
+        yield
+    except GraphBreak:
+        raise
+    except Exception as error:
+        reason = f"autograd refuses: {first_line(error)}"
+        raise GraphBreak("FJ0117", reason) from error
+
+
+def record(builder: GraphBuilder, target: Any, args: tuple[Any, ...]) -> tuple[_Node, Any]:
+    """Record ``target(*args)``, one of `TARGETS`; returns the node and its example.
+
+    Raises GraphBreak if autograd would raise.
+    """
+    with _refusing(), _replaying(builder) as values:
+        given = map_aggregate(args, lambda part: values[part] if type(part) is _Node else part)
+        result = target(*given)  # type: ignore[misc]
+        example = _Examples(builder, values).of(result)
+    return builder.differentiate(target, args, example), example
+
+
+class _Examples:
+    """The examples of fake tensors that a recording on them has led to."""
+
+    def __init__(self, builder: GraphBuilder, values: dict[_Node, Any]) -> None:
+        self._world = builder.world
+        self._known: dict[int, Example] = {}
+        self._memory: dict[int, list[Example]] = {}
+        for node, value in values.items():
+            example = builder.operations[node].example
+            if isinstance(value, torch.Tensor) and isinstance(example, Example):
+                self._note(value, example)
+
+    def _note(self, tensor: torch.Tensor, example: Example) -> None:
+        self._known[id(tensor)] = example
+        self._memory.setdefault(memory_of(tensor), []).append(example)
+
+    def of(self, result: Any) -> Any:
+        if isinstance(result, (tuple, list)):
+            return type(result)([self.of(part) for part in result])
+        if not isinstance(result, torch.Tensor):
+            return result
+        known = self._known.get(id(result))
+        if known is None:
+            known = Example(self._world, describe_fake(result))
+            beside = self._memory.get(memory_of(result), ())
+            if beside:  # its fake has to be a view of theirs, which only a replay could make
+                raise GraphBreak("FJ0117", "a gradient that is a view of another tensor")
+            self._note(result, known)
+        return known
+
+
+# -- what cannot be differentiated again -----------------------------------------------------------
+
+
+class Spent:
+    """What of a recording is used up once all of it has run."""
+
+    def __init__(self, builder: GraphBuilder) -> None:
+        with _replaying(builder) as values:
+            self._values = values
+        outputs = [node for call in builder.differentiated for node in call.args[0]]  # type: ignore[union-attr]
+        differentiated = [values[node] for node in outputs]  # type: ignore[index]
+        #: What a gradient of those has come to.
+        self._passed = _autograd_nodes(differentiated)
+        self._freed = {node for node in self._passed if _has_let_go(node)}
+
+    def of(self, node: _Node) -> bool | None:
+        """Does ``backward`` of this result fail? None: some of it can still be had."""
+        value = self._values[node]
+        nodes = _autograd_nodes(value if isinstance(value, (tuple, list)) else [value])
+        if self._freed.isdisjoint(nodes):
+            return False
+        leads_elsewhere = any(_variable(n) is not None and n not in self._passed for n in nodes)
+        return None if leads_elsewhere else True
+
+
+def _has_let_go(node: Any) -> bool:
+    """Has a node of autograd let go of what it had saved?"""
+    for name in dir(type(node)):
+        if name.startswith("_saved_") or name == "saved_tensors":
+            try:
+                getattr(node, name)
+            except RuntimeError as error:
+                if "second time" in str(error):
+                    return True
+    return False
+
+
+def with_spent(compiled: Any, positions: Sequence[int]) -> Any:
+    """``compiled``, whose results at these positions say what autograd says when they are
+    differentiated: they are handed out detached from what is used up."""
+    error = torch._C._functions.DelayedError(TWICE, 1)  # type: ignore[attr-defined]
+
+    def run(*arguments: Any) -> Any:
+        results = list(compiled(*arguments))
+        with torch.enable_grad():
+            for position in positions:
+                results[position] = error(results[position].detach().requires_grad_())
+        return results
+
+    return run

@@ -1,0 +1,85 @@
+"""Training steps compiled as one function: losses, parameters, gradients and states are eager's."""
+
+import copy
+
+import pytest
+import torch
+from loops import LOOPS
+
+import framejit
+from checking import CountingBackend
+from framejit.backends.registry import lookup_backend
+
+
+class Counting(CountingBackend):
+    """The same around another backend."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.compile = lookup_backend(name)
+
+    def __call__(self, module, example_inputs):
+        self.graphs.append(module)
+        return self.compile(module, example_inputs)
+
+
+def state(loop):
+    """Everything that a step changes."""
+    found = {}
+    for number, module in enumerate(loop.modules):
+        for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+            found[f"{number}.{name}"] = tensor
+            found[f"{number}.{name}.grad"] = tensor.grad
+    for number, optimizer in enumerate(loop.optimizers):
+        kept = optimizer.state_dict()["state"]
+        for key, values in kept.items():
+            for name, value in values.items():
+                found[f"optimizer {number}.{key}.{name}"] = value
+    return found
+
+
+def agree(got, wanted, tolerance):
+    assert got.keys() == wanted.keys()
+    for name, expected in wanted.items():
+        if not isinstance(expected, torch.Tensor):
+            torch.testing.assert_close(
+                got[name], expected, msg=name, rtol=tolerance, atol=tolerance
+            )
+            continue
+        assert isinstance(got[name], torch.Tensor), name
+        assert got[name].stride() == expected.stride(), name
+        assert got[name].requires_grad == expected.requires_grad, name
+        torch.testing.assert_close(
+            got[name], expected, atol=tolerance, rtol=tolerance, msg=lambda m, n=name: f"{n}: {m}"
+        )
+
+
+def compare(make, backend, tolerance, steps=None):
+    """Runs the loop as plain Python and compiled; returns how many graphs each step made."""
+    torch.manual_seed(0)
+    eager = make()
+    torch.manual_seed(0)
+    loop = make()
+    step = framejit.compile(loop.step, backend=backend)
+    made = []
+    for i, (one, two) in enumerate(zip(eager.batches[:steps], loop.batches, strict=False)):
+        torch.manual_seed(i)
+        expected = eager.step(*copy.deepcopy(one))
+        torch.manual_seed(i)
+        before = len(backend.graphs)
+        got = step(*two)
+        made.append(len(backend.graphs) - before)
+        torch.testing.assert_close(got, expected, atol=tolerance, rtol=tolerance)
+        agree(state(loop), state(eager), tolerance)
+        for one in (eager, loop):
+            one.after()
+    return made
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("make", LOOPS, ids=lambda make: make.__name__)
+def test_a_step_is_one_graph(make, backend):
+    made = compare(make, Counting(backend), 1e-5)
+    if LOOPS[make] is not None:
+        assert made[2:] == [0] * len(made[2:])
+        assert sum(made) <= 2 and max(made) <= LOOPS[make], made
