@@ -400,3 +400,33 @@ LOOPS = {
     mixed_precision: 1, checkpointed: 1, checkpointed_llama: 1, tied: 1, low_rank: 1, teacher: 1,
     second_order: None, meta_gradient: 1,
 }  # fmt: skip
+
+
+def with_optimizer(name, **options):
+    def make():
+        biased = name != "Muon"  # it takes matrices only
+        model = nn.Sequential(nn.Linear(4, 8, bias=biased), nn.Tanh(), nn.Linear(8, 3, bias=biased))
+        copied = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in options.items()}
+        optimizer = getattr(torch.optim, name)(model.parameters(), **copied)
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return Loop(step, rows(), [model], [optimizer])
+
+    return make
+
+
+#: With how many graphs ten steps take; None: the optimizer branches on numbers in its state.
+OPTIMIZERS = [
+    ("SGD", {}, 2), ("SGD", {"foreach": True, "momentum": 0.9, "nesterov": True}, 2),
+    ("SGD", {"fused": True, "momentum": 0.9}, 2), ("Adam", {"amsgrad": True}, 2),
+    ("Adam", {"foreach": True}, 3), ("Adam", {"fused": True}, 2), ("AdamW", {"maximize": True}, 2),
+    ("AdamW", {"lr": torch.tensor(0.01), "foreach": False}, 2), ("RMSprop", {"centered": True}, 2),
+    ("Adagrad", {}, 2), ("Adadelta", {}, 2), ("Adamax", {}, 2), ("NAdam", {}, 2), ("Rprop", {}, 2),
+    ("Muon", {}, 2), ("RAdam", {}, None), ("ASGD", {}, None), ("Adafactor", {}, None),
+]  # fmt: skip

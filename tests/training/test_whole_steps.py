@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from loops import LOOPS
+from loops import LOOPS, OPTIMIZERS, with_optimizer
 
 import framejit
 from checking import CountingBackend
@@ -83,3 +83,32 @@ def test_a_step_is_one_graph(make, backend):
     if LOOPS[make] is not None:
         assert made[2:] == [0] * len(made[2:])
         assert sum(made) <= 2 and max(made) <= LOOPS[make], made
+
+
+def label(value):
+    return "-".join([f"{k}={v}" for k, v in value.items()]) if isinstance(value, dict) else None
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(("name", "options", "graphs"), OPTIMIZERS, ids=label)
+def test_optimizers(name, options, graphs, backend):
+    made = compare(with_optimizer(name, **options), Counting(backend), 1e-5)
+    assert graphs is None or sum(made) <= graphs, made
+    assert graphs is None or made[3:] == [0] * len(made[3:])
+
+
+WITH_INDUCTOR = ("mlp", "convolutions", "gan", "tied", "step_of_bert", "step_of_gpt2",
+                 "step_of_llama", "checkpointed")  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WITH_INDUCTOR)
+def test_with_inductor(name):
+    """In double precision: Adam makes large steps of what rounding leaves of a gradient of zero."""
+    make = next(make for make in LOOPS if make.__name__ == name)
+    torch.set_default_dtype(torch.float64)
+    try:
+        made = compare(make, Counting("inductor"), 1e-6)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert sum(made) <= 2, made

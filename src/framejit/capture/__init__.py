@@ -24,6 +24,7 @@ from framejit.codegen.function import Generated
 from framejit.collection import imports_end
 from framejit.exc import BackendCompilerFailed, GraphBreak, InternalError
 from framejit.graph.builder import GraphBuilder
+from framejit.graph.errors import first_line
 from framejit.guards.plan import Plan
 from framejit.interpreter.call_recordings import Recordings
 from framejit.interpreter.outcomes import Again, Broken, Returned
@@ -143,7 +144,8 @@ def _attempt(
         steps = traced.space.effects.differentiations
         if not steps:
             raise
-        compiled = Again(steps[-1], GraphBreak("FJ0117", f"the backend cannot: {error}"))
+        reason = f"the backend refuses: {first_line(error.__cause__ or error)}"
+        compiled = Again(steps[-1], GraphBreak("FJ0117", reason))
     if isinstance(compiled, Again):
         return compiled
     entry = plan_guards(traced, graph, compiled.hook_roots)

@@ -143,9 +143,12 @@ def _outputs(trace: Trace) -> tuple[list[Any], tuple[int, ...]]:
     """What the graph returns, and at which positions it is detached from what is used up."""
     nodes, builder = trace.draft.output_nodes(), trace.space.builder
     spent = [i for i, node in enumerate(nodes) if node in trace.spent]
+    place = {one.node: number for number, one in enumerate(builder.recorded)}
     with unseen():
-        for i in spent:
+        for i in spent:  # as early as can be: what comes later may be another part
+            after = max(builder.differentiated[-1], nodes[i], key=place.__getitem__)
             nodes[i], _ = builder.call_method("detach", (nodes[i],), {})
+            after.append(nodes[i])
     if builder.differentiated:
         for node in builder.graph.find_nodes(op="call_function", target=checkpointed):
             node.kwargs = {"differentiated": True}

@@ -221,6 +221,20 @@ class _Examples:
 # -- what cannot be differentiated again -----------------------------------------------------------
 
 
+def used_up(call: _Node) -> set[_Node]:
+    """The nodes that a gradient in the graph has been through, if autograd has let go of what they
+    had saved."""
+    outputs, _, _, retained, *_ = call.args
+    found: set[_Node] = set()
+    waiting: list[_Node] = [] if retained else list(outputs)  # type: ignore[arg-type]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += node.all_input_nodes
+    return found
+
+
 class Spent:
     """What of a recording is used up once all of it has run."""
 

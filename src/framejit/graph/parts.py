@@ -17,6 +17,7 @@ import torch
 import torch.fx
 
 from .builder import GraphBuilder
+from .differentiation import used_up
 from .gradients import changed_by, owners, reached_within
 from .metadata import Example
 from .nested import open_hooks
@@ -135,14 +136,17 @@ def _overwrites_lists(builder: GraphBuilder) -> bool:
     """Does an operation write to a list of tensors that may have been saved for backward? It is an
     error in backward, of which AOTAutograd learns only from writes to single tensors."""
     writers = {one.node for one in builder.recorded if one.writes and _of_lists(one.node)}
-    saved: set[int] = set()
+    saving: dict[_Node, set[int]] = {}
     for operation in builder.recorded if writers else ():
         node = operation.node
-        if node in writers and not saved.isdisjoint(operation.written):
+        if node in writers and any(not m.isdisjoint(operation.written) for m in saving.values()):
             return True
-        if operation.differentiable:
-            for used in (node, *node.all_input_nodes):
-                saved |= builder.operations[used].memory
+        if node in builder.differentiated:
+            for used in used_up(node):
+                saving.pop(used, None)
+        elif operation.differentiable:
+            nodes = (node, *node.all_input_nodes)
+            saving[node] = set().union(*[builder.operations[one].memory for one in nodes])
     return False
 
 

@@ -184,8 +184,8 @@ class _Reader:
         #: Per node what of torch's state is not as where the graph begins; None where a subgraph
         #: does not get to know it.
         self.states: dict[_Node, Any] = {}
-        #: Those that a gradient flows to when all outputs are differentiated.
-        self.needed: set[_Node] = set()
+        #: Those that a gradient flows to when all outputs are differentiated, or in the graph.
+        self.needed: set[_Node] = set(builder.differentiated)
         self._follow_state()
         self._follow_gradients()
 

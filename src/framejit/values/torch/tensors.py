@@ -219,7 +219,7 @@ class TensorValue(Declared):
                 "FJ0112", f"assigning a {value.describe()} to the gradient of a tensor"
             )
         own, given = self.metadata(), value.metadata()
-        looks = [(m.shape, m.dtype, m.device, m.layout) for m in (own, given)]
+        looks = [(tuple(m.shape), m.dtype, m.device, m.layout) for m in (own, given)]
         if str(looks[0]) != str(looks[1]) or given.requires_grad or value.cls is not torch.Tensor:
             raise GraphBreak(
                 "FJ0112", "assigning to a gradient a tensor that does not look like one"
