@@ -58,6 +58,11 @@ def aot_autograd(
                 hide_views(gm, metadata)
             return fw_compiler(gm, example_inputs)
 
+        def compile_inference(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+            if has_regions(gm):  # perhaps with gradients in it, for which regions save
+                separate_results(gm)
+            return (inference_compiler or fw_compiler)(gm, example_inputs)
+
         def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             with aot_settings(), lazy_graph_modules():
                 made: Callable[..., Any] = aot_module_simplified(
@@ -65,7 +70,7 @@ def aot_autograd(
                     inputs,
                     fw_compiler=compile_forward,
                     bw_compiler=bw_compiler or fw_compiler,
-                    inference_compiler=inference_compiler or fw_compiler,
+                    inference_compiler=compile_inference,
                     partition_fn=_separating(partition) if has_regions(gm) else partition,
                     decompositions=table,
                     keep_inference_input_mutations=keep_inference_input_mutations,

@@ -23,6 +23,7 @@ from .context import aot_settings, patched
 from .dividing import divided, owned_copy
 from .inlining import inlined, kept_copy
 from .registry import register_backend
+from .separate import separate_results
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
 
@@ -143,6 +144,8 @@ def _compile_inner(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: A
         return _compile_one(gm, inputs, **options)
     kept = kept_copy(gm)  # what Inductor is given it changes
     try:
+        if options.get("is_inference"):  # perhaps with gradients in it, for which regions save
+            separate_results(gm)
         return _compile_one(gm, inputs, **options)
     except Exception:
         return _compile_one(inlined(kept), inputs, **options)
