@@ -40,6 +40,7 @@ from .memory import UNSAVABLE
 from .repeatable import prepare_backward
 from .segments import Segment, assemble
 from .strides import keep_strides
+from .tensor_scalars import has_tensors_of_numbers, use_tensors
 
 GraphCompiler = Callable[..., Any]  # (gm, example inputs) -> a callable
 
@@ -115,6 +116,9 @@ def divided(
             return compiled
 
         def compile_part(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+            if has_tensors_of_numbers(gm):
+                gm = owned_copy(gm)
+                use_tensors(gm, {})
             hooks = hooks_around()
             if hooks is None:
                 gm = without_idle_dropout(gm)
@@ -229,7 +233,9 @@ def with_floats(
                 if name in built_in:
                     value: Any = float(inputs[position])
                     placeholders[position].replace_all_uses_with(value)
-            _floats_as_tensors(owned, given, mode, positions)
+            gone = {symbols[i] for i in _floats_as_tensors(owned, given, mode, positions)}
+            for name in gone - built_in:  # there is nothing left to be built in
+                TensorifyState.specialize(name)
             try:
                 with uncached:
                     return _with_tensors(compile_graph(owned, given), positions)
@@ -237,6 +243,7 @@ def with_floats(
                 if built_in == floats:
                     raise
                 found = {name for name in floats if TensorifyState.should_specialize(name)}
+                found -= gone - built_in
                 built_in = found if found > built_in else floats
     finally:
         TensorifyState.clear()
@@ -249,10 +256,12 @@ def float_symbols(env: Any) -> set[str]:
 
 def _floats_as_tensors(
     gm: torch.fx.GraphModule, inputs: list[Any], mode: Any, positions: list[int]
-) -> None:
+) -> list[int]:
     """AOTAutograd takes floats that vary as tensors without dimensions: change the graph and its
-    inputs to that."""
+    inputs to that. Returns the positions of those that the graph does not read as floats."""
     placeholders = gm.graph.find_nodes(op="placeholder")
+    tensors: dict[torch.fx.Node, torch.fx.Node] = {}
+    items: dict[torch.fx.Node, int] = {}
     for position in positions:
         node, number = placeholders[position], inputs[position]
         with mode, torch.inference_mode(False):  # an inference tensor would not keep the number
@@ -262,9 +271,14 @@ def _floats_as_tensors(
             item = gm.graph.call_method("item", (node,))
         node.replace_all_uses_with(item, delete_user_cb=lambda user, item=item: user is not item)
         item.meta["example_value"] = number
+        tensors[item] = node
+        items[item] = position
         node.meta = {"example_value": fake}
         inputs[position] = fake
+    use_tensors(gm, tensors)
     gm.recompile()
+    left = set(gm.graph.find_nodes(op="call_method", target="item"))
+    return [position for item, position in items.items() if item not in left]
 
 
 def _with_tensors(compiled: Callable[..., Any], positions: list[int]) -> Callable[..., Any]:

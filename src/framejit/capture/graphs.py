@@ -26,7 +26,7 @@ from framejit.capture.tracing import Trace
 from framejit.exc import BackendCompilerFailed
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
-from framejit.graph.differentiation import with_spent
+from framejit.graph.differentiation import ancestors, with_spent
 from framejit.graph.global_state import unseen
 from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
 from framejit.graph.nested import checkpointed, close_all_hooks, open_hooks
@@ -57,7 +57,7 @@ class Graph:
     saved: tuple[int, ...] = ()
     #: Are truth values taken for granted in it? Then it must be able to run twice.
     expects: bool = False
-    spent: tuple[int, ...] = ()
+    spent: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -74,8 +74,9 @@ class Care:
     saved: tuple[int, ...]
     #: Does AOTAutograd get it in parts?
     in_parts: bool
-    #: Positions of the results that cannot be differentiated any more.
-    spent: tuple[int, ...] = ()
+    #: Positions of the results that cannot be differentiated any more, each with the arguments that
+    #: its gradient would come to.
+    spent: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     def around(
         self, compiled: Callable[..., Any], recorded: Callable[..., Any]
@@ -118,8 +119,9 @@ def finish_graph(trace: Trace) -> Graph:
         draft.out.output(TensorValue(node, builder.example(node)))
     if not builder.op_count:
         return Graph()
-    outputs, spent = _outputs(trace)
-    module, examples = builder.finish(outputs)
+    originals = draft.output_nodes()
+    spent = [i for i, node in enumerate(originals) if node in trace.spent]
+    module, examples = builder.finish(_outputs(trace, originals, spent))
     as_it_is = isinstance(trace.outcome, Broken) and trace.outcome.as_it_is
     if opens_hooks(module) or trace.around is not None:  # they may save what is written
         as_it_is = as_it_is or builder.reads_what_it_writes()
@@ -135,14 +137,23 @@ def finish_graph(trace: Trace) -> Graph:
     return Graph(
         module, examples, inputs, operations, watch=_watch(examples, inputs, builder),
         reached=reached_inputs(builder), saved=builder.saved_inputs(),
-        expects=bool(trace.space.effects.expected), spent=spent,
+        expects=bool(trace.space.effects.expected),
+        spent=tuple([(i, _reached(builder, originals[i])) for i in spent]),
     )  # fmt: skip
 
 
-def _outputs(trace: Trace) -> tuple[list[Any], tuple[int, ...]]:
-    """What the graph returns, and at which positions it is detached from what is used up."""
-    nodes, builder = trace.draft.output_nodes(), trace.space.builder
-    spent = [i for i, node in enumerate(nodes) if node in trace.spent]
+def _reached(builder: GraphBuilder, node: Any) -> tuple[int, ...]:
+    """The arguments of the finished graph that a gradient of this node would come to."""
+    found, offset = ancestors([node]), len(builder.used_symbols)
+    inputs = [builder.placeholders[index] for index in builder.used_inputs]
+    return tuple(
+        [offset + i for i, one in enumerate(inputs) if one.differentiable and one.node in found]
+    )
+
+
+def _outputs(trace: Trace, originals: list[Any], spent: list[int]) -> list[Any]:
+    """What the graph returns: those that are used up are detached."""
+    nodes, builder = list(originals), trace.space.builder
     place = {one.node: number for number, one in enumerate(builder.recorded)}
     with unseen():
         for i in spent:  # as early as can be: what comes later may be another part
@@ -152,7 +163,7 @@ def _outputs(trace: Trace) -> tuple[list[Any], tuple[int, ...]]:
     if builder.differentiated:
         for node in builder.graph.find_nodes(op="call_function", target=checkpointed):
             node.kwargs = {"differentiated": True}
-    return nodes, tuple(spent)
+    return nodes
 
 
 def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:

@@ -154,7 +154,10 @@ def _half_spent(trace: Trace) -> Again | None:
     nodes = [n for n in trace.draft.output_nodes() if builder.operations[n].differentiable]
     if not nodes:
         return None
-    spent = Spent(builder)
+    try:
+        spent = Spent(builder, nodes)
+    except GraphBreak as broken:
+        return Again(trace.space.effects.differentiations[-1], broken)
     for node in nodes:
         used = spent.of(node)
         if used is None:

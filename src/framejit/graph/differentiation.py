@@ -57,14 +57,16 @@ def leaf_gradients(
     as the leaves are."""
     with _set_autograd_backward():  # AOTAutograd computes again what checkpoints have not kept
         found = torch.autograd.grad(outputs, leaves, given, retain_graph, allow_unused=True)
-    taken = {memory_of(gradient) for gradient in given or () if gradient is not None}
+    others = [gradient for gradient in given or () if gradient is not None]
+    taken: set[int] = set()
     stored: list[torch.Tensor | None] = []
     with torch.no_grad():
         for leaf, gradient in zip(leaves, found, strict=True):
             if gradient is None:
                 stored.append(None)
                 continue
-            if memory_of(gradient) in taken or not _is_laid_out_as(leaf, gradient):
+            shared = memory_of(gradient) in taken or any(gradient is other for other in others)
+            if shared or not _is_laid_out_as(leaf, gradient):
                 gradient = _copy(leaf, gradient)
             taken.add(memory_of(gradient))
             stored.append(gradient.detach())
@@ -105,6 +107,8 @@ TARGETS = frozenset((gradients, leaf_gradients))
 def _replaying(builder: GraphBuilder) -> Iterator[dict[_Node, Any]]:
     """What has been recorded runs, on new fake tensors; then the block, in the same state."""
     values: dict[_Node, Any] = {}
+    if any(one.transform is not None for one in builder.recorded):
+        raise GraphBreak("FJ0117", "a gradient of what a transform of torch.func has computed")
 
     def known(part: Any) -> Any:
         return values[part] if type(part) is _Node else part
@@ -160,7 +164,7 @@ def leaves_of(
                 reached.append(variable)
         if any(id(leaf) not in known for leaf in reached):
             raise GraphBreak("FJ0117", "backward() comes to a leaf that is no input")
-        return [known[id(leaf)] for leaf in reached]
+        return list(dict.fromkeys(known[id(leaf)] for leaf in reached))
 
 
 @contextlib.contextmanager
@@ -225,8 +229,13 @@ def used_up(call: _Node) -> set[_Node]:
     """The nodes that a gradient in the graph has been through, if autograd has let go of what they
     had saved."""
     outputs, _, _, retained, *_ = call.args
+    return set() if retained else ancestors(outputs)  # type: ignore[arg-type]
+
+
+def ancestors(nodes: Iterable[_Node]) -> set[_Node]:
+    """These nodes and all that they are computed from."""
     found: set[_Node] = set()
-    waiting: list[_Node] = [] if retained else list(outputs)  # type: ignore[arg-type]
+    waiting = list(nodes)
     while waiting:
         node = waiting.pop()
         if node not in found:
@@ -238,47 +247,51 @@ def used_up(call: _Node) -> set[_Node]:
 class Spent:
     """What of a recording is used up once all of it has run."""
 
-    def __init__(self, builder: GraphBuilder) -> None:
+    def __init__(self, builder: GraphBuilder, nodes: Iterable[_Node]) -> None:
         with _replaying(builder) as values:
             self._values = values
+            self._used = {node for node in nodes if _is_used_up(values[node])}
         outputs = [node for call in builder.differentiated for node in call.args[0]]  # type: ignore[union-attr]
         differentiated = [values[node] for node in outputs]  # type: ignore[index]
         #: What a gradient of those has come to.
         self._passed = _autograd_nodes(differentiated)
-        self._freed = {node for node in self._passed if _has_let_go(node)}
 
     def of(self, node: _Node) -> bool | None:
         """Does ``backward`` of this result fail? None: some of it can still be had."""
-        value = self._values[node]
-        nodes = _autograd_nodes(value if isinstance(value, (tuple, list)) else [value])
-        if self._freed.isdisjoint(nodes):
+        if node not in self._used:
             return False
+        nodes = _autograd_nodes([self._values[node]])
         leads_elsewhere = any(_variable(n) is not None and n not in self._passed for n in nodes)
         return None if leads_elsewhere else True
 
 
-def _has_let_go(node: Any) -> bool:
-    """Has a node of autograd let go of what it had saved?"""
-    for name in dir(type(node)):
-        if name.startswith("_saved_") or name == "saved_tensors":
-            try:
-                getattr(node, name)
-            except RuntimeError as error:
-                if "second time" in str(error):
-                    return True
+def _is_used_up(result: Any) -> bool:
+    """Has autograd let go of what it needs for the gradient of this tensor?"""
+    nodes = _autograd_nodes([result])
+    leaves = [variable for node in nodes if (variable := _variable(node)) is not None]
+    if not leaves:
+        return False
+    try:
+        torch.autograd.grad(
+            result, leaves, torch.ones_like(result), retain_graph=True, allow_unused=True
+        )
+    except RuntimeError:
+        return True
     return False
 
 
-def with_spent(compiled: Any, positions: Sequence[int]) -> Any:
+def with_spent(compiled: Any, spent: Sequence[tuple[int, Sequence[int]]]) -> Any:
     """``compiled``, whose results at these positions say what autograd says when they are
-    differentiated: they are handed out detached from what is used up."""
-    error = torch._C._functions.DelayedError(TWICE, 1)  # type: ignore[attr-defined]
+    differentiated: they are handed out detached from what is used up. With each: which arguments
+    its gradient would come to."""
 
     def run(*arguments: Any) -> Any:
         results = list(compiled(*arguments))
         with torch.enable_grad():
-            for position in positions:
-                results[position] = error(results[position].detach().requires_grad_())
+            for position, reached in spent:
+                error = torch._C._functions.DelayedError(TWICE, 1 + len(reached))  # type: ignore[attr-defined]
+                leaves = [arguments[index] for index in reached]
+                results[position], *_ = error(results[position].detach(), *leaves)
         return results
 
     return run

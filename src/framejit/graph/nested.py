@@ -352,7 +352,10 @@ def checkpointed(
     if _traced_by("FAKE"):
         return body(*operands)
     return torch.utils.checkpoint.checkpoint(
-        body.forward, *operands, use_reentrant=reentrant, preserve_rng_state=preserve_rng_state
+        body.forward,
+        *operands,
+        preserve_rng_state=preserve_rng_state,
+        use_reentrant=reentrant and not differentiated,  # it knows `backward` only
     )
 
 

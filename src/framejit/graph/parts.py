@@ -17,7 +17,7 @@ import torch
 import torch.fx
 
 from .builder import GraphBuilder
-from .differentiation import used_up
+from .differentiation import ancestors, used_up
 from .gradients import changed_by, owners, reached_within
 from .metadata import Example
 from .nested import open_hooks
@@ -77,7 +77,27 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
     found = _in_order(builder, calls, component)
     if not _separable(builder, found):
         return None
+    if not all(_in_one_part(within, found) for within in _differentiated(builder)):
+        return []
     return [_complete(builder, nodes, part, copied) for part in found]
+
+
+def _differentiated(builder: GraphBuilder) -> list[set[_Node]]:
+    """The nodes that each gradient in the graph goes through, its own included: autograd knows
+    nothing of what another part has computed."""
+    return [
+        {call} | {n for n in ancestors(call.args[0]) if builder.operations[n].differentiable  # type: ignore[arg-type]
+                  and n.op.startswith("call")}
+        for call in builder.differentiated
+    ]  # fmt: skip
+
+
+def _in_one_part(within: set[_Node], parts: list[list[_Node]]) -> bool:
+    """Do these belong to one part, which hands out none that has a gradient?"""
+    part = next((set(part) for part in parts if not within.isdisjoint(part)), set())
+    return within <= part and all(
+        user in part or user.op == "output" for node in within for user in node.users
+    )
 
 
 def _inseparable(builder: GraphBuilder) -> bool:
@@ -185,12 +205,15 @@ def _components(builder: GraphBuilder) -> dict[_Node, _Node]:
         return node
 
     leaves = {id(one.example) for one in builder.placeholders}
+    gradients = set(builder.differentiated)
     for operation in builder.recorded:
         node = operation.node
-        if not operation.differentiable:
+        if node not in gradients and not operation.differentiable:
             continue
         joined = [used for used in node.all_input_nodes if used in above]
-        if not (leaves.isdisjoint(operation.memory) or joined or operation.writes):
+        if node not in gradients and not (
+            leaves.isdisjoint(operation.memory) or joined or operation.writes
+        ):
             continue  # a view of an input: autograd has it as a node of its own
         above.setdefault(node, node)
         for changed in changed_by(operation, owner):
@@ -201,6 +224,7 @@ def _components(builder: GraphBuilder) -> dict[_Node, _Node]:
     needed = {top(node) for node in builder.outputs if node in above}
     if len(needed) < 2:
         return {}
+    needed.update([top(node) for node in gradients if node in above])
     return {node: top(node) for node in above if top(node) in needed}
 
 
@@ -241,7 +265,8 @@ def _dependencies(builder: GraphBuilder, calls: list[_Node]) -> dict[_Node, set[
     for node in calls:
         found = before[node] = set(node.all_input_nodes) | set(state[:1])
         operation = builder.operations[node]
-        if not (operation.called or node.target is operator.getitem):
+        plain = operation.called or node.target is operator.getitem
+        if not plain and node not in builder.differentiated:
             found.update(state)
             state = []
         state.append(node)

@@ -238,7 +238,8 @@ def _encode_graph_call(
     return {
         "inputs": inputs, "watch": watch, "unseen": care.unseen, "artifact": artifact,
         "reached": care.reached and [sorted(inputs) for inputs in care.reached],
-        "saved": list(care.saved), "in_parts": care.in_parts, "spent": list(care.spent),
+        "saved": list(care.saved), "in_parts": care.in_parts,
+        "spent": [[position, list(arguments)] for position, arguments in care.spent],
         "constants": bool(encoder.tensors), "sizes": encode_sizes(call.module, encoder),
     }, parts  # fmt: skip
 
@@ -561,7 +562,7 @@ class _Bound:
             reached,
             tuple(saved["saved"]),
             saved["in_parts"],
-            tuple(saved["spent"]),
+            tuple([(position, tuple(reached)) for position, reached in saved["spent"]]),
         )
         return care.around(run, lambda *args: module()(*args))
 

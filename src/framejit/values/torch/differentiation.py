@@ -84,10 +84,33 @@ def _guard_leaf(space: Space, tensor: TensorValue) -> None:
     space.guard(tensor.source, "LEAF")
 
 
+def _end_after(tensor: Value, what: str) -> None:
+    """Python does it. With respect to a tensor that the same graph has made and used there would be
+    no gradient: then the graph ends right after that tensor."""
+    if isinstance(tensor, TensorValue) and tensor.step and tensor.node.users:
+        why = f"{what} with respect to a tensor that was used before"
+        raise Unmaterialisable(tensor.step + 1, why)
+
+
 def _record(space: Space, target: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
     made = record(space.builder, target, args)
     space.effects.differentiations.append(space.step)
     return made
+
+
+def _keep_apart(space: Space, tensors: list[TensorValue]) -> None:
+    """These must stay different objects: each gets a gradient of its own."""
+    for tensor in tensors:
+        if tensor.obj is not None and tensor.metadata().requires_grad:
+            space.effects.given_gradient[tensor] = None
+
+
+def _listed(space: Space, value: Value) -> Value:
+    """The tensors that autograd takes any iterable of."""
+    value = value.realize()
+    if isinstance(value, (TensorValue, TupleValue, ListValue)) or value.is_constant:
+        return value
+    return space.call_now(space.constant(list), [value])
 
 
 @lookaside(torch.autograd.backward)
@@ -98,7 +121,7 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if space.truth(named.get("create_graph", ConstantValue(False))):
         raise DifferentiatedTwice("FJ0117", "backward() with create_graph=True")
     _check_possible(space)
-    outputs = _tensors(space, named["tensors"])
+    outputs = _tensors(space, named.get("tensors", _NONE))
     given = _given(space, named.get("grad_tensors", _NONE), outputs)
     retain = space.truth(named.get("retain_graph", ConstantValue(False)))
     nodes = [output.proxy(space) for output in outputs]
@@ -109,7 +132,10 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
         found = leaves_of(space.builder, nodes, [leaf.node for leaf in made])
         leaves = [by_node[node] for node in found]
     else:
-        leaves = _tensors(space, wanted)
+        leaves = list(dict.fromkeys(_tensors(space, wanted)))
+        for leaf in leaves:
+            if leaf not in space.effects.made_leaves:
+                _end_after(leaf, "backward() with inputs")
     if not leaves:
         raise GraphBreak("FJ0117", "backward() comes to no leaf")
     for leaf in leaves:
@@ -119,9 +145,7 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
     node, example = _record(space, leaf_gradients, (nodes, given, proxies, retain))
     stored = space.items(from_fx(space, node, example))
     pairs = [pair for pair in zip(leaves, stored, strict=True) if not pair[1].is_none()]
-    space.effects.given_gradient.update(
-        dict.fromkeys(leaf for leaf in leaves if leaf.obj is not None)
-    )
+    _keep_apart(space, leaves)
     accumulate = function_value(space, polyfills.accumulate)
     space.call_now(accumulate, [ListValue([p[0] for p in pairs]), ListValue([p[1] for p in pairs])])
     return _NONE
@@ -129,17 +153,18 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
 
 @lookaside(torch.autograd.grad)
 def _grad(space: Space, args: Args, kwargs: Kwargs) -> Result:
-    """Where the graph cannot, Python does it. With respect to a tensor that the same graph has made
-    and used there would be no gradient: then the graph ends right after that tensor."""
     named = _named(_GRAD, args, kwargs)
+    if "inputs" in named:  # an iterator is used up by whoever takes its items first
+        named["inputs"] = _listed(space, named["inputs"])
     twice = space.truth(named.get("create_graph", ConstantValue(False)))
     try:
         return _captured_grad(space, named, twice)
     except GraphBreak as broken:
-        for tensor in _several(space, named.get("inputs", _NONE)):
-            if isinstance(tensor, TensorValue) and tensor.step and tensor.node.users:
-                why = "torch.autograd.grad() with respect to a tensor that was used before"
-                raise Unmaterialisable(tensor.step + 1, why) from broken
+        inputs = named.get("inputs", _NONE).realize()
+        for tensor in (
+            space.items(inputs) if isinstance(inputs, (TupleValue, ListValue)) else [inputs]
+        ):
+            _end_after(tensor.realize(), "torch.autograd.grad()")
         raise (DifferentiatedTwice if twice else GraphBreak)("FJ0117", broken.reason) from broken
 
 
@@ -148,13 +173,14 @@ def _captured_grad(space: Space, named: dict[str, Value], twice: bool) -> Result
         if space.truth(named.get(name, ConstantValue(False))):
             raise GraphBreak("FJ0117", f"torch.autograd.grad() with {name}=True")
     _check_possible(space)
-    outputs = _tensors(space, named["outputs"])
+    outputs = _tensors(space, named.get("outputs", _NONE))
     given = _given(space, named.get("grad_outputs", _NONE), outputs)
-    inputs = _tensors(space, named["inputs"])
+    inputs = _tensors(space, named.get("inputs", _NONE))
     retain = named.get("retain_graph", _NONE)
     for tensor in inputs:
         if tensor.obj is not None:
             _guard_leaf(space, tensor)
+    _keep_apart(space, [*inputs, *space.graph_inputs])
     unused = space.truth(named.get("allow_unused", ConstantValue(False)))
     kept = twice if retain.is_none() else space.truth(retain)
     nodes, wanted = [[one.proxy(space) for one in some] for some in (outputs, inputs)]

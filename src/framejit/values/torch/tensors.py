@@ -163,6 +163,8 @@ class TensorValue(Declared):
             if self.assigned_grad is not None:
                 return self.assigned_grad
             if self.obj is not None and self.source is not None:
+                if not (self.obj.is_leaf or self.obj.retains_grad):
+                    raise GraphBreak("FJ0111", "the gradient of a result of an operation")
                 return space.load(self.source.child("attr", "grad"), self.obj.grad)
             if bool(self.fake(space).is_leaf):
                 return ConstantValue(None)
@@ -532,7 +534,7 @@ def graph_call(space: Space, target: Any, args: Args, kwargs: Kwargs) -> Value:
     ):  # the graph runs in the block that it starts in
         blocks = default_devices()
         fx_kwargs["device"] = blocks[-1] if blocks else torch.device(torch._C._get_default_device())
-    leaf = fx_kwargs.pop("requires_grad", False) if target in _device_constructors() else False
+    leaf = fx_kwargs.pop("requires_grad", False)
     node, example = space.builder.call_function(target, fx_args, fx_kwargs)
     if "out" in kwargs:
         out = kwargs["out"].realize()
@@ -544,8 +546,11 @@ def graph_call(space: Space, target: Any, args: Args, kwargs: Kwargs) -> Value:
 
 def graph_call_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:
     """Add a ``call_method`` node; ``args[0]`` is the receiver."""
-    node, example = space.builder.call_method(name, *_operands(space, name, args, kwargs))
-    return from_fx(space, node, example, _returnable(space, args, kwargs))
+    fx_args, fx_kwargs = _operands(space, name, args, kwargs)
+    leaf = fx_kwargs.pop("requires_grad", False)
+    node, example = space.builder.call_method(name, fx_args, fx_kwargs)
+    made = from_fx(space, node, example, _returnable(space, args, kwargs))
+    return made.become_leaf(space) if leaf and isinstance(made, TensorValue) else made
 
 
 def _returnable(space: Space, args: list[Value], kwargs: dict[str, Value]) -> list[Value]:
