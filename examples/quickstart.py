@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import gc
 import os
 import statistics
@@ -139,15 +140,21 @@ def first_call(compiled: Callable[[], Any], what: str) -> float:
         return time.perf_counter() - started
 
 
-def capture_seconds(run: Callable[[torch.nn.Module], Any]) -> tuple[float, float]:
+#: Compiles a function; for eager mode: leaves it alone.
+Compiler = Callable[[Callable[..., Any]], Callable[..., Any]]
+#: Makes what is compared of a model, its input and a compiler.
+Maker = Callable[[torch.nn.Module, torch.Tensor, Compiler], Callable[[], Any]]
+
+
+def capture_seconds(make: Maker, tokens: torch.Tensor) -> tuple[float, float]:
     """First-call time without a real backend: (framejit, torch.compile), each on its own copy."""
     with progress("capturing with both front ends, backend 'eager'"):
         seconds = []
         for compiler in (framejit.compile, torch.compile):
-            model = compiler(bert(), backend="eager")
+            run = make(bert(), tokens, functools.partial(compiler, backend="eager"))
             gc.collect()  # Inductor leaves much behind; that must not hit one side by chance
             started = time.perf_counter()
-            run(model)
+            run()
             seconds.append(time.perf_counter() - started)
     return seconds[0], seconds[1]
 
@@ -157,44 +164,53 @@ def largest_difference(left: Any, right: Any) -> float:
     return max(((a - b).abs().max().item() for a, b in pairs), default=0.0)
 
 
-def forward(model: torch.nn.Module, tokens: torch.Tensor) -> Callable[[], Any]:
+def forward(model: torch.nn.Module, tokens: torch.Tensor, compiler: Compiler) -> Callable[[], Any]:
+    compiled = compiler(model)
+
     def run() -> list[torch.Tensor]:
         with torch.no_grad():
-            return [model(tokens).last_hidden_state]
+            return [compiled(tokens).last_hidden_state]
 
     return run
 
 
-def training_step(model: torch.nn.Module, tokens: torch.Tensor) -> Callable[[], Any]:
-    def run() -> list[torch.Tensor]:
-        model.zero_grad(set_to_none=True)
-        model(tokens).last_hidden_state.square().mean().backward()
-        # The pooler's output is not used: eager leaves no gradient there, AOTAutograd zeros.
-        return [torch.zeros(()) if p.grad is None else p.grad for p in model.parameters()]
+def training_step(
+    model: torch.nn.Module, tokens: torch.Tensor, compiler: Compiler
+) -> Callable[[], Any]:
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 
-    return run
+    @compiler
+    def train_step(tokens: torch.Tensor) -> torch.Tensor:
+        loss = model(tokens).last_hidden_state.square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    return lambda: [train_step(tokens)]
 
 
-def compare(title: str, make: Callable[[torch.nn.Module, torch.Tensor], Callable[[], Any]]) -> None:
+def compare(title: str, make: Maker) -> None:
     """Compile one way of running BERT, check it, time it, print the table."""
     console.print(f"[bold]{title}[/]")
     tokens = torch.randint(0, 1000, (2, 32), generator=torch.Generator().manual_seed(1))
     eager_model = bert()
-    eager = make(eager_model, tokens)
+    eager = make(eager_model, tokens, lambda function: function)
+    eager()  # compared are second calls: a training step changes the model
     wanted = [tensor.clone() for tensor in eager()]
 
     framejit.counters.clear()
-    ours = make(framejit.compile(bert(), backend="inductor"), tokens)
+    ours = make(bert(), tokens, functools.partial(framejit.compile, backend="inductor"))
     our_first = first_call(ours, "framejit: capturing, and compiling with Inductor")
     graphs = framejit.counters["stats"]["unique_graphs"]
     breaks = sum(framejit.counters["graph_break"].values())
     difference = largest_difference(wanted, ours())
 
-    theirs = make(torch.compile(bert(), backend="inductor"), tokens)
+    theirs = make(bert(), tokens, functools.partial(torch.compile, backend="inductor"))
     their_first = first_call(theirs, "torch.compile: the same")
     their_difference = largest_difference(wanted, theirs())
 
-    our_capture, their_capture = capture_seconds(lambda model: make(model, tokens)())
+    our_capture, their_capture = capture_seconds(make, tokens)
     with progress("timing"):
         for call in (eager, ours, theirs) * 3:
             call()

@@ -256,7 +256,7 @@ def refused_twice(w):
 
 @pytest.mark.parametrize("program", [refused, refused_twice])
 def test_errors_are_those_of_autograd(program):
-    check(program, torch.ones(3, requires_grad=True))
+    check(program, torch.ones(3, requires_grad=True), graphs=1)
 
 
 class Half(torch.autograd.Function):
@@ -459,3 +459,41 @@ def test_a_learning_rate_that_changes_compiles_nothing(name, options, backend):
     assert captured[3:] == [0, 0, 0]
     for parameter in expected:
         torch.testing.assert_close(got[parameter], expected[parameter])
+
+
+@pytest.mark.filterwarnings("ignore::framejit.exc.FramejitWarning")
+def test_a_step_that_a_backend_cannot_compile_runs_as_plain_python():
+    """Also where it has written to gradients that were there."""
+    losses = []
+    for compile in (lambda f: f, lambda f: framejit.compile(f, backend="aot_eager")):
+        torch.manual_seed(0)
+        model = nn.LSTM(3, 2)
+
+        @compile
+        def step(x, model=model):
+            loss = model(x)[0].sum()
+            loss.backward()
+            return loss.detach()
+
+        results = [step(torch.ones(4, 1, 3)) for _ in range(3)]
+        losses.append((results, [p.grad for p in model.parameters()]))
+    Comparison().compare(*losses, "")
+
+
+def last_one_fails(v, w):
+    inner = w.detach().requires_grad_()
+    (v * 2).sum().backward()
+    size = inner.abs()
+    with torch.no_grad():
+        w.mul_(0.9)
+    size.sum().backward()
+
+
+def test_what_came_before_an_error_stays():
+    found = []
+    for function in (last_one_fails, framejit.compile(last_one_fails, backend="eager")):
+        v, w = leaves()
+        with pytest.raises(RuntimeError, match="modified by an inplace"):
+            function(v, w)
+        found.append((stored(v, w), w))
+    Comparison().compare(*found, "")

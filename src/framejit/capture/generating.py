@@ -6,7 +6,7 @@ itself, where the stages follow each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ from framejit.codegen.runtime import located
 from framejit.graph.errors import WrongResult, failing_node, place_of
 from framejit.graph.global_state import leave_transforms, refused_hooks
 from framejit.graph.nested import close_all_hooks
+from framejit.graph.undo import Undo
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.outcomes import Broken, Returned
 
@@ -30,17 +31,29 @@ def generate(
     trace: Trace, compiled: CompiledGraph, entry: EntryPlan, deoptimise: Deoptimise
 ) -> Generated:
     """The function that does what the call did."""
-    line, run = trace.target.line, compiled.run
+    line, run, first = trace.target.line, compiled.run, None
     if run is not None and compiled.call is not None:
-        run = FirstResult(run, compiled.call.module, trace.draft.out.namespace)
+        namespace = trace.draft.out.namespace
+        run = first = FirstResult(run, compiled.call.module, namespace, _to_be_undone(trace))
     places = (line, line, 0, 0), _position(trace.frame, trace.outcome)
-    recovery = _recovery(trace, compiled, deoptimise)
+    recovery = _recovery(trace, compiled, deoptimise, first)
     return trace.draft.function(
         trace.target.code, run, entry.arguments, entry.captures, places, recovery
     )
 
 
-def _recovery(trace: Trace, compiled: CompiledGraph, make: Deoptimise) -> Recovery:
+def _to_be_undone(trace: Trace) -> list[int]:
+    """The positions of the arguments of the graph that it writes to, if that is all it does."""
+    builder = trace.space.builder
+    if builder.draws_random or not builder.differentiated:
+        return []
+    mutated, offset = set(builder.mutated_inputs), len(builder.used_symbols)
+    return [offset + i for i, index in enumerate(builder.used_inputs) if index in mutated]
+
+
+def _recovery(
+    trace: Trace, compiled: CompiledGraph, make: Deoptimise, first: FirstResult | None
+) -> Recovery:
     """What to do when the graph raises."""
     builder, effects, call = trace.space.builder, trace.space.effects, compiled.call
     computes, covered = bool(trace.draft.out.computations), trace.interpreter.covered
@@ -54,7 +67,7 @@ def _recovery(trace: Trace, compiled: CompiledGraph, make: Deoptimise) -> Recove
     again = bool(call.care.saved) or not builder.mutated_inputs
     first_effect = builder.first_effect()
     if first_effect is not None and not again:
-        deoptimise = UnlessWritten(deoptimise, call.module, first_effect)
+        deoptimise = UnlessWritten(deoptimise, call.module, first_effect, first)
     if opens_hooks(call.module):
         restore.append((close_all_hooks, (), call.module))
     return Recovery(deoptimise, random=builder.draws_random and again, restore=restore)
@@ -73,14 +86,26 @@ class FirstResult:
     function calls the graph itself. Raises WrongResult."""
 
     def __init__(
-        self, run: Callable[..., Any], module: torch.fx.GraphModule, namespace: dict[str, Any]
-    ) -> None:
+        self, run: Callable[..., Any], module: torch.fx.GraphModule, namespace: dict[str, Any],
+        written: Sequence[int],
+    ) -> None:  # fmt: skip
         self.run = run
+        #: Positions of the inputs that the graph writes to, and whether it has raised and they are
+        #: as they were before.
+        self.written = written
+        self.undone = False
         self.count = len(module.graph.output_node().args[0])  # type: ignore[arg-type]
         self.namespace = namespace
 
     def __call__(self, *inputs: Any) -> Any:
-        results = self.run(*inputs)
+        undo = Undo(inputs, self.written) if self.written else None
+        try:
+            results = self.run(*inputs)
+        except Exception:
+            if undo is not None and undo.possible:
+                undo.run()
+                self.undone = True
+            raise
         given = type(results).__name__
         if isinstance(results, (tuple, list)):
             given = f"{given} of {len(results)}" if len(results) != self.count else ""
@@ -104,13 +129,17 @@ class UnlessWritten:
 
     def __init__(
         self, deoptimise: Callable[..., Any], module: torch.fx.GraphModule,
-        first_effect: torch.fx.Node,
+        first_effect: torch.fx.Node, first: FirstResult | None,
     ) -> None:  # fmt: skip
         self.deoptimise = deoptimise
+        self.first = first
         self.module = module
         self.first_effect = first_effect
 
     def __call__(self, error: Exception, *slots: Any) -> Any:
+        if self.first is not None and self.first.undone:
+            self.first.undone = False
+            return self.deoptimise(error, *slots)
         node, trace = failing_node(self.module, error)
         if node is not None and node <= self.first_effect:
             return self.deoptimise(error, *slots)
