@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import threading
 import types
 import weakref
@@ -346,9 +347,11 @@ def checkpointed(
     where the graph has the gradient in it, ``differentiated``, since they would be others.
     """
     if _traced_by("FUNCTIONAL") or _traced_by("PROXY"):
-        if differentiated:
-            body.meta["_checkpoint_context_fn"] = _keeping_random_numbers
-        return torch.ops.higher_order.tag_activation_checkpoint(body, *operands)
+        if not differentiated:
+            return torch.ops.higher_order.tag_activation_checkpoint(body, *operands)
+        body.meta["_checkpoint_context_fn"] = _keeping_random_numbers
+        with _without_advice():
+            return torch.ops.higher_order.tag_activation_checkpoint(body, *operands)
     if _traced_by("FAKE"):
         return body(*operands)
     return torch.utils.checkpoint.checkpoint(
@@ -357,6 +360,17 @@ def checkpointed(
         preserve_rng_state=preserve_rng_state,
         use_reentrant=reentrant and not differentiated,  # it knows `backward` only
     )
+
+
+@contextlib.contextmanager
+def _without_advice() -> Iterator[None]:
+    """The operator advises against writes in what is computed again; there are none."""
+    log = logging.getLogger("torch._higher_order_ops.wrap")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 def _keeping_random_numbers() -> Any:
