@@ -283,7 +283,7 @@ PROGRAMS = [
     (vmap_inside_of_hessian_and_vjp, 1, 32), (closures_written_inside, 1, 15),
     (effects_under_vjp, 1, 10), (changed_before_it_is_pulled_back, 1, 14),
     (random_under_vjp, 1, 14), (structures_under_vjp, 1, 38), (rows_pulled_back, 1, 33),
-    (derivatives_of_what_was_pulled_back, 1, 29), (the_pull_back_itself, 1, 12),
+    (derivatives_of_what_was_pulled_back, 2, 26), (the_pull_back_itself, 1, 12),
     (three_deep, 1, 89),
 ]  # fmt: skip
 
