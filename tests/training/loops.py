@@ -39,17 +39,7 @@ def rows(width=4, classes=3):
 
 
 def mlp():
-    model = perceptron()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-
-    def step(x, y):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return Loop(step, rows(), [model], [optimizer])
+    return with_optimizer("SGD", lr=0.1, momentum=0.9)()
 
 
 def convolutions():

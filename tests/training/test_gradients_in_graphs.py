@@ -304,20 +304,22 @@ def test_hooks_come_and_go(backend):
     assert len(seen) == 1
 
 
+def plain_step(model, optimizer):
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
 def test_repeated_blocks_of_a_step_are_compiled_once():
     def run(compile):
         torch.manual_seed(0)
         model = Stack(6)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-
-        @compile
-        def step(x):
-            optimizer.zero_grad()
-            loss = model(x).square().mean()
-            loss.backward()
-            optimizer.step()
-            return loss.detach()
-
+        step = compile(plain_step(model, torch.optim.SGD(model.parameters(), lr=0.1)))
         return [step(torch.randn(2, 5, 8)) for _ in range(3)], dict(model.named_parameters())
 
     regions = Regions()
@@ -332,7 +334,7 @@ def test_a_finally_ends_no_error_and_no_graph():
     optimizers.append(torch.optim.SGD(table.parameters(), lr=0.1))
     noted = []
 
-    def step(index, swallow):
+    def step(index):
         try:
             loss = table(index).square().sum()
         finally:
@@ -343,10 +345,10 @@ def test_a_finally_ends_no_error_and_no_graph():
 
     counting = CountingBackend()
     compiled = framejit.compile(step, backend=counting)
-    compiled(torch.tensor([1, 2]), False)
+    compiled(torch.tensor([1, 2]))
     assert len(counting.graphs) == 1 and noted == ["looked up"]
     with pytest.raises(IndexError):
-        compiled(torch.tensor([1, 5000]), False)
+        compiled(torch.tensor([1, 5000]))
 
 
 def independent_losses(v, w):
@@ -438,14 +440,7 @@ def test_a_learning_rate_that_changes_compiles_nothing(name, options, backend):
         optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.1, **options)
         scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
 
-        @compile
-        def step(x):
-            optimizer.zero_grad()
-            loss = model(x).square().mean()
-            loss.backward()
-            optimizer.step()
-            return loss.detach()
-
+        step = compile(plain_step(model, optimizer))
         captured = []
         for _ in range(6):
             before = framejit.counters["frames"]["total"]

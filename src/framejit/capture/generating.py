@@ -19,7 +19,7 @@ from framejit.codegen.runtime import located
 from framejit.graph.errors import WrongResult, failing_node, place_of
 from framejit.graph.global_state import leave_transforms, refused_hooks
 from framejit.graph.nested import close_all_hooks
-from framejit.graph.undo import Undo
+from framejit.graph.undo import Copies, can_be_undone
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.outcomes import Broken, Returned
 
@@ -47,8 +47,7 @@ def _to_be_undone(trace: Trace) -> list[int]:
     builder = trace.space.builder
     if builder.draws_random or not builder.differentiated:
         return []
-    mutated, offset = set(builder.mutated_inputs), len(builder.used_symbols)
-    return [offset + i for i, index in enumerate(builder.used_inputs) if index in mutated]
+    return builder.arguments_among(set(builder.mutated_inputs))
 
 
 def _recovery(
@@ -98,12 +97,13 @@ class FirstResult:
         self.namespace = namespace
 
     def __call__(self, *inputs: Any) -> Any:
-        undo = Undo(inputs, self.written) if self.written else None
+        written = [inputs[position] for position in self.written]
+        copies = Copies(written) if written and can_be_undone(written) else None
         try:
             results = self.run(*inputs)
         except Exception:
-            if undo is not None and undo.possible:
-                undo.run()
+            if copies is not None:
+                copies.put_back()
                 self.undone = True
             raise
         given = type(results).__name__

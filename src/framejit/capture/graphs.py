@@ -26,7 +26,7 @@ from framejit.capture.tracing import Trace
 from framejit.exc import BackendCompilerFailed
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
-from framejit.graph.differentiation import ancestors, with_spent
+from framejit.graph.differentiation import UsedUp, ancestors, with_spent
 from framejit.graph.global_state import unseen
 from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
 from framejit.graph.nested import checkpointed, close_all_hooks, open_hooks
@@ -57,7 +57,7 @@ class Graph:
     saved: tuple[int, ...] = ()
     #: Are truth values taken for granted in it? Then it must be able to run twice.
     expects: bool = False
-    spent: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    spent: UsedUp = ()
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -76,7 +76,7 @@ class Care:
     in_parts: bool
     #: Positions of the results that cannot be differentiated any more, each with the arguments that
     #: its gradient would come to.
-    spent: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    spent: UsedUp = ()
 
     def around(
         self, compiled: Callable[..., Any], recorded: Callable[..., Any]
@@ -144,11 +144,9 @@ def finish_graph(trace: Trace) -> Graph:
 
 def _reached(builder: GraphBuilder, node: Any) -> tuple[int, ...]:
     """The arguments of the finished graph that a gradient of this node would come to."""
-    found, offset = ancestors([node]), len(builder.used_symbols)
-    inputs = [builder.placeholders[index] for index in builder.used_inputs]
-    return tuple(
-        [offset + i for i, one in enumerate(inputs) if one.differentiable and one.node in found]
-    )
+    found, inputs = ancestors([node]), enumerate(builder.placeholders)
+    reached = {i for i, one in inputs if one.differentiable and one.node in found}
+    return tuple(builder.arguments_among(reached))
 
 
 def _outputs(trace: Trace, originals: list[Any], spent: list[int]) -> list[Any]:

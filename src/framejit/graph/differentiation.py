@@ -280,18 +280,22 @@ def _is_used_up(result: Any) -> bool:
     return False
 
 
-def with_spent(compiled: Any, spent: Sequence[tuple[int, Sequence[int]]]) -> Any:
+#: Positions of results, each with the arguments that its gradient would come to.
+UsedUp = tuple[tuple[int, tuple[int, ...]], ...]
+
+
+def with_spent(compiled: Any, spent: UsedUp) -> Any:
     """``compiled``, whose results at these positions say what autograd says when they are
-    differentiated: they are handed out detached from what is used up. With each: which arguments
-    its gradient would come to."""
+    differentiated: they are handed out detached from what is used up."""
+    error = torch._C._functions.DelayedError  # type: ignore[attr-defined]
+    raising = [(at, reached, error(TWICE, 1 + len(reached))) for at, reached in spent]
 
     def run(*arguments: Any) -> Any:
         results = list(compiled(*arguments))
         with torch.enable_grad():
-            for position, reached in spent:
-                error = torch._C._functions.DelayedError(TWICE, 1 + len(reached))  # type: ignore[attr-defined]
+            for position, reached, attach in raising:
                 leaves = [arguments[index] for index in reached]
-                results[position], *_ = error(results[position].detach(), *leaves)
+                results[position], *_ = attach(results[position].detach(), *leaves)
         return results
 
     return run

@@ -6,7 +6,7 @@ random numbers, what is known of a node. Next: builder.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 import torch
@@ -97,13 +97,17 @@ class Recording:
         raising = [one.node for one in self.recorded if one.raises]
         return bool(raising) and not set(self.graph.nodes).isdisjoint(raising)
 
+    def arguments_among(self, indices: Container[int]) -> list[int]:
+        """Positions of those of `inputs` among what the finished graph is called with."""
+        offset = len(self.used_symbols)
+        return [offset + i for i, index in enumerate(self.used_inputs) if index in indices]
+
     def saved_inputs(self) -> tuple[int, ...]:
         """Positions, among what the finished graph is called with, of the inputs to put back when
         it raises, so that the program can run again; empty if there are none, or it cannot."""
         if not self.writers or not self.may_raise():
             return ()
-        saved = self.savable_writes(self.written) or ()
-        return tuple([len(self.used_symbols) + self.used_inputs.index(index) for index in saved])
+        return tuple(self.arguments_among(self.savable_writes(self.written) or ()))
 
     def first_effect(self) -> _Node | None:
         """The first node that writes to an input or draws random numbers."""

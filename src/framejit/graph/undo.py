@@ -35,22 +35,22 @@ def can_be_saved(tensor: torch.Tensor) -> bool:
 FIRST_LIMIT = 1 << 28
 
 
-class Undo:
-    """Puts inputs back to what they are now, leaves that require gradients included."""
+def can_be_undone(tensors: Sequence[torch.Tensor]) -> bool:
+    """May copies of all of these be kept the first time? Leaves that require gradients, too."""
+    kept = [tensor.detach() if tensor.is_leaf else tensor for tensor in tensors]
+    return sum([tensor.nbytes for tensor in kept]) <= FIRST_LIMIT and all(map(can_be_saved, kept))
 
-    def __init__(self, inputs: Sequence[Any], positions: Sequence[int]) -> None:
-        self._tensors = [inputs[position] for position in positions]
-        size = sum([tensor.nbytes for tensor in self._tensors])
-        self.possible = size <= FIRST_LIMIT and all(map(self._can_be_saved, self._tensors))
-        with torch._C._DisableTorchDispatch(), torch.no_grad():
-            self._copies = [t.detach().clone() for t in self._tensors] if self.possible else []
 
-    @staticmethod
-    def _can_be_saved(tensor: torch.Tensor) -> bool:
-        return can_be_saved(tensor.detach() if tensor.is_leaf else tensor)
+class Copies:
+    """What is in tensors now."""
 
-    def run(self) -> None:
-        """Do it."""
+    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+        self._tensors = tensors
+        with torch._C._DisableTorchDispatch(), torch.no_grad():  # no mode of the user's sees it
+            self._copies = [tensor.detach().clone() for tensor in tensors]
+
+    def put_back(self) -> None:
+        """Let it be in them again."""
         with torch._C._DisableTorchDispatch(), torch.no_grad():
             for tensor, copy in zip(self._tensors, self._copies, strict=True):
                 tensor.copy_(copy)
@@ -62,14 +62,11 @@ def undone(graph: Graph, saved: tuple[int, ...]) -> Graph:
         return graph
 
     def run(*tensors: Any) -> Any:
-        with torch._C._DisableTorchDispatch(), torch.no_grad():  # no mode of the user's sees it
-            copies = [tensors[position].clone() for position in saved]
+        copies = Copies([tensors[position] for position in saved])
         try:
             return graph(*tensors)
         except Exception:
-            with torch._C._DisableTorchDispatch(), torch.no_grad():
-                for position, copy in zip(saved, copies, strict=True):
-                    tensors[position].copy_(copy)
+            copies.put_back()
             raise
 
     return run

@@ -20,18 +20,12 @@ from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import function_value
-from framejit.values.torch.tensors import TensorValue, from_fx
+from framejit.values.torch.tensors import TensorValue, autograd_arguments, from_fx
 
 _NONE = ConstantValue(None)
 _BACKWARD = ("tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
 _GRAD = ("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph", "only_inputs",
          "allow_unused", "is_grads_batched", "materialize_grads")  # fmt: skip
-
-
-def _named(names: tuple[str, ...], args: Args, kwargs: Kwargs) -> dict[str, Value]:
-    if len(args) > len(names) or not kwargs.keys() <= set(names[len(args) :]):
-        raise GraphBreak("FJ0117", "autograd is called with other arguments than it takes")
-    return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
 def _several(space: Space, value: Value) -> list[Value]:
@@ -115,7 +109,7 @@ def _listed(space: Space, value: Value) -> Value:
 
 @lookaside(torch.autograd.backward)
 def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
-    named = _named(_BACKWARD, args, kwargs)
+    named = autograd_arguments(_BACKWARD, args, kwargs)
     if not named.get("grad_variables", _NONE).is_none():
         raise GraphBreak("FJ0117", "backward() is given grad_variables")
     if space.truth(named.get("create_graph", ConstantValue(False))):
@@ -153,7 +147,7 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
 
 @lookaside(torch.autograd.grad)
 def _grad(space: Space, args: Args, kwargs: Kwargs) -> Result:
-    named = _named(_GRAD, args, kwargs)
+    named = autograd_arguments(_GRAD, args, kwargs)
     if "inputs" in named:  # an iterator is used up by whoever takes its items first
         named["inputs"] = _listed(space, named["inputs"])
     twice = space.truth(named.get("create_graph", ConstantValue(False)))

@@ -370,11 +370,16 @@ class TensorValue(Declared):
         return space.raise_error(TypeError, f"{self.cls.__name__!r} object is not callable")
 
 
+def autograd_arguments(names: tuple[str, ...], args: Args, kwargs: Kwargs) -> dict[str, Value]:
+    """The arguments by name; GraphBreak where there is one too many."""
+    if len(args) > len(names) or not kwargs.keys() <= set(names[len(args) :]):
+        raise GraphBreak("FJ0117", "autograd is called with other arguments than it takes")
+    return {**dict(zip(names, args, strict=False)), **kwargs}
+
+
 def _backward(space: Space, tensor: TensorValue, args: Args, kwargs: Kwargs) -> Result:
     names = ("gradient", "retain_graph", "create_graph", "inputs")
-    named = {**dict(zip(names, args, strict=False)), **kwargs}
-    if len(args) > len(names) or not named.keys() <= set(names):
-        raise GraphBreak("FJ0117", "Tensor.backward() is called with other arguments")
+    named = autograd_arguments(names, args, kwargs)
     if "gradient" in named:
         named["grad_tensors"] = named.pop("gradient")
     return space.call(space.constant(torch.autograd.backward), [tensor], named)
