@@ -101,16 +101,29 @@ def test_a_value_that_cannot_be_built_is_an_outcome():
     assert isinstance(again, Again) and again.step > 0 and again.cause.identifier == "FJ0161"
 
 
-def test_nothing_is_taken_for_granted_in_a_graph_that_writes():
+def test_a_graph_with_something_taken_for_granted_ends_before_it_writes():
     def checks(x, y):
         if x.sum() < 0:
             raise ValueError("negative")
         y.add_(1)
         return x
 
-    assert traced(checks, torch.ones(2), torch.ones(2), may_expect=True) == Again()
+    found = traced(checks, torch.ones(2), torch.ones(2), may_expect=True, met=[])
+    assert isinstance(found.outcome, Broken) and found.space.effects.expected
+    assert not found.space.builder.mutated_inputs
     found = traced(checks, torch.ones(2), torch.ones(2), met=[])
-    assert isinstance(found.outcome, Broken)
+    assert isinstance(found.outcome, Broken) and not found.space.effects.expected
+
+
+def test_nothing_is_taken_for_granted_after_a_write():
+    def checks(x, y):
+        y.add_(1)
+        if x.sum() < 0:
+            raise ValueError("negative")
+        return x
+
+    found = traced(checks, torch.ones(2), torch.ones(2), may_expect=True, met=[])
+    assert isinstance(found.outcome, Broken) and not found.space.effects.expected
 
 
 # -- finish the graph ------------------------------------------------------------------------------

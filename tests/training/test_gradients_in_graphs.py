@@ -492,3 +492,52 @@ def test_what_came_before_an_error_stays():
             function(v, w)
         found.append((stored(v, w), w))
     Comparison().compare(*found, "")
+
+
+def with_a_condition(loss):
+    if not torch.isfinite(loss):
+        raise ValueError("the loss is no number any more")
+    return loss
+
+
+def with_an_assertion(loss):
+    assert not torch.isnan(loss), "nan"
+    return loss
+
+
+def of_a_distribution(loss):
+    return -torch.distributions.Normal(loss, 1.0).log_prob(torch.ones(())) + 0 * loss
+
+
+@pytest.mark.parametrize("checked", [with_a_condition, with_an_assertion, of_a_distribution])
+def test_a_check_before_backward(checked):
+    """Its error is the program's; the graph goes on to what the optimizer writes."""
+
+    def train(compile, factors):
+        torch.manual_seed(0)
+        model = nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = checked(model(x).square().mean())
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        step, results = compile(step), []
+        for factor in factors:
+            try:
+                results.append(step(torch.arange(12.0).reshape(3, 4) / 12 * factor))
+            except (ValueError, AssertionError) as error:
+                results.append((type(error), str(error)))
+        return results, dict(model.named_parameters()), [p.grad for p in model.parameters()]
+
+    counting = CountingBackend()
+    expected = train(lambda f: f, [1, 1, 1, torch.nan, 1])
+    compiled = framejit.compile
+    Comparison().compare(
+        expected, train(lambda f: compiled(f, backend="eager"), [1, 1, 1, torch.nan, 1]), ""
+    )
+    train(lambda f: compiled(f, backend=counting), [1, 1, 1])
+    assert len(counting.graphs) == 4  # at the first step, and later

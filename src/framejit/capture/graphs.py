@@ -26,7 +26,7 @@ from framejit.capture.tracing import Trace
 from framejit.exc import BackendCompilerFailed
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
-from framejit.graph.differentiation import UsedUp, ancestors, with_spent
+from framejit.graph.differentiation import TARGETS, UsedUp, ancestors, with_spent
 from framejit.graph.global_state import unseen
 from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
 from framejit.graph.nested import checkpointed, close_all_hooks, open_hooks
@@ -236,7 +236,7 @@ def _runs_user_code(node: torch.fx.Node) -> bool:
     """Is the target Python code of the user's (allowed in the graph, or an autograd.Function)?"""
     function = node.target
     return type(function) is types.FunctionType and not (
-        (function.__module__ or "").startswith("torch")
+        function in TARGETS or (function.__module__ or "").startswith("torch")
     )
 
 

@@ -92,6 +92,9 @@ def _guard_aliases(space: Space) -> None:
             by_kind.setdefault(type(obj), []).append(LookedAt(source, value))
     named: dict[type, list[DictValue]] = {}
     with_gradient = _whose_gradient_stays(space, by_kind)
+    if space.effects.switched:  # whether others require gradients is known, too
+        everything = [one.value for some in by_kind.values() for one in some]
+        _keep_apart([value for value in everything if isinstance(value, TensorValue)])
     for changed in space.effects.changed:
         kind, obj = changed.python_type(), changed.obj
         if obj is None or changed.source is None:

@@ -37,7 +37,6 @@ from framejit.values.core.base import NULL, Unmaterialisable, Value
 from framejit.values.core.ends import search_what_is_seen
 from framejit.values.core.space import Space
 from framejit.values.torch.hooks import Hooks, Surrounding, unsettled
-from framejit.values.torch.tensors import TensorValue
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -142,7 +141,7 @@ def _problem(trace: Trace) -> Again | None:
     lost = lost or (_leaf_is_lost(trace) if space.effects.made_leaves else None)
     if lost is not None:
         return lost
-    if space.effects.expected and (space.builder.mutated_inputs or space.builder.differentiated):
+    if space.effects.expected and space.builder.mutated_inputs:
         return Again()
     return None
 
@@ -179,9 +178,9 @@ def _leaf_is_lost(trace: Trace) -> Again | None:
         if node not in needed and builder.operations[node].differentiable:
             needed.add(node)
             waiting += node.all_input_nodes
-    for leaf, step in effects.made_leaves.items():
-        if not isinstance(leaf, TensorValue) or leaf.node in needed:
-            return Again(step, GraphBreak("FJ0111", "a leaf made in the graph is handed out"))
+    for node, leaf in effects.made_leaves.items():
+        if node in needed:
+            return Again(leaf.step, GraphBreak("FJ0111", "a leaf made in the graph is handed out"))
     return None
 
 

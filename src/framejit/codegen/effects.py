@@ -28,6 +28,7 @@ from framejit.values.containers.mappings import DictValue, InstanceDictValue
 from framejit.values.containers.sequences import ListValue
 from framejit.values.containers.sets import SetValue
 from framejit.values.containers.started_iterators import StartedIterator
+from framejit.values.core.constants import ConstantValue
 from framejit.values.objects.cells import CellValue
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.exceptions import ExceptionValue
@@ -35,6 +36,7 @@ from framejit.values.objects.functions import FunctionValue
 from framejit.values.objects.instances import ObjectValue
 from framejit.values.stdlib.cached_functions import CacheHit
 from framejit.values.stdlib.process import ContextVarValue
+from framejit.values.torch.leaves import final_flag
 from framejit.values.torch.tensors import TensorValue
 from framejit.values.torch.torch_functions import STATE
 
@@ -134,9 +136,14 @@ def _write_iterator(out: Emitter, value: StartedIterator) -> None:
         out.statement(call(out.helper("advance"), out.value(value), ast.Constant(value.taken)))
 
 
-def _write_gradient(out: Emitter, value: TensorValue) -> None:
-    assert value.assigned_grad is not None
-    set_attributes(out, out.value(value), {"grad": value.assigned_grad})
+def _write_tensor(out: Emitter, value: TensorValue) -> None:
+    attributes: dict[str, Any] = {}
+    if value.assigned_grad is not None:
+        attributes["grad"] = value.assigned_grad
+    flag = final_flag(out.space, value)
+    if flag is not None:
+        attributes["requires_grad"] = ConstantValue(flag)
+    set_attributes(out, out.value(value), attributes)
 
 
 def _write_cache_hit(out: Emitter, value: CacheHit) -> None:
@@ -156,7 +163,7 @@ _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     FunctionValue: _write_function,
     ContextVarValue: _write_context,
     ClassValue: _write_class,
-    TensorValue: _write_gradient,
+    TensorValue: _write_tensor,
     StartedIterator: _write_iterator,
     CacheHit: _write_cache_hit,
 }

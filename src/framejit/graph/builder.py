@@ -62,6 +62,8 @@ class GraphBuilder(Recording):
         self.world = FakeWorld(symbols)
         #: Is there an operation that may raise inside a ``try``?
         self.tried = False
+        #: Is a result tested, and the program run again as plain Python if it is not as expected?
+        self.checked = False
 
     def begin(self, leader: Leader) -> None:
         """From now on ``leader`` leads the capture."""
@@ -165,7 +167,7 @@ class GraphBuilder(Recording):
         self.changes.note()
         return node
 
-    def make_leaf(self, node: _Node) -> None:
+    def make_leaf(self, node: _Node) -> Operation:
         """Record ``requires_grad_()`` of a tensor that the graph has made.
 
         Raises GraphBreak if torch refuses.
@@ -177,8 +179,10 @@ class GraphBuilder(Recording):
         except RuntimeError as error:
             raise GraphBreak("FJ0111", f"Tensor.requires_grad_() raises {error}") from error
         example.meta = describe_fake(example.fake)
-        self._create("call_method", "requires_grad_", (node,), {}, example).sets_state = True
+        operation = self._create("call_method", "requires_grad_", (node,), {}, example)
+        operation.sets_state = True
         self.changes.note()
+        return operation
 
     def record(
         self, target: Callable[..., Any], args: tuple[Any, ...], example: Any, **kwargs: Any
@@ -224,6 +228,9 @@ class GraphBuilder(Recording):
             ):  # fmt: skip
                 raise GraphBreak("FJ0116", "an operation resizes what it writes to")
             self._check_reshaped(writes if effects.content else ())
+            if self.checked and self._inputs_among(writes):
+                why = "a write to an input follows a check that may end in an error"
+                raise GraphBreak("FJ0101", why)
         operation = self._create(op, target, args, kwargs, example)
         self.changes.note()
         operation.called, operation.raises, operation.random = True, effects.raises, effects.random

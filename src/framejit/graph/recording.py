@@ -136,6 +136,24 @@ class Recording:
         memory = self.operations[node].memory
         return any(id(self.example(other)) in memory for other in others)
 
+    def has_views(self, tensors: Iterable[_Node]) -> bool:
+        """Have operations made views of these that autograd knows as such?"""
+        known = set(tensors)
+        own = {id(self.example(node)) for node in known}
+        memory = memory_of_all(self.example(node) for node in known)
+        for operation in self.recorded:
+            node = operation.node
+            if known.isdisjoint(node.all_input_nodes) or _detaches(node):
+                continue
+            found = {id(example) for example in operation.examples}
+            if not found <= own and not memory.isdisjoint(found):
+                return True
+        return False
+
     def varying_inputs(self) -> list[bool]:
         """Of each of the inputs in `used_inputs`: did its sizes or strides begin as symbols?"""
         return [self.placeholders[index].example.born.symbolic for index in self.used_inputs]
+
+
+def _detaches(node: _Node) -> bool:
+    return node.target == "detach" or (node.target is getattr and node.args[1] == "data")

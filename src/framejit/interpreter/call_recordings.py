@@ -377,4 +377,5 @@ def _is_possible(vm: Any) -> bool:
     if config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops:
         return False  # sizes may depend on data
     effects = space.effects
-    return not (effects.open_hooks or effects.hooks or forced.active is not None)
+    hooked = effects.open_hooks or effects.hooks
+    return not (hooked or effects.switched or forced.active is not None)

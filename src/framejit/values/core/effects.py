@@ -28,6 +28,13 @@ class GlobalChange(NamedTuple):
     deleted: bool
 
 
+class MadeLeaf(NamedTuple):
+    """A leaf that the graph has made: what it is for the program, and since which step."""
+
+    value: Value
+    step: int
+
+
 class Effects:
     """What must be replayed: ``changed`` values in order of their first change."""
 
@@ -52,8 +59,10 @@ class Effects:
         self.differentiations: list[int] = []
         #: Existing tensors whose gradient was written, or set to another tensor.
         self.given_gradient: dict[Value, None] = {}
-        #: Leaves that the graph has made, and the steps in which they became that.
-        self.made_leaves: dict[Value, int] = {}
+        #: Leaves that the graph has made, by their nodes.
+        self.made_leaves: dict[Any, MadeLeaf] = {}
+        #: Existing tensors whose ``requires_grad`` was switched, and the steps of the first time.
+        self.switched: dict[Value, int] = {}
         #: Truth values that depend on data and are taken for granted; checked after the graph.
         self.expected: dict[Value, bool] = {}
 

@@ -97,6 +97,7 @@ class Space(ClassLookup):
     module_setattr: Callable[..., bool]
     array_of: Callable[..., Value]
     watch_gradient: Callable[..., Value]
+    require_gradient: Callable[..., Value]
     scaled: Callable[..., Result]
     beside_tensors: Callable[..., list[Value]]
 

@@ -6,6 +6,7 @@ with effects; or a graph break, after which Python does it. Next room: graph.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -92,7 +93,18 @@ def _record(space: Space, target: Any, args: tuple[Any, ...]) -> tuple[Any, Any]
     return made
 
 
-def _keep_apart(space: Space, tensors: list[TensorValue]) -> None:
+def _reached(space: Space, outputs: list[Any]) -> dict[Any, TensorValue]:
+    """The leaves that ``backward`` of these nodes stores gradients in, by their nodes."""
+    builder = space.builder
+    inputs = [one.node for one in builder.placeholders]
+    by_node = dict(zip(inputs, space.graph_inputs, strict=True))
+    by_node.update({node: leaf.value for node, leaf in space.effects.made_leaves.items()})
+    found = leaves_of(builder, outputs, list(space.effects.made_leaves))
+    # Autograd asks for it when it comes there.
+    return {node: by_node[node] for node in found if by_node[node].metadata().requires_grad}
+
+
+def _keep_apart(space: Space, tensors: Iterable[TensorValue]) -> None:
     """These must stay different objects: each gets a gradient of its own."""
     for tensor in tensors:
         if tensor.obj is not None and tensor.metadata().requires_grad:
@@ -121,25 +133,21 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
     nodes = [output.proxy(space) for output in outputs]
     wanted = named.get("inputs", _NONE)
     if wanted.is_none():
-        made = [leaf for leaf in space.effects.made_leaves if isinstance(leaf, TensorValue)]
-        by_node = {value.node: value for value in (*space.graph_inputs, *made)}
-        found = leaves_of(space.builder, nodes, [leaf.node for leaf in made])
-        leaves = [by_node[node] for node in found]
+        leaves = _reached(space, nodes)
     else:
-        leaves = list(dict.fromkeys(_tensors(space, wanted)))
-        for leaf in leaves:
-            if leaf not in space.effects.made_leaves:
+        leaves = {leaf.proxy(space): leaf for leaf in _tensors(space, wanted)}
+        for node, leaf in leaves.items():
+            if node not in space.effects.made_leaves:
                 _end_after(leaf, "backward() with inputs")
     if not leaves:
         raise GraphBreak("FJ0117", "backward() comes to no leaf")
-    for leaf in leaves:
-        if leaf not in space.effects.made_leaves:
+    for node, leaf in leaves.items():
+        if leaf.obj is not None or node not in space.effects.made_leaves:
             _guard_leaf(space, leaf)
-    proxies = [leaf.proxy(space) for leaf in leaves]
-    node, example = _record(space, leaf_gradients, (nodes, given, proxies, retain))
+    node, example = _record(space, leaf_gradients, (nodes, given, list(leaves), retain))
     stored = space.items(from_fx(space, node, example))
-    pairs = [pair for pair in zip(leaves, stored, strict=True) if not pair[1].is_none()]
-    _keep_apart(space, leaves)
+    pairs = [pair for pair in zip(leaves.values(), stored, strict=True) if not pair[1].is_none()]
+    _keep_apart(space, leaves.values())
     accumulate = function_value(space, polyfills.accumulate)
     space.call_now(accumulate, [ListValue([p[0] for p in pairs]), ListValue([p[1] for p in pairs])])
     return _NONE

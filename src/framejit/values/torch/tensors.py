@@ -54,7 +54,7 @@ _DATA_DEPENDENT = frozenset([
     "__nonzero__", "__contains__", "__array__", "equal", "allclose",
 ])  # fmt: skip
 _EAGER_ONLY = frozenset([
-    "register_hook", "retain_grad", "requires_grad_",
+    "register_hook", "retain_grad",
     "register_post_accumulate_grad_hook", "share_memory_", "pin_memory", "untyped_storage",
     "storage", "data_ptr", "set_", "__setstate__", "__reduce_ex__", "__deepcopy__",
     "__dlpack__", "__repr__", "__str__", "__format__", "_make_subclass", "as_subclass",
@@ -92,6 +92,9 @@ class TensorValue(Declared):
     step: int = 0
     #: What the program assigned to ``grad`` of an existing tensor.
     assigned_grad: Value | None = None
+    #: Node and example of an existing tensor with the other value of ``requires_grad``, if the
+    #: program has switched it.
+    switched: tuple[Any, Any] | None = None
 
     def python_type(self) -> type:
         return self.cls
@@ -203,7 +206,10 @@ class TensorValue(Declared):
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         value = value.realize()
-        made = self in space.effects.made_leaves
+        if name == "requires_grad" and value.is_constant:
+            space.require_gradient(self, value.as_python())
+            return
+        made = self.obj is None and self.node in space.effects.made_leaves
         if name != "grad" or not (made or (self.source and self.cls is type(self.obj))):
             raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a tensor")
         if not value.is_none():
@@ -245,12 +251,8 @@ class TensorValue(Declared):
             return space.array_of(self)
         if name in ("__format__", "__repr__", "__str__"):
             raise GraphBreak("FJ0160", f"Tensor.{name}()")
-        if name == "requires_grad_" and not space.transforms:
-            wanted = _is_wanted(args, kwargs)
-            if wanted is bool(self.metadata().requires_grad):
-                return self
-            if wanted:
-                return self.become_leaf(space)
+        if name == "requires_grad_":
+            return space.require_gradient(self, _is_wanted(args, kwargs))
         if name in ("register_hook", "retain_grad") and self.obj is None:
             return space.watch_gradient(self, name, args)
         if name == "backward":
@@ -281,15 +283,6 @@ class TensorValue(Declared):
         result = graph_call_method(space, name, [self, *args], kwargs)
         # In-place methods return the tensor itself.
         return self if name.endswith("_") and not name.endswith("__") else result
-
-    def become_leaf(self, space: Space) -> TensorValue:
-        """``requires_grad_()`` of a tensor that the graph has made. It cannot be handed out:
-        compilers lose that it requires a gradient."""
-        if self.obj is not None or self.node is None or space.task.alone:
-            raise GraphBreak("FJ0111", "requires_grad_() of an existing tensor")
-        space.builder.make_leaf(self.node)
-        space.effects.made_leaves[self] = space.step
-        return self
 
     def _metadata_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:
         if name == "size":
@@ -352,9 +345,10 @@ class TensorValue(Declared):
         meta = self.example.meta
         # On other devices an operation that the check guards (an index) may do lasting harm.
         plain = meta.device.type == "cpu" and meta.is_plain and not meta.symbolic
-        if not plain or math.prod(meta.shape) != 1:
+        if not plain or math.prod(meta.shape) != 1 or space.builder.mutated_inputs:
             return False
         space.effects.expect(self, truth)
+        space.builder.checked = True
         return True
 
     def truth(self, space: Space) -> bool:
@@ -546,7 +540,7 @@ def graph_call(space: Space, target: Any, args: Args, kwargs: Kwargs) -> Value:
         if isinstance(out, TensorValue):
             return out
     made = from_fx(space, node, example, _returnable(space, args, kwargs))
-    return made.become_leaf(space) if leaf and isinstance(made, TensorValue) else made
+    return space.require_gradient(made, True) if leaf else made
 
 
 def graph_call_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:
@@ -555,7 +549,7 @@ def graph_call_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Va
     leaf = fx_kwargs.pop("requires_grad", False)
     node, example = space.builder.call_method(name, fx_args, fx_kwargs)
     made = from_fx(space, node, example, _returnable(space, args, kwargs))
-    return made.become_leaf(space) if leaf and isinstance(made, TensorValue) else made
+    return space.require_gradient(made, True) if leaf else made
 
 
 def _returnable(space: Space, args: list[Value], kwargs: dict[str, Value]) -> list[Value]:
