@@ -28,7 +28,7 @@ from framejit.graph.errors import first_line
 from framejit.guards.plan import Plan
 from framejit.interpreter.call_recordings import Recordings
 from framejit.interpreter.outcomes import Again, Broken, Returned
-from framejit.interpreter.side_run import compute
+from framejit.interpreter.side_run import compute, is_pure_hook
 from framejit.shapes.policy import Policy, Seen
 from framejit.values.core.ends import layers_of_slots
 from framejit.values.core.space import Space, Task
@@ -90,7 +90,12 @@ def _capture(
         if repeats and config.verify_recordings:
             seen = policy.seen.copy()
         task = Task(
-            call.target.namespace, may_expect, driver.shows_labels, recordings, compute=compute
+            call.target.namespace,
+            may_expect,
+            driver.shows_labels,
+            recordings,
+            compute=compute,
+            is_pure_hook=is_pure_hook,
         )
         space = ObjectSpace(GraphBuilder(), policy, task)
         try:

@@ -137,6 +137,10 @@ def _problem(trace: Trace) -> Again | None:
         if (step := space.builder.operations[node].transform) is not None:
             reason = "a tensor leaves the transform of torch.func that it was made in"
             return Again(step, GraphBreak("FJ0123", reason))
+    for node in draft.output_nodes():
+        if (kept := space.effects.retaining.get(node)) is not None:
+            why = "a result that keeps its gradient is handed out"
+            return Again(kept.step, GraphBreak("FJ0111", why))
     lost = _half_spent(trace) if space.effects.differentiations else None
     lost = lost or (_leaf_is_lost(trace) if space.effects.made_leaves else None)
     if lost is not None:

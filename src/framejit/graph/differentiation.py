@@ -42,11 +42,24 @@ def gradients(
     outputs: Sequence[torch.Tensor], given: Sequence[torch.Tensor | None] | None,
     inputs: Sequence[torch.Tensor], retain_graph: bool, create_graph: bool, allow_unused: bool,
 ) -> Any:  # fmt: skip
-    """``torch.autograd.grad``."""
-    with _set_autograd_backward():
+    """``torch.autograd.grad``, without what the inputs' own hooks do: that is in the graph."""
+    with _set_autograd_backward(), _without_hooks(inputs):
         return torch.autograd.grad(
             outputs, inputs, given, retain_graph, create_graph, allow_unused=allow_unused
         )
+
+
+@contextlib.contextmanager
+def _without_hooks(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
+    """In this block these have no hooks, where they are the program's own tensors."""
+    hooked = [(one, one._backward_hooks) for one in tensors if one.is_leaf and one._backward_hooks]
+    for tensor, _ in hooked:
+        tensor._backward_hooks = None
+    try:
+        yield
+    finally:
+        for tensor, hooks in hooked:
+            tensor._backward_hooks = hooks
 
 
 def leaf_gradients(
@@ -55,7 +68,8 @@ def leaf_gradients(
 ) -> Any:  # fmt: skip
     """What ``backward`` stores in leaves that have no gradient yet: tensors of their own, laid out
     as the leaves are."""
-    with _set_autograd_backward():  # AOTAutograd computes again what checkpoints have not kept
+    # AOTAutograd computes again what checkpoints have not kept.
+    with _set_autograd_backward(), _without_hooks(leaves):
         found = torch.autograd.grad(outputs, leaves, given, retain_graph, allow_unused=True)
     others = [gradient for gradient in given or () if gradient is not None]
     taken: set[int] = set()
@@ -98,6 +112,11 @@ def _copy(leaf: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
 
 
 TARGETS = frozenset((gradients, leaf_gradients))
+
+
+def as_stored(leaf: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+    """What ``backward`` stores in a leaf of a gradient that somebody else may have, too."""
+    return _copy(leaf, gradient)
 
 
 # -- the recording on fake tensors -----------------------------------------------------------------
@@ -165,6 +184,20 @@ def leaves_of(
         if any(id(leaf) not in known for leaf in reached):
             raise GraphBreak("FJ0117", "backward() comes to a leaf that is no input")
         return list(dict.fromkeys(known[id(leaf)] for leaf in reached))
+
+
+def order_of_arrival(
+    builder: GraphBuilder, outputs: Sequence[_Node], given: Any, leaves: Sequence[_Node]
+) -> list[_Node]:
+    """The leaves in the order in which autograd comes to them."""
+    found: list[_Node] = []
+    with _refusing(), _replaying(builder) as values:
+        for leaf in leaves:
+            values[leaf].register_hook(lambda gradient, leaf=leaf: found.append(leaf))
+        starts, ends = [[values[node] for node in nodes] for nodes in (outputs, leaves)]
+        grads = [None if node is None else values[node] for node in given or ()]
+        torch.autograd.grad(starts, ends, grads or None, allow_unused=True)
+    return found
 
 
 @contextlib.contextmanager

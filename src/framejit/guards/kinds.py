@@ -176,7 +176,8 @@ KINDS: dict[str, Kind] = {
         _says("one of them"), _same, _says(_ONE_OBJECT), "FJ0408",
     ),
     "LEAF": Kind(
-        "leaf", lambda _: ("leaf",), _says("a leaf without hooks"),
+        "leaf", _one("leaf"),
+        lambda hooks: "a leaf, apart from hooks" if hooks else "a leaf without hooks",
         _says("the result of an operation, or a tensor with hooks"), _same,
         _says("register hooks before the first call"), "FJ0409",
     ),

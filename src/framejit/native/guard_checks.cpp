@@ -161,7 +161,7 @@ static const struct {
              {"tensor", CheckKind::Tensor, 2},     {"same", CheckKind::Same, 2},
              {"distinct", CheckKind::Distinct, 2}, {"bool", CheckKind::Bool, 2},
              {"metadata", CheckKind::Tensor, 3},   {"apart", CheckKind::Apart, 2},
-             {"leaf", CheckKind::Leaf, 1}};
+             {"leaf", CheckKind::Leaf, 2}};
 
 Ref new_guard_reference(PyObject* object) { return Ref::steal(PyObject_CallOneArg(guard_reference_type, object)); }
 
@@ -245,7 +245,8 @@ int parse_check(PyObject* spec, int node_index, Check* check) {
     case CheckKind::Apart:
       return parse_node_indices(payload, node_index, &check->nodes);
     case CheckKind::Leaf:
-      return tensor_class() ? 0 : -1;
+      check->number = PyObject_IsTrue(payload);
+      return tensor_class() && !PyErr_Occurred() ? 0 : -1;
     default:
       check->payload = Ref::borrow(payload);
       return 0;
@@ -600,7 +601,7 @@ Answer check_pure(const Check& check, PyObject* value, const ThreadKeys& thread)
     case CheckKind::Tensor:
       return check.tensor->plain() ? answer(check.tensor->matches(value, thread)) : Answer::Unknown;
     case CheckKind::Bool: return truth_of_builtin(value, check.number != 0);
-    case CheckKind::Leaf: return answer(is_leaf_without_hooks(value));
+    case CheckKind::Leaf: return answer(is_plain_leaf(value, check.number != 0));
     default: return Answer::Unknown;
   }
 }

@@ -43,7 +43,7 @@ struct Check {
   CheckKind kind;
   Ref payload;               // the type, value, tuple of keys, code, callable, example's type; Id: a weak reference
   bool weak = false;         // Id: `payload` is a weak reference
-  Py_ssize_t number = 0;     // Len, Bool
+  Py_ssize_t number = 0;     // Len, Bool, Leaf
   std::vector<int> nodes;    // Same, Distinct, Apart
   std::unique_ptr<TensorCheck> tensor;
 };
@@ -69,8 +69,9 @@ bool check_full(const Check& check, PyObject* value, const ThreadKeys& thread);
 
 // torch.Tensor; NULL with an exception if it cannot be had. Once it was had, it can.
 PyTypeObject* tensor_class();
-// Is this a tensor whose gradient autograd computes and then only stores or adds up? See gradient_hooks.cpp.
-bool is_leaf_without_hooks(PyObject* value);
+// Is this a tensor whose gradient autograd computes and then only stores or adds up, apart from what Python's hooks do
+// if it may have some? See gradient_hooks.cpp.
+bool is_plain_leaf(PyObject* value, bool may_have_hooks);
 
 // Whether no object is there twice.
 bool all_differ(std::vector<PyObject*>& objects);

@@ -41,10 +41,10 @@ static PyObject* export_check(const Check& check) {
   switch (check.kind) {
     case CheckKind::Absent:
     case CheckKind::Present:
-    case CheckKind::Leaf:
       return Py_BuildValue("(s)", name);
     case CheckKind::Len:
     case CheckKind::Bool:
+    case CheckKind::Leaf:
       return Py_BuildValue("(sn)", name, check.number);
     case CheckKind::Same:
       return Py_BuildValue("(si)", name, check.nodes[0]);

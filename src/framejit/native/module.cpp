@@ -39,11 +39,16 @@ static PyMethodDef functions[] = {
      "evaluate(code, globals): runs a program as the first thing on the stack, as far as sys.getrecursionlimit goes."},
     {"has_generic_getattr", python_has_generic_getattr, METH_O,
      "Whether attributes of the instances of a class are looked up as those of plain objects."},
-    {"is_leaf_without_hooks",
-     [](PyObject*, PyObject* value) -> PyObject* {
-       return tensor_class() ? PyBool_FromLong(is_leaf_without_hooks(value)) : nullptr;
+    {"is_plain_leaf",
+     [](PyObject*, PyObject* args) -> PyObject* {
+       PyObject* value;
+       int may_have_hooks;
+       if (!PyArg_ParseTuple(args, "Op", &value, &may_have_hooks)) return nullptr;
+       return tensor_class() ? PyBool_FromLong(is_plain_leaf(value, may_have_hooks)) : nullptr;
      },
-     METH_O, "Whether autograd only stores or adds up the gradient of this tensor."},
+     METH_VARARGS,
+     "is_plain_leaf(tensor, may_have_hooks): whether autograd only stores or adds up the gradient of this tensor, apart "
+     "from what hooks do that Python knows."},
     {"type_version", python_type_version, METH_O, "The version tag of a type; 0 if it has none."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -28,8 +28,8 @@ class GlobalChange(NamedTuple):
     deleted: bool
 
 
-class MadeLeaf(NamedTuple):
-    """A leaf that the graph has made: what it is for the program, and since which step."""
+class Graded(NamedTuple):
+    """A tensor of the graph that gets a gradient: what it is for the program, since which step."""
 
     value: Value
     step: int
@@ -60,7 +60,9 @@ class Effects:
         #: Existing tensors whose gradient was written, or set to another tensor.
         self.given_gradient: dict[Value, None] = {}
         #: Leaves that the graph has made, by their nodes.
-        self.made_leaves: dict[Any, MadeLeaf] = {}
+        self.made_leaves: dict[Any, Graded] = {}
+        #: Results that keep their gradients, by their nodes.
+        self.retaining: dict[Any, Graded] = {}
         #: Existing tensors whose ``requires_grad`` was switched, and the steps of the first time.
         self.switched: dict[Value, int] = {}
         #: Truth values that depend on data and are taken for granted; checked after the graph.

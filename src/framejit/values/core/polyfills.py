@@ -35,6 +35,39 @@ def accumulate(leaves: list[torch.Tensor], gradients: list[torch.Tensor]) -> Non
     torch._C._set_grad_enabled(before)
 
 
+def retain(results: list[torch.Tensor], gradients: list[torch.Tensor]) -> None:
+    """What ``backward`` does with the gradients of results that keep them."""
+    before = torch.is_grad_enabled()
+    torch._C._set_grad_enabled(False)
+    for result, gradient in zip(results, gradients, strict=True):
+        if result.grad is None:
+            result.grad = gradient.clone(memory_format=torch.contiguous_format)
+        else:
+            result.grad = result.grad + gradient
+    torch._C._set_grad_enabled(before)
+
+
+def changed_by_hooks(gradient: torch.Tensor, hooks: list[Any]) -> torch.Tensor:
+    """What the hooks of a leaf make of its gradient."""
+    before = torch.is_grad_enabled()
+    torch._C._set_grad_enabled(False)
+    for hook in hooks:
+        changed = hook(gradient)
+        if changed is not None:
+            gradient = changed
+    torch._C._set_grad_enabled(before)
+    return gradient
+
+
+def call_last_hooks(leaf: torch.Tensor, hooks: list[Any]) -> list[Any]:
+    """The hooks that see a leaf once its gradient is stored."""
+    before = torch.is_grad_enabled()
+    torch._C._set_grad_enabled(False)
+    results = [hook(leaf) for hook in hooks]
+    torch._C._set_grad_enabled(before)
+    return results
+
+
 # -- sorting and choosing ---------------------------------------------------------------------
 
 

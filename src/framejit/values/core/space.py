@@ -57,6 +57,8 @@ class Task(NamedTuple):
     outside: frozenset[Any] = frozenset()
     #: What calling a function with these arguments computes, None if it does anything else.
     compute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Value | None] | None = None
+    #: Does a hook do nothing but compute, for a tensor like this?
+    is_pure_hook: Callable[[Any, Any], tuple[bool, Any]] = lambda hook, like: (False, None)
 
 
 class Space(ClassLookup):

@@ -7,13 +7,21 @@ with effects; or a graph break, after which Python does it. Next room: graph.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from framejit import native
 from framejit.exc import DifferentiatedTwice, GraphBreak
-from framejit.graph.differentiation import gradients, leaf_gradients, leaves_of, record
+from framejit.graph.differentiation import (
+    ancestors,
+    as_stored,
+    gradients,
+    leaf_gradients,
+    leaves_of,
+    order_of_arrival,
+    record,
+)
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Args, Kwargs, Unmaterialisable, Value
@@ -21,7 +29,8 @@ from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import function_value
-from framejit.values.torch.tensors import TensorValue, autograd_arguments, from_fx
+from framejit.values.torch.hooks import Hooks
+from framejit.values.torch.tensors import TensorValue, autograd_arguments, from_fx, graph_call
 
 _NONE = ConstantValue(None)
 _BACKWARD = ("tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
@@ -60,23 +69,84 @@ def _given(space: Space, value: Value, outputs: list[TensorValue]) -> list[Any] 
     return nodes
 
 
+def _is_pure(space: Space, hooks: Hooks) -> bool:
+    assert hooks.tensor is not None
+    pure, _ = space.task.is_pure_hook(hooks.makers[0](()), hooks.tensor.fake(space))
+    return pure
+
+
 def _check_possible(space: Space) -> None:
     """GraphBreak where a gradient does more than to be computed, or means something else."""
     if space.transforms:
         raise GraphBreak("FJ0117", "a gradient is computed inside of a transform of torch.func")
-    if space.effects.hooks or space.builder.leader.before_saving is not None:
+    hooked = space.builder.leader.before_saving is not None
+    for hooks in space.effects.hooks:  # a recording that is run calls those of gradients
+        hooked = hooked or hooks.tensor is None or not _is_pure(space, hooks)
+    if hooked:
         raise GraphBreak("FJ0117", "a gradient is computed where hooks of autograd are in place")
     if torch.is_anomaly_enabled() or torch.is_inference_mode_enabled():
         raise GraphBreak("FJ0117", "a gradient is computed in a mode of autograd")
 
 
-def _guard_leaf(space: Space, tensor: TensorValue) -> None:
-    """Autograd does nothing with this input's gradient but to store it or to return it."""
+class LeafHooks(NamedTuple):
+    """The hooks of an existing leaf: those that its gradient goes through, those that see it once
+    that is stored."""
+
+    first: list[Value]
+    last: list[Value]
+
+
+def _guard_leaf(space: Space, tensor: TensorValue) -> LeafHooks | None:
+    """Autograd does nothing with this input's gradient but to store it or to return it, and to call
+    these hooks, if there are any."""
     if tensor.obj is None or tensor.source is None or tensor.cls is not type(tensor.obj):
         raise GraphBreak("FJ0117", "the gradient of a tensor that is no plain input")
-    if not native.is_leaf_without_hooks(tensor.obj):
-        raise GraphBreak("FJ0117", "the gradient of a tensor with hooks, or of an earlier result")
-    space.guard(tensor.source, "LEAF")
+    hooked = not native.is_plain_leaf(tensor.obj, False)
+    if hooked and not native.is_plain_leaf(tensor.obj, True):
+        raise GraphBreak("FJ0117", "the gradient of an earlier result, or of a distributed tensor")
+    space.guard(tensor.source, "LEAF", hooked)
+    if not hooked:
+        return None
+    found = []
+    for name in ("_backward_hooks", "_post_accumulate_grad_hooks"):
+        source = tensor.source.child("attr", name)
+        hooks = space.load(source, getattr(tensor.obj, name)).realize()
+        values = (
+            []
+            if hooks.is_none()
+            else space.items(space.call_now(space.getattr_now(hooks, "values"), []))
+        )
+        found.append(values)
+    return LeafHooks(*found) if any(found) else None
+
+
+def _changed_by(space: Space, hooks: LeafHooks | None, gradient: Value) -> Value:
+    """What these make of a gradient."""
+    if hooks is None or not hooks.first or not isinstance(gradient, TensorValue):
+        return gradient
+    function = function_value(space, polyfills.changed_by_hooks)
+    changed = space.call_now(function, [gradient, ListValue(hooks.first)]).realize()
+    looks = [
+        (str(tuple(m.shape)), m.dtype, m.device)
+        for m in (gradient.metadata(), changed.metadata())
+    ] if isinstance(changed, TensorValue) else [None, 0]  # fmt: skip
+    if looks[0] != looks[1]:
+        raise GraphBreak("FJ0117", "a hook of a leaf returns what does not look like its gradient")
+    return changed
+
+
+def _store(space: Space, leaf: TensorValue, gradient: TensorValue, hooks: LeafHooks | None) -> None:
+    """A gradient arrives."""
+    given = _changed_by(space, hooks, gradient)
+    if hooks is not None and hooks.first:
+        given = graph_call(space, as_stored, [leaf, given], {})
+    accumulate = function_value(space, polyfills.accumulate)
+    space.call_now(accumulate, [ListValue([leaf]), ListValue([given])])
+    if hooks is not None and hooks.last:
+        function = function_value(space, polyfills.call_last_hooks)
+        results = space.call_now(function, [leaf, ListValue(hooks.last)])
+        if not all(result.realize().is_none() for result in space.items(results)):
+            raise GraphBreak("FJ0117", "a hook of a leaf returns something where it must not")
 
 
 def _end_after(tensor: Value, what: str) -> None:
@@ -102,6 +172,17 @@ def _reached(space: Space, outputs: list[Any]) -> dict[Any, TensorValue]:
     found = leaves_of(builder, outputs, list(space.effects.made_leaves))
     # Autograd asks for it when it comes there.
     return {node: by_node[node] for node in found if by_node[node].metadata().requires_grad}
+
+
+def _retaining(space: Space, outputs: list[Any]) -> dict[Any, TensorValue]:
+    """The results that keep their gradients, among what these are computed from."""
+    kept = space.effects.retaining
+    reached = kept.keys() & ancestors(outputs)
+    found: dict[Any, Any] = {node: kept[node].value for node in kept if node in reached}
+    hooked = {hooks.tensor.node for hooks in space.effects.hooks if hooks.tensor is not None}
+    if any(node in hooked or space.builder.is_written(node) for node in found):
+        raise GraphBreak("FJ0117", "a tensor that keeps its gradient is written to or has hooks")
+    return found
 
 
 def _keep_apart(space: Space, tensors: Iterable[TensorValue]) -> None:
@@ -141,15 +222,28 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
                 _end_after(leaf, "backward() with inputs")
     if not leaves:
         raise GraphBreak("FJ0117", "backward() comes to no leaf")
+    hooks: dict[Any, LeafHooks] = {}
     for node, leaf in leaves.items():
         if leaf.obj is not None or node not in space.effects.made_leaves:
-            _guard_leaf(space, leaf)
-    node, example = _record(space, leaf_gradients, (nodes, given, list(leaves), retain))
+            if (found := _guard_leaf(space, leaf)) is not None:
+                hooks[node] = found
+    order = list(leaves)
+    if hooks:
+        order = order_of_arrival(space.builder, nodes, given, order)
+    retaining = _retaining(space, nodes)
+    if retaining and not wanted.is_none():
+        raise GraphBreak("FJ0117", "backward() with inputs goes through what keeps its gradient")
+    call = (nodes, given, [*leaves, *retaining], retain)
+    node, example = _record(space, leaf_gradients, call)
     stored = space.items(from_fx(space, node, example))
-    pairs = [pair for pair in zip(leaves.values(), stored, strict=True) if not pair[1].is_none()]
     _keep_apart(space, leaves.values())
-    accumulate = function_value(space, polyfills.accumulate)
-    space.call_now(accumulate, [ListValue([p[0] for p in pairs]), ListValue([p[1] for p in pairs])])
+    if retaining:
+        kept: list[Value] = [ListValue(list(retaining.values())), ListValue(stored[len(leaves) :])]
+        space.call_now(function_value(space, polyfills.retain), kept)
+    by_node = dict(zip(leaves, stored, strict=False))
+    for node in order:
+        if isinstance(gradient := by_node[node], TensorValue):
+            _store(space, leaves[node], gradient, hooks.get(node))
     return _NONE
 
 
@@ -176,16 +270,23 @@ def _captured_grad(space: Space, named: dict[str, Value], twice: bool) -> Result
             raise GraphBreak("FJ0117", f"torch.autograd.grad() with {name}=True")
     _check_possible(space)
     outputs = _tensors(space, named.get("outputs", _NONE))
+    if _retaining(space, [output.proxy(space) for output in outputs]):
+        raise GraphBreak("FJ0117", "torch.autograd.grad() goes through what keeps its gradient")
     given = _given(space, named.get("grad_outputs", _NONE), outputs)
     inputs = _tensors(space, named.get("inputs", _NONE))
     retain = named.get("retain_graph", _NONE)
-    for tensor in inputs:
-        if tensor.obj is not None:
-            _guard_leaf(space, tensor)
+    hooks = [None if one.obj is None else _guard_leaf(space, one) for one in inputs]
     _keep_apart(space, [*inputs, *space.graph_inputs])
     unused = space.truth(named.get("allow_unused", ConstantValue(False)))
     kept = twice if retain.is_none() else space.truth(retain)
     nodes, wanted = [[one.proxy(space) for one in some] for some in (outputs, inputs)]
     call = (nodes, given, wanted, kept, twice, unused)
+    if twice and any(hooks):
+        raise GraphBreak("FJ0117", "torch.autograd.grad() of a tensor with hooks, to go on from")
     node, example = _record(space, gradients, call)
-    return from_fx(space, node, example)
+    found = from_fx(space, node, example)
+    if not any(hooks):
+        return found
+    return TupleValue(
+        [_changed_by(space, *pair) for pair in zip(hooks, space.items(found), strict=True)]
+    )

@@ -30,6 +30,7 @@ from framejit.graph.nested import (
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import Args, Declared, Kwargs, Unmaterialisable, Value
 from framejit.values.core.constants import ConstantValue
+from framejit.values.core.effects import Graded
 from framejit.values.core.inline_policy import is_library, names_in
 from framejit.values.core.keys import real_object
 from framejit.values.core.namespaces import entries, instance_namespace
@@ -120,6 +121,10 @@ def watch_gradient(space: Space, tensor: TensorValue, method: str, args: list[Va
     Python does it where the graph cannot. A result that the graph itself has used would get only
     part of its gradient: then the graph ends right after it.
     """
+    if method == "retain_grad" and not args and not space.transforms and not space.task.alone:
+        if tensor.metadata().requires_grad and tensor.node not in space.effects.made_leaves:
+            space.effects.retaining.setdefault(tensor.node, Graded(tensor, space.step))
+            return ConstantValue(None)
     why = f"Tensor.{method}() of a tensor that was used before"
     used = bool(tensor.step and tensor.node.users)
     step = tensor.step + 1 if used else space.step
@@ -129,7 +134,8 @@ def watch_gradient(space: Space, tensor: TensorValue, method: str, args: list[Va
         if method == "retain_grad" or len(args) != 1 or space.transforms:
             raise GraphBreak("FJ0111", f"Tensor.{method}()")
         makers = (_maker(space, args[0], tensors, cells),)
-        if tensors or not tensor.metadata().requires_grad:
+        made = tensor.node in space.effects.made_leaves
+        if tensors or made or not tensor.metadata().requires_grad:
             raise GraphBreak("FJ0111", "Tensor.register_hook() where the graph cannot do it")
     except GraphBreak as broken:
         if used:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from framejit.exc import GraphBreak
 from framejit.values.core.base import Unmaterialisable
-from framejit.values.core.effects import MadeLeaf
+from framejit.values.core.effects import Graded
 from framejit.values.core.space import Space
 from framejit.values.torch.tensors import TensorValue
 
@@ -24,7 +24,7 @@ def require_gradient(space: Space, tensor: TensorValue, wanted: bool | None) -> 
     if not wanted or tensor.node in space.effects.made_leaves:
         raise GraphBreak("FJ0111", "requires_grad_(False) of a tensor that was made for this call")
     space.builder.make_leaf(tensor.node)
-    space.effects.made_leaves[tensor.node] = MadeLeaf(tensor, space.step)
+    space.effects.made_leaves[tensor.node] = Graded(tensor, space.step)
     return tensor
 
 
@@ -45,7 +45,7 @@ def _switch(space: Space, tensor: TensorValue, wanted: bool) -> TensorValue:
         if wanted:
             operation = builder.make_leaf(node)
             node, operation.sets_state = operation.node, False
-            space.effects.made_leaves[node] = MadeLeaf(tensor, space.step)
+            space.effects.made_leaves[node] = Graded(tensor, space.step)
         tensor.switched = node, example
     (tensor.node, tensor.example), tensor.switched = tensor.switched, before
     space.effects.switched.setdefault(tensor, space.step)

@@ -169,7 +169,7 @@ class TensorValue(Declared):
                 if not (self.obj.is_leaf or self.obj.retains_grad):
                     raise GraphBreak("FJ0111", "the gradient of a result of an operation")
                 return space.load(self.source.child("attr", "grad"), self.obj.grad)
-            if bool(self.fake(space).is_leaf):
+            if self._keeps_gradients(space) or bool(self.fake(space).is_leaf):
                 return ConstantValue(None)
         if name in ("grad_fn", "_version", "_base", "output_nr", "_backward_hooks", "retains_grad"):
             raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
@@ -209,7 +209,7 @@ class TensorValue(Declared):
         if name == "requires_grad" and value.is_constant:
             space.require_gradient(self, value.as_python())
             return
-        made = self.obj is None and self.node in space.effects.made_leaves
+        made = self.obj is None and self._keeps_gradients(space)
         if name != "grad" or not (made or (self.source and self.cls is type(self.obj))):
             raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a tensor")
         if not value.is_none():
@@ -219,6 +219,9 @@ class TensorValue(Declared):
             space.changed(self)
             if not value.is_none():
                 space.effects.given_gradient[self] = None
+
+    def _keeps_gradients(self, space: Space) -> bool:
+        return self.node in space.effects.made_leaves or self.node in space.effects.retaining
 
     def _check_gradient(self, value: Value) -> None:
         """GraphBreak where torch may refuse to take it as a gradient."""
