@@ -234,3 +234,31 @@ def test_networks_that_train_in_turn(backend):
         return framejit.compile(f, backend=backend, fullgraph=True)
 
     Comparison().compare(train(lambda f: f), train(compile), "")
+
+
+def test_old_gradients_are_gone_when_the_graph_runs():
+    """What `zero_grad` lets go of makes room for the step."""
+    model = nn.Linear(4, 2)
+    optimizer, alive = torch.optim.SGD(model.parameters(), lr=0.1), []
+
+    def backend(gm, inputs):
+        def run(*tensors):
+            alive.append([p.grad is not None for p in model.parameters()])
+            return gm.forward(*tensors)
+
+        return run
+
+    def step(x, index):
+        optimizer.zero_grad()
+        loss = model(x)[index].sum()
+        loss.backward()
+        optimizer.step()
+
+    compiled, x = framejit.compile(step, backend=backend, fullgraph=True), torch.ones(3, 4)
+    for _ in range(3):
+        compiled(x, 1)
+    for _ in range(2):
+        compiled(x, torch.tensor([1, 2]))
+    # Where the graph may raise, the program may have to run once more.
+    assert alive == [[False, False]] * 3 + [[True, True]] * 2
+    assert all(p.grad is not None for p in model.parameters())

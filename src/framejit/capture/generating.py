@@ -56,12 +56,14 @@ def _recovery(
     """What to do when the graph raises."""
     builder, effects, call = trace.space.builder, trace.space.effects, compiled.call
     computes, covered = bool(trace.draft.out.computations), trace.interpreter.covered
-    deoptimise = make(builder.may_raise() or computes or covered)
+    raises = builder.may_raise() or computes
+    deoptimise = make(raises or covered)
+    raises = raises or bool(effects.expected)
     restore = [(setter, selector, v) for (setter, selector), v in effects.state.items()]
     if trace.space.transformed:
         restore.append((leave_transforms, (0,), refused_hooks()))
     if call is None:
-        return Recovery(deoptimise, random=False, restore=restore)
+        return Recovery(deoptimise, True, random=False, restore=restore)
     # What was only drawn can be drawn again (`Recovery.random`), small inputs are put back.
     again = bool(call.care.saved) or not builder.mutated_inputs
     first_effect = builder.first_effect()
@@ -69,7 +71,7 @@ def _recovery(
         deoptimise = UnlessWritten(deoptimise, call.module, first_effect, first)
     if opens_hooks(call.module):
         restore.append((close_all_hooks, (), call.module))
-    return Recovery(deoptimise, random=builder.draws_random and again, restore=restore)
+    return Recovery(deoptimise, raises, random=builder.draws_random and again, restore=restore)
 
 
 def _position(frame: Frame, outcome: Returned | Broken) -> Position:

@@ -62,6 +62,8 @@ class Recovery(NamedTuple):
 
     #: Called with the error and every slot; returns the rest of the work, in plain Python.
     deoptimise: Callable[..., Any]
+    #: May the graph raise for some data?
+    raises: bool
     #: Whether the segment can always run again and the graph draws random numbers.
     random: bool
     #: Torch's global state that the graph changes: setter, what it selects, value at the start.
@@ -100,6 +102,16 @@ class Draft:
         out.finish()
         self.exit = ast.Return(way_out)
         replay_state(out)
+        #: What the program has let go of before the graph: its memory is free for that.
+        self.before: list[ast.stmt] = [
+            ast.Expr(
+                call(
+                    out.constant(setattr), out.value(value), ast.Constant("grad"),
+                    ast.Constant(None),
+                )
+            )
+            for value in out.space.effects.released
+        ]  # fmt: skip
         #: What must hold before anything of this is done.
         self.checks: list[ast.stmt] = [
             ast.Expr(call(out.helper("expect"), out.value(value), ast.Constant(truth)))
@@ -144,6 +156,8 @@ class Draft:
                 if recovery.random:
                     before = ast.Name(_RANDOM_BEFORE, ast.Store())
                     body.insert(0, ast.Assign([before], call(out.helper("random_state"))))
+                if not recovery.raises:
+                    body = [*self.before, *body]
         for node in body:
             _place(node, first)
         for node in (*out.statements, self.exit):
@@ -185,7 +199,12 @@ class Draft:
         found = [positions.get(i.id) if isinstance(i, ast.Name) else None for i in inputs]
         used = {
             node.id
-            for statement in (*self.out.computations, *self.out.statements, self.exit)
+            for statement in (
+                *self.before,
+                *self.out.computations,
+                *self.out.statements,
+                self.exit,
+            )
             for node in ast.walk(statement)
             if isinstance(node, ast.Name)
         }

@@ -59,6 +59,8 @@ class Effects:
         self.differentiations: list[int] = []
         #: Existing tensors whose gradient was written, or set to another tensor.
         self.given_gradient: dict[Value, None] = {}
+        #: Those that lost it before anything was computed.
+        self.released: dict[Value, None] = {}
         #: Leaves that the graph has made, by their nodes.
         self.made_leaves: dict[Any, Graded] = {}
         #: Results that keep their gradients, by their nodes.

@@ -219,6 +219,8 @@ class TensorValue(Declared):
             space.changed(self)
             if not value.is_none():
                 space.effects.given_gradient[self] = None
+            elif self.obj.grad is not None and not space.builder.op_count:
+                space.effects.released[self] = None
 
     def _keeps_gradients(self, space: Space) -> bool:
         return self.node in space.effects.made_leaves or self.node in space.effects.retaining
