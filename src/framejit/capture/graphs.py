@@ -160,7 +160,7 @@ def _outputs(trace: Trace, originals: list[Any], spent: list[int]) -> list[Any]:
             after.append(nodes[i])
     if builder.differentiated:
         for node in builder.graph.find_nodes(op="call_function", target=checkpointed):
-            node.kwargs = {"differentiated": True}
+            node.kwargs = {**node.kwargs, "differentiated": True}
     return nodes
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.utils.checkpoint import noop_context_fn
 
 from ..exc import GraphBreak
 from ..torchcompat.function_apply import inherited
@@ -338,18 +339,24 @@ def _traced_by(mode: str) -> bool:
 
 def checkpointed(
     body: torch.fx.GraphModule, preserve_rng_state: bool, reentrant: bool, *operands: torch.Tensor,
-    differentiated: bool = False,
+    contexts: HeldHook | None = None, differentiated: bool = False,
 ) -> Any:  # fmt: skip
-    """``torch.utils.checkpoint`` of a nested graph.
+    """``torch.utils.checkpoint`` of a nested graph; ``contexts`` has its ``context_fn``.
 
     Run as it is, it keeps nothing for backward but its operands. AOTAutograd, when it traces it,
     sees the operator that marks what is inside for being computed again; random numbers are kept
     where the graph has the gradient in it, ``differentiated``, since they would be others.
     """
     if _traced_by("FUNCTIONAL") or _traced_by("PROXY"):
-        if not differentiated:
+        if contexts is not None:
+            make = contexts.held[0]
+        elif differentiated:
+            make = _contexts_for_all
+        else:
             return torch.ops.higher_order.tag_activation_checkpoint(body, *operands)
-        body.meta["_checkpoint_context_fn"] = _keeping_random_numbers
+        if differentiated:
+            make = functools.partial(_keeping_random_numbers, make)
+        body.meta["_checkpoint_context_fn"] = make
         with _without_advice():
             return torch.ops.higher_order.tag_activation_checkpoint(body, *operands)
     if _traced_by("FAKE"):
@@ -359,6 +366,7 @@ def checkpointed(
         *operands,
         preserve_rng_state=preserve_rng_state,
         use_reentrant=reentrant and not differentiated,  # it knows `backward` only
+        context_fn=noop_context_fn if contexts is None else contexts.held[0],
     )
 
 
@@ -373,14 +381,24 @@ def _without_advice() -> Iterator[None]:
         log.disabled = before
 
 
-def _keeping_random_numbers() -> Any:
-    from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
+def _contexts_for_all() -> Any:
+    """Everything is computed again."""
+    return torch.utils.checkpoint.create_selective_checkpoint_contexts([])
 
-    def policy(context: Any, operator: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
-        random = torch.Tag.nondeterministic_seeded in getattr(operator, "tags", ())
-        return CheckpointPolicy.MUST_SAVE if random else CheckpointPolicy.PREFER_RECOMPUTE
 
-    return create_selective_checkpoint_contexts(policy)
+def _keeping_random_numbers(make: Callable[[], Any]) -> Any:
+    """The contexts that ``make`` makes, which keep random numbers, too."""
+    keeping, using = make()
+
+    def policy(
+        context: Any, operator: Any, *args: Any, inner: Callable[..., Any], **kwargs: Any
+    ) -> Any:
+        if torch.Tag.nondeterministic_seeded in getattr(operator, "tags", ()):
+            return torch.utils.checkpoint.CheckpointPolicy.MUST_SAVE
+        return inner(context, operator, *args, **kwargs)
+
+    keeping.policy_fn = functools.partial(policy, inner=keeping.policy_fn)
+    return keeping, using
 
 
 def applied(cls: type[torch.autograd.Function]) -> Callable[..., Any]:

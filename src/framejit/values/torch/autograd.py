@@ -17,17 +17,18 @@ from torch.optim.optimizer import _get_value, _stack_if_compiling
 
 from framejit.exc import GraphBreak
 from framejit.graph.global_state import refused_hooks
-from framejit.graph.nested import Stretch, applied, checkpointed
+from framejit.graph.nested import HeldHook, Stretch, applied, checkpointed
 from framejit.torchcompat.function_apply import APPLY
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
-from framejit.values.core.base import Args, Kwargs, Value, parts_held
+from framejit.values.core.base import Args, Declared, Kwargs, Value, parts_held
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside, refuses
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import function_value
+from framejit.values.torch.hooks import held_callable
 from framejit.values.torch.nesting import Nested, Terms, rebuild, trial
 from framejit.values.torch.read_numbers import read_number
 from framejit.values.torch.tensors import TensorValue, from_fx, graph_call, to_fx
@@ -141,9 +142,9 @@ def _checkpoint(space: Space, args: Args, kwargs: Kwargs) -> Result:
     preserve = space.truth(named.pop("preserve_rng_state", ConstantValue(True)))
     if reentrant is None:
         raise GraphBreak("FJ0120", "checkpoint() without use_reentrant, which warns")
-    context = named.get("context_fn")
-    if context is not None:
-        raise GraphBreak("FJ0120", "checkpoint() with context_fn")
+    context = named.pop("context_fn", None)
+    if context is not None and reentrant:
+        raise GraphBreak("FJ0120", "reentrant checkpoint() with context_fn")
     named = {name: value for name, value in named.items() if name not in _PLAIN}
     operands = [operand.realize() for operand in args[1:]]
     if reentrant and (named or not _requires_grad(space, operands)):
@@ -172,11 +173,37 @@ def _checkpoint(space: Space, args: Args, kwargs: Kwargs) -> Result:
         return result
     nested.outputs = list(outputs)
     module = nested.node("checkpoint_body", inputs)
+    more = {} if context is None else {"contexts": _held_contexts(space, context)}
     node, example = space.builder.call_function(
-        checkpointed, (module, preserve, bool(reentrant), *inputs), {}
+        checkpointed, (module, preserve, bool(reentrant), *inputs), more
     )
     made = dict(zip(outputs, space.items(from_fx(space, node, example)), strict=True))
     return rebuild(result, lambda value: made.get(value.node, value))
+
+
+class SelectiveContexts(Declared):
+    """What ``create_selective_checkpoint_contexts`` returns."""
+
+    step: int
+    kind = tuple
+
+
+@lookaside(torch.utils.checkpoint.create_selective_checkpoint_contexts)
+def _selective(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    return SelectiveContexts(space.step)
+
+
+def _held_contexts(space: Space, function: Value) -> Any:
+    """The node of ``context_fn``: the graph calls it whenever it runs, and a compiler once. What it
+    does is looked at for the guards."""
+    held = held_callable(space, function, "checkpoint() with a context_fn")
+    before = space.effects.count
+    made = space.call_now(function, []).realize()
+    if not isinstance(made, SelectiveContexts) or space.effects.count != before:
+        raise GraphBreak(
+            "FJ0120", "checkpoint() with a context_fn that makes other contexts than selective ones"
+        )
+    return space.builder.add_module("contexts", HeldHook(held))
 
 
 def _plain_tensors(result: Value) -> bool:

@@ -188,6 +188,16 @@ def _maker(space: Space, value: Value, tensors: list[TensorValue], cells: list[V
     )
 
 
+def held_callable(space: Space, value: Value, what: str) -> Any:
+    """The callable that a value represents, for the graph to hold."""
+    tensors: list[TensorValue] = []
+    cells: list[Variable] = []
+    make = _maker(space, value, tensors, cells)
+    if tensors or cells:
+        raise GraphBreak("FJ0120", f"{what} that uses variables of this call")
+    return make(())
+
+
 def _function_maker(
     space: Space, value: FunctionValue, part: Callable[[Value], Maker], cells: list[Variable]
 ) -> Maker:
