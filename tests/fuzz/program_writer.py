@@ -73,6 +73,8 @@ class Program:
     prelude: str = PRELUDE
     #: Is each capture made a second time, with all calls executed, and compared?
     verified: bool = False
+    #: Do the names of the nodes of autograd count?
+    nodes: bool = True
 
     @property
     def own(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from program_writer import FIRST_WITH_IDIOMS, PRELUDE, Program, random_program
 from repeated_programs import repeated_program
 from state_programs import state_program
+from training_programs import training_program
 from transforms import with_break_places, with_other_names
 
 #: Seeds from here on are programs about state.
@@ -19,10 +20,14 @@ FIRST_PROGRAM_OF_FEATURES = 4_000_000
 FIRST_PROGRAM_OF_OBJECTS = 5_000_000
 #: Seeds from here on call one function many times, with other objects.
 FIRST_PROGRAM_OF_REPEATS = 6_000_000
+#: Seeds from here on compute gradients.
+FIRST_PROGRAM_OF_TRAINING = 7_000_000
 
 
 def program_of(seed: int) -> Program:
     """The program of a seed; the same in every process."""
+    if seed >= FIRST_PROGRAM_OF_TRAINING:
+        return training_program(seed)
     if seed >= FIRST_PROGRAM_OF_REPEATS:
         return repeated_program(seed)
     if seed >= FIRST_PROGRAM_OF_OBJECTS:

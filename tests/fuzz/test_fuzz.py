@@ -12,6 +12,7 @@ from program_writer import FIRST_WITH_IDIOMS, Program
 from runner import MODES, run
 from shrinker import shrink
 from snapshots import Snapshot
+from training_programs import FIRST_WHOLE
 
 from programs import (
     FIRST_CHANGED_PROGRAM,
@@ -19,6 +20,7 @@ from programs import (
     FIRST_PROGRAM_OF_FEATURES,
     FIRST_PROGRAM_OF_OBJECTS,
     FIRST_PROGRAM_OF_REPEATS,
+    FIRST_PROGRAM_OF_TRAINING,
     FIRST_STATE_PROGRAM,
     program_of,
 )
@@ -48,7 +50,7 @@ def run_piece(first: int, count: int, mode: str) -> None:
 @pytest.mark.parametrize("mode, first, count", [
     ("plain", 0, 100), ("plain", FIRST_STATE_PROGRAM, 60), ("cut", FIRST_STATE_PROGRAM + 5000, 20),
     ("plain", FIRST_PROGRAM_OF_CALLS + 220, 60), ("plain", FIRST_PROGRAM_OF_FEATURES, 30),
-    ("plain", FIRST_PROGRAM_OF_REPEATS, 30),
+    ("plain", FIRST_PROGRAM_OF_REPEATS, 30), ("plain", FIRST_PROGRAM_OF_TRAINING, 30),
 ])  # fmt: skip
 def test_a_few_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -68,6 +70,7 @@ def test_a_few_programs(mode: str, first: int, count: int) -> None:
     ("again", FIRST_PROGRAM_OF_OBJECTS + 20_000, 40),
     ("plain", FIRST_PROGRAM_OF_REPEATS + 30, 30),
     ("regions", FIRST_PROGRAM_OF_REPEATS, 15),
+    ("plain", FIRST_PROGRAM_OF_TRAINING + 30, 60), ("aot", FIRST_WHOLE, 20),
 ])  # fmt: skip
 def test_some_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -85,7 +88,9 @@ def test_some_programs(mode: str, first: int, count: int) -> None:
     *[("plain", FIRST_PROGRAM_OF_OBJECTS + 200 + PIECE * number) for number in range(2)],
     ("again", FIRST_PROGRAM_OF_OBJECTS + 60_000),
     *[("plain", FIRST_PROGRAM_OF_REPEATS + 1000 + PIECE * number) for number in range(5)],
-    ("aot", FIRST_PROGRAM_OF_REPEATS + 10_000), ("regions", FIRST_PROGRAM_OF_REPEATS + 20_000),
+    *[("plain", FIRST_PROGRAM_OF_TRAINING + 1000 + PIECE * number) for number in range(4)],
+    ("aot", FIRST_WHOLE + 1000), ("aot", FIRST_PROGRAM_OF_REPEATS + 10_000),
+    ("regions", FIRST_PROGRAM_OF_REPEATS + 20_000),
     *[(mode, 20_000 + 2000 * at + PIECE * half) for at, mode in enumerate(MODES[1:])
       for half in range(2)],
     *[(mode, FIRST_WITH_IDIOMS + 1000 + PIECE * at) for at, mode in enumerate(("plain", "breaks"))],

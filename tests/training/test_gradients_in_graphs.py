@@ -541,3 +541,143 @@ def test_a_check_before_backward(checked):
     )
     train(lambda f: compiled(f, backend=counting), [1, 1, 1])
     assert len(counting.graphs) == 4  # at the first step, and later
+
+
+def for_some(loss, v, w):
+    loss.backward(inputs=[v], retain_graph=True)
+    return torch.autograd.grad(loss, [v, w], allow_unused=True)
+
+
+def test_a_gradient_that_comes_to_leaves_from_elsewhere():
+    """Python computes it: the graph knows nothing of the way there."""
+    found = []
+    for function in (for_some, framejit.compile(for_some, backend="eager")):
+        v, w = leaves()
+        found.append((function((v * w).sum(), v, w), stored(v, w)))
+    assert found[0][1][0] is not None
+    Comparison().compare(*found, "")
+
+
+def nesting():
+    """How deep autocast is nested."""
+    try:
+        return torch.autocast_increment_nesting() - 1
+    finally:
+        torch.autocast_decrement_nesting()
+
+
+def in_autocast(v, w):
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = (v @ w.t()).float().sum()
+        loss.backward()
+    return v.grad + 0
+
+
+def begins_in_autocast(v, w):
+    with torch.autocast("cpu", torch.bfloat16):
+        framejit.graph_break()
+        hidden = v @ w.t()
+    (hidden.float() * 2).sum().backward()
+    return v.grad + 0
+
+
+@pytest.mark.parametrize("program", [in_autocast, begins_in_autocast])
+def test_autocast_ends_where_it_should(program):
+    found = []
+    for function in (program, framejit.compile(program, backend="eager")):
+        v, w = leaves()
+        found.append([function(v, w) for _ in range(2)])
+        assert nesting() == 0
+    Comparison().compare(*found, "")
+
+
+def of_no_gradients(v, w):
+    nn.utils.clip_grad_value_([v, w], 0.1)
+
+
+def test_what_torch_refuses_to_group_is_refused():
+    for function in (of_no_gradients, framejit.compile(of_no_gradients, backend="eager")):
+        with pytest.raises(RuntimeError, match="nested_tensorlist"):
+            function(*leaves())
+
+
+def leaf_without_use(v, w):
+    (v * w).sum().backward()
+    end = v.detach().sum().requires_grad_()
+    end.backward()
+    return w.grad + 0
+
+
+def with_changed_weights(v, w):
+    """The error is that of what was changed, not that of a second time."""
+    loss = (v * w).sum()
+    loss.backward(retain_graph=True)
+    with torch.no_grad():
+        w.add_(1)
+    return loss
+
+
+def slope_of_a_used_up_result(v, w):
+    result = v.exp() * w
+    result.sum().backward()
+    loss = result.sum()
+    framejit.graph_break()
+    return torch.autograd.grad(loss, result)
+
+
+@pytest.mark.parametrize(
+    "program", [leaf_without_use, with_changed_weights, slope_of_a_used_up_result]
+)
+def test_used_up_results(program):
+    found = []
+    for function in (program, framejit.compile(program, backend="eager")):
+        v, w = leaves()
+        result = function(v, w)
+        said = ""
+        if isinstance(result, torch.Tensor) and result.requires_grad:
+            with pytest.raises(RuntimeError) as error:
+                result.backward()
+            said = str(error.value)[:60]
+            result = result.detach()
+        found.append((result, said, stored(v, w)))
+    Comparison().compare(*found, "")
+
+
+def with_weights_changed_in_between(layer, x):
+    """A checkpoint computes again with what the weights are by then."""
+    y = torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False).sin()
+    with torch.no_grad():
+        layer.weight.mul_(2)
+    y.sum().backward()
+    return layer.weight.grad
+
+
+def test_a_checkpoint_finds_its_weights_when_it_computes_again():
+    found = []
+    for compile in (lambda f: f, lambda f: framejit.compile(f, backend="eager", fullgraph=True)):
+        torch.manual_seed(0)
+        layer = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+        layer.weight = layer[0].weight
+        found.append(compile(with_weights_changed_in_between)(layer, torch.ones(2, 3)))
+    Comparison().compare(*found, "")
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2 + ctx.saved_tensors[0] * 0
+
+
+def test_what_autograd_has_let_go_of_is_asked_by_python():
+    def twice(x):
+        y = Doubled.apply(x).sum()
+        y.backward()
+        y.backward()
+
+    with framejit.optimize("eager"), pytest.raises(RuntimeError, match="second time"):
+        twice(torch.ones(3, requires_grad=True))

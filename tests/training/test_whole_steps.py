@@ -76,8 +76,18 @@ def compare(make, backend, tolerance, steps=None):
     return made
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("make", LOOPS, ids=lambda make: make.__name__)
+#: AOTAutograd takes long for these; others are as large and contain what they do.
+LONG = ("step_of_t5", "step_of_gpt2", "checkpointed_llama")
+
+
+def cases():
+    for make in LOOPS:
+        yield pytest.param(make, "eager", id=f"{make.__name__}-eager")
+        marks = [pytest.mark.slow] if make.__name__ in LONG else []
+        yield pytest.param(make, "aot_eager", id=f"{make.__name__}-aot_eager", marks=marks)
+
+
+@pytest.mark.parametrize(("make", "backend"), cases())
 def test_a_step_is_one_graph(make, backend):
     made = compare(make, Counting(backend), 1e-5)
     if LOOPS[make] is not None:

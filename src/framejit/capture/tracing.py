@@ -162,7 +162,7 @@ def _half_spent(trace: Trace) -> Again | None:
     except GraphBreak as broken:
         return Again(trace.space.effects.differentiations[-1], broken)
     for node in nodes:
-        used = spent.of(node)
+        used = spent.of(node, nodes)
         if used is None:
             why = "a result shares a part of what a gradient has used up"
             return Again(trace.space.effects.differentiations[-1], GraphBreak("FJ0117", why))

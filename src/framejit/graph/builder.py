@@ -380,6 +380,8 @@ class GraphBuilder(Recording):
         for one in reversed(self.recorded):
             if not one.node.users and (one.aside or not (one.called or one.effect)):
                 self.graph.erase_node(one.node)
+        kept = set(self.graph.nodes)
+        self.differentiated = [node for node in self.differentiated if node in kept]
         self.used_inputs = []
         for index, one in enumerate(self.placeholders):
             if one.node.users:

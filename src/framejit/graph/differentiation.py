@@ -119,6 +119,13 @@ def as_stored(leaf: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     return _copy(leaf, gradient)
 
 
+#: How much deeper autocast is nested after these.
+_NESTING: dict[Any, int] = {
+    torch.autocast_increment_nesting: 1,
+    torch.autocast_decrement_nesting: -1,
+}
+
+
 # -- the recording on fake tensors -----------------------------------------------------------------
 
 
@@ -132,7 +139,7 @@ def _replaying(builder: GraphBuilder) -> Iterator[dict[_Node, Any]]:
     def known(part: Any) -> Any:
         return values[part] if type(part) is _Node else part
 
-    quiet.on = True
+    quiet.on, deeper = True, 0
     try:
         with isolated(), builder.begun.applied(), builder.world.running():
             for node, operation in list(builder.operations.items()):
@@ -144,9 +151,12 @@ def _replaying(builder: GraphBuilder) -> Iterator[dict[_Node, Any]]:
                 else:
                     args, kwargs = map_aggregate((node.args, node.kwargs), known)  # type: ignore[misc, arg-type]
                     values[node] = invoke(node.target, args, kwargs)
+                    deeper += _NESTING.get(node.target, 0)
             yield values
     finally:
         quiet.on = False
+        for _ in range(abs(deeper)):  # where the recording ends inside of autocast, or begins there
+            (torch.autocast_decrement_nesting if deeper > 0 else torch.autocast_increment_nesting)()
 
 
 def _autograd_nodes(tensors: Iterable[Any]) -> dict[Any, None]:
@@ -166,6 +176,11 @@ def _variable(node: Any) -> Any:
     return getattr(node, "variable", None) if type(node).__name__ == "AccumulateGrad" else None
 
 
+def _leads_out(node: Any) -> bool:
+    """Has an input been computed by what is not part of the recording?"""
+    return type(node).__name__ == "_WithGradientFunctionBackward"
+
+
 def leaves_of(
     builder: GraphBuilder, outputs: Sequence[_Node], made: Iterable[_Node]
 ) -> list[_Node]:
@@ -177,7 +192,7 @@ def leaves_of(
         known = {id(values[node]): node for node in nodes}
         reached = [value for value in wanted if value.grad_fn is None and value.requires_grad]
         for node in _autograd_nodes(wanted):
-            if type(node).__name__ == "_WithGradientFunctionBackward":
+            if _leads_out(node):
                 raise GraphBreak("FJ0117", "backward() goes on in what was computed before")
             if (variable := _variable(node)) is not None:
                 reached.append(variable)
@@ -219,6 +234,9 @@ def record(builder: GraphBuilder, target: Any, args: tuple[Any, ...]) -> tuple[_
     """
     with _refusing(), _replaying(builder) as values:
         given = map_aggregate(args, lambda part: values[part] if type(part) is _Node else part)
+        if any(node.op == "placeholder" for node in args[2]):
+            if any(map(_leads_out, _autograd_nodes(given[0]))):  # and perhaps to these
+                raise GraphBreak("FJ0117", "a gradient goes on in what was computed before")
         result = target(*given)  # type: ignore[misc]
         example = _Examples(builder, values).of(result)
     return builder.differentiate(target, args, example), example
@@ -283,33 +301,43 @@ class Spent:
     def __init__(self, builder: GraphBuilder, nodes: Iterable[_Node]) -> None:
         with _replaying(builder) as values:
             self._values = values
-            self._used = {node for node in nodes if _is_used_up(values[node])}
+            ends = [values[node] for node in builder.operations if _may_end_at(node, values[node])]
+            self._used = {node for node in nodes if _is_used_up(values[node], ends)}
         outputs = [node for call in builder.differentiated for node in call.args[0]]  # type: ignore[union-attr]
         differentiated = [values[node] for node in outputs]  # type: ignore[index]
         #: What a gradient of those has come to.
         self._passed = _autograd_nodes(differentiated)
 
-    def of(self, node: _Node) -> bool | None:
-        """Does ``backward`` of this result fail? None: some of it can still be had."""
+    def of(self, node: _Node, others: Iterable[_Node]) -> bool | None:
+        """Does ``backward`` of this result fail? None: some of it can still be had, perhaps by
+        other results that it is computed from."""
         if node not in self._used:
             return False
+        before = ancestors([node]) - {node}
+        ends = [self._values[other] for other in others if other in before]
+        if not _is_used_up(self._values[node], ends) and ends:
+            return None
         nodes = _autograd_nodes([self._values[node]])
         leads_elsewhere = any(_variable(n) is not None and n not in self._passed for n in nodes)
         return None if leads_elsewhere else True
 
 
-def _is_used_up(result: Any) -> bool:
-    """Has autograd let go of what it needs for the gradient of this tensor?"""
-    nodes = _autograd_nodes([result])
-    leaves = [variable for node in nodes if (variable := _variable(node)) is not None]
-    if not leaves:
+def _may_end_at(node: _Node, value: Any) -> bool:
+    """Is it an input, or a leaf that the graph has made, which gradients come to?"""
+    differentiable = isinstance(value, torch.Tensor) and value.requires_grad
+    return differentiable and (node.op == "placeholder" or value.is_leaf)
+
+
+def _is_used_up(result: Any, ends: list[torch.Tensor]) -> bool:
+    """Has autograd let go of what it needs for the gradient of this tensor by these?"""
+    if not ends:
         return False
     try:
         torch.autograd.grad(
-            result, leaves, torch.ones_like(result), retain_graph=True, allow_unused=True
+            result, ends, torch.ones_like(result), retain_graph=True, allow_unused=True
         )
-    except RuntimeError:
-        return True
+    except RuntimeError as error:  # others say that of themselves
+        return TWICE.split(" (")[0] in str(error)
     return False
 
 

@@ -339,9 +339,12 @@ def _traced_by(mode: str) -> bool:
 
 def checkpointed(
     body: torch.fx.GraphModule, preserve_rng_state: bool, reentrant: bool, *operands: torch.Tensor,
-    contexts: HeldHook | None = None, differentiated: bool = False,
+    given: tuple[int, ...] | None = None, contexts: HeldHook | None = None,
+    differentiated: bool = False,
 ) -> Any:  # fmt: skip
-    """``torch.utils.checkpoint`` of a nested graph; ``contexts`` has its ``context_fn``.
+    """``torch.utils.checkpoint`` of a nested graph; ``contexts`` has its ``context_fn``, ``given``
+    are the operands that the program's function is called with (None: all), beside what it finds
+    by itself, as it is whenever it runs.
 
     Run as it is, it keeps nothing for backward but its operands. AOTAutograd, when it traces it,
     sees the operator that marks what is inside for being computed again; random numbers are kept
@@ -361,9 +364,17 @@ def checkpointed(
             return torch.ops.higher_order.tag_activation_checkpoint(body, *operands)
     if _traced_by("FAKE"):
         return body(*operands)
+
+    def function(*arguments: torch.Tensor) -> Any:
+        everything = list(operands)
+        for position, argument in zip(positions, arguments, strict=True):
+            everything[position] = argument
+        return body.forward(*everything)
+
+    positions = range(len(operands)) if given is None else given
     return torch.utils.checkpoint.checkpoint(
-        body.forward,
-        *operands,
+        function,
+        *[operands[position] for position in positions],
         preserve_rng_state=preserve_rng_state,
         use_reentrant=reentrant and not differentiated,  # it knows `backward` only
         context_fn=noop_context_fn if contexts is None else contexts.held[0],

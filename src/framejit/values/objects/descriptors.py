@@ -156,6 +156,9 @@ def _c_data(space: Space, value: Value, name: str, owner: type) -> Result:
     except AttributeError as error:
         space.guard(value.source.child("attr", name), "ABSENT")
         return space.raise_real(error)
+    except Exception as error:  # as of what autograd has let go of
+        kind = type(error).__name__
+        raise GraphBreak("FJ0151", f"attribute {name!r} raises {kind}") from error
     return space.load(value.source.child("attr", name), content)
 
 

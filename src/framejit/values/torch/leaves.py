@@ -7,6 +7,7 @@ to existing tensors after the graph. Next room: graph.
 from __future__ import annotations
 
 from framejit.exc import GraphBreak
+from framejit.graph.nested import checkpointed
 from framejit.values.core.base import Unmaterialisable
 from framejit.values.core.effects import Graded
 from framejit.values.core.space import Space
@@ -39,6 +40,8 @@ def _switch(space: Space, tensor: TensorValue, wanted: bool) -> TensorValue:
     own = [tensor.node] if tensor.switched is None else [tensor.node, tensor.switched[0]]
     if wanted and builder.has_views(own):  # they begin to require gradients as well
         raise GraphBreak("FJ0111", "requires_grad_() of a tensor that has views")
+    if any(user.target is checkpointed for node in own for user in node.users):
+        raise GraphBreak("FJ0111", "requires_grad_() of a tensor that a checkpoint uses")
     if tensor.switched is None:
         node, example = builder.call_method("detach", (tensor.node,), {})
         builder.operations[node].called = False  # by the program

@@ -101,6 +101,8 @@ def _size(space: Space, args: Args, kwargs: Kwargs) -> Value:
 def _group_tensors(space: Space, args: Args, kwargs: Kwargs) -> Value:
     lists = [space.items(part) for part in space.items(args[0])]
     with_indices = len(args) > 1 and space.truth(args[1])
+    if not lists or not lists[0] or any(len(part) not in (0, len(lists[0])) for part in lists):
+        raise GraphBreak("FJ0121", "grouping lists of tensors that torch refuses")
     groups: dict[tuple[torch.device, torch.dtype], list[int]] = {}
     for index, first in enumerate(lists[0]):
         tensor = first.realize()
@@ -115,7 +117,7 @@ def _group_tensors(space: Space, args: Args, kwargs: Kwargs) -> Value:
         torch.empty(0, device=device, dtype=dtype) for device, dtype in groups
     ]
     result = DictValue({})
-    for key in torch._C._group_tensors_by_device_and_dtype([kinds], False) if kinds else ():
+    for key in torch._C._group_tensors_by_device_and_dtype([kinds], False):
         members = groups[key]
         parts: list[Value] = [
             ListValue([part[index] for index in members] if part else []) for part in lists
