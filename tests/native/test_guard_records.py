@@ -226,6 +226,17 @@ def test_train_eval_does_not_stay_slow():
     assert tree.full_checks == before  # repaired in place
 
 
+def test_a_store_of_what_is_there_already_changes_nothing():
+    model = net()
+    tree = fast(module_tree(model, root="const"))
+    before = tree.full_checks
+    for layer in model.modules():
+        object.__setattr__(layer, "training", layer.training)
+        vars(layer)["training"] = layer.training
+        assert tree.check(()) is not None
+    assert tree.full_checks == before
+
+
 def test_busy_globals_do_not_force_full_checks():
     module = types.ModuleType("busy")
     exec(

@@ -84,10 +84,17 @@ class DictVersions {
     return id == kLast ? id : kNone;
   }
 
-  static int dict_changes(PyDict_WatchEvent event, PyObject* dict, PyObject*, PyObject*) {
+  // CPython tells of a write of what is there already only where attributes lie inside of objects. Their keys are texts,
+  // so that looking runs no code.
+  static bool stays_the_same(PyDict_WatchEvent event, PyObject* dict, PyObject* key, PyObject* value) {
+    if (event != PyDict_EVENT_MODIFIED || !reinterpret_cast<PyDictObject*>(dict)->ma_values) return false;
+    return PyUnicode_CheckExact(key) && PyDict_GetItemWithError(dict, key) == value;
+  }
+
+  static int dict_changes(PyDict_WatchEvent event, PyObject* dict, PyObject* key, PyObject* value) {
     Registry& known = registry();
     auto found = known.counters.find(dict);
-    if (found == known.counters.end()) return 0;
+    if (found == known.counters.end() || stays_the_same(event, dict, key, value)) return 0;
     found->second->version = ++known.last;
     if (event == PyDict_EVENT_DEALLOCATED) {
       found->second->dict = nullptr;
