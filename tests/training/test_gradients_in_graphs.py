@@ -74,6 +74,10 @@ def unused(v, w):
     return torch.autograd.grad((v * v).sum(), [v, w], allow_unused=True)
 
 
+def zeros_for_the_unused(v, w):
+    return torch.autograd.grad((v * v).sum(), [v, w], materialize_grads=True)
+
+
 def by_result(v, w):
     y = v * w
     z = y.sin()
@@ -162,6 +166,7 @@ class Straight(torch.autograd.Function):
 PROGRAMS = {
     shared_gradient: 2, expanded_gradient: 2, transposed: 2, one_is_not_reached: 2,
     in_two_steps: 2, added_up: 2, only_for_some: 2, of_several: 2, by_autograd: 1, unused: 1,
+    zeros_for_the_unused: 1,
     by_result: 1, twice: 1, leaf_of_its_own: 2, new_leaf: 2, in_no_grad: 2, assigned: 2,
     twice_among_the_inputs: 2, leaf_and_result: 2, view_of_the_given: None, results_beside: 2,
     leaf_like_another: 2, of_an_iterator: 1,

@@ -47,6 +47,12 @@ def retain(results: list[torch.Tensor], gradients: list[torch.Tensor]) -> None:
     torch._C._set_grad_enabled(before)
 
 
+def with_zeros(gradients: Any, inputs: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Gradients, zeros for those that are None."""
+    pairs = zip(gradients, inputs, strict=True)
+    return tuple([torch.zeros_like(tensor) if g is None else g for g, tensor in pairs])
+
+
 def changed_by_hooks(gradient: torch.Tensor, hooks: list[Any]) -> torch.Tensor:
     """What the hooks of a leaf make of its gradient."""
     before = torch.is_grad_enabled()

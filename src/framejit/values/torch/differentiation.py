@@ -265,9 +265,8 @@ def _grad(space: Space, args: Args, kwargs: Kwargs) -> Result:
 
 
 def _captured_grad(space: Space, named: dict[str, Value], twice: bool) -> Result:
-    for name in ("is_grads_batched", "materialize_grads"):
-        if space.truth(named.get(name, ConstantValue(False))):
-            raise GraphBreak("FJ0117", f"torch.autograd.grad() with {name}=True")
+    if space.truth(named.get("is_grads_batched", ConstantValue(False))):
+        raise GraphBreak("FJ0117", "torch.autograd.grad() with is_grads_batched=True")
     _check_possible(space)
     outputs = _tensors(space, named.get("outputs", _NONE))
     if _retaining(space, [output.proxy(space) for output in outputs]):
@@ -277,7 +276,11 @@ def _captured_grad(space: Space, named: dict[str, Value], twice: bool) -> Result
     retain = named.get("retain_graph", _NONE)
     hooks = [None if one.obj is None else _guard_leaf(space, one) for one in inputs]
     _keep_apart(space, [*inputs, *space.graph_inputs])
-    unused = space.truth(named.get("allow_unused", ConstantValue(False)))
+    zeros = space.truth(named.get("materialize_grads", ConstantValue(False)))
+    allowed = named.get("allow_unused", _NONE)
+    if zeros and (twice or not (allowed.is_none() or space.truth(allowed))):
+        raise GraphBreak("FJ0117", "torch.autograd.grad() with materialize_grads=True")
+    unused = zeros or (not allowed.is_none() and space.truth(allowed))
     kept = twice if retain.is_none() else space.truth(retain)
     nodes, wanted = [[one.proxy(space) for one in some] for some in (outputs, inputs)]
     call = (nodes, given, wanted, kept, twice, unused)
@@ -285,6 +288,9 @@ def _captured_grad(space: Space, named: dict[str, Value], twice: bool) -> Result
         raise GraphBreak("FJ0117", "torch.autograd.grad() of a tensor with hooks, to go on from")
     node, example = _record(space, gradients, call)
     found = from_fx(space, node, example)
+    if zeros:
+        function = function_value(space, polyfills.with_zeros)
+        found = space.call_now(function, [found, ListValue(list(inputs))])
     if not any(hooks):
         return found
     return TupleValue(
