@@ -169,7 +169,7 @@ PROGRAMS = [
     (error_under_a_lock, 2, 3), (lock_in_a_callee, 5, 5), (lock_that_is_not_acquired, 2, 2),
     (condition_in_with, 3, 3), (lock_in_a_generator, 2, 2), (manual_seed_of_the_program, 2, 3),
     (fork_rng, 2, 5), (state_of_the_generator, 2, 5), (requires_grad_as_it_is, 1, 2),
-    (requires_grad_is_changed, 2, 4), (frozen_and_back, 2, 3), (data_of_a_parameter, 2, 6),
+    (requires_grad_is_changed, 2, 4), (frozen_and_back, 2, 4), (data_of_a_parameter, 2, 6),
     (inference_mode, 2, 4), (inference_mode_decorator, 1, 2), (tolist_of_a_tensor, 2, 3),
     (autograd_grad, 1, 7), (backward_of_a_loss, 1, 9),
 ]  # fmt: skip

@@ -511,7 +511,8 @@ def with_an_assertion(loss):
 
 
 def of_a_distribution(loss):
-    return -torch.distributions.Normal(loss, 1.0).log_prob(torch.ones(())) + 0 * loss
+    normal = torch.distributions.Normal(loss, 1.0, validate_args=True)
+    return -normal.log_prob(torch.ones(())) + 0 * loss
 
 
 @pytest.mark.parametrize("checked", [with_a_condition, with_an_assertion, of_a_distribution])

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.fx.node import map_aggregate
 from torch.fx.traceback import _set_autograd_backward
+from torch.utils.hooks import RemovableHandle
 
 from ..exc import GraphBreak
 from .builder import GraphBuilder
@@ -139,7 +140,7 @@ def _replaying(builder: GraphBuilder) -> Iterator[dict[_Node, Any]]:
     def known(part: Any) -> Any:
         return values[part] if type(part) is _Node else part
 
-    quiet.on, deeper = True, 0
+    quiet.on, deeper, handle = True, 0, RemovableHandle.next_id
     try:
         with isolated(), builder.begun.applied(), builder.world.running():
             for node, operation in list(builder.operations.items()):
@@ -154,7 +155,7 @@ def _replaying(builder: GraphBuilder) -> Iterator[dict[_Node, Any]]:
                     deeper += _NESTING.get(node.target, 0)
             yield values
     finally:
-        quiet.on = False
+        quiet.on, RemovableHandle.next_id = False, handle  # the program sees numbers of handles
         for _ in range(abs(deeper)):  # where the recording ends inside of autocast, or begins there
             (torch.autocast_decrement_nesting if deeper > 0 else torch.autocast_increment_nesting)()
 

@@ -338,13 +338,12 @@ def _traced_by(mode: str) -> bool:
 
 
 def checkpointed(
-    body: torch.fx.GraphModule, preserve_rng_state: bool, reentrant: bool, *operands: torch.Tensor,
-    given: tuple[int, ...] | None = None, contexts: HeldHook | None = None,
-    differentiated: bool = False,
+    body: torch.fx.GraphModule, preserve_rng_state: bool, given: tuple[int, ...] | None,
+    *operands: torch.Tensor, contexts: HeldHook | None = None, differentiated: bool = False,
 ) -> Any:  # fmt: skip
     """``torch.utils.checkpoint`` of a nested graph; ``contexts`` has its ``context_fn``, ``given``
-    are the operands that the program's function is called with (None: all), beside what it finds
-    by itself, as it is whenever it runs.
+    are the operands that the program's function is called with, beside what it finds by itself, as
+    it is whenever it runs. None: the reentrant form, which gets all of them.
 
     Run as it is, it keeps nothing for backward but its operands. AOTAutograd, when it traces it,
     sees the operator that marks what is inside for being computed again; random numbers are kept
@@ -376,7 +375,7 @@ def checkpointed(
         function,
         *[operands[position] for position in positions],
         preserve_rng_state=preserve_rng_state,
-        use_reentrant=reentrant and not differentiated,  # it knows `backward` only
+        use_reentrant=given is None and not differentiated,  # it knows `backward` only
         context_fn=noop_context_fn if contexts is None else contexts.held[0],
     )
 

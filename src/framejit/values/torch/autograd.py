@@ -173,14 +173,11 @@ def _checkpoint(space: Space, args: Args, kwargs: Kwargs) -> Result:
         return result
     nested.outputs = list(outputs)
     module = nested.node("checkpoint_body", inputs)
-    more: dict[str, Any] = {}
-    if not reentrant:
-        given = {operand.node for operand in operands if isinstance(operand, TensorValue)}
-        more["given"] = tuple([i for i, node in enumerate(inputs) if node in given])
-    if context is not None:
-        more["contexts"] = _held_contexts(space, context)
+    own = {operand.node for operand in operands if isinstance(operand, TensorValue)}
+    given = None if reentrant else tuple([i for i, node in enumerate(inputs) if node in own])
+    more = {} if context is None else {"contexts": _held_contexts(space, context)}
     node, example = space.builder.call_function(
-        checkpointed, (module, preserve, bool(reentrant), *inputs), more
+        checkpointed, (module, preserve, given, *inputs), more
     )
     made = dict(zip(outputs, space.items(from_fx(space, node, example)), strict=True))
     return rebuild(result, lambda value: made.get(value.node, value))

@@ -121,13 +121,13 @@ def watch_gradient(space: Space, tensor: TensorValue, method: str, args: list[Va
     Python does it where the graph cannot. A result that the graph itself has used would get only
     part of its gradient: then the graph ends right after it.
     """
-    if method == "retain_grad" and not args and not space.transforms and not space.task.alone:
-        if tensor.metadata().requires_grad and tensor.node not in space.effects.made_leaves:
-            space.effects.retaining.setdefault(tensor.node, Graded(tensor, space.step))
-            return ConstantValue(None)
     why = f"Tensor.{method}() of a tensor that was used before"
     used = bool(tensor.step and tensor.node.users)
     step = tensor.step + 1 if used else space.step
+    if method == "retain_grad" and not args and not space.transforms and not space.task.alone:
+        if tensor.metadata().requires_grad and tensor.node not in space.effects.made_leaves:
+            space.effects.retaining.setdefault(tensor.node, Graded(tensor, step))
+            return ConstantValue(None)
     tensors: list[TensorValue] = []
     cells: list[Variable] = []
     try:

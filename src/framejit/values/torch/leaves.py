@@ -16,9 +16,11 @@ from framejit.values.torch.tensors import TensorValue
 
 def require_gradient(space: Space, tensor: TensorValue, wanted: bool | None) -> TensorValue:
     """``tensor.requires_grad_(wanted)``; None is what is not known to be a bool."""
+    if type(wanted) is not bool or space.transforms:
+        raise GraphBreak("FJ0111", "Tensor.requires_grad_()")
     if wanted is bool(tensor.metadata().requires_grad):
         return tensor
-    if type(wanted) is not bool or space.transforms or space.task.alone:
+    if space.task.alone:
         raise GraphBreak("FJ0111", "Tensor.requires_grad_()")
     if tensor.obj is not None:
         return _switch(space, tensor, wanted)
