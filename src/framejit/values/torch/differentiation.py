@@ -135,13 +135,18 @@ def _changed_by(space: Space, hooks: LeafHooks | None, gradient: Value) -> Value
     return changed
 
 
+def _accumulate(space: Space, stored: dict[Value, Value]) -> None:
+    """These leaves get gradients: all in one call, which switches gradients off once."""
+    function = function_value(space, polyfills.accumulate)
+    space.call_now(function, [ListValue(list(stored)), ListValue(list(stored.values()))])
+
+
 def _store(space: Space, leaf: TensorValue, gradient: TensorValue, hooks: LeafHooks | None) -> None:
     """A gradient arrives."""
     given = _changed_by(space, hooks, gradient)
     if hooks is not None and hooks.first:
         given = graph_call(space, as_stored, [leaf, given], {})
-    accumulate = function_value(space, polyfills.accumulate)
-    space.call_now(accumulate, [ListValue([leaf]), ListValue([given])])
+    _accumulate(space, {leaf: given})
     if hooks is not None and hooks.last:
         function = function_value(space, polyfills.call_last_hooks)
         results = space.call_now(function, [leaf, ListValue(hooks.last)])
@@ -240,10 +245,14 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if retaining:
         kept: list[Value] = [ListValue(list(retaining.values())), ListValue(stored[len(leaves) :])]
         space.call_now(function_value(space, polyfills.retain), kept)
-    by_node = dict(zip(leaves, stored, strict=False))
+    pairs = zip(leaves, stored, strict=False)
+    by_node = {node: found for node, found in pairs if isinstance(found, TensorValue)}
+    if not hooks:
+        _accumulate(space, {leaves[node]: found for node, found in by_node.items()})
+        return _NONE
     for node in order:
-        if isinstance(gradient := by_node[node], TensorValue):
-            _store(space, leaves[node], gradient, hooks.get(node))
+        if node in by_node:
+            _store(space, leaves[node], by_node[node], hooks.get(node))
     return _NONE
 
 
