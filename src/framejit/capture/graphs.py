@@ -150,7 +150,7 @@ def _reached(builder: GraphBuilder, node: Any) -> tuple[int, ...]:
 
 
 def _outputs(trace: Trace, originals: list[Any], spent: list[int]) -> list[Any]:
-    """What the graph returns: those that are used up are detached."""
+    """What the graph returns: what is used up, and the leaves of its own, are detached."""
     nodes, builder = list(originals), trace.space.builder
     place = {one.node: number for number, one in enumerate(builder.recorded)}
     with unseen():
@@ -158,6 +158,9 @@ def _outputs(trace: Trace, originals: list[Any], spent: list[int]) -> list[Any]:
             after = max(builder.differentiated[-1], nodes[i], key=place.__getitem__)
             nodes[i], _ = builder.call_method("detach", (nodes[i],), {})
             after.append(nodes[i])
+        for i, node in enumerate(originals):
+            if node in trace.space.effects.made_leaves:
+                nodes[i], _ = builder.call_method("detach", (node,), {})
     if builder.differentiated:
         for node in builder.graph.find_nodes(op="call_function", target=checkpointed):
             node.kwargs = {**node.kwargs, "differentiated": True}

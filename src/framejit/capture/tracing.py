@@ -26,6 +26,7 @@ from framejit.collection import no_collection
 from framejit.exc import GraphBreak
 from framejit.graph.differentiation import Spent
 from framejit.graph.global_state import unseen
+from framejit.graph.gradients import differentiable_reach
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
 from framejit.interpreter.dropped import Existing
 from framejit.interpreter.frame import Frame, HandledValue
@@ -37,6 +38,7 @@ from framejit.values.core.base import NULL, Unmaterialisable, Value
 from framejit.values.core.ends import search_what_is_seen
 from framejit.values.core.space import Space
 from framejit.values.torch.hooks import Hooks, Surrounding, unsettled
+from framejit.values.torch.leaves import replaced_in
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -142,7 +144,8 @@ def _problem(trace: Trace) -> Again | None:
             why = "a result that keeps its gradient is handed out"
             return Again(kept.step, GraphBreak("FJ0111", why))
     lost = _half_spent(trace) if space.effects.differentiations else None
-    lost = lost or (_leaf_is_lost(trace) if space.effects.made_leaves else None)
+    if lost is None and (space.effects.made_leaves or space.effects.replaced):
+        lost = _leaf_is_lost(trace)
     if lost is not None:
         return lost
     if space.effects.expected and space.builder.mutated_inputs:
@@ -172,19 +175,24 @@ def _half_spent(trace: Trace) -> Again | None:
 
 
 def _leaf_is_lost(trace: Trace) -> Again | None:
-    """A leaf that the graph has made, or what is differentiated with respect to it, is handed out:
-    the graph ends before it becomes one."""
-    builder, effects = trace.space.builder, trace.space.effects
-    needed: set[Any] = set()
-    waiting = [n for n in trace.draft.output_nodes() if n not in trace.spent]
-    while waiting:
-        node = waiting.pop()
-        if node not in needed and builder.operations[node].differentiable:
-            needed.add(node)
-            waiting += node.all_input_nodes
-    for node, leaf in effects.made_leaves.items():
-        if node in needed:
-            return Again(leaf.step, GraphBreak("FJ0111", "a leaf made in the graph is handed out"))
+    """What is differentiated with respect to a leaf of the graph's own is handed out, which the
+    program does not get: the graph ends before it becomes one. (A leaf itself is made for it.)"""
+    space, draft = trace.space, trace.draft
+    leaves = space.effects.made_leaves
+    nodes = [one.node for one in space.builder.recorded]
+    reach = differentiable_reach(space.builder, {leaf: {leaf} for leaf in leaves}, nodes)
+    handed_out = [node for node in draft.output_nodes() if node not in trace.spent]
+    lost = set().union(*[reach.get(node, ()) for node in handed_out if node not in leaves])
+    hooked = {hooks.tensor.node for hooks in space.effects.hooks if hooks.tensor is not None}
+    lost |= hooked.intersection(handed_out)
+    for node, leaf in leaves.items():
+        if node in lost:
+            why = "what a leaf made in the graph has led to is handed out"
+            return Again(leaf.step, GraphBreak("FJ0111", why))
+    step = replaced_in(space, handed_out)
+    if step is not None:
+        why = "a result is handed out of a tensor whose data was replaced"
+        return Again(step, GraphBreak("FJ0112", why))
     return None
 
 

@@ -138,6 +138,8 @@ def _write_iterator(out: Emitter, value: StartedIterator) -> None:
 
 def _write_tensor(out: Emitter, value: TensorValue) -> None:
     attributes: dict[str, Any] = {}
+    if value.replaced:
+        attributes["data"] = TensorValue(value.node, value.example)
     if value.assigned_grad is not None:
         attributes["grad"] = value.assigned_grad
     flag = final_flag(out.space, value)

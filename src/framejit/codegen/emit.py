@@ -72,6 +72,8 @@ class Emitter:
         self.namespace: dict[str, Any] = {}
         #: Graph results that the function needs, in order: value -> name.
         self.outputs: dict[TensorValue, str] = {}
+        #: The names of those that have been made leaves of autograd.
+        self.leaves: set[str] = set()
         self.made: dict[Value, ast.expr] = {}
         #: State that several iterators share, by the identity of the shared part.
         self.shared: dict[int, ast.expr] = {}
@@ -410,11 +412,6 @@ def _new_method(out: Emitter, value: NewMethodValue) -> ast.expr:
 @emits(type(NULL))
 def _null(out: Emitter, value: Value) -> ast.expr:
     raise Unmaterialisable(-1, "NULL is not a value")
-
-
-@builds(TensorValue)
-def _tensor(out: Emitter, value: TensorValue) -> ast.expr:
-    return name(out.output(value))
 
 
 @emits(ReadNumber)

@@ -24,6 +24,7 @@ from framejit.codegen import (  # noqa: F401 - the first ones register their emi
     emit_iterators,
     emit_objects,
     emit_process,
+    emit_tensors,
     steppable,
 )
 from framejit.codegen.effects import register, replay, replay_state

@@ -303,6 +303,13 @@ def restore_random(state: tuple[Any, list[torch.Tensor] | None]) -> None:
         torch.cuda.set_rng_state_all(state[1])
 
 
+def new_leaf(tensor: torch.Tensor, cls: type, requires_grad: bool) -> torch.Tensor:
+    """A leaf of autograd: the tensor itself, or a parameter with its elements."""
+    if cls is torch.Tensor:
+        return tensor.requires_grad_()
+    return torch.Tensor._make_subclass(cls, tensor, requires_grad)
+
+
 HELPERS: dict[str, Any] = {
     name: globals()[name]
     for name in (
@@ -310,7 +317,7 @@ HELPERS: dict[str, Any] = {
         "new_function", "keep_in_traceback",
         "new_exception", "add_trace", "advance", "iterator_at", "set_position", "answer",
         "started_generator", "started_groupby", "decided", "ended_by_index", "random_state",
-        "restore_random", "expect", "array", "own_array", "scalar",
+        "restore_random", "expect", "new_leaf", "array", "own_array", "scalar",
     )
 } | {
     name: getattr(native, name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -43,19 +43,32 @@ def reached_within(
     outputs: Sequence[_Node], offset: int = 0,
 ) -> Reached | None:  # fmt: skip
     """The same for some nodes of the graph, with ``offset`` arguments in front of the inputs."""
-    owner = owners(builder)
-    reach: dict[_Node, set[int]] = {}
-    for number, node in enumerate(inputs, offset):
-        reach[node] = {number} if builder.operations[node].differentiable else set()
+    starts = {
+        node: {number} if builder.operations[node].differentiable else set()
+        for number, node in enumerate(inputs, offset)
+    }
+    reach = differentiable_reach(builder, starts, nodes)
     nothing: set[int] = set()
+    found_all = [frozenset(reach.get(node, nothing)) for node in outputs]
+    return found_all if len({found for found in found_all if found}) > 1 else None
+
+
+def differentiable_reach(
+    builder: GraphBuilder, starts: Mapping[_Node, set[Any]], nodes: Iterable[_Node]
+) -> dict[_Node, set[Any]]:
+    """What of the ``starts`` (each with its marks), which no gradient goes on from, the other nodes
+    are computed from as far as autograd knows: what is not differentiable passes nothing on."""
+    owner = owners(builder)
+    reach = dict(starts)
+    nothing: set[Any] = set()
     for node in nodes:
         found = set().union(*[reach.get(used, nothing) for used in node.all_input_nodes])
         operation = builder.operations[node]
-        reach[node] = found if operation.differentiable else set()
+        if node not in starts:
+            reach[node] = found if operation.differentiable else nothing
         for changed in changed_by(operation, owner):
-            reach.setdefault(changed, set()).update(found)
-    found_all = [frozenset(reach.get(node, nothing)) for node in outputs]
-    return found_all if len({found for found in found_all if found}) > 1 else None
+            reach[changed] = reach.get(changed, nothing) | found
+    return reach
 
 
 def owners(builder: GraphBuilder) -> dict[int, list[_Node]]:

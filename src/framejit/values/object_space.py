@@ -27,7 +27,7 @@ from framejit.values.objects.object_methods import object_method
 from framejit.values.objects.text import exception_text, format_value, text_of, text_operator
 from framejit.values.stdlib.builtin_functions import sort_in_place
 from framejit.values.torch.hooks import watch_gradient
-from framejit.values.torch.leaves import require_gradient
+from framejit.values.torch.leaves import replace_data, require_gradient
 from framejit.values.torch.nn_modules import module_member, module_setattr
 from framejit.values.torch.read_numbers import beside_tensors, scaled
 from framejit.values.torch.torch_functions import call_in_graph
@@ -70,6 +70,7 @@ class ObjectSpace(Space):
     array_of = array_of
     watch_gradient = watch_gradient
     require_gradient = require_gradient
+    replace_data = replace_data
     scaled = scaled
     beside_tensors = beside_tensors
 

@@ -65,8 +65,11 @@ class Effects:
         self.made_leaves: dict[Any, Graded] = {}
         #: Results that keep their gradients, by their nodes.
         self.retaining: dict[Any, Graded] = {}
-        #: Existing tensors whose ``requires_grad`` was switched, and the steps of the first time.
+        #: Existing tensors whose ``requires_grad`` was switched or whose elements were replaced,
+        #: and the steps of the first time.
         self.switched: dict[Value, int] = {}
+        #: The nodes of the latter before that, and the steps.
+        self.replaced: dict[Any, int] = {}
         #: Truth values that depend on data and are taken for granted; checked after the graph.
         self.expected: dict[Value, bool] = {}
 

@@ -100,6 +100,7 @@ class Space(ClassLookup):
     array_of: Callable[..., Value]
     watch_gradient: Callable[..., Value]
     require_gradient: Callable[..., Value]
+    replace_data: Callable[..., None]
     scaled: Callable[..., Result]
     beside_tensors: Callable[..., list[Value]]
 

@@ -30,6 +30,7 @@ from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import function_value
 from framejit.values.torch.hooks import Hooks
+from framejit.values.torch.leaves import replaced_in
 from framejit.values.torch.tensors import TensorValue, autograd_arguments, from_fx, graph_call
 
 _NONE = ConstantValue(None)
@@ -163,6 +164,8 @@ def _end_after(tensor: Value, what: str) -> None:
 
 
 def _record(space: Space, target: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
+    if replaced_in(space, args[0]) is not None:
+        raise GraphBreak("FJ0117", "a gradient goes through a tensor whose data was replaced")
     made = record(space.builder, target, args)
     space.effects.differentiations.append(space.step)
     return made
@@ -222,6 +225,8 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
         leaves = _reached(space, nodes)
     else:
         leaves = {leaf.proxy(space): leaf for leaf in _tensors(space, wanted)}
+        if any(leaf.replaced for leaf in leaves.values()):
+            raise GraphBreak("FJ0117", "backward() with inputs whose data was replaced")
         for node, leaf in leaves.items():
             if node not in space.effects.made_leaves:
                 _end_after(leaf, "backward() with inputs")
@@ -282,6 +287,8 @@ def _captured_grad(space: Space, named: dict[str, Value], twice: bool) -> Result
         raise GraphBreak("FJ0117", "torch.autograd.grad() goes through what keeps its gradient")
     given = _given(space, named.get("grad_outputs", _NONE), outputs)
     inputs = _tensors(space, named.get("inputs", _NONE))
+    if any(one.replaced for one in inputs):
+        raise GraphBreak("FJ0117", "a gradient with respect to a tensor whose data was replaced")
     retain = named.get("retain_graph", _NONE)
     hooks = [None if one.obj is None else _guard_leaf(space, one) for one in inputs]
     _keep_apart(space, [*inputs, *space.graph_inputs])

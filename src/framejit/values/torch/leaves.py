@@ -1,17 +1,25 @@
 """Leaves of autograd that captured code makes, or stops being.
 
-In: ``requires_grad_()`` and assignments to ``requires_grad``. Out: nodes, and what is to be written
-to existing tensors after the graph. Next room: graph.
+In: ``requires_grad_()``, new parameters, and assignments to ``requires_grad`` and ``data``. Out:
+nodes, and what is to be written to existing tensors after the graph. Next room: graph.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
 from framejit.exc import GraphBreak
+from framejit.graph.gradients import differentiable_reach
 from framejit.graph.nested import checkpointed
-from framejit.values.core.base import Unmaterialisable
+from framejit.values.core.base import Args, Kwargs, Unmaterialisable, Value
+from framejit.values.core.constants import ConstantValue
 from framejit.values.core.effects import Graded
+from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
-from framejit.values.torch.tensors import TensorValue
+from framejit.values.torch.tensors import TensorValue, tensor_call
 
 
 def require_gradient(space: Space, tensor: TensorValue, wanted: bool | None) -> TensorValue:
@@ -34,8 +42,7 @@ def require_gradient(space: Space, tensor: TensorValue, wanted: bool | None) -> 
 def _switch(space: Space, tensor: TensorValue, wanted: bool) -> TensorValue:
     """The same for an existing tensor. Operations that come now take a tensor with the same
     elements; a leaf of the graph's own cannot be handed out, nor what it makes differentiable."""
-    plain = tensor.source is not None and tensor.cls is type(tensor.obj)
-    if not (plain and space.truth(space.now(tensor.getattr(space, "is_leaf")))):
+    if tensor.replaced or not _is_existing_leaf(space, tensor):
         raise GraphBreak("FJ0111", "requires_grad_() of a tensor that is no leaf")
     builder = space.builder
     before = tensor.proxy(space), tensor.example
@@ -56,6 +63,81 @@ def _switch(space: Space, tensor: TensorValue, wanted: bool) -> TensorValue:
     space.effects.switched.setdefault(tensor, space.step)
     space.changed(tensor)
     return tensor
+
+
+def _is_existing_leaf(space: Space, tensor: TensorValue) -> bool:
+    plain = tensor.source is not None and tensor.cls is type(tensor.obj)
+    return plain and space.truth(space.now(tensor.getattr(space, "is_leaf")))
+
+
+@lookaside(torch.nn.Parameter)
+def _new_parameter(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    names = ("data", "requires_grad")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    data = given.get("data", ConstantValue(None)).realize()
+    if len(args) > len(names) or not kwargs.keys() <= set(names[len(args) :]) or space.transforms:
+        raise GraphBreak("FJ0153", "making a torch.nn.Parameter in another way than usual")
+    if data.is_none():
+        data = tensor_call(space, torch.empty, ConstantValue(0))
+    if not isinstance(data, TensorValue) or data.cls not in (torch.Tensor, torch.nn.Parameter):
+        raise GraphBreak("FJ0153", f"making a torch.nn.Parameter of a {data.describe()}")
+    flag = given.get("requires_grad", ConstantValue(True)).realize()
+    made = TensorValue(*_detached(space, data), torch.nn.Parameter)
+    made.step = space.step
+    return require_gradient(space, made, flag.as_python() if flag.is_constant else None)
+
+
+def _detached(space: Space, tensor: TensorValue) -> tuple[Any, Any]:
+    node, example = space.builder.call_method("detach", (tensor.proxy(space),), {})
+    space.builder.operations[node].called = False  # by the program
+    return node, example
+
+
+def replace_data(space: Space, tensor: TensorValue, value: Value) -> None:
+    """``tensor.data = value``. Operations that come now take the other elements; the tensor itself
+    gets them after the graph."""
+    if not isinstance(value, TensorValue):
+        raise GraphBreak("FJ0112", f"assigning a {value.describe()} to the data of a tensor")
+    if tensor.node is not None and _is_all_of(value.node, tensor.node):
+        if repr(value.metadata().shape) == repr(tensor.metadata().shape):
+            return  # what `tensor.data += ...` ends with
+    old, new = tensor.metadata(), value.metadata()
+    alike = (old.dtype, old.device, old.layout) == (new.dtype, new.device, new.layout)
+    existing = tensor.switched is None and _is_existing_leaf(space, tensor)
+    usual = existing and alike and value.cls in (torch.Tensor, torch.nn.Parameter)
+    resized = tensor.assigned_grad is not None and repr(old.shape) != repr(new.shape)
+    if not usual or resized or space.transforms or space.task.alone:
+        raise GraphBreak("FJ0112", "assigning something unusual to the data of a tensor")
+    effects, before = space.effects, tensor.proxy(space)
+    node, example = _detached(space, value)
+    if old.requires_grad:
+        operation = space.builder.make_leaf(node)
+        node, operation.sets_state = operation.node, False
+        effects.made_leaves[node] = Graded(tensor, space.step)
+    effects.replaced[before] = space.step
+    effects.switched.setdefault(tensor, space.step)
+    tensor.node, tensor.example, tensor.replaced = node, example, True
+    space.changed(tensor)
+
+
+def _is_all_of(node: Any, tensor: Any) -> bool:
+    """Is it ``tensor.data`` or ``tensor.detach()``?"""
+    if node is None or node.op == "placeholder" or node.args[0] is not tensor:
+        return False
+    return node.target == "detach" or (node.target is getattr and node.args[1] == "data")
+
+
+def replaced_in(space: Space, results: Iterable[Any]) -> int | None:
+    """The step that replaced the elements of what one of these results is computed from, as far as
+    autograd knows: it would go on with the new ones."""
+    builder, replaced = space.builder, space.effects.replaced
+    if not replaced:
+        return None
+    starts: dict[Any, set[Any]] = {node: {step} for node, step in replaced.items()}
+    reach = differentiable_reach(builder, starts, [one.node for one in builder.recorded])
+    differentiable = [node for node in results if builder.operations[node].differentiable]
+    found = set().union(*[reach.get(node, ()) for node in differentiable])
+    return min(found, default=None)
 
 
 def final_flag(space: Space, tensor: TensorValue) -> bool | None:

@@ -95,6 +95,8 @@ class TensorValue(Declared):
     #: Node and example of an existing tensor with the other value of ``requires_grad``, if the
     #: program has switched it.
     switched: tuple[Any, Any] | None = None
+    #: Has the program assigned to ``data`` of an existing tensor?
+    replaced: bool = False
 
     def python_type(self) -> type:
         return self.cls
@@ -208,6 +210,9 @@ class TensorValue(Declared):
         value = value.realize()
         if name == "requires_grad" and value.is_constant:
             space.require_gradient(self, value.as_python())
+            return
+        if name == "data":
+            space.replace_data(self, value)
             return
         made = self.obj is None and self._keeps_gradients(space)
         if name != "grad" or not (made or (self.source and self.cls is type(self.obj))):

@@ -1,0 +1,30 @@
+"""Tensors to expressions.
+
+In: results of the graph, and what the program did with them. Out: their names; a leaf of autograd
+is made of its elements, which the graph returns detached. Next: codegen.effects.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import torch
+
+from framejit.codegen.emit import Emitter, builds, call, name
+from framejit.codegen.emit_objects import set_attributes
+from framejit.values.torch.tensors import TensorValue
+
+
+@builds(TensorValue)
+def _tensor(out: Emitter, value: TensorValue) -> ast.expr:
+    result = out.output(value)
+    is_leaf = value.node in out.space.effects.made_leaves
+    if (is_leaf or value.cls is not torch.Tensor) and result not in out.leaves:
+        out.leaves.add(result)
+        made = call(out.helper("new_leaf"), name(result), out.cls(value.cls), ast.Constant(is_leaf))
+        out.computations.append(ast.Assign([ast.Name(result, ast.Store())], made))
+    if value.assigned_grad is not None and value not in out.made:
+        gradient = {"grad": value.assigned_grad}
+        out.made[value] = name(result)
+        out.later(value, lambda: set_attributes(out, name(result), gradient))
+    return name(result)
