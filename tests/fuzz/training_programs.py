@@ -168,6 +168,17 @@ _ANY = [
     "state = copy.copy(G_OPT.state_dict()['param_groups']); kept.append(state[0]['lr'])",
     "torch.set_grad_enabled(False); kept.append(G_NET(x)); torch.set_grad_enabled(True)",
     "try: loss.backward()\n    except RuntimeError as e: G_LOG.append(str(e)[:20])",
+    "G_W.data = G_W.data * 0.9",
+    "G_W.data -= 0.1",
+    "G_W.data = y.detach().new_ones(4, 4)",
+    "G_W.data, G_NET.one.weight.data = G_NET.one.weight.data, G_W.data",
+    "for p in weights(G_NET):\n        if p.grad is not None: p.data = p.data - 0.1 * p.grad",
+    "x.data = x * 2",
+    "kept.append((y * 2).detach().requires_grad_())",
+    "z = nn.Parameter(y.detach()); (z * x).sum().backward(); kept.append(z)",
+    "z = y.detach().requires_grad_(); (z * z).sum().backward(); kept.append((z, z.grad))",
+    "x = x.detach().clone().requires_grad_(); kept.append(x)",
+    "G_NET.scale = nn.Parameter(G_NET.scale.detach() * 2)",
     "kept.append(torch.func.grad(lambda t: G_OTHER(t).sum())(x.detach()))",
 ]
 _RETURN = [
@@ -253,6 +264,8 @@ def training_program(seed: int) -> Program:
         f"    loss = {rng.choice(('y.square().mean()', 'F.mse_loss(y, x)', 'y.sum()', '(y * x).mean()'))}",
     ]
     body = [rng.choice(statements) for _ in range(rng.randint(2, 7))]
+    if "checkpoint" in lines[-2]:  # it would compute again with another parameter
+        body = [statement for statement in body if "G_NET.scale = " not in statement]
     if rng.random() < 0.6:  # what most steps do
         body.insert(rng.randint(0, len(body)), "loss.backward()")
         body.append("G_OPT.step()")

@@ -631,8 +631,18 @@ def slope_of_a_used_up_result(v, w):
     return torch.autograd.grad(loss, result)
 
 
+def used_up_beside(v, w):
+    """With respect to what it does not depend on, it is not used up."""
+    loss = (v.detach() * w.exp()).sum()
+    loss.backward()
+    framejit.graph_break()
+    loss.backward(inputs=[v])
+    return w.grad + 0
+
+
 @pytest.mark.parametrize(
-    "program", [leaf_without_use, with_changed_weights, slope_of_a_used_up_result]
+    "program",
+    [leaf_without_use, with_changed_weights, slope_of_a_used_up_result, used_up_beside],
 )
 def test_used_up_results(program):
     found = []

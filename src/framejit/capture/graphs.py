@@ -26,9 +26,14 @@ from framejit.capture.tracing import Trace
 from framejit.exc import BackendCompilerFailed
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
-from framejit.graph.differentiation import TARGETS, UsedUp, ancestors, with_spent
+from framejit.graph.differentiation import TARGETS, UsedUp, with_spent
 from framejit.graph.global_state import unseen
-from framejit.graph.gradients import Reached, exact_gradients, reached_inputs
+from framejit.graph.gradients import (
+    Reached,
+    differentiable_reach,
+    exact_gradients,
+    reached_inputs,
+)
 from framejit.graph.nested import checkpointed, close_all_hooks, open_hooks
 from framejit.graph.parts import PARTS, independent_parts
 from framejit.graph.repeats import REGIONS, find_regions
@@ -138,15 +143,16 @@ def finish_graph(trace: Trace) -> Graph:
         module, examples, inputs, operations, watch=_watch(examples, inputs, builder),
         reached=reached_inputs(builder), saved=builder.saved_inputs(),
         expects=bool(trace.space.effects.expected),
-        spent=tuple([(i, _reached(builder, originals[i])) for i in spent]),
+        spent=tuple(zip(spent, _reached(builder, [originals[i] for i in spent]), strict=True)),
     )  # fmt: skip
 
 
-def _reached(builder: GraphBuilder, node: Any) -> tuple[int, ...]:
-    """The arguments of the finished graph that a gradient of this node would come to."""
-    found, inputs = ancestors([node]), enumerate(builder.placeholders)
-    reached = {i for i, one in inputs if one.differentiable and one.node in found}
-    return tuple(builder.arguments_among(reached))
+def _reached(builder: GraphBuilder, nodes: list[Any]) -> list[tuple[int, ...]]:
+    """The arguments of the finished graph that a gradient of each of these nodes would come to."""
+    inputs = enumerate(builder.placeholders)
+    starts = {one.node: {i} for i, one in inputs if one.differentiable}
+    reach = differentiable_reach(builder, starts, [one.node for one in builder.recorded])
+    return [tuple(builder.arguments_among(reach.get(node, set()))) for node in nodes]
 
 
 def _outputs(trace: Trace, originals: list[Any], spent: list[int]) -> list[Any]:
