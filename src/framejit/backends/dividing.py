@@ -18,13 +18,14 @@ from torch._guards import tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
-from ..graph.builder import WRITES
+from ..graph.builder import REPEATABLE, WRITES
 from ..graph.errors import begins_at
 from ..graph.gradients import exact_gradients
 from ..graph.lazy import LazyGraphModule
 from ..graph.nested import hooks_around, with_hooks, without_hooks
 from ..graph.outlining import has_regions
 from ..graph.parts import PARTS, Part
+from ..graph.second_order import differentiable_twice
 from ..graph.symbol_nodes import symbolic_inputs
 from .context import (
     Context,
@@ -109,11 +110,12 @@ def divided(
     with context_of(gm, inputs) as context:
         mode, place = context.fake_mode, begins_at(gm)
         assert mode is not None
+        again = gm.meta.get(REPEATABLE)
 
         def prepared(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             compiled: Callable[..., Any] = compile_graph(gm, inputs)
             prepare_backward(compiled, place)
-            return compiled
+            return differentiable_twice(compiled, lambda: gm.forward if again else None, place)
 
         def compile_part(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             if has_tensors_of_numbers(gm):

@@ -125,7 +125,7 @@ class InductorBackend:
         """The way back from `serialize`, in another process."""
         from .inductor_runtime import deserialize  # only programs that load need it
 
-        return deserialize(parts)
+        return deserialize(parts, module)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InductorBackend) and self.config_patches == other.config_patches

@@ -24,6 +24,7 @@ from typing import Any
 import torch
 
 from framejit import tensor_file
+from framejit.graph.second_order import differentiable_twice, no_second_derivative, recorded
 
 VERSION = 5
 Parts = Mapping[str, Any]
@@ -157,8 +158,11 @@ def _import(name: str, path: str) -> Any:
 # -- graphs ----------------------------------------------------------------------------------------
 
 
-def deserialize(parts: Parts) -> Callable[..., Any] | None:
-    """The callable, or None when another release of framejit wrote the parts."""
+def deserialize(
+    parts: Parts, module: Callable[[], torch.fx.GraphModule]
+) -> Callable[..., Any] | None:
+    """The callable, or None when another release of framejit wrote the parts. ``module``: the
+    recorded graph."""
     plan = json.loads(bytes(parts["plan"]))
     if plan["version"] != VERSION:
         return None
@@ -169,6 +173,7 @@ def deserialize(parts: Parts) -> Callable[..., Any] | None:
     else:
         backward = _graph(plan["backward"], "backward", parts)
         run = _training(forward, backward, plan, disable_amp)
+        run = differentiable_twice(run, lambda: recorded(module()), plan["training"]["place"])
     return run if plan["grad_mode"] is None else _leaving(run, plan["grad_mode"])
 
 
@@ -368,10 +373,7 @@ def differentiated_once(run: Callable[[], Any], args: list[Any], place: str) -> 
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
-            raise RuntimeError(
-                f"no double backward: the graph that begins at {place} is compiled with its first "
-                "derivative only. Use backend='eager' for it, or framejit.disable() [FJ0215]"
-            )
+            raise RuntimeError(no_second_derivative(place))
 
     inputs = list(args)
     if not any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):

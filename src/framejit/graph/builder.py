@@ -45,6 +45,8 @@ _CONSTANTS = (
 #: In a finished graph's `meta`: it writes to tensors; the positions of the nodes that do so to
 #: those whose elements do not lie in order.
 WRITES = "writes"
+#: Whether it may run any time again, with the same results.
+REPEATABLE = "repeatable"
 
 
 class GraphBuilder(Recording):
@@ -350,6 +352,7 @@ class GraphBuilder(Recording):
         wanted = {node.target for node in nodes if node.op == "get_attr"}
         root = {name: value for name, value in self.modules.items() if name in wanted}
         module = LazyGraphModule(root, self.graph, "GraphModule")
+        module.meta[REPEATABLE] = not (self.draws_random or self.mutated_inputs)
         if self.writers:
             strided = {one.node for one in self.writers if one.strided}
             module.meta[WRITES] = [i for i, node in enumerate(nodes) if node in strided]

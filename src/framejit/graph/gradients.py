@@ -21,7 +21,7 @@ from .builder import GraphBuilder
 from .operation import Operation
 
 _Node = torch.fx.Node
-_COMPILED_NODE = "CompiledFunctionBackward"  # what AOTAutograd calls its node
+_COMPILED = "CompiledFunctionBackward"  # what AOTAutograd calls its node
 _MAX_VIEWS = 4  # how many nodes of views AOTAutograd puts after its own
 
 
@@ -102,7 +102,7 @@ def exact_gradients(
         outputs: dict[int, frozenset[int]] = {}
         owner = None
         for index, inputs in wanted:
-            node, number = _compiled_node(results[index])
+            node, number = compiled_node(results[index])
             if in_parts and node is not None and owner is not None and node is not owner:
                 return results
             if node is not None and (owner is None or node is owner):
@@ -117,14 +117,14 @@ def exact_gradients(
     return run
 
 
-def _compiled_node(output: Any) -> tuple[Any, int]:
+def compiled_node(output: Any) -> tuple[Any, int]:
     """AOTAutograd's node behind an output (perhaps behind views) and which of its outputs it is."""
     if not isinstance(output, torch.Tensor) or output.grad_fn is None:
         return None, 0
     node: Any = output.grad_fn
     number = output.output_nr
     for _ in range(_MAX_VIEWS):
-        if type(node).__name__ == _COMPILED_NODE:
+        if type(node).__name__ == _COMPILED:
             return node, number
         if len(node.next_functions) != 1:
             break
