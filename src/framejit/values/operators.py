@@ -8,6 +8,7 @@ Next room: interpreter.
 
 from __future__ import annotations
 
+import itertools
 import operator
 import types
 from collections import deque
@@ -272,10 +273,14 @@ def _check_declines(space: Space, value: Value, name: str, other: Value) -> None
     """A graph break unless it is known that the class of a constant declines ``other``."""
     cls = value.python_type()
     if value.is_constant and space.class_attribute(cls, name) is not None:
-        if type(other) is OpaqueValue or cls not in _BUILTIN or (cls, name) == (bytes, "__mod__"):
+        asks = name not in _COMPARISONS or issubclass(other.python_type(), tuple(_BUILTIN))
+        asks = (asks and type(other) is OpaqueValue) or (cls, name) == (bytes, "__mod__")
+        if asks or cls not in _BUILTIN:
             raise GraphBreak("FJ0155", f"`{name}` of a {type_name(cls)}")
 
 
+#: Of these, what the builtin classes have asks for nothing but the other's class.
+_COMPARISONS = frozenset(itertools.chain.from_iterable(COMPARE_METHODS.values()))
 #: They decline everything that is no constant.
 _BUILTIN = frozenset({
     int, bool, float, complex, str, bytes, tuple, frozenset, range, type(None), type(...),

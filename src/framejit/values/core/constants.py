@@ -450,7 +450,8 @@ _LATE = frozenset({"__bound__", "__constraints__", "__default__", "__value__"})
     type(None), bool, type(Ellipsis), type(NotImplemented), torch.dtype, torch.layout,
     torch.memory_format, torch._C._SDPBackend, types.CodeType,
 )  # fmt: skip
-def _wrap_identity(space: Space, source: Source, obj: Any) -> Value:
+def wrap_identity(space: Space, source: Source, obj: Any) -> Value:
+    """A constant that is the only one equal to it."""
     space.guard(source, "ID_MATCH", obj)
     return ConstantValue(obj, source)
 
@@ -507,10 +508,10 @@ def _is_made_by_calls(space: Space, source: Source, obj: Any) -> bool:
 @wraps(types.GenericAlias, types.UnionType)
 def _wrap_typing_form(space: Space, source: Source, obj: Any) -> Value:
     made = _is_made_by_calls(space, source, obj)
-    return wrap_opaque(space, source, obj) if made else _wrap_identity(space, source, obj)
+    return wrap_opaque(space, source, obj) if made else wrap_identity(space, source, obj)
 
 
-wraps_classes(computes_as_python, Rank.CONSTANT)(_wrap_identity)
+wraps_classes(computes_as_python, Rank.CONSTANT)(wrap_identity)
 wraps_classes(_is_typing_form, Rank.CONSTANT)(_wrap_typing_form)
 wraps_classes(lambda cls: issubclass(cls, types.ModuleType), Rank.CONSTANT)(_wrap_module)
 wraps_classes(lambda cls: True, Rank.ANYTHING)(wrap_opaque)

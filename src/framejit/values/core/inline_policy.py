@@ -37,7 +37,9 @@ _EXCEPTIONS = (
     "torch.distributed.distributions", "torch.fx.graph_module", "framejit.values.core.polyfills",
     "torch.cuda.amp", "torch.export._unlift", "torch.export._tree_utils", "torch.fx._pytree",
     "torch._functorch.apis", "torch._functorch.vmap", "torch._functorch.functional_call",
-    "torch._higher_order_ops.associative_scan",
+    "torch._higher_order_ops.associative_scan", "torch.distributed.distributed_c10d",
+    "torch.distributed.device_mesh", "torch.distributed._mesh_layout", "torch.distributed._pycute",
+    "torch.distributed._functional_collectives",
 )  # fmt: skip
 
 #: Functions that torch puts around others to keep books: the free variable that holds the other.

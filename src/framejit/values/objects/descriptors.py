@@ -32,6 +32,8 @@ from framejit.values.objects.functions import BoundBuiltin, BuiltinValue, Method
 _C_METHODS = (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
 )  # fmt: skip
+#: What makes C functions methods of classes in C++ (CPython has no name for it).
+_INSTANCE_METHOD = type(torch._C.Graph.__dict__["alias_db"])
 #: Descriptors of what is kept outside of ``__dict__``.
 C_DATA = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
@@ -56,6 +58,8 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
     kind = type(raw)
     if kind is types.FunctionType or kind is functools._lru_cache_wrapper:
         return MethodValue(space.load(source, raw), value)
+    if kind is _INSTANCE_METHOD:
+        return MethodValue(space.load(source.child("attr", "__func__"), raw.__func__), value)
     if kind is property or (
         issubclass(kind, property) and kind.__get__ is property.__get__  # type: ignore[attr-defined]
     ):
