@@ -23,6 +23,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from ..exc import BackendCompilerFailed, FramejitError, GraphBreak
 from ..graph import global_state
+from ..graph.builder import EXCHANGES
 from ..graph.errors import begins_at
 from ..graph.repeats import REGIONS
 from . import repro
@@ -75,7 +76,7 @@ def compile_graph(
         if error.__traceback__ is None and isinstance(error, TypeError):  # it was not even entered
             text = f"backend {name!r} cannot be called as f(gm, example_inputs): {error}"
             raise BackendCompilerFailed(name, text, "FJ0202") from None
-        if _raises(gm, example_inputs):
+        if not gm.meta.get(EXCHANGES) and _raises(gm, example_inputs):
             return gm.forward  # plain Python then raises it where the program expects it
         text = _describe(name, gm, error)
         path = repro.save(gm, example_inputs, name, error)

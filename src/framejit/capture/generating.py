@@ -65,7 +65,7 @@ def _recovery(
     if call is None:
         return Recovery(deoptimise, True, random=False, restore=restore)
     # What was only drawn can be drawn again (`Recovery.random`), small inputs are put back.
-    again = bool(call.care.saved) or not builder.mutated_inputs
+    again = bool(call.care.saved) or not (builder.mutated_inputs or builder.exchanges)
     first_effect = builder.first_effect()
     if first_effect is not None and not again:
         deoptimise = UnlessWritten(deoptimise, call.module, first_effect, first)
@@ -120,14 +120,16 @@ class FirstResult:
 
 #: A note on the error of a graph that could not run again as plain Python.
 LATE = (
-    "framejit: the graph had already written to a tensor or drawn random numbers when this was "
-    "raised, so the code around it could not run again as plain Python: handlers were left out."
+    "framejit: the graph had already written to a tensor, drawn random numbers or exchanged data "
+    "with other processes when this was raised, so the code around it could not run again as plain "
+    "Python: handlers were left out."
 )
 
 
 class UnlessWritten:
-    """What a graph calls when it raises that writes to its inputs or draws random numbers: it is
-    deoptimised only if it had not done so. Otherwise its error goes on, with the user's line."""
+    """What a graph calls when it raises that writes to inputs, draws random numbers or exchanges
+    data with other processes: it is deoptimised only if it had not done so. Otherwise its error
+    goes on, with the user's line."""
 
     def __init__(
         self, deoptimise: Callable[..., Any], module: torch.fx.GraphModule,

@@ -143,12 +143,15 @@ def _problem(trace: Trace) -> Again | None:
         if (kept := space.effects.retaining.get(node)) is not None:
             why = "a result that keeps its gradient is handed out"
             return Again(kept.step, GraphBreak("FJ0111", why))
+    for step in space.effects.unfinished.values():
+        why = "a collective operation that the same graph does not wait for"
+        return Again(step, GraphBreak("FJ0125", why))
     lost = _half_spent(trace) if space.effects.differentiations else None
     if lost is None and (space.effects.made_leaves or space.effects.replaced):
         lost = _leaf_is_lost(trace)
     if lost is not None:
         return lost
-    if space.effects.expected and space.builder.mutated_inputs:
+    if space.effects.expected and (space.builder.mutated_inputs or space.builder.exchanges):
         return Again()
     return None
 

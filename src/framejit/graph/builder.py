@@ -47,6 +47,8 @@ _CONSTANTS = (
 WRITES = "writes"
 #: Whether it may run any time again, with the same results.
 REPEATABLE = "repeatable"
+#: Whether it exchanges data with other processes.
+EXCHANGES = "exchanges"
 
 
 class GraphBuilder(Recording):
@@ -219,6 +221,8 @@ class GraphBuilder(Recording):
         tried = effects.raises and self.leader.in_try()
         if tried and self.writers and self.savable_writes(self.written) is None:
             raise GraphBreak("FJ0116", "what may raise in a try follows a write to an input")
+        if (tried and self.exchanges) or (effects.exchanges and self.tried):
+            raise GraphBreak("FJ0116", "a collective operation beside what may raise in a try")
         writes: list[Example] = []
         if effects.writes:
             tensors = examples_in([known_args, known_kwargs])
@@ -236,6 +240,7 @@ class GraphBuilder(Recording):
         operation = self._create(op, target, args, kwargs, example)
         self.changes.note()
         operation.called, operation.raises, operation.random = True, effects.raises, effects.random
+        operation.exchanges = effects.exchanges
         operation.fresh = not (symbolic or any(effects)) and all(
             one.group is None and one.recipe is None for one in examples_in(example)
         )
@@ -299,7 +304,7 @@ class GraphBuilder(Recording):
 
     def unused_effects(self, outputs: list[_Node]) -> list[_Node]:
         """What keeps alive the operations that nothing in the graph or outside needs, but that draw
-        random numbers or may raise: backends remove what is not needed.
+        random numbers, may raise, or are waited for: backends remove what is not needed.
 
         Results that nobody wants are given without their history, so that they take no part in
         backward.
@@ -317,7 +322,7 @@ class GraphBuilder(Recording):
             node = operation.node
             if node in live or operation.aside or operation.transform is not None:
                 continue
-            wanted = operation.random or operation.raises
+            wanted = operation.random or operation.raises or operation.exchanges
             if not wanted and operation.called:
                 wanted = may_be_refused(node, self.example)
             if not wanted:
@@ -352,7 +357,8 @@ class GraphBuilder(Recording):
         wanted = {node.target for node in nodes if node.op == "get_attr"}
         root = {name: value for name, value in self.modules.items() if name in wanted}
         module = LazyGraphModule(root, self.graph, "GraphModule")
-        module.meta[REPEATABLE] = not (self.draws_random or self.mutated_inputs)
+        module.meta[REPEATABLE] = not (self.draws_random or self.mutated_inputs or self.exchanges)
+        module.meta[EXCHANGES] = self.exchanges
         if self.writers:
             strided = {one.node for one in self.writers if one.strided}
             module.meta[WRITES] = [i for i, node in enumerate(nodes) if node in strided]

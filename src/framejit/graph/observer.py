@@ -53,6 +53,8 @@ _RAISING = frozenset(
 #: Operators whose derivative for the last tensor has a size that depends on data, if they are
 #: given a mask.
 _SELECTING = frozenset(("aten::index_put", "aten::masked_scatter"))
+#: Libraries of operators that exchange data with other processes.
+_COLLECTIVE = frozenset(("_c10d_functional", "_c10d_functional_autograd", "c10d", "_dtensor"))
 #: Operators that raise when an integer is divided by zero.
 _DIVISIONS = frozenset(("aten::floor_divide", "aten::remainder", "aten::fmod"))
 #: Random operators take parameters of the distribution as numbers or, in these forms, as tensors.
@@ -86,10 +88,12 @@ def tensors_in(*values: Any) -> Iterator[torch.Tensor]:
 def raises_on_data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """May the operator raise an exception that depends on what is in its arguments?
 
-    Other libraries' operators may.
+    Other libraries' operators may, but for those that take part of several processes.
     """
     schema = func._schema
     name = schema.name.removesuffix("_")
+    if func.namespace in _COLLECTIVE:
+        return False
     if name in _RAISING or func.namespace not in ("aten", "prims", "prim"):
         return True
     if name in _DRAWS:
@@ -140,7 +144,8 @@ class Unwrapped:
 
 
 class Observer(Unwrapped, TorchDispatchMode):
-    """Notes which memory is written, whether random numbers are drawn, and what may raise."""
+    """Notes which memory is written, whether random numbers are drawn, what may raise, and whether
+    other processes take part."""
 
     supports_higher_order_operators = True
 
@@ -148,6 +153,7 @@ class Observer(Unwrapped, TorchDispatchMode):
         super().__init__()
         self.random = False
         self.raises = False
+        self.exchanges = False
         #: Is content written, not only how a tensor looks at it (``t_()``)?
         self.content = False
         self.written: set[int] = set()
@@ -158,6 +164,7 @@ class Observer(Unwrapped, TorchDispatchMode):
         kwargs = kwargs or {}
         if isinstance(func, torch._ops.OpOverload):
             self.raises = self.raises or raises_on_data(func, args, kwargs)
+            self.exchanges = self.exchanges or func.namespace in _COLLECTIVE
             schema = func._schema
             if schema.name.removesuffix("_") in _SELECTING:
                 check_masks(args[1], args[2])

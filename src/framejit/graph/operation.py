@@ -27,6 +27,7 @@ class Operation:
     sets_state: bool = False
     random: bool = False
     raises: bool = False  # for some data
+    exchanges: bool = False  # data with other processes
     #: What it writes to, whether that is content (not only sizes and strides), and whether the
     #: elements there lie with gaps, or turned.
     writes: Sequence[Example] = ()

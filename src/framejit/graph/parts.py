@@ -75,11 +75,17 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
     copied = {n for n in nodes if n.op == "get_attr"} | {*builder.symbol_nodes.computed.values()}
     calls = [n for n in nodes if n.op.startswith("call") and n not in copied]
     found = _in_order(builder, calls, component)
-    if not _separable(builder, found):
+    if not _separable(builder, found) or not _exchange_in_order(builder, found):
         return None
     if not all(_in_one_part(within, found) for within in _differentiated(builder)):
         return []
     return [_complete(builder, nodes, part, copied) for part in found]
+
+
+def _exchange_in_order(builder: GraphBuilder, parts: list[list[_Node]]) -> bool:
+    """Do collective operations come in the program's order? Other processes have it, too."""
+    exchanging = [one.node for one in builder.recorded if one.exchanges and not one.aside]
+    return [node for part in parts for node in part if node in exchanging] == exchanging
 
 
 def _differentiated(builder: GraphBuilder) -> list[set[_Node]]:

@@ -44,6 +44,8 @@ class Effects(NamedTuple):
     raises: bool = False
     #: It writes content, not only how a tensor looks at it (``t_()``).
     content: bool = False
+    #: It exchanges data with other processes, which wait for it.
+    exchanges: bool = False
 
 
 class _Same(NamedTuple):
@@ -287,7 +289,7 @@ def _run(call: Call, tensors: list[Example], known: _Outcome | None) -> tuple[_O
     template, result = reader.read(raw)
     effects = Effects(
         writes, observer.random, observer.raises or not _is_library_function(target),
-        observer.content,
+        observer.content, observer.exchanges,
     ) if known is None else known.effects  # fmt: skip
     aliases = reader.aliases
     if aliases and reader.fresh:

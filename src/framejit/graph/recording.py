@@ -55,6 +55,11 @@ class Recording:
         return any(operation.random for operation in self.recorded)
 
     @property
+    def exchanges(self) -> bool:
+        """Whether running the graph exchanges data with other processes: it cannot run twice."""
+        return any(operation.exchanges for operation in self.recorded)
+
+    @property
     def mutated_inputs(self) -> list[int]:
         """Which of `inputs` the graph may write to, directly or through a view."""
         return self._inputs_among(self.written)
@@ -110,10 +115,11 @@ class Recording:
         return tuple(self.arguments_among(self.savable_writes(self.written) or ()))
 
     def first_effect(self) -> _Node | None:
-        """The first node that writes to an input or draws random numbers."""
+        """The first node that writes to an input, draws random numbers or exchanges data."""
         inputs = {id(one.example) for one in self.placeholders}
         for operation in self.recorded:
-            if operation.random or not inputs.isdisjoint(operation.written):
+            once = operation.random or operation.exchanges
+            if once or not inputs.isdisjoint(operation.written):
                 return operation.node
         return None
 

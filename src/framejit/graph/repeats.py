@@ -378,7 +378,7 @@ class _Reader:
         given, to which the call does not write?"""
         node = call.nodes[position]
         one = self._operation(node)
-        if one.effect or one.raises or not one.examples:
+        if one.effect or one.raises or one.exchanges or not one.examples:
             return False
         memory = memory_of_all(self._examples(node.all_input_nodes))
         if any(not memory.isdisjoint(self._operation(n).written) for n in call.nodes):

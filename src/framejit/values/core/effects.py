@@ -70,6 +70,8 @@ class Effects:
         self.switched: dict[Value, int] = {}
         #: The nodes of the latter before that, and the steps.
         self.replaced: dict[Any, int] = {}
+        #: Collective operations that nobody has waited for, and since which step.
+        self.unfinished: dict[Value, int] = {}
         #: Truth values that depend on data and are taken for granted; checked after the graph.
         self.expected: dict[Value, bool] = {}
 

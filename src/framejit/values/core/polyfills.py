@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+import torch.distributed.distributed_c10d as c10d
 
 _MISSING = object()
 
@@ -72,6 +73,64 @@ def call_last_hooks(leaf: torch.Tensor, hooks: list[Any]) -> list[Any]:
     results = [hook(leaf) for hook in hooks]
     torch._C._set_grad_enabled(before)
     return results
+
+
+# -- collective operations --------------------------------------------------------------------
+
+
+def group_of(group: Any) -> Any:
+    """The group that a collective operation works in; None where it does something else."""
+    group = c10d._get_default_group() if group is None else group
+    waits = c10d._rank_not_in_group(group) or group in c10d._world.pg_coalesce_state
+    return None if waits else group
+
+
+def fits(group: Any, many: torch.Tensor, few: torch.Tensor) -> bool:
+    """Is one tensor as large as those of all processes together, one after the other?"""
+    return few.dim() > 0 and many.shape == (few.size(0) * group.size(), *few.shape[1:])
+
+
+def all_reduce(group: Any, output: torch.Tensor, op: str) -> torch.Tensor:
+    return torch.ops._c10d_functional.all_reduce(output, op, group.group_name)
+
+
+def broadcast(group: Any, output: torch.Tensor, src: Any, group_src: Any) -> torch.Tensor:
+    rank = c10d._canonicalize_group_rank(group, src, group_src)
+    return torch.ops._c10d_functional.broadcast(output, rank, group.group_name)
+
+
+def all_gather(group: Any, output: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    gather = torch.ops._c10d_functional.all_gather_into_tensor
+    return gather(source, group.size(), group.group_name)
+
+
+def reduce_scatter(group: Any, output: torch.Tensor, source: torch.Tensor, op: str) -> torch.Tensor:
+    scatter = torch.ops._c10d_functional.reduce_scatter_tensor
+    return scatter(source, op, group.size(), group.group_name)
+
+
+def all_to_all(
+    group: Any, output: torch.Tensor, source: torch.Tensor, received: Any, sent: Any
+) -> torch.Tensor:
+    sizes = [
+        splits or [tensor.size(0) // group.size()] * group.size()
+        for tensor, splits in ((output, received), (source, sent))
+    ]
+    return torch.ops._c10d_functional.all_to_all_single(source, *sizes, group.group_name)
+
+
+def all_gather_to_list(group: Any, outputs: list[torch.Tensor], source: torch.Tensor) -> None:
+    """``all_gather`` of tensors that are alike."""
+    flat = source.reshape(-1)
+    gathered = flat.new_empty(group.size() * flat.numel())
+    c10d.all_gather_into_tensor(gathered, flat, group)
+    for output, part in zip(outputs, gathered.chunk(group.size()), strict=True):
+        output.copy_(part.view(output.shape))
+
+
+def finish(started: torch.Tensor, output: torch.Tensor) -> None:
+    """Wait for a collective operation; its result goes to the program's own tensor."""
+    output.copy_(torch.ops._c10d_functional.wait_tensor(started).view(output.shape))
 
 
 # -- sorting and choosing ---------------------------------------------------------------------

@@ -7,18 +7,24 @@ Next room: graph.
 
 from __future__ import annotations
 
+import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 
 from framejit import directives
 from framejit.exc import GraphBreak
-from framejit.values.core.base import Args, Kwargs, Value
+from framejit.values.core import polyfills
+from framejit.values.core.base import Args, Declared, Kwargs, Value
 from framejit.values.core.constants import PURE_TYPES, ConstantValue, wrap_identity
 from framejit.values.core.registry import LOOKASIDES, Result, lookaside, wraps
 from framejit.values.core.space import Space
+from framejit.values.objects.functions import BoundBuiltin, call_polyfill, function_value
+from framejit.values.torch.tensors import TensorValue
 
 
 class Asked(NamedTuple):
@@ -50,6 +56,7 @@ if dist.is_available():
         _answers(_name, getattr(dist.ProcessGroup, _name))
     for _name in ("group_name", "group_desc", "bound_device_id"):
         _answers(_name, getattr(dist.ProcessGroup, _name).fget)
+    isinstance(None, dist.ProcessGroup)  # the first such question sets a global of torch's
     PURE_TYPES.add(dist.ReduceOp.RedOpType)
     wraps(dist.ReduceOp.RedOpType)(wrap_identity)
 
@@ -57,3 +64,133 @@ if dist.is_available():
 @lookaside(dist.is_available)
 def _is_available(space: Space, args: Args, kwargs: Kwargs) -> Value:
     return ConstantValue(dist.is_available())
+
+
+# -- collective operations ------------------------------------------------------------------------
+
+
+class WorkValue(Declared):
+    """What an asynchronous collective operation returns; the same graph waits for it."""
+
+    output: TensorValue
+    started: Value
+    step: int
+    kind = dist.Work
+
+    def getattr(self, space: Space, name: str) -> Result:
+        if name != "wait":
+            raise GraphBreak("FJ0125", f"attribute {name!r} of what a collective operation returns")
+        return BoundBuiltin(self, name)
+
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
+        if args or kwargs:
+            raise GraphBreak("FJ0125", "waiting for a collective operation with a timeout")
+        if space.effects.unfinished.pop(self, None) is not None:
+            _finish(space, self.started, self.output)
+        return ConstantValue(True)
+
+
+def _finish(space: Space, started: Value, output: TensorValue) -> None:
+    space.now(call_polyfill(space, polyfills.finish, [started, output]))
+
+
+def _plain(space: Space, value: Value) -> TensorValue:
+    """A tensor that is exchanged as it is, and without a gradient."""
+    tensor = value.realize()
+    if not isinstance(tensor, TensorValue):
+        raise GraphBreak("FJ0125", f"a collective operation on a {tensor.describe()}")
+    meta = tensor.metadata()
+    if meta.requires_grad and torch.is_grad_enabled():
+        raise GraphBreak("FJ0125", "a collective operation on a tensor that requires a gradient")
+    in_order = space.now(tensor.call_method(space, "is_contiguous", [], {}))
+    if meta.dtype.is_complex or not space.truth(in_order):
+        raise GraphBreak("FJ0125", "a collective operation on a complex or strided tensor")
+    return tensor
+
+
+def _reduction(value: Value) -> Value:
+    op = value.realize()
+    if op.python_type() is not dist.ReduceOp.RedOpType or op.as_python() not in _REDUCTIONS:
+        raise GraphBreak("FJ0125", f"a collective operation that reduces by a {op.describe()}")
+    return ConstantValue(_REDUCTIONS[op.as_python()])
+
+
+def _named(space: Space, function: Any, args: Args, kwargs: Kwargs) -> tuple[Kwargs, Value]:
+    """The arguments of a collective operation by name, and the group that it works in."""
+    importlib.import_module(_OPERATORS)
+    try:
+        named = inspect.signature(function).bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise GraphBreak("FJ0125", f"{function.__name__}() is called with others: {error}")
+    finder = function_value(space, polyfills.group_of)
+    group = space.call_now(finder, [named.get("group", ConstantValue(None))])
+    if group.is_none():
+        raise GraphBreak("FJ0125", f"{function.__name__}() of a group that it only waits for")
+    return named, group
+
+
+@lookaside(dist.all_gather)
+def _all_gather(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    named, group = _named(space, dist.all_gather, args, kwargs)
+    source = _plain(space, named["tensor"])
+    outputs = [_plain(space, output) for output in space.items(named["tensor_list"])]
+    known = source.metadata()
+    looks = {(one.metadata().dtype, one.metadata().shape) for one in outputs}
+    if looks != {(known.dtype, known.shape)} or "async_op" in named:
+        raise GraphBreak("FJ0125", "all_gather() of tensors that are not alike, or async_op=")
+    call = [group, named["tensor_list"], source]
+    return space.call(function_value(space, polyfills.all_gather_to_list), call, {})
+
+
+def _collective(function: Any, start: Any, parameters: str) -> None:
+    """A call of ``function`` becomes the operator that ``start`` calls, and a copy of what that
+    returns to the program's tensor. Of its ``parameters``, the first one is this tensor."""
+    names = parameters.split()
+
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
+        named, group = _named(space, function, args, kwargs)
+        default = {"op": ConstantValue(dist.ReduceOp.SUM)}
+        given = [named.get(n, default.get(n, ConstantValue(None))) for n in names]
+        given = [_reduction(v) if n == "op" else v for n, v in zip(names, given, strict=True)]
+        tensors = [_plain(space, v) for n, v in zip(names, given, strict=True) if n in _TENSORS]
+        output = tensors[0]
+        if any(t.metadata().dtype is not output.metadata().dtype for t in tensors):
+            raise GraphBreak("FJ0125", f"{function.__name__}() of tensors of different dtypes")
+        if start in _PARTS:
+            many, few = tensors if start is polyfills.all_gather else reversed(tensors)
+            fitting = call_polyfill(space, polyfills.fits, [group, many, few])
+            if not space.truth(space.now(fitting)):
+                raise GraphBreak("FJ0125", f"{function.__name__}() of tensors that do not fit")
+        later = space.truth(named.get("async_op", ConstantValue(False)))
+        started = space.now(call_polyfill(space, start, [group, *given]))
+        if not later:
+            _finish(space, started, output)
+            return ConstantValue(None)
+        work = WorkValue(output, started, space.step)
+        space.effects.unfinished[work] = space.step
+        return work
+
+    LOOKASIDES[function] = handler
+
+
+#: Where the operators are defined; slow to import.
+_OPERATORS = "torch.distributed._functional_collectives"
+_TENSORS = frozenset({"tensor", "input", "output", "input_tensor", "output_tensor"})
+_PARTS = polyfills.all_gather, polyfills.reduce_scatter
+_REDUCTIONS = {
+    getattr(dist.ReduceOp, name): name.lower()
+    for name in ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
+}
+for _names, _start, _parameters in (
+    ("all_reduce", polyfills.all_reduce, "tensor op"),
+    ("broadcast", polyfills.broadcast, "tensor src group_src"),
+    ("all_gather_into_tensor all_gather_single _all_gather_base", polyfills.all_gather,
+     "output_tensor input_tensor"),
+    ("reduce_scatter_tensor reduce_scatter_single _reduce_scatter_base", polyfills.reduce_scatter,
+     "output input op"),
+    ("all_to_all_single", polyfills.all_to_all,
+     "output input output_split_sizes input_split_sizes"),
+):  # fmt: skip
+    for _name in _names.split():
+        if (_function := getattr(dist.distributed_c10d, _name, None)) is not None:
+            _collective(_function, _start, _parameters)

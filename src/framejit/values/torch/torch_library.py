@@ -22,7 +22,7 @@ from framejit.values.core.base import Args, Declared, Kwargs, Value
 from framejit.values.core.carried import NewNumber, carried_sum
 from framejit.values.core.constants import ConstantValue, constant_value
 from framejit.values.core.keys import ReferenceKey, key_of
-from framejit.values.core.registry import Result, lookaside, wraps
+from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside, wraps
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue, check
 from framejit.values.objects.classes import ClassValue
@@ -86,6 +86,25 @@ def _check_with(space: Space, args: Args, kwargs: Kwargs) -> Value:
         text = space.call_now(space.constant(str), [space.call_now(message, [])])
     error = named["error_type"].realize().as_python()
     return space.raise_error(error, text.realize().as_python())
+
+
+def _as_given(space: Space, args: Args, kwargs: Kwargs) -> Value:
+    (condition,) = [*args, *kwargs.values()]
+    if condition.realize().python_type() is not bool:
+        raise GraphBreak("FJ0121", f"a question about sizes with a {condition.describe()}")
+    return ConstantValue(space.truth(condition))
+
+
+def _no_symbols(space: Space, args: Args, kwargs: Kwargs) -> Value:
+    return ConstantValue(False)
+
+
+# What code asks that PyTorch's own compilers trace as well; without them, this is what they answer.
+_SYMBOLIC = "torch.fx.experimental.symbolic_shapes"
+for _name in ("guard_or_false", "guard_or_true", "guard_size_oblivious"):
+    NAMED_LOOKASIDES[_SYMBOLIC, _name] = _as_given
+for _name in ("has_free_symbols", "has_free_unbacked_symbols"):
+    NAMED_LOOKASIDES[_SYMBOLIC, _name] = _no_symbols
 
 
 @lookaside(torch.Size)
