@@ -357,8 +357,10 @@ class GraphBuilder(Recording):
         wanted = {node.target for node in nodes if node.op == "get_attr"}
         root = {name: value for name, value in self.modules.items() if name in wanted}
         module = LazyGraphModule(root, self.graph, "GraphModule")
-        module.meta[REPEATABLE] = not (self.draws_random or self.mutated_inputs or self.exchanges)
-        module.meta[EXCHANGES] = self.exchanges
+        if self.exchanges:
+            module.meta[EXCHANGES] = True
+        elif not (self.draws_random or self.mutated_inputs):
+            module.meta[REPEATABLE] = True
         if self.writers:
             strided = {one.node for one in self.writers if one.strided}
             module.meta[WRITES] = [i for i, node in enumerate(nodes) if node in strided]

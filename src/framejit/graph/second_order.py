@@ -22,7 +22,7 @@ Recorded = Callable[[], Callable[..., Any] | None]
 
 def recorded(module: torch.fx.GraphModule) -> Callable[..., Any] | None:
     """See `Recorded`."""
-    return module.forward if module.meta[REPEATABLE] else None
+    return module.forward if module.meta.get(REPEATABLE) else None
 
 
 def no_second_derivative(place: str) -> str:

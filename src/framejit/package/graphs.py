@@ -82,7 +82,8 @@ def decode_graph(data: Json, decoder: Decoder) -> torch.fx.GraphModule:
     root = {name: _decode_attribute(value, decoder) for name, value in data["attributes"].items()}
     module = LazyGraphModule(root, graph, "GraphModule")
     module.meta[PARTS] = data["parts"] and [Part(*part) for part in data["parts"]]
-    module.meta[REPEATABLE] = data["repeatable"]
+    if data["repeatable"]:
+        module.meta[REPEATABLE] = True
     if data["writes"] is not None:
         module.meta[WRITES] = data["writes"]
     return module

@@ -7,6 +7,7 @@ Next room: graph.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
+from torch.nn.parallel import DistributedDataParallel
 
 from framejit import directives
 from framejit.exc import GraphBreak
@@ -51,6 +53,8 @@ def _answers(name: str, question: Callable[..., Any]) -> None:
 
 
 if dist.is_available():
+    for _method in (DistributedDataParallel._pre_forward, DistributedDataParallel._post_forward):
+        directives.mark(_method, "disable")  # the reducer's books, and buffers of other processes
     directives.mark(DeviceMesh.__getitem__, "disable")  # it makes a mesh
     for _name in ("rank", "size", "name", "_get_backend_name"):
         _answers(_name, getattr(dist.ProcessGroup, _name))
@@ -64,6 +68,11 @@ if dist.is_available():
 @lookaside(dist.is_available)
 def _is_available(space: Space, args: Args, kwargs: Kwargs) -> Value:
     return ConstantValue(dist.is_available())
+
+
+@lookaside(DistributedDataParallel._inside_ddp_forward)
+def _inside_forward(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    return space.call(space.class_value(contextlib.nullcontext), [], {})
 
 
 # -- collective operations ------------------------------------------------------------------------
