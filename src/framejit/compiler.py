@@ -36,6 +36,7 @@ from framejit.codegen.function import call_point, hands_over
 from framejit.codegen.runtime import Unexpected, new_object
 from framejit.compiled_frame import CompiledFrame, Origin
 from framejit.exc import (
+    AROUND_MODULE,
     BackendCompilerFailed,
     ComptimeError,
     FramejitError,
@@ -303,7 +304,7 @@ class Compiler:
         filename, line = frame.line
         last = broken.frames[-1]
         self._raising = (last.info.code, last.index) if broken.leaves else None
-        if self.fullgraph:
+        if self.fullgraph and identifier != AROUND_MODULE:
             place, *chain = [(*f.line, f.info.code.co_name) for f in (frame, *broken.frames)]
             error = messages.graph_break_error(identifier, reason, hint, place, chain)
             if not broken.raises:

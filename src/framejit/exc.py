@@ -127,6 +127,11 @@ class GraphBreak(Exception):
         self.hint = hint
 
 
+#: The kind of break at what torch does around a module that it distributes. The module's own code
+#: may be whole all the same, which is what ``fullgraph`` asks for.
+AROUND_MODULE = "FJ0126"
+
+
 class DifferentiatedTwice(GraphBreak):
     """The gradients of what was captured are differentiated again, which AOTAutograd cannot do."""
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from checking import CountingBackend
-from framejit.backends.registry import lookup_backend
-from framejit.report import events
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import framejit
+from checking import CountingBackend
+from framejit.backends.registry import lookup_backend
+from framejit.report import events
 
 STEPS = 6
 
@@ -68,9 +68,7 @@ class Branches(nn.Module):
         return self.second(x) if second else self.first(x)
 
 
-def wrapped(
-    make: Callable[[], nn.Module], how: str, backend: Any, **options: Any
-) -> nn.Module:
+def wrapped(make: Callable[[], nn.Module], how: str, backend: Any, **options: Any) -> nn.Module:
     """The model in data-parallel form; ``how``: plain, compiled outside, compiled inside."""
     torch.manual_seed(0)
     model = make()

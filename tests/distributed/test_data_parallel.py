@@ -3,8 +3,10 @@
 import loops
 import pytest
 import torch
-import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+import framejit
+from framejit.report import events
 
 WAYS = ["outside", "inside"]
 #: Breaks of a compiled data-parallel module: what the reducer does before and after.
@@ -19,6 +21,19 @@ def _trained(rank, make, how, backend="eager", **more):
 @pytest.mark.parametrize("how", WAYS)
 def test_a_model_is_one_graph(ranks, how, backend):
     assert ranks.run(_trained, loops.blocks, how, backend) == [(1, AROUND[how])] * 2
+
+
+def _whole(rank):
+    model = loops.wrapped(loops.blocks, "plain", None)
+    counted = loops.Counted("eager")
+    compiled = framejit.compile(model, backend=counted, fullgraph=True)
+    x, _ = loops.batch(0)
+    assert torch.equal(compiled(x), model(x))
+    return counted.graphs
+
+
+def test_what_goes_around_a_model_is_no_error_under_fullgraph(ranks):
+    assert ranks.run(_whole) == [1, 1]
 
 
 @pytest.mark.parametrize("how", WAYS)
@@ -79,3 +94,32 @@ def _hooked(rank, how):
 @pytest.mark.parametrize("how", WAYS)
 def test_communication_hooks(ranks, how):
     assert ranks.run(_hooked, how) == [(1, AROUND[how])] * 2
+
+
+def _whole_steps(rank, backend):
+    def trained(compiles):
+        model = loops.wrapped(loops.blocks, "plain", None)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        step = compiles(step)
+        return [step(*loops.batch(i)) for i in range(loops.STEPS)], model.state_dict()
+
+    counted = loops.Counted(backend)
+    with events.recording(events.GraphBreak) as breaks:
+        got = trained(lambda step: framejit.compile(step, backend=counted))
+    torch.testing.assert_close(got, trained(lambda step: step))
+    return counted.graphs, {event.identifier for event in breaks}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_whole_steps(ranks, backend):
+    """The model, the loss, the optimizer (once without and once with momenta); Python has the
+    reducer before and after the model, and backward, in which it talks."""
+    assert ranks.run(_whole_steps, backend) == [(4, {"FJ0126", "FJ0117"})] * 2

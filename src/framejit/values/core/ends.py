@@ -108,9 +108,16 @@ def end_is_seen(obj: Any, layers: Layers = ()) -> bool:
         return any(type(reference) in _PLAIN for reference in weakref.getweakrefs(obj))
     if issubclass(cls, torch.nn.Module) and not (layers is None or id(obj) in layers):
         return False
+    if _distributes(cls):
+        return False
     return not issubclass(cls, _ENDS_UNNOTICED) and any(
         map(_is_the_programs, weakref.getweakrefs(obj))
     )
+
+
+def _distributes(cls: type) -> bool:
+    """Of torch's books about what it distributes, to which its own tables refer weakly?"""
+    return str(type.__getattribute__(cls, "__module__")).startswith("torch.distributed.")
 
 
 def _is_the_programs(reference: Any) -> bool:
@@ -140,7 +147,7 @@ def noticed_parts(obj: Any, layers: Layers) -> Iterator[Any]:
         cls = type(one)
         if _may_be_noticed(one, layers):
             yield one
-        if issubclass(cls, unnoticed) or cls is types.FrameType:
+        if issubclass(cls, unnoticed) or cls is types.FrameType or _distributes(cls):
             continue
         for held in _held(one):
             if id(held) not in seen and not issubclass(type(held), type):
@@ -163,7 +170,8 @@ def search_what_is_seen(obj: Any, layers: Layers, inside: bool = False) -> bool 
         one = todo.pop()
         if end_is_seen(one, layers) and not (inside and one is obj):
             return True
-        if issubclass(type(one), unnoticed) and not (inside and one is obj):
+        kind = type(one)
+        if (issubclass(kind, unnoticed) or _distributes(kind)) and not (inside and one is obj):
             continue
         if issubclass(type(one), BaseException):
             trace = BaseException.__getattribute__(one, "__traceback__")

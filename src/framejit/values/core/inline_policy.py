@@ -39,7 +39,7 @@ _EXCEPTIONS = (
     "torch._functorch.apis", "torch._functorch.vmap", "torch._functorch.functional_call",
     "torch._higher_order_ops.associative_scan", "torch.distributed.distributed_c10d",
     "torch.distributed.device_mesh", "torch.distributed._mesh_layout", "torch.distributed._pycute",
-    "torch.distributed._functional_collectives",
+    "torch.distributed._functional_collectives", "torch.distributed.algorithms._checkpoint",
 )  # fmt: skip
 
 #: Functions that torch puts around others to keep books: the free variable that holds the other.

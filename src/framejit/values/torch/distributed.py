@@ -18,12 +18,18 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.nn.parallel import DistributedDataParallel
 
-from framejit import directives
 from framejit.exc import GraphBreak
 from framejit.values.core import polyfills
 from framejit.values.core.base import Args, Declared, Kwargs, Value
 from framejit.values.core.constants import PURE_TYPES, ConstantValue, wrap_identity
-from framejit.values.core.registry import LOOKASIDES, Result, lookaside, wraps
+from framejit.values.core.registry import (
+    LOOKASIDES,
+    NAMED_LOOKASIDES,
+    Result,
+    lookaside,
+    refuses,
+    wraps,
+)
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import BoundBuiltin, call_polyfill, function_value
 from framejit.values.torch.tensors import TensorValue
@@ -53,9 +59,11 @@ def _answers(name: str, question: Callable[..., Any]) -> None:
 
 
 if dist.is_available():
-    for _method in (DistributedDataParallel._pre_forward, DistributedDataParallel._post_forward):
-        directives.mark(_method, "disable")  # the reducer's books, and buffers of other processes
-    directives.mark(DeviceMesh.__getitem__, "disable")  # it makes a mesh
+    refuses("FJ0131", {DeviceMesh.__getitem__: "a part of a DeviceMesh is made"})
+    refuses("FJ0126", {
+        DistributedDataParallel._pre_forward: "buffers are exchanged before the module runs",
+        DistributedDataParallel._post_forward: "the reducer is prepared after the module has run",
+    })  # fmt: skip
     for _name in ("rank", "size", "name", "_get_backend_name"):
         _answers(_name, getattr(dist.ProcessGroup, _name))
     for _name in ("group_name", "group_desc", "bound_device_id"):
@@ -73,6 +81,15 @@ def _is_available(space: Space, args: Args, kwargs: Kwargs) -> Value:
 @lookaside(DistributedDataParallel._inside_ddp_forward)
 def _inside_forward(space: Space, args: Args, kwargs: Kwargs) -> Result:
     return space.call(space.class_value(contextlib.nullcontext), [], {})
+
+
+def _fully_sharded(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    raise GraphBreak("FJ0126", "parameters of a sharded module are gathered or let go")
+
+
+# What `fully_shard` runs around modules; its modules are slow to import.
+_SHARDED = "torch.distributed.fsdp._fully_shard._fsdp_common"
+NAMED_LOOKASIDES[_SHARDED, "_dynamo_disable.<locals>.wrapper"] = _fully_sharded
 
 
 # -- collective operations ------------------------------------------------------------------------
