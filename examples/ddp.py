@@ -4,7 +4,7 @@
 
 Each process compiles for itself. The compiled model is one graph, forward and backward; gradients
 are averaged by `DistributedDataParallel` while backward runs, as in plain PyTorch. The script
-trains the plain model as well, and says how far the two are apart (``--backend eager``: not at all).
+trains the plain model as well, and says how far both are apart (``--backend eager``: not at all).
 """
 
 from __future__ import annotations

@@ -87,6 +87,8 @@ class Page:
             assert words[1] in TARGETS
         elif words[:1] == ["framejit"] and not settings:
             assert cli.main(words[1:]) == 0, words
+        elif words[0] == "torchrun" and (ROOT / words[-1]).exists():
+            assert not settings
         elif words[0] == "python" and (ROOT / words[1]).exists():
             assert not settings, "say how it is tested"
         else:
