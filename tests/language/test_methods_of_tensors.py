@@ -153,7 +153,7 @@ def called_graph_break(x):
 #: (program, graphs, operations captured)
 BETWEEN = [
     (missing_attributes, 1, 3), (lengths_of_tensors, 1, 6), (tensors_that_are_called, 1, 4),
-    (sizes_refused, 2, 2), (new_tensors, 3, 4), (required_gradients, 3, 4), (names_of_types, 2, 5),
+    (sizes_refused, 2, 2), (new_tensors, 2, 6), (required_gradients, 3, 4), (names_of_types, 2, 5),
     (made_sizes, 2, 3), (torch_check, 2, 4), (annotated_for_torch_script, 1, 2),
     (grouped_tensors, 2, 3), (questions_about_dtypes, 2, 2), (old_autocast, 2, 2),
     (modules_without_buffers, 1, 3), (called_graph_break, 2, 4),

@@ -28,6 +28,7 @@ from framejit.values.objects.text import exception_text, format_value, text_of, 
 from framejit.values.stdlib.builtin_functions import sort_in_place
 from framejit.values.torch.hooks import watch_gradient
 from framejit.values.torch.leaves import replace_data, require_gradient
+from framejit.values.torch.new_tensors import as_type, new_like
 from framejit.values.torch.nn_modules import module_member, module_setattr
 from framejit.values.torch.read_numbers import beside_tensors, scaled
 from framejit.values.torch.torch_functions import call_in_graph
@@ -72,6 +73,8 @@ class ObjectSpace(Space):
     require_gradient = require_gradient
     replace_data = replace_data
     scaled = scaled
+    new_like = new_like
+    as_type = as_type
     beside_tensors = beside_tensors
 
     def binary(self, op: str, left: Value, right: Value, inplace: bool = False) -> Result:

@@ -102,6 +102,8 @@ class Space(ClassLookup):
     require_gradient: Callable[..., Value]
     replace_data: Callable[..., None]
     scaled: Callable[..., Result]
+    new_like: Callable[..., Result]
+    as_type: Callable[..., Result]
     beside_tensors: Callable[..., list[Value]]
 
     def __init__(

@@ -35,7 +35,7 @@ from framejit.values.core.space import Space
 from framejit.values.numpy.array_calls import ArrayValue, call_numpy, clone
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import BoundBuiltin, BuiltinValue
-from framejit.values.torch import torch_functions  # noqa: F401 - what it registers is extended here
+from framejit.values.torch.new_tensors import by_position
 from framejit.values.torch.tensors import (
     TensorValue,
     check_scalar,
@@ -253,6 +253,7 @@ def _convert(function: Any) -> None:
     before = LOOKASIDES[function]
 
     def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
+        args, kwargs = by_position(function, args, kwargs)
         array = args[0].realize() if len(args) == 1 else None
         if not isinstance(array, ArrayValue):
             if array is not None:

@@ -12,6 +12,8 @@ import operator
 import types
 from typing import Any
 
+import torch
+
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.sequences import ListValue, TupleValue
@@ -66,6 +68,12 @@ _TYPE_FIELDS = frozenset(
     ["__name__", "__qualname__", "__module__", "__doc__", "__bases__", "__mro__"]
 )
 
+#: What torch takes classes of Python for that are given as a ``dtype``.
+PYTHON_DTYPES: dict[Any, torch.dtype] = {
+    cls: torch.empty(0, dtype=cls).dtype  # type: ignore[call-overload]
+    for cls in (bool, int, float, complex)
+}
+
 
 def _is_class_method(cls: type, name: str) -> bool:
     """Is this C method the class's own, called on it as a class or static method?"""
@@ -106,9 +114,9 @@ class ClassValue(Special):
     def as_python(self) -> type:
         return self.cls
 
-    def to_fx(self, space: Space) -> type:
+    def to_fx(self, space: Space) -> type | torch.dtype:
         """As an argument of an operation."""
-        return self.cls
+        return PYTHON_DTYPES.get(self.cls, self.cls)
 
     # -- attributes --------------------------------------------------------------------------------
 

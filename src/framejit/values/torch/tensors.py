@@ -278,18 +278,16 @@ class TensorValue(Declared):
         if name == "__setitem__":
             self.setitem(space, args[0], args[1])
             return ConstantValue(None)
-        if name == "type" and not args and not kwargs:
-            return _type_name(space, self)
+        if name == "type":
+            if not args and not kwargs:
+                return _type_name(space, self)
+            if any(arg.realize().obj is not None for arg in (*args, *kwargs.values())):
+                return space.as_type(self, args, kwargs)
         factor = kwargs["value"].realize() if name in _SCALED and "value" in kwargs else None
         if factor is not None and (factor.is_read or isinstance(factor, TensorValue)):
             return space.scaled(name, [self, *args], factor)
-        if name == "new_tensor" and len(args) == 1 and self.cls is torch.Tensor:
-            known = self.metadata()
-            own = {"dtype": ConstantValue(known.dtype), "device": ConstantValue(known.device)}
-            given = {k: v for k, v in kwargs.items() if not v.is_none()}
-            return space.call_now(space.constant(torch.tensor), args, {**own, **given})
         if name in ("new_tensor", "new"):
-            raise GraphBreak("FJ0111", f"Tensor.{name}()")
+            return space.new_like(self, name, args, kwargs)
         result = graph_call_method(space, name, [self, *args], kwargs)
         # In-place methods return the tensor itself.
         return self if name.endswith("_") and not name.endswith("__") else result

@@ -8,7 +8,6 @@ whole), and recorded changes of that state. Next room: graph.
 from __future__ import annotations
 
 import contextlib
-import operator
 import os
 import types
 from collections.abc import Callable
@@ -24,7 +23,6 @@ from framejit.graph.global_state import SETTERS, default_devices, set_default_de
 from framejit.graph.metadata import in_order
 from framejit.torchcompat import jit_tracing
 from framejit.torchcompat.frame_names import RENAMERS
-from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.constants import ConstantValue, fold, guard_state
 from framejit.values.core.registry import (
@@ -39,7 +37,7 @@ from framejit.values.core.registry import (
     wraps,
 )
 from framejit.values.core.space import Space
-from framejit.values.core.symbolic import SymbolicValue, plain
+from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import BuiltinValue
 from framejit.values.torch.tensors import TensorValue, graph_call, tensor_call
 
@@ -49,6 +47,8 @@ _C_MODULES = frozenset(
      "torch._C._nested", "torch._C._VariableFunctions"}
 )  # fmt: skip
 _TENSOR_METHODS_MODULE = "torch._tensor"
+#: Where the functions are from that take ``float`` as a dtype: C functions, what calls these.
+_TAKE_CLASSES = {None, "torch", *_C_MODULES, *_GRAPH_MODULES}
 #: C functions found beside the operators that need the data, or that only make sense eagerly.
 _NOT_IN_GRAPH: set[Any] = {
     torch.equal, torch.allclose, torch.from_numpy, torch.frombuffer, torch.tensor, torch.as_tensor,
@@ -96,6 +96,9 @@ def call_in_graph(space: Space, function: Any, args: Args, kwargs: Kwargs, value
         receiver = args[0].realize()
         if isinstance(receiver, TensorValue):
             return receiver.call_method(space, function.__name__, args[1:], kwargs)
+    elif getattr(function, "__module__", None) not in _TAKE_CLASSES:
+        if any(isinstance(arg.realize(), ClassValue) for arg in (*args, *kwargs.values())):
+            raise GraphBreak("FJ0121", "a class is passed to an operator or a function kept whole")
     try:
         return graph_call(space, function, args, kwargs)
     except GraphBreak as broken:
@@ -234,96 +237,6 @@ def _metadata_function(function: Any, method: str) -> None:
 
 for _name in ("is_floating_point", "is_complex", "numel", "is_signed", "is_conj", "is_inference"):
     _metadata_function(getattr(torch, _name), _name)
-
-
-@lookaside(torch.tensor, torch.as_tensor, torch.asarray)
-def _make_tensor(space: Space, args: Args, kwargs: Kwargs) -> Result:
-    data = args[0].realize() if args else None
-    if isinstance(data, TensorValue) or data is None:
-        raise GraphBreak("FJ0121", "torch.tensor() of a tensor")
-    if hasattr(data, "number"):  # a scalar of numpy
-        args = [data.number(), *args[1:]]
-        data = args[0].realize()
-    if _constant_data(space, data):
-        return graph_call(space, torch.tensor, args, kwargs)
-    numbers, shape = _numbers(space, data)
-    wanted = {name: value for name, value in kwargs.items() if not value.is_none()}
-    plain_options = not args[1:] and wanted.keys() <= {"dtype", "device"}
-    if not 0 < len(numbers) <= _MOST_NUMBERS or not plain_options:
-        raise GraphBreak("FJ0121", "torch.tensor() of data that is not constant")
-    kinds = {number.python_type() for number in numbers}
-    dtype = torch.get_default_dtype() if float in kinds else torch.int64
-    wanted = {"dtype": ConstantValue(dtype if kinds != {bool} else torch.bool), **wanted}
-    scalar = TupleValue([])
-    made = [
-        _filled(space, scalar, number, wanted)
-        or graph_call(space, torch.scalar_tensor, [number], wanted)
-        for number in numbers
-    ]
-    if not shape:
-        return made[0]
-    row = graph_call(space, torch.stack, [ListValue(made)], {})
-    return graph_call(space, torch.reshape, [row, space.constant(shape)], {}) if shape[1:] else row
-
-
-def _filled(space: Space, size: Value, number: Value, options: dict[str, Value]) -> Value | None:
-    """A tensor of a float that varies; None for other numbers. Compilers build in what a factory
-    function is given, and take the factor of a product as an input."""
-    if not isinstance(number, SymbolicValue) or number.python_type() is not float:
-        return None
-    if number.now() is None or not _dtype(options).is_floating_point:
-        return None
-    ones = graph_call(space, torch.ones, [size], options)
-    return graph_call(space, operator.mul, [ones, number], {})
-
-
-@lookaside(torch.full)
-def _full(space: Space, args: Args, kwargs: Kwargs) -> Result:
-    named = {**dict(zip(("size", "fill_value"), args, strict=False)), **kwargs}
-    options = {k: v for k, v in named.items() if k in ("dtype", "device") and not v.is_none()}
-    if len(args) <= 2 and named.keys() - {"dtype", "device"} == {"size", "fill_value"}:
-        number = named["fill_value"].realize()
-        made = _filled(space, named["size"], number, options)
-        if made is not None:  # torch.full refuses what the dtype cannot hold
-            most = torch.finfo(_dtype(options)).max
-            bounds = (("<=", most), (">=", -most))
-            tests = (space.compare(op, number, ConstantValue(bound)) for op, bound in bounds)
-            if all(space.truth(space.now(test)) for test in tests):
-                return made
-    return graph_call(space, torch.full, args, kwargs)
-
-
-def _dtype(options: dict[str, Value]) -> torch.dtype:
-    known = options.get("dtype")
-    return torch.get_default_dtype() if known is None else known.realize().as_python()
-
-
-#: A tensor of more numbers than this, some of which vary, is made by Python.
-_MOST_NUMBERS = 64
-
-
-def _numbers(space: Space, value: Value) -> tuple[list[Value], tuple[int, ...]]:
-    """The numbers in nested lists and their shape; none if something else is in them."""
-    value = value.realize()
-    kind = value.python_type()
-    if kind in (bool, int, float):
-        return [plain(value) if kind is bool else value], ()
-    items = value.items_now(space) if kind in (list, tuple, torch.Size) else None
-    parts = [_numbers(space, item) for item in items or ()]
-    if not all(numbers and shape == parts[0][1] for numbers, shape in parts):
-        return [], ()
-    numbers = [number for part, _ in parts for number in part]
-    return numbers, (len(parts), *(parts[0][1] if parts else ()))
-
-
-def _constant_data(space: Space, value: Value) -> bool:
-    value = value.realize()
-    if value.is_constant:
-        return True
-    if isinstance(value, TensorValue):
-        return False
-    items = value.items_now(space) if value.python_type() in (list, tuple) else None
-    return items is not None and all(_constant_data(space, item) for item in items)
 
 
 def _custom_operator(space: Space, args: Args, kwargs: Kwargs) -> Result:
