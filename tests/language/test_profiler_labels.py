@@ -40,6 +40,20 @@ def by_hand(x):
     return y
 
 
+def as_a_decorator(x):
+    @record_function("inside")
+    def double(x):
+        return x * 2
+
+    return double(x)
+
+
+def with_its_name(x):
+    with record_function("named") as label:
+        y = x + 1
+    return y, label.name, type(label) is record_function
+
+
 def left_by_an_error(x):
     try:
         with record_function("left"):
@@ -49,8 +63,8 @@ def left_by_an_error(x):
         return x
 
 
-PROGRAMS = nested, decorated, existing, by_hand, left_by_an_error
-LABELS = {"outer", "inner", "decorated", "existing", "by hand", "left", "late"}
+PROGRAMS = nested, decorated, existing, by_hand, as_a_decorator, left_by_an_error
+LABELS = {"outer", "inner", "decorated", "existing", "by hand", "left", "late", "inside"}
 
 
 def recorded(function):
@@ -103,3 +117,7 @@ def test_a_profiler_that_starts_inside_a_label(made):
     compiled = framejit.compile(function, backend="eager")
     for _ in range(2):
         assert torch.equal(compiled(X), function(X))
+
+
+def test_a_label_is_an_object():
+    check(with_its_name, X, graphs=1, ops=1, fullgraph=True)

@@ -124,6 +124,7 @@ def finish_graph(trace: Trace) -> Graph:
         draft.out.output(TensorValue(node, builder.example(node)))
     if not builder.op_count:
         return Graph()
+    builder.set_aside_idle_settings(trace.space.effects.state)
     originals = draft.output_nodes()
     spent = [i for i, node in enumerate(originals) if node in trace.spent]
     module, examples = builder.finish(_outputs(trace, originals, spent))

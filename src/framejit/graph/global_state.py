@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dataclasses
+import importlib
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -123,14 +124,26 @@ def unseen() -> Iterator[None]:
     """A block in which the user's hooks on saved tensors and ``TorchDispatchMode``s see nothing:
     they are called for what the program computes, not for what is found out about it."""
     before = torch._C._autograd._saved_tensors_hooks_set_tracing(True)
+    count = _dispatch_modes()
     try:
-        if _dispatch_modes():
+        if count:
+            _unseen_modes.append(count)
             with _disable_current_modes():
                 yield
         else:
             yield
     finally:
+        if count:
+            _unseen_modes.pop()
         torch._C._autograd._saved_tensors_hooks_set_tracing(before)
+
+
+_unseen_modes: list[int] = []
+
+
+def dispatch_modes() -> int:
+    """How many ``TorchDispatchMode``s the program is in."""
+    return _dispatch_modes() + sum(_unseen_modes)
 
 
 def runs_foreign_code() -> bool:
@@ -168,6 +181,31 @@ def refused_hooks() -> str | None:
     return message
 
 
+def refuse_hooks(message: str | None) -> None:
+    """Refuse saved-tensor hooks from now on, or no more."""
+    if message is None:
+        torch._C._autograd._saved_tensors_hooks_enable()
+    else:
+        torch._C._autograd._saved_tensors_hooks_disable(message)
+
+
+def determinism() -> tuple[bool, bool, bool]:
+    """What ``torch.use_deterministic_algorithms`` sets: for eager mode, and for Inductor."""
+    inductor: Any = importlib.import_module("torch._inductor.config")
+    return (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        inductor.deterministic,
+    )
+
+
+def set_determinism(wanted: tuple[bool, bool, bool]) -> None:
+    """Set what `determinism` says."""
+    torch.use_deterministic_algorithms(wanted[0], warn_only=wanted[1])
+    inductor: Any = importlib.import_module("torch._inductor.config")
+    inductor.deterministic = wanted[2]
+
+
 def leave_transforms(depth: int, refused: str | None) -> None:
     """Leave the transforms that a graph entered and did not leave, because it raised. ``refused``:
     what `refused_hooks` said before."""
@@ -178,10 +216,8 @@ def leave_transforms(depth: int, refused: str | None) -> None:
         stack = torch._C._functorch.get_interpreter_stack() or ()
         forward = [one for one in stack if one.key() == torch._C._functorch.TransformType.Jvp]
         eager_transforms.JVP_NESTING = len(forward)
-    if refused is None:
-        torch._C._autograd._saved_tensors_hooks_enable()
-    elif refused_hooks() != refused:
-        torch._C._autograd._saved_tensors_hooks_disable(refused)
+    if refused_hooks() != refused:
+        refuse_hooks(refused)
 
 
 def let_go(error: BaseException | None) -> None:

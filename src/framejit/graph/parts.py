@@ -18,6 +18,7 @@ import torch.fx
 
 from .builder import GraphBuilder
 from .differentiation import ancestors, used_up
+from .global_state import set_determinism
 from .gradients import changed_by, owners, reached_within
 from .metadata import Example
 from .nested import open_hooks
@@ -34,7 +35,9 @@ _AS_THEY_ARE = frozenset(
 )
 _SET_GRAD = torch._C._set_grad_enabled
 #: State that kernels ask for when they run; AOTAutograd sets it while it traces, and then no more.
-_ASKED_BY_KERNELS = (torch._C._set_default_dtype, torch._C._set_deterministic_algorithms)
+_ASKED_BY_KERNELS = (
+    torch._C._set_default_dtype, torch.set_deterministic_debug_mode, set_determinism
+)  # fmt: skip
 
 
 class Part(NamedTuple):

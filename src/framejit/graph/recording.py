@@ -6,6 +6,7 @@ random numbers, what is known of a node. Next: builder.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Container, Iterable
 from typing import Any
 
@@ -68,6 +69,23 @@ class Recording:
     def written(self) -> list[Example]:
         """What it writes to."""
         return [example for operation in self.writers for example in operation.writes]
+
+    def set_aside_idle_settings(self, before: dict[tuple[Any, tuple[Any, ...]], Any]) -> None:
+        """Leave out what sets a state that is set already, or that no operation runs under.
+        ``before``: what each setter and what it selects have found at the start; what is still in
+        force at the end is set again after the graph, if there is an operation or not."""
+        now, pending = dict(before), {}
+        computes = False
+        for one in self.recorded:
+            key = next((k for k in before if one.sets_state and _sets(one, k)), None)
+            if key is not None:
+                one.sets_state, one.aside = False, True
+                pending[key] = one
+            elif one.node.op.startswith("call") and one.node.target is not operator.getitem:
+                computes = True
+                _settle(pending, now)
+        if computes:
+            _settle(pending, now)
 
     def reads_what_it_writes(self) -> bool:
         """Is there an operation that reads an input, or a view of it, which another one writes?"""
@@ -163,3 +181,19 @@ class Recording:
 
 def _detaches(node: _Node) -> bool:
     return node.target == "detach" or (node.target is getattr and node.args[1] == "data")
+
+
+def _sets(one: Operation, key: tuple[Any, tuple[Any, ...]]) -> bool:
+    setter, selector = key
+    return (
+        one.sets_state and one.node.target is setter and one.node.args[: len(selector)] == selector
+    )
+
+
+def _settle(pending: dict[Any, Operation], now: dict[Any, Any]) -> None:
+    """What is set before an operation stays, if that changes anything."""
+    for key, one in pending.items():
+        value = one.node.args[len(key[1])]
+        if value != now[key]:
+            now[key], one.sets_state, one.aside = value, True, False
+    pending.clear()

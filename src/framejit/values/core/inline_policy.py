@@ -44,6 +44,7 @@ _EXCEPTIONS = (
 
 #: Functions that torch puts around others to keep books: the free variable that holds the other.
 _BOOKKEEPING = {
+    "_script_if_tracing.<locals>.wrapper": "fn",
     "_disable_dynamo.<locals>.inner": "fn",
     "wrap_dunder_call_ctx_manager.<locals>.inner": "func",
     "mark_compile_region.<locals>.wrap.<locals>.inner": "func",

@@ -19,6 +19,7 @@ import torch
 from torch.utils.hooks import RemovableHandle
 
 from framejit.exc import GraphBreak
+from framejit.graph.global_state import refused_hooks
 from framejit.graph.nested import (
     HeldHook,
     close_hooks,
@@ -75,6 +76,8 @@ class Hooks(NamedTuple):
 def _open(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if space.transforms:
         raise GraphBreak("FJ0118", "saved-tensor hooks are opened inside of a transform")
+    if refused_hooks() is not None:
+        raise GraphBreak("FJ0118", "saved-tensor hooks are opened where they are refused")
     tensors: list[TensorValue] = []
     cells: list[Variable] = []
     makers = tuple([_maker(space, hook, tensors, cells) for hook in args])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -19,17 +20,28 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 from framejit import directives
 from framejit.exc import GraphBreak
-from framejit.graph.global_state import SETTERS, default_devices, set_default_devices
+from framejit.graph.global_state import (
+    SETTERS,
+    default_devices,
+    determinism,
+    dispatch_modes,
+    refuse_hooks,
+    refused_hooks,
+    set_default_devices,
+    set_determinism,
+)
 from framejit.graph.metadata import in_order
 from framejit.torchcompat import jit_tracing
 from framejit.torchcompat.frame_names import RENAMERS
 from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.constants import ConstantValue, fold, guard_state
 from framejit.values.core.registry import (
+    LOOKASIDE_RULES,
     LOOKASIDES,
     METHODS,
     NAMED_LOOKASIDES,
     NODE_RULES,
+    Handler,
     Result,
     by_identity,
     lookaside,
@@ -166,6 +178,7 @@ _ATTENTION = {
 _NOT_IN_STATE = frozenset([
     torch.is_anomaly_enabled, torch._C._get_cudnn_enabled, torch.get_num_threads,
     torch.backends.mha.get_fastpath_enabled, torch._C._get_mkldnn_enabled,
+    torch.fx._symbolic_trace.is_fx_tracing, torch.fx._symbolic_trace.is_fx_symbolic_tracing,
     *_ATTENTION.values(),
 ])  # fmt: skip
 for _question in (
@@ -177,14 +190,50 @@ for _question in (
     torch._C._is_torch_function_enabled, torch._C._len_torch_function_stack,
     torch._C._is_torch_function_mode_enabled,
     torch._C._get_privateuse1_backend_name,
-    torch._C._get_cudnn_enabled, torch.get_num_threads,
-    torch.backends.mha.get_fastpath_enabled, torch._C._get_mkldnn_enabled,
     torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.broadcast_shapes,
     torch._C._get_deterministic_algorithms, torch._C._get_deterministic_algorithms_warn_only,
     torch.is_deterministic_algorithms_warn_only_enabled, torch.device,
-    *_ATTENTION.values(),
+    *_NOT_IN_STATE,
 ):  # fmt: skip
     _current(_question)
+
+
+@lookaside(torch._C._autograd._saved_tensors_hooks_get_disabled_error_message)
+def _refused_hooks(space: Space, args: Args, kwargs: Kwargs) -> Value:
+    if not space.effects.has_set(refuse_hooks) and not space.transforms:
+        guard_state(space, "refused hooks", refused_hooks, refused_hooks())
+    return ConstantValue(refused_hooks())
+
+
+@lookaside(torch._C._len_torch_dispatch_stack)
+def _count_modes(space: Space, args: Args, kwargs: Kwargs) -> Value:
+    return ConstantValue(dispatch_modes())  # they are part of what entries guard
+
+
+#: How functions of ``torch._C`` are called that only say something.
+_ASKS = re.compile(r"_*(is|has|get|len|are|can)_")
+
+
+def _only_asks(function: Any) -> bool:
+    """Is it such a function, and no operation on tensors?"""
+    if type(function) is not types.BuiltinFunctionType or is_graph_function(function):
+        return False
+    module = function.__module__ or ""
+    return module.startswith("torch._C") and _ASKS.match(function.__name__) is not None
+
+
+def _asked(function: Any) -> Handler:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Value:
+        answer = None if args or kwargs else space.run_real(function)
+        if type(answer) not in (bool, int, str):
+            raise GraphBreak("FJ0132", f"calling the {BuiltinValue(function, None).describe()}")
+        guard_state(space, function.__name__, function, answer)
+        return ConstantValue(answer)
+
+    return handler
+
+
+LOOKASIDE_RULES.append((_only_asks, _asked))
 
 
 def _overrides(value: Value) -> bool:
@@ -266,12 +315,6 @@ def _check_label(space: Space) -> None:
             raise GraphBreak("FJ0130", "a label for the profiler that records")
 
 
-@lookaside(torch.autograd.profiler.record_function)
-def _record_function(space: Space, args: Args, kwargs: Kwargs) -> Result:
-    _check_label(space)
-    return space.call(space.class_value(contextlib.nullcontext), [], {})
-
-
 @lookaside(torch.autograd.profiler.record_function.__enter__)
 def _enter_label(space: Space, args: Args, kwargs: Kwargs) -> Result:
     _check_label(space)
@@ -296,7 +339,9 @@ def _as_decorator(space: Space, args: Args, kwargs: Kwargs) -> Result:
 #: setter -> (getter, number of leading arguments that select what is set).
 STATE: dict[Any, tuple[Callable[..., Any], int]] = {
     **SETTERS,
-    torch._C._set_deterministic_algorithms: (torch.are_deterministic_algorithms_enabled, 0),
+    torch.set_deterministic_debug_mode: (torch.get_deterministic_debug_mode, 0),
+    set_determinism: (determinism, 0),
+    refuse_hooks: (refused_hooks, 0),
     torch._C._set_default_dtype: (torch.get_default_dtype, 0),
     **{setter: (getter, 0) for setter, getter in _ATTENTION.items()},
     set_default_devices: (default_devices, 0),
@@ -324,6 +369,40 @@ def _set_state(setter: Any) -> None:
 for _setter in STATE:
     if _setter is not set_default_devices:
         _set_state(_setter)
+
+
+@lookaside(torch.use_deterministic_algorithms)
+def _use_deterministic(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    mode, warn_only = (value.realize().as_python() for value in _determinism(args, kwargs))
+    return LOOKASIDES[set_determinism](space, [ConstantValue((mode, warn_only, mode))], {})
+
+
+@lookaside(torch._C._set_deterministic_algorithms)
+def _set_deterministic(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    mode, warn_only = map(space.truth, _determinism(args, kwargs))
+    level = ConstantValue(mode * (1 if warn_only else 2))
+    return LOOKASIDES[torch.set_deterministic_debug_mode](space, [level], {})
+
+
+def _determinism(args: Args, kwargs: Kwargs) -> list[Value]:
+    named = {**dict(zip(("mode",), args, strict=False)), **kwargs}
+    warn_only = named.pop("warn_only", ConstantValue(False))
+    mode = named.pop("mode", ConstantValue(None)).realize()
+    if named or len(args) > 1 or mode.python_type() is not bool:
+        raise GraphBreak("FJ0124", "use_deterministic_algorithms() with other arguments")
+    return [mode, warn_only]
+
+
+@lookaside(torch._C._autograd._saved_tensors_hooks_disable)
+def _disable_hooks(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    if len(args) != 1 or kwargs:
+        raise GraphBreak("FJ0118", "saved-tensor hooks are disabled unless there are any")
+    return LOOKASIDES[refuse_hooks](space, args, kwargs)
+
+
+@lookaside(torch._C._autograd._saved_tensors_hooks_enable)
+def _enable_hooks(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    return LOOKASIDES[refuse_hooks](space, [ConstantValue(None)], {})
 
 
 def _enter_device(space: Space, device: torch.device, args: Args, kwargs: Kwargs) -> Value:
