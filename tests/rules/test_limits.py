@@ -51,11 +51,6 @@ def hook(leaf):
     return y + 1
 
 
-def attribute(t):
-    t.note = 1
-    return t + 1
-
-
 def except_star(t):
     try:
         raise ExceptionGroup("several", [ValueError(1)])
@@ -86,7 +81,6 @@ LIMITS = {
     "Tensor subclasses with behaviour of their own": lambda t: t.as_subclass(Own) + 1,
     "`t.to_sparse()`": lambda t: t.to_sparse().to_dense() + 1,
     "nested tensors": lambda t: torch.nested.nested_tensor([t, t]).unbind()[0],
-    "attributes assigned to tensors": attribute,
     "`print`": lambda t: print(end="") or t + 1,
     "`logging`": lambda t: logging.getLogger("nobody").debug("") or t + 1,
     "`warnings`": lambda t: warnings.warn("old", DeprecationWarning) or t + 1,

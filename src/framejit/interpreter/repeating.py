@@ -35,7 +35,7 @@ def returned(value: Value, given: set[Value]) -> Iterator[Source]:
     if value.source is not None:
         yield value.source
     elif isinstance(value, TensorValue):
-        if value.assigned_grad is not None:
+        if value.assigned_grad is not None or value.namespace is not None:
             raise Unreturnable
     elif type(value) in (ListValue, TupleValue):
         for item in value.items:  # type: ignore[attr-defined]

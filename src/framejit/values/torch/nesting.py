@@ -35,13 +35,15 @@ def trial(
     what = terms.what
     stretch = Stretch(space.builder)
     effects = space.effects
-    before = _counts(effects)
+    before, own = _counts(effects), len(space.new_namespaces)
     try:
         result = space.now(space.call(function, args, dict(kwargs or {})))
     except Raised as error:
         raise GraphBreak("FJ0122", f"{what} raises {error.value.python_type().__name__}")
     if before != _counts(effects):
         raise GraphBreak("FJ0122", f"{what} changes something outside")
+    if any(isinstance(made.owner, TensorValue) for made in space.new_namespaces[own:]):
+        raise GraphBreak("FJ0122", f"{what} gives a tensor an attribute")
     stretch.close(*terms)
     return result, stretch
 

@@ -21,7 +21,12 @@ from framejit.values.core.registry import LOOKASIDES, Handler, Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue, plain
 from framejit.values.objects.classes import PYTHON_DTYPES
-from framejit.values.torch.tensors import TensorValue, graph_call, tensor_call
+from framejit.values.torch.tensors import (
+    TensorValue,
+    graph_call,
+    graph_call_method,
+    tensor_call,
+)
 
 
 def by_position(function: Any, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
@@ -209,11 +214,16 @@ def new_like(space: Space, tensor: TensorValue, name: str, args: Args, kwargs: K
 
 
 def as_type(space: Space, tensor: TensorValue, args: Args, kwargs: Kwargs) -> Result:
-    """``tensor.type(torch.HalfTensor)``; C code asks such a class for its name."""
+    """``tensor.type(...)``. C code asks a class such as ``torch.HalfTensor`` for its name."""
     named = {**dict(zip(("dtype", "non_blocking"), args, strict=False)), **kwargs}
-    wanted = named["dtype"].realize()
-    cls = wanted.obj
-    if type(cls) is not type(torch.HalfTensor):
+    wanted = named.get("dtype", ConstantValue(None)).realize()
+    if wanted.is_none():
+        metadata = tensor.metadata()
+        if metadata.device.type != "cpu" or named.keys() - {"dtype"}:
+            raise GraphBreak("FJ0111", "Tensor.type() of a tensor that is not on the CPU")
+        return ConstantValue(torch.empty(0, dtype=metadata.dtype).type())
+    if type(wanted.obj) is type(torch.HalfTensor):
+        wanted = ConstantValue(f"{wanted.obj.__module__}.{wanted.obj.__name__}")
+    if wanted.obj is not None or len(args) > 2:
         raise GraphBreak("FJ0111", f"Tensor.type() of a {wanted.describe()}")
-    name = ConstantValue(f"{cls.__module__}.{cls.__name__}")
-    return tensor.call_method(space, "type", [], {**named, "dtype": name})
+    return graph_call_method(space, "type", [tensor], {**named, "dtype": wanted})

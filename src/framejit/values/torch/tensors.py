@@ -28,6 +28,7 @@ from framejit.values.containers.slices import SliceValue
 from framejit.values.core.base import Args, Declared, Kwargs, Raised, Value, is_user_class
 from framejit.values.core.constants import ConstantValue, constant_value, wrap_opaque
 from framejit.values.core.keys import key_of_object
+from framejit.values.core.namespaces import own_attribute, store_own
 from framejit.values.core.registry import BINARY_METHODS, Result, wraps
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import wrap_sizes
@@ -97,6 +98,8 @@ class TensorValue(Declared):
     switched: tuple[Any, Any] | None = None
     #: Has the program assigned to ``data`` of an existing tensor?
     replaced: bool = False
+    #: The value of its ``__dict__``.
+    namespace: Any = None
 
     def python_type(self) -> type:
         return self.cls
@@ -177,14 +180,15 @@ class TensorValue(Declared):
             raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
         if name == "__class__":
             return space.class_value(self.cls)
-        if self.obj is not None and self.source is not None and name in self.obj.__dict__:
-            source = self.source.child("dict").child("item", name)
-            return space.load(source, self.obj.__dict__[name])
         attribute = getattr(torch.Tensor, name, None)
+        exists = self.obj is not None and self.source is not None
+        if self.namespace is not None or (
+            exists and (name in self.obj.__dict__ or not hasattr(self.cls, name))
+        ):
+            own = own_attribute(space, self, name)
+            if own is not None:
+                return own
         if attribute is None:
-            known = space.class_attribute(self.cls, name) is not None
-            if not known and self.obj is not None and self.source is not None:
-                space.guard(self.source.child("dict").child("item", name), "ABSENT")
             return space.generic_getattr(self, name)
         if callable(attribute):
             found = space.class_attribute(self.cls, name)  # guarded: it can be patched
@@ -214,6 +218,11 @@ class TensorValue(Declared):
         if name == "data":
             space.replace_data(self, value)
             return
+        if not hasattr(self.cls, name):
+            if self.obj is None and self.original(space) is not self:
+                raise GraphBreak("FJ0112", "assigning an attribute of what an operation returns")
+            store_own(space, self, name, value)
+            return
         made = self.obj is None and self._keeps_gradients(space)
         if name != "grad" or not (made or (self.source and self.cls is type(self.obj))):
             raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a tensor")
@@ -226,6 +235,14 @@ class TensorValue(Declared):
                 space.effects.given_gradient[self] = None
             elif self.obj.grad is not None and not space.builder.op_count:
                 space.effects.released[self] = None
+
+    def delattr(self, space: Space, name: str) -> None:
+        if hasattr(self.cls, name):
+            raise GraphBreak("FJ0112", f"deleting attribute {name!r} of a tensor")
+        if own_attribute(space, self, name) is None:
+            text = f"{self.cls.__name__!r} object has no attribute {name!r}"
+            space.raise_error(AttributeError, text)
+        store_own(space, self, name, None)
 
     def _keeps_gradients(self, space: Space) -> bool:
         return self.node in space.effects.made_leaves or self.node in space.effects.retaining
@@ -279,10 +296,7 @@ class TensorValue(Declared):
             self.setitem(space, args[0], args[1])
             return ConstantValue(None)
         if name == "type":
-            if not args and not kwargs:
-                return _type_name(space, self)
-            if any(arg.realize().obj is not None for arg in (*args, *kwargs.values())):
-                return space.as_type(self, args, kwargs)
+            return space.as_type(self, args, kwargs)
         factor = kwargs["value"].realize() if name in _SCALED and "value" in kwargs else None
         if factor is not None and (factor.is_read or isinstance(factor, TensorValue)):
             return space.scaled(name, [self, *args], factor)
@@ -411,13 +425,6 @@ def _is_patched(raw: Any) -> bool:
         return False
     module = raw.__module__ or ""
     return module != "torch" and not module.startswith("torch.")
-
-
-def _type_name(space: Space, value: TensorValue) -> Value:
-    metadata = value.metadata()
-    if metadata.device.type != "cpu":
-        raise GraphBreak("FJ0111", "Tensor.type() of a tensor that is not on the CPU")
-    return ConstantValue(torch.empty(0, dtype=metadata.dtype).type())
 
 
 @wraps(torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
