@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from checking import check
+import framejit
+from checking import CountingBackend, check
 
 X = torch.tensor([1.0, -2.0])
 
@@ -67,3 +68,44 @@ def test_class_methods(program, graphs, ops):
 
 def test_a_function_kept_in_a_variable_has_its_gradient():
     check(lambda x: applied(x).sum(), X.clone().requires_grad_(), graphs=1, ops=8)
+
+
+class Base:
+    """A class with subclasses."""
+
+
+class Above(Base):
+    pass
+
+
+class Beside(Base):
+    pass
+
+
+def by_subclasses(x):
+    found = Base.__subclasses__()
+    found.reverse()
+    return x + len(found), [cls.__name__ for cls in found], type.__subclasses__(Above)
+
+
+def test_subclasses_are_found():
+    check(by_subclasses, X, graphs=1, ops=1, fullgraph=True)
+
+
+def test_a_subclass_that_comes_later():
+    backend = CountingBackend()
+    compiled = framejit.compile(by_subclasses, backend=backend, fullgraph=True)
+    assert compiled(X)[1] == by_subclasses(X)[1]
+    later = type("Later", (Base,), {})
+    assert compiled(X)[1] == by_subclasses(X)[1] == [later.__name__, "Beside", "Above"]
+    assert len(backend.graphs) == 2
+
+
+def test_subclasses_beside_one_that_is_being_made():
+    def run(x):
+        class Inner(Base):
+            pass
+
+        return x + 1, Inner in Base.__subclasses__(), Inner.__subclasses__()
+
+    check(run, X, graphs=1, ops=1)

@@ -404,3 +404,24 @@ def test_keys_that_operations_return_as_they_are(name):
     function = OPERANDS[name]
     check(lambda x: (x + 1, function(x)), X, graphs=1)
     assert framejit.compile(lambda x: function(x + 1), backend="eager")(X) == function(X + 1)
+
+
+LAYER, OTHER_LAYER = nn.Linear(3, 3), nn.Linear(3, 3)
+NUMBER = id(LAYER)
+
+
+def test_an_address_that_is_a_number():
+    def run(x, layer):
+        known = id(layer) == NUMBER, id(layer) != NUMBER, NUMBER == id(nn.Linear), id(run) == 5
+        return (x + 1 if known[0] else x * 2), known
+
+    backend = CountingBackend()
+    compiled = framejit.compile(run, backend=backend, fullgraph=True)
+    for layer in (LAYER, OTHER_LAYER, LAYER, OTHER_LAYER):
+        got, expected = compiled(X, layer), run(X, layer)
+        assert torch.equal(got[0], expected[0]) and got[1] == expected[1]
+    assert len(backend.graphs) == 2
+
+
+def test_an_address_of_what_each_call_makes_anew():
+    check(lambda x, thing: (x + 1, id(thing) == NUMBER), X, Thing(), graphs=1)

@@ -581,3 +581,25 @@ def test_numpys_error_state():
             found = [outcome(function) for function in (*compiled, divided, inside)]
         assert found[:2] == found[2:]
         assert len(reported) == (2 if state == "call" else 0)
+
+
+def test_arrays_of_any_tensor():
+    def run(x, y):
+        made = x.numpy(force=True), (y * 2).numpy(force=True), y.numpy(force=True)
+        made[2][0] = 5
+        return (*made, x.detach().numpy(force=False), y + 1)
+
+    check(run, torch.ones(2, requires_grad=True), torch.ones(2), graphs=1, fullgraph=True)
+
+
+def test_arrays_of_scalars_of_numpy():
+    def run(x):
+        made = np.array([np.float64(1.5), np.float64(2), 3]), np.asarray([np.float64(0.5)])
+        return x + torch.from_numpy(made[0]), made
+
+    check(run, torch.ones(3), graphs=1, fullgraph=True)
+    check(
+        lambda x: (x + 1, np.array([np.float32(1.5)]), np.array(np.float32(2))),
+        torch.ones(2),
+        graphs=1,
+    )

@@ -355,7 +355,8 @@ def _on_torch(known: Any, function: Any) -> Any:
         return numpy_on_torch().dtype(numpy.dtype(known).name)
     if isinstance(known, numpy.generic):
         computes = isinstance(function, numpy.ufunc) or function in _OPERATORS
-        if isinstance(known, (numpy.floating, numpy.complexfloating)) or computes:
+        exact = isinstance(known, (numpy.floating, numpy.complexfloating))
+        if computes or (exact and function not in (numpy.array, numpy.asarray)):
             return numpy_on_torch().ndarray(torch.tensor(known.item(), dtype=torch_dtype(known)))
         return known.item()
     return known

@@ -184,8 +184,11 @@ for _function in (numpy.dtype, numpy.finfo, numpy.iinfo):
 # -- between tensors and arrays --------------------------------------------------------------------
 
 
-def array_of(space: Space, tensor: TensorValue) -> Value:
-    """``tensor.numpy()``."""
+def array_of(space: Space, tensor: TensorValue, force: Value | None = None) -> Value:
+    """``tensor.numpy()``; ``force``: of any tensor, a copy where it has to be one."""
+    if force is not None and space.truth(force):
+        for step in ("detach", "cpu", "resolve_conj", "resolve_neg"):
+            tensor = tensor_call(space, step, tensor)
     fake = tensor.fake(space)
     plain = fake.device.type == "cpu" and not (fake.is_conj() or fake.is_neg())
     if not plain or fake.requires_grad or tensor.cls is not torch.Tensor or space.transforms:

@@ -68,6 +68,8 @@ _TYPE_FIELDS = frozenset(
     ["__name__", "__qualname__", "__module__", "__doc__", "__bases__", "__mro__"]
 )
 
+#: Of more subclasses, a list is made by Python.
+_MOST_SUBCLASSES = 256
 #: What torch takes classes of Python for that are given as a ``dtype``.
 PYTHON_DTYPES: dict[Any, torch.dtype] = {
     cls: torch.empty(0, dtype=cls).dtype  # type: ignore[call-overload]
@@ -228,8 +230,8 @@ class ClassValue(Special):
             if isinstance(other, ClassValue):
                 return ConstantValue(self.cls in other.cls.__mro__)
             raise GraphBreak("FJ0133", f"calling type.{name}()")
-        if name == "__subclasses__":
-            raise GraphBreak("FJ0156", "type.__subclasses__()")
+        if name == "__subclasses__" and not args and not kwargs:
+            return self._subclasses(space)
         owner = next((c for c in (type, object) if name in vars(c)), None)
         if owner is not None and not _is_class_method(self.cls, name):
             return self._method_of_metaclass(space, owner, name, args, kwargs)
@@ -241,6 +243,15 @@ class ClassValue(Special):
         if special is not None:
             return special
         return fold(space, function, args, kwargs, f"{self.cls.__qualname__}.{name}")
+
+    def _subclasses(self, space: Space) -> Value:
+        """A new list of the classes that exist; a capture knows nothing of those to come."""
+        classes = type.__subclasses__(self.cls)
+        made = space.local_classes or any("<locals>" in cls.__qualname__ for cls in classes)
+        if made or self.making is not None or len(classes) > _MOST_SUBCLASSES:
+            raise GraphBreak("FJ0156", "type.__subclasses__() beside classes that calls make")
+        source = space.class_source(self.cls).child("call", type.__subclasses__)
+        return ListValue(space.items(space.load(source, classes)))
 
     def _method_of_metaclass(
         self, space: Space, owner: type, name: str, args: Args, kwargs: Kwargs

@@ -10,8 +10,11 @@ from __future__ import annotations
 import _thread
 import contextvars
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
+
+import torch
 
 from framejit.exc import GraphBreak
 from framejit.source import Source
@@ -47,9 +50,19 @@ class IdentityValue(Declared):
 
     def compare_op(self, space: Space, op: str, other: Value) -> Value | None:
         same = self.same(space, other) if op in ("==", "!=") else None
+        if same is None and op in ("==", "!=") and other.is_constant:
+            same = self._is_number(space, other.as_python())
         if same is None:
             raise GraphBreak("FJ0159", "an address is compared with a number")
         return ConstantValue(same is (op == "=="))
+
+    def _is_number(self, space: Space, number: Any) -> bool | None:
+        """Is it this number, for an object that lasts?"""
+        obj, source = (self.target.obj, self.target.source) if self.target else (None, None)
+        if source is None or not isinstance(obj, (torch.nn.Module, type, types.FunctionType)):
+            return None
+        space.guard(source.child("call", id), "EQUALS_MATCH", id(obj))
+        return bool(number == id(obj))
 
     def binary_op(
         self, space: Space, op: str, other: Value, reflected: bool, inplace: bool

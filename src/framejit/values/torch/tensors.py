@@ -274,8 +274,8 @@ class TensorValue(Declared):
                 f"Tensor.{name}() needs the tensor's data",
                 "Keep the value a tensor, or move this line out of the compiled function.",
             )
-        if name == "numpy" and not args and not kwargs:
-            return space.array_of(self)
+        if name == "numpy" and not args and kwargs.keys() <= {"force"}:
+            return space.array_of(self, **kwargs)
         if name in ("__format__", "__repr__", "__str__"):
             raise GraphBreak("FJ0160", f"Tensor.{name}()")
         if name == "requires_grad_":
