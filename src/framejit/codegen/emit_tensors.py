@@ -11,6 +11,7 @@ import ast
 import torch
 
 from framejit.codegen.emit import Emitter, builds, call, name
+from framejit.codegen.emit_containers import fill_namespace
 from framejit.codegen.emit_objects import set_attributes
 from framejit.values.torch.tensors import TensorValue
 
@@ -23,8 +24,10 @@ def _tensor(out: Emitter, value: TensorValue) -> ast.expr:
         out.leaves.add(result)
         made = call(out.helper("new_leaf"), name(result), out.cls(value.cls), ast.Constant(is_leaf))
         out.computations.append(ast.Assign([ast.Name(result, ast.Store())], made))
-    if value.assigned_grad is not None and value not in out.made:
+    made = out.made[value] = name(result)
+    if value.namespace is not None:
+        fill_namespace(out, made, value)
+    if value.assigned_grad is not None:
         gradient = {"grad": value.assigned_grad}
-        out.made[value] = name(result)
-        out.later(value, lambda: set_attributes(out, name(result), gradient))
-    return name(result)
+        out.later((value, "grad"), lambda: set_attributes(out, made, gradient))
+    return made
