@@ -25,6 +25,7 @@ from framejit.collection import imports_end
 from framejit.exc import BackendCompilerFailed, GraphBreak, InternalError
 from framejit.graph.builder import GraphBuilder
 from framejit.graph.errors import first_line
+from framejit.graph.global_state import unseen
 from framejit.guards.plan import Plan
 from framejit.interpreter.call_recordings import Recordings
 from framejit.interpreter.outcomes import Again, Broken, Returned
@@ -142,7 +143,8 @@ def _attempt(
     if isinstance(traced, Again):
         return traced
     described = verifying.described_nodes(space.builder) if config.verify_recordings else []
-    graph = finish_graph(traced)
+    with unseen():
+        graph = finish_graph(traced)
     try:
         compiled = compile_graph(graph, driver.compile_graph)
     except BackendCompilerFailed as error:
@@ -153,7 +155,8 @@ def _attempt(
         compiled = Again(steps[-1], GraphBreak("FJ0117", reason))
     if isinstance(compiled, Again):
         return compiled
-    entry = plan_guards(traced, graph, compiled.hook_roots)
+    with unseen():
+        entry = plan_guards(traced, graph, compiled.hook_roots)
     interpreter, recordings = traced.interpreter, space.task.recordings
     repeated = recordings.repeated() if recordings is not None else ()
     return Capture(

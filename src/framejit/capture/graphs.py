@@ -36,6 +36,7 @@ from framejit.graph.gradients import (
 )
 from framejit.graph.nested import checkpointed, close_all_hooks, open_hooks
 from framejit.graph.parts import PARTS, independent_parts
+from framejit.graph.plain_inputs import as_plain, is_of_program, with_plain
 from framejit.graph.repeats import REGIONS, find_regions
 from framejit.graph.undo import undone
 from framejit.interpreter.outcomes import Again, Broken
@@ -62,6 +63,7 @@ class Graph:
     saved: tuple[int, ...] = ()
     #: Are truth values taken for granted in it? Then it must be able to run twice.
     expects: bool = False
+    plain: tuple[int, ...] = ()
     spent: UsedUp = ()
 
 
@@ -79,6 +81,8 @@ class Care:
     saved: tuple[int, ...]
     #: Does AOTAutograd get it in parts?
     in_parts: bool
+    #: Positions of the arguments that are of classes of the program's: the graph gets plain ones.
+    plain: tuple[int, ...] = ()
     #: Positions of the results that cannot be differentiated any more, each with the arguments that
     #: its gradient would come to.
     spent: UsedUp = ()
@@ -91,6 +95,7 @@ class Care:
         graph = compiled if reached is None else exact_gradients(compiled, reached, self.in_parts)
         graph = undone(watch_aliases(graph, recorded, self.watch), self.saved)
         graph = with_spent(graph, self.spent) if self.spent else graph
+        graph = with_plain(graph, self.plain) if self.plain else graph
         return _unseen(graph) if self.unseen else graph
 
 
@@ -128,6 +133,9 @@ def finish_graph(trace: Trace) -> Graph:
     originals = draft.output_nodes()
     spent = [i for i, node in enumerate(originals) if node in trace.spent]
     module, examples = builder.finish(_outputs(trace, originals, spent))
+    plain = tuple([i for i, one in enumerate(examples) if is_of_program(one)])
+    for i in plain:
+        examples[i] = as_plain(examples[i])
     as_it_is = isinstance(trace.outcome, Broken) and trace.outcome.as_it_is
     if opens_hooks(module) or trace.around is not None:  # they may save what is written
         as_it_is = as_it_is or builder.reads_what_it_writes()
@@ -142,7 +150,7 @@ def finish_graph(trace: Trace) -> Graph:
         return Graph(module, examples, inputs)
     return Graph(
         module, examples, inputs, operations, watch=_watch(examples, inputs, builder),
-        reached=reached_inputs(builder), saved=builder.saved_inputs(),
+        reached=reached_inputs(builder), saved=builder.saved_inputs(), plain=plain,
         expects=bool(trace.space.effects.expected),
         spent=tuple(zip(spent, _reached(builder, [originals[i] for i in spent]), strict=True)),
     )  # fmt: skip
@@ -185,7 +193,9 @@ def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
     if user_code and graph.expects:
         return Again()
     in_parts = module.meta.get(PARTS) is not None
-    care = Care(graph.watch, user_code, graph.reached, graph.saved, in_parts, graph.spent)
+    care = Care(
+        graph.watch, user_code, graph.reached, graph.saved, in_parts, graph.plain, graph.spent
+    )
     sources = [value.source for value in graph.inputs if value.source is not None]
     call = GraphCall(compiled, module, sources, care)
     run = care.around(compiled, module)

@@ -25,7 +25,7 @@ from framejit.codegen.function import Draft
 from framejit.collection import no_collection
 from framejit.exc import GraphBreak
 from framejit.graph.differentiation import Spent
-from framejit.graph.global_state import unseen
+from framejit.graph.global_state import asked_functions, unseen
 from framejit.graph.gradients import differentiable_reach
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
 from framejit.interpreter.dropped import Existing
@@ -101,6 +101,7 @@ def trace(
         before_saving = around.before_saving
     interpreter = Interpreter(space, break_at, before_saving)
     state = native.GlobalState()
+    space.torch_function.begin(asked_functions())
     try:
         with no_collection(), unseen():
             frame, innermost, slot_names = _frames(interpreter, call)

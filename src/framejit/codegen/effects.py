@@ -28,6 +28,7 @@ from framejit.values.containers.mappings import DictValue, InstanceDictValue
 from framejit.values.containers.sequences import ListValue
 from framejit.values.containers.sets import SetValue
 from framejit.values.containers.started_iterators import StartedIterator
+from framejit.values.core.base import Unmaterialisable
 from framejit.values.core.constants import ConstantValue
 from framejit.values.objects.cells import CellValue
 from framejit.values.objects.classes import ClassValue
@@ -60,6 +61,7 @@ def register(out: Emitter) -> None:
 
 def replay(out: Emitter) -> None:
     """Emit everything that the capture changed outside itself."""
+    out.values(out.space.torch_function.modes)
     out.flush()
     for (_, name), change in out.space.effects.globals.items():
         content = out.value(change.value) if change.value is not None else out.helper("DELETED")
@@ -77,6 +79,11 @@ def replay_state(out: Emitter) -> None:
         if now != before:
             args = [out.constant(a) for a in (*selector, now)]
             out.statement(call(out.constant(setter), *args))
+    over = out.space.torch_function
+    if over.blocks:
+        raise Unmaterialisable(over.blocks[0], "a block without __torch_function__ is left open")
+    for mode in over.modes:
+        out.statement(call(out.constant(torch._C._push_on_torch_function_stack), out.value(mode)))
     change = effects.nesting
     function = torch.autocast_increment_nesting if change > 0 else torch.autocast_decrement_nesting
     for _ in range(abs(change)):

@@ -27,6 +27,8 @@ from framejit.values.objects.instances import SCALARS, ObjectValue, PropertyValu
 from framejit.values.objects.local_classes import DescriptorValue
 from framejit.values.objects.partials import PartialValue
 from framejit.values.stdlib.cached_functions import CachedFunctionValue
+from framejit.values.torch.overrides import Block
+from framejit.values.torch.subclasses import SubclassValue
 
 
 @emits(ClassValue)
@@ -105,6 +107,21 @@ def _object(out: Emitter, value: ObjectValue) -> ast.expr:
     return made
 
 
+@builds(SubclassValue)
+def _tensor(out: Emitter, value: SubclassValue) -> ast.expr:
+    tensor, cls = out.value(value.origin), out.cls(value.cls)
+    made = out.keep(value, "tensor", call(out.helper("as_subclass"), tensor, cls))
+    _later_attributes(out, made, value)
+    return made
+
+
+@emits(Block)
+def _block(out: Emitter, value: Block) -> ast.expr:
+    if value.before is not None:
+        raise Unmaterialisable(value.entered, f"a {value.describe()} that is entered")
+    return out.keep(value, "block", call(out.constant(value.cls)))
+
+
 @emits(PropertyValue)
 def _property(out: Emitter, value: PropertyValue) -> ast.expr:
     raise Unmaterialisable(value.step, f"a {value.describe()} is needed for real")
@@ -126,7 +143,7 @@ def write_attributes(
     write(names, out.parts(owner, list(attributes.values()), one))
 
 
-def _later_attributes(out: Emitter, made: ast.expr, value: ObjectValue) -> None:
+def _later_attributes(out: Emitter, made: ast.expr, value: ObjectValue | SubclassValue) -> None:
     """What is in the ``__dict__`` of a new object, also behind a descriptor's back."""
     own, namespace = entries(value), value.namespace
     if not own or getattr(namespace, "owner", None) is not value:

@@ -22,8 +22,8 @@ def _tensor(out: Emitter, value: TensorValue) -> ast.expr:
     is_leaf = value.node in out.space.effects.made_leaves
     if (is_leaf or value.cls is not torch.Tensor) and result not in out.leaves:
         out.leaves.add(result)
-        made = call(out.helper("new_leaf"), name(result), out.cls(value.cls), ast.Constant(is_leaf))
-        out.computations.append(ast.Assign([ast.Name(result, ast.Store())], made))
+        leaf = call(out.helper("new_leaf"), name(result), out.cls(value.cls), ast.Constant(is_leaf))
+        out.computations.append(ast.Assign([ast.Name(result, ast.Store())], leaf))
     made = out.made[value] = name(result)
     if value.namespace is not None:
         fill_namespace(out, made, value)

@@ -310,6 +310,12 @@ def new_leaf(tensor: torch.Tensor, cls: type, requires_grad: bool) -> torch.Tens
     return torch.Tensor._make_subclass(cls, tensor, requires_grad)
 
 
+def as_subclass(tensor: torch.Tensor, cls: type) -> torch.Tensor:
+    """``tensor.as_subclass(cls)``, differentiable wherever the program did it."""
+    with torch.set_grad_enabled(tensor.requires_grad):
+        return tensor.as_subclass(cls)
+
+
 HELPERS: dict[str, Any] = {
     name: globals()[name]
     for name in (
@@ -317,7 +323,7 @@ HELPERS: dict[str, Any] = {
         "new_function", "keep_in_traceback",
         "new_exception", "add_trace", "advance", "iterator_at", "set_position", "answer",
         "started_generator", "started_groupby", "decided", "ended_by_index", "random_state",
-        "restore_random", "expect", "new_leaf", "array", "own_array", "scalar",
+        "restore_random", "expect", "new_leaf", "as_subclass", "array", "own_array", "scalar",
     )
 } | {
     name: getattr(native, name)

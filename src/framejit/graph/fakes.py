@@ -248,7 +248,7 @@ def _describe_real(tensor: torch.Tensor) -> TensorMeta:
     return describe(tensor, python_type, plain_keys(tensor.device))
 
 
-def _check_type(tensor: torch.Tensor, python_type: type) -> None:
+def _check_type(tensor: torch.Tensor, python_type: Any) -> None:
     name = python_type.__name__
     if isinstance(tensor, FakeTensor):
         raise GraphBreak("FJ0115", "the program runs on fake tensors already")
@@ -256,11 +256,7 @@ def _check_type(tensor: torch.Tensor, python_type: type) -> None:
         raise GraphBreak("FJ0113", f"the tensor subclass {name} wraps other tensors")
     if torch.nn.parameter.is_lazy(tensor):
         raise GraphBreak("FJ0113", f"{name} has no shape before the module's first call")
-    plain = torch._C._disabled_torch_function_impl
-    dispatches = getattr(python_type, "__torch_dispatch__", None) is not getattr(
-        torch.Tensor, "__torch_dispatch__", None
-    )
-    if getattr(python_type, "__torch_function__", None) is not plain or dispatches:
+    if python_type.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         raise GraphBreak("FJ0113", f"the tensor subclass {name} changes what operations mean")
 
 

@@ -22,6 +22,14 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from framejit.torchcompat import jit_tracing
 
+_C: Any = torch._C
+#: Whom operations ask by ``__torch_function__``: modes and classes, only modes, or nobody.
+ENABLED = _C._TorchFunctionState.ENABLED
+WITHOUT_CLASSES = _C._TorchFunctionState.SUBCLASSES_DISABLED
+OFF = _C._TorchFunctionState.ALL_DISABLED
+asked_functions: Callable[[], Any] = _C._get_torch_function_state
+ask_functions: Callable[[Any], None] = _C._set_torch_function_state
+
 _grad_enabled = torch.is_grad_enabled
 _inference_enabled = torch.is_inference_mode_enabled
 _default_dtype = torch.get_default_dtype
@@ -121,10 +129,14 @@ def current() -> GlobalState:
 
 @contextlib.contextmanager
 def unseen() -> Iterator[None]:
-    """A block in which the user's hooks on saved tensors and ``TorchDispatchMode``s see nothing:
-    they are called for what the program computes, not for what is found out about it."""
+    """A block in which the user's hooks on saved tensors, ``TorchDispatchMode``s and classes of
+    tensors see nothing: they are called for what the program computes, not for what is found out
+    about it."""
     before = torch._C._autograd._saved_tensors_hooks_set_tracing(True)
     count = _dispatch_modes()
+    asked = asked_functions()
+    if asked == ENABLED:
+        ask_functions(WITHOUT_CLASSES)
     try:
         if count:
             _unseen_modes.append(count)
@@ -136,6 +148,7 @@ def unseen() -> Iterator[None]:
         if count:
             _unseen_modes.pop()
         torch._C._autograd._saved_tensors_hooks_set_tracing(before)
+        ask_functions(asked)
 
 
 _unseen_modes: list[int] = []

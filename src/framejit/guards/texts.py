@@ -51,6 +51,11 @@ class TensorText(NamedTuple):
     @classmethod
     def of(cls, tensor: torch.Tensor) -> TensorText:
         """Read ``tensor``'s metadata; also works for sparse and nested tensors."""
+        with torch._C.DisableTorchFunction():  # its class may have code of the program's for that
+            return cls._of(tensor)
+
+    @classmethod
+    def _of(cls, tensor: torch.Tensor) -> TensorText:
         shape: tuple[Any, ...]
         stride: tuple[Any, ...] | None = None
         try:

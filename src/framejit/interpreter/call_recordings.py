@@ -378,4 +378,5 @@ def _is_possible(vm: Any) -> bool:
         return False  # sizes may depend on data
     effects = space.effects
     hooked = effects.open_hooks or effects.hooks
-    return not (hooked or effects.switched or forced.active is not None)
+    usual = space.torch_function.is_usual and not (hooked or effects.switched)
+    return usual and forced.active is None

@@ -34,6 +34,8 @@ import framejit.values.stdlib.process
 import framejit.values.containers.started_iterators
 import framejit.values.stdlib.stdlib_functions
 import framejit.values.core.symbolic
+import framejit.values.torch.overrides
+import framejit.values.torch.subclasses
 import framejit.values.torch.tensors
 import framejit.values.torch.torch_functions
 import framejit.values.torch.torch_library

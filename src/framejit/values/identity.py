@@ -42,7 +42,8 @@ def identical(space: Space, left: Value, right: Value) -> bool:
     one, two = _object(left), _object(right)
     if one is _NEW or two is _NEW:
         if isinstance(left, TensorValue) and isinstance(right, TensorValue):
-            same = one is two and left.node is right.node
+            known = not (left.own_identity or right.own_identity)
+            same = known and one is two and left.node is right.node
             if same and space.transforms:  # one of them is wrapped
                 raise GraphBreak("FJ0159", "whether two tensors in a transform are one object")
             return same

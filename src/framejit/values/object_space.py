@@ -26,11 +26,13 @@ from framejit.values.objects.local_classes import adopt, guard_class, written_at
 from framejit.values.objects.object_methods import object_method
 from framejit.values.objects.text import exception_text, format_value, text_of, text_operator
 from framejit.values.stdlib.builtin_functions import sort_in_place
+from framejit.values.torch import overrides
 from framejit.values.torch.hooks import watch_gradient
 from framejit.values.torch.leaves import replace_data, require_gradient
 from framejit.values.torch.new_tensors import as_type, new_like
 from framejit.values.torch.nn_modules import module_member, module_setattr
 from framejit.values.torch.read_numbers import beside_tensors, scaled
+from framejit.values.torch.subclasses import as_subclass, new_tensor
 from framejit.values.torch.torch_functions import call_in_graph
 
 
@@ -76,6 +78,13 @@ class ObjectSpace(Space):
     new_like = new_like
     as_type = as_type
     beside_tensors = beside_tensors
+    is_overridden = overrides.is_overridden
+    is_handed_on = overrides.is_handed_on
+    intercept = overrides.intercept
+    intercept_method = overrides.intercept_method
+    accessed = overrides.accessed
+    as_subclass = as_subclass
+    new_tensor = new_tensor
 
     def binary(self, op: str, left: Value, right: Value, inplace: bool = False) -> Result:
         """``left op right`` (``op`` as in the source text, without the ``=`` of in-place forms)."""

@@ -12,7 +12,7 @@ import itertools
 import operator
 import types
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -37,6 +37,7 @@ from framejit.values.core.space import Space
 from framejit.values.core.symbolic import compute, plain
 from framejit.values.identity import identical
 from framejit.values.torch.read_numbers import compute_read
+from framejit.values.torch.subclasses import SubclassValue
 from framejit.values.torch.tensors import TensorValue, check_unasked, tensor_operator
 
 
@@ -56,12 +57,13 @@ def binary(space: Space, op: str, left: Value, right: Value, inplace: bool) -> R
         known = compute(space, BINARY[op], [left, right])
         if known is not None:
             return known
-        if type(left) is not TensorValue and type(right) is not TensorValue:
+        if not (left.is_tensor or right.is_tensor):
             return binary(space, op, plain(left), plain(right), inplace)
-    if type(left) is TensorValue or type(right) is TensorValue:
+    if left.is_tensor or right.is_tensor:
         left, right = _beside_tensor(space, left, plain_name), _beside_tensor(space, right, "")
-        if _plain_operand(left) and _plain_operand(right):
-            changes = inplace and type(left) is TensorValue
+        names = BINARY_METHODS[op]
+        if _are_plain(space, names, left, right):
+            changes = inplace and left.is_tensor
             return tensor_operator(space, (INPLACE if changes else BINARY)[op], left, right)
     _check_scalars(left, right)
     if op == "%" and is_user_class(left_type) and issubclass(left_type, (str, bytes)):
@@ -168,7 +170,7 @@ def _check_scalars(left: Value, right: Value) -> None:
 def _beside_tensor(space: Space, value: Value, name: str) -> Value:
     """An operand as a tensor takes it: plain, unless its class implements ``name`` itself."""
     inner = scalar_of(value)
-    if type(value) is not TensorValue and is_user_class(value.python_type()):
+    if not value.is_tensor and is_user_class(value.python_type()):
         check_unasked(space, value.python_type())
     if inner is None:
         return value
@@ -181,7 +183,7 @@ def _compute_read(
 ) -> Value | None:
     """An operator on a number that is read out of a tensor; None beside one, or if it declines."""
     other = right if left.is_read else left
-    if type(other) is TensorValue or other.is_none():
+    if other.is_tensor or other.is_none():
         return None
     if is_user_class(other.python_type()) and scalar_of(other) is None:
         return None
@@ -191,7 +193,17 @@ def _compute_read(
     return read
 
 
-def _plain_operand(value: Value) -> bool:
+def _are_plain(space: Space, names: Sequence[str], *operands: Value) -> bool:
+    """Does torch compute an operator of these on its own?"""
+    if not all(_plain_operand(space, value, names) for value in operands):
+        return False
+    return not space.is_overridden(operands)
+
+
+def _plain_operand(space: Space, value: Value, names: Sequence[str]) -> bool:
+    if isinstance(value, SubclassValue):
+        found = [space.class_attribute(value.cls, name) for name in names]
+        return all(one is None or one.owner.__module__.startswith("torch") for one in found)
     if type(value) is TensorValue or value.is_symbolic or value.is_read:
         return True
     return value.is_constant and not issubclass(value.python_type(), (str, bytes, tuple))
@@ -248,7 +260,8 @@ def _attempt(space: Space, value: Value, name: str, op: str, other: Value) -> Re
                 return None  # a sequence does not know the other's operator
             raise
         return None if result is NotImplemented else constant_value(space, result)
-    if not is_user_class(value.python_type()) or type(value) is TensorValue:
+    plain_tensor = type(value) is TensorValue and not space.is_overridden([value, other])
+    if not is_user_class(value.python_type()) or plain_tensor:
         method = value.binary_op
         if method is None:
             _check_declines(space, value, name, other)
@@ -309,7 +322,7 @@ def unary(space: Space, op: str, value: Value) -> Result:
     if value.is_constant:
         answer = space.run_real(UNARY[op], value.as_python())
         return answer_of(space, answer, (value,))
-    if type(value) is TensorValue:
+    if value.is_tensor and _are_plain(space, [UNARY_METHODS[op]], value):
         return tensor_operator(space, UNARY[op], value)
     if value.is_read:
         read = compute_read(space, UNARY[op], [value])
@@ -347,11 +360,11 @@ def compare(space: Space, op: str, left: Value, right: Value) -> Result:
         known = compute(space, COMPARE[op], [left, right])
         if known is not None:
             return known
-        if type(left) is not TensorValue and type(right) is not TensorValue:
+        if not (left.is_tensor or right.is_tensor):
             return compare(space, op, plain(left), plain(right))
-    if type(left) is TensorValue or type(right) is TensorValue:
+    if left.is_tensor or right.is_tensor:
         left, right = _beside_tensor(space, left, own_name), _beside_tensor(space, right, "")
-        if _plain_operand(left) and _plain_operand(right):
+        if _are_plain(space, COMPARE_METHODS[op], left, right):
             if op in ("==", "!=") and (left.is_none() or right.is_none()):
                 return ConstantValue(op == "!=")
             return tensor_operator(space, COMPARE[op], left, right)
@@ -387,7 +400,8 @@ def _attempt_compare(space: Space, value: Value, name: str, op: str, other: Valu
             constant = left.as_python()
             answer = getattr(type(constant), name)(constant, right.as_python())
             return None if answer is NotImplemented else ConstantValue(answer)
-    if not is_user_class(cls) or type(value) is TensorValue:
+    plain_tensor = type(value) is TensorValue and not space.is_overridden([value, other])
+    if not is_user_class(cls) or plain_tensor:
         method = value.compare_op
         if method is not None:
             return method(space, op, other)

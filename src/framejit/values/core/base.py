@@ -64,6 +64,9 @@ class Value:
     #: True for numbers that are read out of tensors (`ReadNumber`).
     is_read = False
 
+    #: True for tensors (`TensorValue`).
+    is_tensor = False
+
     #: True for iterators that ask ``target[index]`` (`ByIndex`).
     is_by_index = False
 

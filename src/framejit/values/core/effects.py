@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from framejit.graph.changes import Changes
+from framejit.values.core.torch_function import TorchFunction
 
 if TYPE_CHECKING:
     from framejit.values.core.base import Value
@@ -48,6 +49,8 @@ class Effects:
         self.globals: dict[tuple[int, str], GlobalChange] = {}
         #: (setter of torch's global state, what it selects) -> the value before the first call.
         self.state: dict[tuple[Any, tuple[Any, ...]], Any] = {}
+        #: Who is asked by ``__torch_function__``.
+        self.torch_function = TorchFunction()
         #: The keys of those that were changed before, around a call that is captured alone.
         self.outside: frozenset[tuple[Any, tuple[Any, ...]]] = outside
         #: How much deeper autocast is nested than at the start.
@@ -121,6 +124,21 @@ class Effects:
     def nest(self, step: int) -> None:
         """Autocast is entered (1) or left (-1)."""
         self.nesting += step
+        self.changes.note()
+
+    def enter_mode(self, mode: Value) -> None:
+        """A mode is to see torch's functions."""
+        self.torch_function.modes.append(mode)
+        self.changes.note()
+
+    def leave_mode(self) -> Value:
+        """The innermost mode is left."""
+        self.changes.note()
+        return self.torch_function.modes.pop()
+
+    def ask(self, state: Any) -> None:
+        """From now on these are asked by torch's functions."""
+        self.torch_function.state = state
         self.changes.note()
 
     def open(self, hooks: Hooks) -> None:

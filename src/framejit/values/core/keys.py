@@ -33,6 +33,7 @@ PLAIN_TYPES: frozenset[type] = frozenset({
     torch.dtype, torch.device, torch.layout, torch.memory_format,
 })  # fmt: skip
 _ENUM_MODULES = ("enum", "builtins")
+_BOUND = (types.BuiltinMethodType, types.MethodWrapperType)
 _BY_ADDRESS = (types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType)
 
 
@@ -53,7 +54,7 @@ class ObjectKey:
             return False
         here, there = self.target, other.target
         # Each lookup of a method in C binds it anew.
-        return here is there or (type(here) is types.BuiltinMethodType and bool(here == there))
+        return here is there or (type(here) in _BOUND and bool(here == there))
 
     def __hash__(self) -> int:
         """That of an existing object; nothing knows the address of another."""

@@ -155,7 +155,8 @@ def _class(asked: Asked) -> Known | None:
     if cls in PURE_TYPES:
         return Known(Way.FOLDED)
     plain = issubclass(cls, BaseException) or cls is object
-    if not plain and (issubclass(cls, torch.Tensor) or not is_user_class(cls)):
+    tensors = cls.__module__.partition(".")[0] == "torch" and issubclass(cls, torch.Tensor)
+    if not plain and (tensors or not is_user_class(cls)):
         return Known(Way.REFUSED, f"making a {cls.__module__}.{cls.__qualname__}")
     return Known(Way.TRACED)
 

@@ -133,6 +133,42 @@ def finish(started: torch.Tensor, output: torch.Tensor) -> None:
     output.copy_(torch.ops._c10d_functional.wait_tensor(started).view(output.shape))
 
 
+# -- torch functions ------------------------------------------------------------------------------
+
+
+def call_override(name: str, told: tuple[Any, ...], by_mode: bool, overriding: Any) -> Any:
+    """What torch does with a call of the function ``name`` that the innermost mode, or the classes
+    of these arguments, override: they are ``told`` the function, the classes and the arguments."""
+    asked = ""
+    if by_mode:
+        mode = torch._C._pop_torch_function_stack()
+        try:
+            result = mode.__torch_function__(*told)
+        finally:
+            torch._C._push_on_torch_function_stack(mode)
+        if result is not NotImplemented:
+            return result
+        asked += f"  - mode object {mode!r}\n"
+    for argument in overriding:
+        result = argument.__torch_function__(*told)
+        if result is not NotImplemented:
+            return result
+        asked += f"  - tensor subclass {type(argument)!r}\n"
+    raise TypeError(
+        f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned "
+        f"NotImplemented:\n\n{asked}\nFor more information, try re-running with "
+        "TORCH_LOGS=not_implemented"
+    )
+
+
+def call_operator_override(*call: Any) -> Any:
+    """The same for operators: the other operand may handle what these refuse."""
+    try:
+        return call_override(*call)
+    except TypeError:
+        return NotImplemented
+
+
 # -- sorting and choosing ---------------------------------------------------------------------
 
 

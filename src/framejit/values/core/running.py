@@ -28,6 +28,11 @@ class Running(Leader):
         """The globals of the code being executed."""
         return self.frame.globals if self.frame is not None else {}
 
+    def passes_keywords(self) -> bool:
+        """Is the call that is being executed given a dict of keyword arguments, if an empty one?"""
+        now = None if self.frame is None else self.frame.instruction
+        return now is not None and now.op == "CALL_FUNCTION_EX" and bool(now.arg & 1)
+
     def run_request(self, request: CallRequest) -> Value:
         """Run a frame to its end."""
         raise GraphBreak("FJ0160", "a Python function must run and no interpreter is attached")

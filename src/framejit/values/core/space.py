@@ -105,6 +105,13 @@ class Space(ClassLookup):
     new_like: Callable[..., Result]
     as_type: Callable[..., Result]
     beside_tensors: Callable[..., list[Value]]
+    is_overridden: Callable[..., bool]
+    is_handed_on: Callable[..., bool]
+    intercept: Callable[..., Result | None]
+    intercept_method: Callable[..., Result | None]
+    accessed: Callable[..., Result | None]
+    as_subclass: Callable[..., Value]
+    new_tensor: Callable[..., Value]
 
     def __init__(
         self, builder: GraphBuilder, policy: Policy | None = None, task: Task | None = None
@@ -116,6 +123,8 @@ class Space(ClassLookup):
         #: What may vary from call to call.
         self.policy = policy or Policy(False, Seen())
         self.effects = Effects(self.changes, self.task.outside)
+        #: Who is asked by ``__torch_function__``.
+        self.torch_function = self.effects.torch_function
         #: The latest exception that was made up.
         self.made_up: Value | None = None
         #: What is being handled around the compiled code; later this would be an error of ours.

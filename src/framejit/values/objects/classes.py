@@ -402,6 +402,8 @@ def new_instance(space: Space, cls: type, args: Args, kwargs: Kwargs) -> Value:
         )
     if issubclass(cls, property):
         return PropertyValue(cls, step=space.step)
+    if issubclass(cls, torch.Tensor):
+        return space.new_tensor(cls, args, kwargs)
     made = ObjectValue(cls, step=space.step)
     for base in _CONTAINERS:
         if issubclass(cls, base):

@@ -190,7 +190,8 @@ def is_data_descriptor(raw: Any) -> bool:
 def _wrap_builtin(space: Space, source: Source, obj: Any) -> Value:
     receiver = getattr(obj, "__self__", None)
     raw = None if receiver is None else _descriptor_of(obj, receiver)
-    if receiver is None or isinstance(receiver, types.ModuleType) or (
+    by_itself = types.ModuleType, types.GetSetDescriptorType
+    if receiver is None or isinstance(receiver, by_itself) or (
         isinstance(receiver, type) and type(raw) is not types.ClassMethodDescriptorType
     ) or getattr(type(receiver), "__module__", "").startswith("pybind11"):  # fmt: skip
         space.guard(source, "ID_MATCH", obj)

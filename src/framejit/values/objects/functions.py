@@ -86,7 +86,9 @@ class FunctionValue(Declared):
 
     def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         way, detail = known_once(space, self.function, self.code, self.globals)
-        if way is Way.TRACED:
+        if way is Way.TRACED or (
+            way in (Way.NODE, Way.REPLACED) and space.is_handed_on(self.globals, args, kwargs)
+        ):
             return self.inline(space, args, kwargs)
         if way is Way.REPLACED:
             return detail(space, args, kwargs)
@@ -287,9 +289,7 @@ class FunctionValue(Declared):
                 _check_computed(self.function)
             return space.load(self.source.child("attr", name), getattr(self.function, name))
         if name == "__dict__":
-            namespace = namespace_of(space, self)
-            assert namespace is not None
-            return namespace
+            return namespace_of(space, self)  # type: ignore[return-value]
         own = own_attribute(space, self, name) if name not in _FIELDS else None
         if own is not None:
             return own
@@ -491,6 +491,9 @@ class BoundBuiltin(Declared):
             way, detail = known_once(space, self.raw)
             if way is Way.REPLACED:
                 return detail(space, [self.receiver, *args], kwargs)
+        method = self.receiver, self.name, self.raw
+        if (override := space.intercept_method(*method, args, kwargs)) is not None:
+            return override
         check_found(self.receiver.python_type(), self.raw)
         return call_builtin_method(space, self.receiver, self.name, args, kwargs)
 
@@ -513,8 +516,7 @@ class BoundBuiltin(Declared):
         if not isinstance(other, BoundBuiltin) or op not in ("==", "!="):
             return None
         same = (other.name, other.raw) == (self.name, self.raw)
-        same = same and space.is_(self.receiver, other.receiver)
-        return ConstantValue(same == (op == "=="))
+        return ConstantValue((same and space.is_(self.receiver, other.receiver)) == (op == "=="))
 
 
 def call_builtin_method(
@@ -561,6 +563,8 @@ class BuiltinValue(Declared):
     def call(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         function = self.function
         way, detail = known_once(space, function)
+        if (override := space.intercept(function, args, kwargs)) is not None:
+            return override
         if way is Way.REPLACED:
             return detail(space, args, kwargs)
         if way is Way.NODE:

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 import operator
-import types
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy
 import torch
@@ -25,7 +24,7 @@ from framejit.graph.metadata import Example
 from framejit.source import Source
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.slices import SliceValue
-from framejit.values.core.base import Args, Declared, Kwargs, Raised, Value, is_user_class
+from framejit.values.core.base import Args, Kwargs, Raised, Value, is_user_class
 from framejit.values.core.constants import ConstantValue, constant_value, wrap_opaque
 from framejit.values.core.keys import key_of_object
 from framejit.values.core.namespaces import own_attribute, store_own
@@ -34,6 +33,7 @@ from framejit.values.core.space import Space
 from framejit.values.core.symbolic import wrap_sizes
 from framejit.values.objects.functions import BoundBuiltin
 from framejit.values.objects.instances import ObjectValue
+from framejit.values.torch.overridable import Overridable, is_patched
 
 #: Methods and attributes whose result follows from the metadata alone.
 _METADATA_ATTRIBUTES = frozenset([
@@ -80,7 +80,7 @@ def has_flag(space: Space, value: TensorValue, name: str) -> bool:
         return False
 
 
-class TensorValue(Declared):
+class TensorValue(Overridable):
     """A tensor. ``node`` is its graph node (None for an existing tensor not yet used);
     ``example`` its metadata; ``obj`` the existing tensor."""
 
@@ -100,6 +100,8 @@ class TensorValue(Declared):
     replaced: bool = False
     #: The value of its ``__dict__``.
     namespace: Any = None
+    #: Is it another object than any other value with its node?
+    own_identity: ClassVar[bool] = False
 
     def python_type(self) -> type:
         return self.cls
@@ -151,6 +153,10 @@ class TensorValue(Declared):
     # -- attributes --------------------------------------------------------------------------------
 
     def getattr(self, space: Space, name: str) -> Result:
+        if space.torch_function.asks_modes and self.is_plain:
+            override = space.accessed(self, name)
+            if override is not None:
+                return override
         if name == "shape":
             return _shape(space, self.metadata().shape)
         if name == "requires_grad":
@@ -192,7 +198,7 @@ class TensorValue(Declared):
             return space.generic_getattr(self, name)
         if callable(attribute):
             found = space.class_attribute(self.cls, name)  # guarded: it can be patched
-            if found is not None and _is_patched(found.raw):
+            if found is not None and is_patched(found.raw):
                 return space.bind_class_attribute(found, self, self.cls, name)
             return BoundBuiltin(self, name)
         raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
@@ -212,6 +218,9 @@ class TensorValue(Declared):
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         value = value.realize()
+        if space.torch_function.asks_modes and (override := space.accessed(self, name, value)):
+            space.now(override)
+            return
         if name == "requires_grad" and value.is_constant:
             space.require_gradient(self, value.as_python())
             return
@@ -284,16 +293,18 @@ class TensorValue(Declared):
             return space.watch_gradient(self, name, args)
         if name == "backward":
             return _backward(space, self, args, kwargs)
+        if name == "as_subclass" and len(args) == 1 and not kwargs:
+            return space.as_subclass(self, args[0])
         if name in _EAGER_ONLY:
             raise GraphBreak("FJ0111", f"Tensor.{name}()")
         if name == "__len__":
-            return self.len(space)
+            return self.plain_len(space)
         if name == "__iter__":
-            return self.iter(space)
+            return space.iter(TupleValue(self.plain_items(space)))
         if name == "__getitem__":
-            return self.getitem(space, args[0])
+            return self.plain_getitem(space, args[0])
         if name == "__setitem__":
-            self.setitem(space, args[0], args[1])
+            self.plain_setitem(space, args[0], args[1])
             return ConstantValue(None)
         if name == "type":
             return space.as_type(self, args, kwargs)
@@ -328,7 +339,7 @@ class TensorValue(Declared):
         except (RuntimeError, TypeError, IndexError) as error:
             raise GraphBreak("FJ0111", f"Tensor.{name}(): {error}")
 
-    def getitem(self, space: Space, key: Value) -> Result:
+    def plain_getitem(self, space: Space, key: Value) -> Result:
         scalar: Any = key.realize()
         if hasattr(scalar, "number"):
             check_scalar(scalar.now)
@@ -337,31 +348,27 @@ class TensorValue(Declared):
             return graph_call(space, torch.select, [self, ConstantValue(0), key], {})
         return graph_call(space, operator.getitem, [self, key], {})
 
-    def setitem(self, space: Space, key: Value, value: Value) -> None:
+    def plain_setitem(self, space: Space, key: Value, value: Value) -> None:
         kind = value.realize().python_type()
         if issubclass(kind, numpy.floating) and not issubclass(kind, float):
             raise GraphBreak("FJ0132", f"assigning a {kind.__name__} of numpy, which torch refuses")
         graph_call(space, operator.setitem, [self, key, value], {})
 
-    def len(self, space: Space) -> Value:
+    def plain_len(self, space: Space) -> Value:
         shape = self.metadata().shape
         if len(shape) == 0:
             return space.raise_error(TypeError, "len() of a 0-d tensor")
         return constant_value(space, shape[0])
 
-    def items_now(self, space: Space) -> list[Value] | None:
+    def plain_items(self, space: Space) -> list[Value]:
         if len(self.metadata().shape) == 0:
             space.raise_error(TypeError, "iteration over a 0-d tensor")
         parts = graph_call_method(space, "unbind", [self, ConstantValue(0)], {})
         return space.items(parts)
 
-    def iter(self, space: Space) -> Value:
-        return space.iter(TupleValue(self.items_now(space) or []))
-
-    def contains(self, space: Space, item: Value) -> Value:
-        raise GraphBreak("FJ0102", "`in` on a tensor needs its data")
-
     def expect(self, space: Space, truth: bool) -> bool:
+        if not self.is_plain or space.torch_function.asks_modes:
+            return False
         if self.example is None or not space.task.may_expect:
             return False
         meta = self.example.meta
@@ -376,6 +383,9 @@ class TensorValue(Declared):
     def truth(self, space: Space) -> bool:
         if self in space.effects.expected:
             return space.effects.expected[self]
+        override = self.special(space, "__bool__")
+        if override is not None:
+            return space.truth(space.now(override))
         raise GraphBreak(
             "FJ0101",
             "the truth value of a tensor depends on its data",
@@ -417,14 +427,6 @@ def _shape(space: Space, shape: Any) -> Value:
 
 def _is_leaf(tensor: torch.Tensor) -> bool:
     return tensor.is_leaf
-
-
-def _is_patched(raw: Any) -> bool:
-    """A method that a user put on the tensor class: Python code from outside torch."""
-    if type(raw) is not types.FunctionType:
-        return False
-    module = raw.__module__ or ""
-    return module != "torch" and not module.startswith("torch.")
 
 
 @wraps(torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)

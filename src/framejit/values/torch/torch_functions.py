@@ -84,17 +84,24 @@ def is_graph_function(function: Any) -> bool:
 NODE_RULES.append(is_graph_function)
 
 
-def _is_graph_function(function: Any) -> bool:
+def is_of_torch(function: Any) -> bool:
+    """Is it an operation on tensors in C?"""
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         return True
+    if isinstance(function, types.MethodWrapperType):
+        function = function.__self__
     if isinstance(function, types.BuiltinFunctionType):
         owner = function.__self__
-        if function in _NOT_IN_GRAPH:
-            return False
         if function.__qualname__.startswith("_VariableFunctions"):
             return True
         name = owner.__name__ if isinstance(owner, types.ModuleType) else ""
         return name in _C_MODULES or (function.__module__ or "") in _C_MODULES
+    return getattr(function, "__objclass__", None) is torch._C.TensorBase
+
+
+def _is_graph_function(function: Any) -> bool:
+    if isinstance(function, (OpOverload, OpOverloadPacket, types.BuiltinFunctionType)):
+        return function not in _NOT_IN_GRAPH and is_of_torch(function)
     if isinstance(function, types.FunctionType):
         if function.__module__ == _TENSOR_METHODS_MODULE:
             return getattr(torch.Tensor, function.__name__, None) is function
@@ -187,8 +194,6 @@ for _question in (
     torch.get_autocast_cpu_dtype, torch.get_autocast_gpu_dtype, torch.is_autocast_cpu_enabled,
     torch.are_deterministic_algorithms_enabled, torch.is_anomaly_enabled,
     torch.amp.autocast_mode.is_autocast_available, torch._C._is_autocast_available,
-    torch._C._is_torch_function_enabled, torch._C._len_torch_function_stack,
-    torch._C._is_torch_function_mode_enabled,
     torch._C._get_privateuse1_backend_name,
     torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.broadcast_shapes,
     torch._C._get_deterministic_algorithms, torch._C._get_deterministic_algorithms_warn_only,
@@ -234,39 +239,6 @@ def _asked(function: Any) -> Handler:
 
 
 LOOKASIDE_RULES.append((_only_asks, _asked))
-
-
-def _overrides(value: Value) -> bool:
-    """What ``torch._C._has_torch_function`` finds out about one argument."""
-    cls = value.realize().python_type()
-    if cls is torch.Tensor or cls is torch.nn.Parameter:
-        return False
-    method = getattr(cls, "__torch_function__", None)
-    return method is not None and method is not torch._C._disabled_torch_function_impl
-
-
-def _any_overrides(space: Space, values: list[Value]) -> Value:
-    """A mode handles every call. Code that would hand its own call to it goes on instead: all that
-    the modes do in which programs are captured, choosing devices, is part of operations here."""
-    place = space.running.executing()
-    goes_on = place is not None and "handle_torch_function" in place[0].co_names
-    if values and not goes_on and torch._C._is_torch_function_mode_enabled():
-        return ConstantValue(True)
-    enabled = bool(torch._C._is_torch_function_enabled())
-    return ConstantValue(enabled and any(_overrides(value) for value in values))
-
-
-@lookaside(torch.overrides.has_torch_function, torch._C._has_torch_function)
-def _has_torch_function(space: Space, args: Args, kwargs: Kwargs) -> Value:
-    return _any_overrides(space, space.items(args[0] if args else kwargs["relevant_args"]))
-
-
-@lookaside(
-    torch.overrides.has_torch_function_unary, torch.overrides.has_torch_function_variadic,
-    torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic,
-)  # fmt: skip
-def _any_torch_function(space: Space, args: Args, kwargs: Kwargs) -> Value:
-    return _any_overrides(space, [*args, *kwargs.values()])
 
 
 @lookaside(torch.is_tensor)
@@ -405,9 +377,15 @@ def _enable_hooks(space: Space, args: Args, kwargs: Kwargs) -> Result:
     return LOOKASIDES[refuse_hooks](space, [ConstantValue(None)], {})
 
 
+def _check_modes(space: Space) -> None:
+    if space.torch_function.modes:
+        raise GraphBreak("FJ0124", "a device is chosen inside of another mode")
+
+
 def _enter_device(space: Space, device: torch.device, args: Args, kwargs: Kwargs) -> Value:
     """``with torch.device(...)``: calls in the graph say the device themselves (`graph_call`), so
     only what comes after the graph has to know."""
+    _check_modes(space)
     before = default_devices()
     space.effects.remember_state(set_default_devices, (), before)
     set_default_devices((*before, device))
@@ -415,6 +393,7 @@ def _enter_device(space: Space, device: torch.device, args: Args, kwargs: Kwargs
 
 
 def _exit_device(space: Space, device: torch.device, args: Args, kwargs: Kwargs) -> Value:
+    _check_modes(space)
     before = default_devices()
     space.effects.remember_state(set_default_devices, (), before)
     set_default_devices(before[:-1])

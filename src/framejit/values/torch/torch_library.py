@@ -51,6 +51,22 @@ def _new_handle(space: Space, args: Args, kwargs: Kwargs) -> Result:
     return call_polyfill(space, polyfills.new_handle, [], named)
 
 
+# -- named results -----------------------------------------------------------------------------
+
+
+def _named_results(cls: Any) -> None:
+    @lookaside(cls)
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
+        items = space.items(args[0]) if len(args) == 1 and not kwargs else []
+        if len(items) != cls.n_sequence_fields:
+            raise GraphBreak("FJ0153", f"making a torch.return_types.{cls.__name__}")
+        return TupleValue(items, None, cls)
+
+
+for _cls in torch.return_types.all_return_types:
+    _named_results(_cls)
+
+
 # -- annotations and checks -------------------------------------------------------------------
 
 
