@@ -28,7 +28,7 @@ from framejit.values.objects.text import exception_text, format_value, text_of, 
 from framejit.values.stdlib.builtin_functions import sort_in_place
 from framejit.values.torch import overrides
 from framejit.values.torch.hooks import watch_gradient
-from framejit.values.torch.leaves import replace_data, require_gradient
+from framejit.values.torch.leaves import assign_gradient, replace_data, require_gradient
 from framejit.values.torch.new_tensors import as_type, new_like
 from framejit.values.torch.nn_modules import module_member, module_setattr
 from framejit.values.torch.read_numbers import beside_tensors, scaled
@@ -74,6 +74,7 @@ class ObjectSpace(Space):
     watch_gradient = watch_gradient
     require_gradient = require_gradient
     replace_data = replace_data
+    assign_gradient = assign_gradient
     scaled = scaled
     new_like = new_like
     as_type = as_type

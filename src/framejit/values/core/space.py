@@ -101,6 +101,7 @@ class Space(ClassLookup):
     watch_gradient: Callable[..., Value]
     require_gradient: Callable[..., Value]
     replace_data: Callable[..., None]
+    assign_gradient: Callable[..., None]
     scaled: Callable[..., Result]
     new_like: Callable[..., Result]
     as_type: Callable[..., Result]

@@ -1,7 +1,8 @@
 """Leaves of autograd that captured code makes, or stops being.
 
-In: ``requires_grad_()``, new parameters, and assignments to ``requires_grad`` and ``data``. Out:
-nodes, and what is to be written to existing tensors after the graph. Next room: graph.
+In: ``requires_grad_()``, new parameters, and assignments to ``requires_grad``, ``data`` and
+``grad``. Out: nodes, and what is to be written to existing tensors after the graph. Next room:
+graph.
 """
 
 from __future__ import annotations
@@ -118,6 +119,33 @@ def replace_data(space: Space, tensor: TensorValue, value: Value) -> None:
     effects.switched.setdefault(tensor, space.step)
     tensor.node, tensor.example, tensor.replaced = node, example, True
     space.changed(tensor)
+
+
+def assign_gradient(space: Space, tensor: TensorValue, value: Value) -> None:
+    """``tensor.grad = value``."""
+    made = tensor.obj is None and tensor.keeps_gradients(space)
+    if not (made or (tensor.source and tensor.cls is type(tensor.obj))):
+        raise GraphBreak("FJ0112", "assigning the gradient of a result of an operation")
+    if not value.is_none():
+        _check_gradient(tensor, value)
+    tensor.assigned_grad = value
+    if made:
+        return
+    space.changed(tensor)
+    if not value.is_none():
+        space.effects.given_gradient[tensor] = None
+    elif tensor.obj.grad is not None and not space.builder.op_count:
+        space.effects.released[tensor] = None
+
+
+def _check_gradient(tensor: TensorValue, value: Value) -> None:
+    """GraphBreak where torch may refuse to take it as a gradient."""
+    if not isinstance(value, TensorValue) or value is tensor:
+        raise GraphBreak("FJ0112", f"assigning a {value.describe()} to the gradient of a tensor")
+    own, given = tensor.metadata(), value.metadata()
+    looks = [(tuple(m.shape), m.dtype, m.device, m.layout) for m in (own, given)]
+    if str(looks[0]) != str(looks[1]) or given.requires_grad or value.cls is not torch.Tensor:
+        raise GraphBreak("FJ0112", "assigning to a gradient a tensor that does not look like one")
 
 
 def _is_all_of(node: Any, tensor: Any) -> bool:

@@ -180,7 +180,7 @@ class TensorValue(Overridable):
                 if not (self.obj.is_leaf or self.obj.retains_grad):
                     raise GraphBreak("FJ0111", "the gradient of a result of an operation")
                 return space.load(self.source.child("attr", "grad"), self.obj.grad)
-            if self._keeps_gradients(space) or bool(self.fake(space).is_leaf):
+            if self.keeps_gradients(space) or bool(self.fake(space).is_leaf):
                 return ConstantValue(None)
         if name in ("grad_fn", "_version", "_base", "output_nr", "_backward_hooks", "retains_grad"):
             raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
@@ -232,18 +232,9 @@ class TensorValue(Overridable):
                 raise GraphBreak("FJ0112", "assigning an attribute of what an operation returns")
             store_own(space, self, name, value)
             return
-        made = self.obj is None and self._keeps_gradients(space)
-        if name != "grad" or not (made or (self.source and self.cls is type(self.obj))):
+        if name != "grad":
             raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a tensor")
-        if not value.is_none():
-            self._check_gradient(value)
-        self.assigned_grad = value
-        if not made:
-            space.changed(self)
-            if not value.is_none():
-                space.effects.given_gradient[self] = None
-            elif self.obj.grad is not None and not space.builder.op_count:
-                space.effects.released[self] = None
+        space.assign_gradient(self, value)
 
     def delattr(self, space: Space, name: str) -> None:
         if hasattr(self.cls, name):
@@ -253,21 +244,9 @@ class TensorValue(Overridable):
             space.raise_error(AttributeError, text)
         store_own(space, self, name, None)
 
-    def _keeps_gradients(self, space: Space) -> bool:
+    def keeps_gradients(self, space: Space) -> bool:
+        """Is it a result that ``backward`` gives a gradient?"""
         return self.node in space.effects.made_leaves or self.node in space.effects.retaining
-
-    def _check_gradient(self, value: Value) -> None:
-        """GraphBreak where torch may refuse to take it as a gradient."""
-        if not isinstance(value, TensorValue) or value is self:
-            raise GraphBreak(
-                "FJ0112", f"assigning a {value.describe()} to the gradient of a tensor"
-            )
-        own, given = self.metadata(), value.metadata()
-        looks = [(tuple(m.shape), m.dtype, m.device, m.layout) for m in (own, given)]
-        if str(looks[0]) != str(looks[1]) or given.requires_grad or value.cls is not torch.Tensor:
-            raise GraphBreak(
-                "FJ0112", "assigning to a gradient a tensor that does not look like one"
-            )
 
     # -- operations --------------------------------------------------------------------------------
 
