@@ -114,6 +114,8 @@ def divided(
 
         def prepared(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             compiled: Callable[..., Any] = compile_graph(gm, inputs)
+            if not (torch.is_grad_enabled() and any(map(_has_gradient, inputs))):
+                return compiled
             prepare_backward(compiled, place)
             return differentiable_twice(compiled, lambda: gm.forward if again else None, place)
 
@@ -138,6 +140,10 @@ def divided(
         if parts is None:
             return compile_part(gm, inputs)
         return _in_parts(compile_part, gm, inputs, mode, parts)
+
+
+def _has_gradient(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
 
 
 def _in_parts(

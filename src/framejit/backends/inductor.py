@@ -117,6 +117,7 @@ class InductorBackend:
         """For packages: what Inductor compiled, if it can run without Inductor."""
         from .inductor_artifact import serialize  # only programs that save need it
 
+        compiled = getattr(compiled, "__wrapped__", compiled)
         return serialize(compiled, gm, _metadata[compiled]) if compiled in _metadata else None
 
     def deserialize(

@@ -50,6 +50,7 @@ def differentiable_twice(
             node.register_hook(_Again(recorded, arguments, places, place))
         return results
 
+    run.__wrapped__ = compiled  # type: ignore[attr-defined]
     return run
 
 
