@@ -177,6 +177,45 @@ def test_gradients_go_through_collectives(ranks, backend):
     assert first != second
 
 
+class Row(torch.nn.Module):
+    """A layer of which each process has a part."""
+
+    def __init__(self, later):
+        super().__init__()
+        self.norm, self.first = torch.nn.LayerNorm(8), torch.nn.Linear(8, 8)
+        self.second, self.later = torch.nn.Linear(8, 8), later
+
+    def forward(self, x):
+        y = self.second(torch.nn.functional.gelu(self.first(self.norm(x))))
+        work = dist.all_reduce(y, async_op=self.later)
+        z = x.sin() * 2
+        if work is not None:
+            work.wait()
+        return y + z
+
+
+def _layers(rank, later, backend):
+    model = torch.nn.Sequential(*[Row(later) for _ in range(6)])
+    counting = CountingBackend()
+
+    def both(module, inputs):
+        counting(module, inputs)
+        return lookup_backend(backend)(module, inputs)
+
+    compiled = framejit.compile(model, backend=both, fullgraph=True)
+    with torch.no_grad():
+        x = torch.randn(2, 8)
+        torch.testing.assert_close(compiled(x), model(x))
+    (graph,) = counting.graphs
+    return sum("all_reduce" in node.name for node in graph.graph.nodes)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("later", [False, True])
+def test_equal_layers_talk_once_each(ranks, later, backend):
+    assert ranks.run(_layers, later, backend) == [6, 6]
+
+
 # -- what Python has to do -------------------------------------------------------------------------
 
 

@@ -188,6 +188,8 @@ def _collective(function: Any, start: Any, parameters: str) -> None:
             if not space.truth(space.now(fitting)):
                 raise GraphBreak("FJ0125", f"{function.__name__}() of tensors that do not fit")
         later = space.truth(named.get("async_op", ConstantValue(False)))
+        if later and space.task.alone:  # who repeats the call would not know what is unfinished
+            raise GraphBreak("FJ0125", f"{function.__name__}() that is to be waited for")
         started = space.now(call_polyfill(space, start, [group, *given]))
         if not later:
             _finish(space, started, output)
