@@ -38,7 +38,8 @@ def test_examples(name, graphs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, graphs", [("ddp.py", 1), ("fsdp2.py", 4)])
+@pytest.mark.parametrize("name, graphs", [("ddp.py", 1), ("fsdp2.py", 2)])
 def test_examples_with_inductor(name, graphs):
+    """Equal blocks share what was compiled; the first one has an input without a gradient."""
     found, apart = _run(name, "inductor")
     assert found == graphs and apart < 1e-5
