@@ -30,9 +30,10 @@ _Node = torch.fx.Node
 
 
 class HeldHook(torch.nn.Module):
-    """An attribute of a graph that holds a saved-tensor hook, or what makes one with tensors."""
+    """An attribute of a graph that holds a saved-tensor hook, or what makes one with tensors, or an
+    object that an ``autograd.Function`` is applied to."""
 
-    def __init__(self, hook: Callable[..., Any]) -> None:
+    def __init__(self, hook: Any) -> None:
         super().__init__()
         self.held = (hook,)  # not a member, should it be a module
 
@@ -416,7 +417,8 @@ def applied(cls: type[torch.autograd.Function]) -> Callable[..., Any]:
     graphs can name."""
 
     def apply(*args: Any) -> Any:
-        return inherited(cls)(*args)
+        given = [arg.held[0] if type(arg) is HeldHook else arg for arg in args]
+        return inherited(cls)(*given)
 
     apply.__name__ = cls.__name__
     apply.__qualname__ = cls.__qualname__

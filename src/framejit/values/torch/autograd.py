@@ -7,6 +7,7 @@ Next room: graph.
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import torch
@@ -105,11 +106,27 @@ def _apply(space: Space, args: Args, kwargs: Kwargs) -> Result:
 def _operand(space: Space, value: Value) -> Any:
     """An argument of ``apply`` in the graph. Autograd knows only tensors that are arguments."""
     if type(value) is not DictValue:
-        return to_fx(space, value)
+        return _held_object(space, value) if _lasts(value) else to_fx(space, value)
     items = {key: item.realize() for key, (_, item) in value.items.items()}
     if any(type(key) is not str or isinstance(item, TensorValue) for key, item in items.items()):
         raise GraphBreak("FJ0119", "an autograd.Function applied to a dict of tensors")
     return {key: _operand(space, item) for key, item in items.items()}
+
+
+def _lasts(value: Value) -> bool:
+    """Is it an object, of which the graph knows nothing, that later calls meet again?"""
+    plain = value.is_constant or value.to_fx is not None or value.source is None
+    if plain or value.obj is None or isinstance(value, (TensorValue, ListValue, TupleValue)):
+        return False
+    lasts = isinstance(value.obj, (torch.nn.Module, types.FunctionType, types.MethodType))
+    return lasts or value.source.base is not None  # type: ignore[union-attr]
+
+
+def _held_object(space: Space, value: Value) -> Any:
+    """The node of such an argument: the graph holds this very object."""
+    assert value.source is not None
+    space.guard(value.source, "ID_MATCH", value.obj)
+    return space.builder.add_module("operand", HeldHook(value.obj))
 
 
 def _no_free_tensors(
