@@ -549,8 +549,7 @@ class BuiltinValue(Declared):
     def describe(self) -> str:
         module = getattr(self.function, "__module__", None) or ""
         name = getattr(self.function, "__qualname__", repr(self.function))
-        if name.startswith("pybind11_"):  # its class's name is that of a compiler
-            name = self.function.__name__
+        name = self.function.__name__ if name.startswith("pybind11_") else name  # of a compiler
         return f"C function {module + '.' if module not in ('', 'builtins') else ''}{name}"
 
     def getattr(self, space: Space, name: str) -> Result:
