@@ -19,6 +19,7 @@ from torch._guards import TracingContext
 
 from ..graph.lazy import lazy_graph_modules
 from ..graph.outlining import has_regions
+from ..graph.second_order import inner_graph
 from .context import aot_settings, patched
 from .dividing import divided, owned_copy
 from .inlining import inlined, kept_copy
@@ -117,7 +118,7 @@ class InductorBackend:
         """For packages: what Inductor compiled, if it can run without Inductor."""
         from .inductor_artifact import serialize  # only programs that save need it
 
-        compiled = getattr(compiled, "__wrapped__", compiled)
+        compiled = inner_graph(compiled)
         return serialize(compiled, gm, _metadata[compiled]) if compiled in _metadata else None
 
     def deserialize(

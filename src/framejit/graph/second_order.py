@@ -50,8 +50,13 @@ def differentiable_twice(
             node.register_hook(_Again(recorded, arguments, places, place))
         return results
 
-    run.__wrapped__ = compiled  # type: ignore[attr-defined]
+    run.inner_graph = compiled  # type: ignore[attr-defined]
     return run
+
+
+def inner_graph(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The compiled graph itself, of one that may have been made `differentiable_twice`."""
+    return getattr(run, "inner_graph", run)
 
 
 class _Again:

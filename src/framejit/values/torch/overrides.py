@@ -28,6 +28,7 @@ from framejit.values.containers.slices import SliceValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Args, Declared, Kwargs, Value
 from framejit.values.core.constants import ConstantValue
+from framejit.values.core.operations import LazyValue
 from framejit.values.core.registry import LOOKASIDE_RULES, Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import call_polyfill
@@ -43,6 +44,9 @@ torch.overrides.get_default_nowrap_functions()
 def _operands(values: Any) -> Iterator[Value]:
     """The arguments that torch looks at for overrides: also those in lists."""
     for value in values:
+        if type(value) is LazyValue and value.source.accessor == "const":
+            if not hasattr(type(value.obj), "__torch_function__"):
+                continue  # made for this capture: nothing about it can change
         value = value.realize()
         if type(value) in (ListValue, TupleValue):
             yield from (item.realize() for item in value.items)
