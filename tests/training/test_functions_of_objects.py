@@ -17,6 +17,10 @@ class Settings:
         self.factor = factor
 
 
+SHARED = nn.Module()
+SHARED.settings = Settings(1.5)
+
+
 class Scaled(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, settings, function, layer):
@@ -80,3 +84,15 @@ def test_what_a_call_makes_is_between_graphs():
         for got, expected in zip(gradient_of(compiled, X), gradient_of(run, X), strict=True):
             assert torch.equal(got, expected)
     assert len(backend.graphs) == 3  # before, after, and of what it calls
+
+
+def test_a_function_that_the_call_makes():
+    layer, settings = nn.Linear(3, 3), Settings(2.5)
+
+    def run(x):
+        return Scaled.apply(x * 2, SHARED.settings, lambda t: t * 3, layer) + settings.factor
+
+    compiled = framejit.compile(run, backend="eager", fullgraph=True)
+    for _ in range(2):
+        for got, expected in zip(gradient_of(compiled, X), gradient_of(run, X), strict=True):
+            assert torch.equal(got, expected)

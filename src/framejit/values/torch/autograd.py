@@ -28,7 +28,7 @@ from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside, refuses
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
-from framejit.values.objects.functions import function_value
+from framejit.values.objects.functions import FunctionValue, function_value
 from framejit.values.torch.hooks import held_callable
 from framejit.values.torch.nesting import Nested, Terms, rebuild, trial
 from framejit.values.torch.read_numbers import read_number
@@ -105,6 +105,9 @@ def _apply(space: Space, args: Args, kwargs: Kwargs) -> Result:
 
 def _operand(space: Space, value: Value) -> Any:
     """An argument of ``apply`` in the graph. Autograd knows only tensors that are arguments."""
+    if isinstance(value, FunctionValue) and value.function is None:
+        held = held_callable(space, value, "an autograd.Function applied to a function")
+        return space.builder.add_module("operand", HeldHook(held))
     if type(value) is not DictValue:
         return _held_object(space, value) if _lasts(value) else to_fx(space, value)
     items = {key: item.realize() for key, (_, item) in value.items.items()}
