@@ -649,7 +649,9 @@ def test_user_functions_are_never_cached():
 
 def test_tensors_that_cannot_be_traced():
     class Wrapped(torch.Tensor):
-        pass
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
 
     builder = GraphBuilder()
     with pytest.raises(GraphBreak, match="Wrapped"):

@@ -23,7 +23,7 @@ from .changes import Changes
 from .fakes import FakeWorld, describe_fake, isolated
 from .lazy import LazyGraphModule
 from .leader import Leader
-from .metadata import Example, examples_in, in_order, memory_of_all
+from .metadata import Example, examples_in, in_order, join, memory_of_all
 from .names import placeholder_name
 from .node_meta import NodeMeta
 from .operation import Operation
@@ -205,6 +205,15 @@ class GraphBuilder(Recording):
         """Record ``node[index]`` for an operation that returned a sequence or a dict."""
         item = example[index]
         return self.record(operator.getitem, (node, index), item), item
+
+    def part_of(self, node: _Node, name: str) -> tuple[_Node, Example]:
+        """Record taking a tensor out of one that is made of others."""
+        whole: Example = self.example(node)
+        part = getattr(whole.fake, name)
+        known = Example(self.world, describe_fake(part))
+        known._fake = part
+        join([whole, known])
+        return self.record(getattr, (node, name), known), known
 
     def _call(
         self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]

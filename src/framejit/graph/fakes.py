@@ -245,7 +245,10 @@ def _describe_real(tensor: torch.Tensor) -> TensorMeta:
         _check_type(tensor, python_type)
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         raise GraphBreak("FJ0115", "the tensor is being transformed by torch.func")
-    return describe(tensor, python_type, plain_keys(tensor.device))
+    wraps = is_traceable_wrapper_subclass(tensor)
+    if not (wraps or issubclass(python_type, _Parameter)):  # operations see a plain tensor
+        python_type = torch.Tensor
+    return describe(tensor, python_type, {} if wraps else plain_keys(tensor.device))
 
 
 def _check_type(tensor: torch.Tensor, python_type: Any) -> None:
@@ -253,7 +256,7 @@ def _check_type(tensor: torch.Tensor, python_type: Any) -> None:
     if isinstance(tensor, FakeTensor):
         raise GraphBreak("FJ0115", "the program runs on fake tensors already")
     if is_traceable_wrapper_subclass(tensor):
-        raise GraphBreak("FJ0113", f"the tensor subclass {name} wraps other tensors")
+        return
     if torch.nn.parameter.is_lazy(tensor):
         raise GraphBreak("FJ0113", f"{name} has no shape before the module's first call")
     if python_type.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
@@ -282,6 +285,7 @@ def plain_keys(device: torch.device, mode: FakeTensorMode | None = None) -> dict
 
 def describe_fake(fake: torch.Tensor) -> TensorMeta:
     """The metadata of a fake tensor, comparable with that of real ones."""
-    assert isinstance(fake, FakeTensor)
+    if not isinstance(fake, FakeTensor):  # made of fakes
+        return describe(fake, type(fake), {})
     python_type = _Parameter if getattr(fake, "_is_param", False) else torch.Tensor
     return describe(fake, python_type, plain_keys(fake.fake_device, fake.fake_mode))

@@ -65,6 +65,12 @@ class TensorMeta:
         """A dense tensor that can be rebuilt from these facts alone."""
         return self.keys is None or self.keys == "inference"
 
+    @property
+    def wraps(self) -> bool:
+        """Is it a tensor made of others, whose class says what operations do?"""
+        cls = self.python_type
+        return cls is not torch.Tensor and not issubclass(cls, torch.nn.Parameter)
+
     def __repr__(self) -> str:
         dtype = str(self.dtype).removeprefix("torch.")
         grad = ", requires_grad" if self.requires_grad else ""
@@ -143,7 +149,7 @@ class Example:
         #: Has the program a tensor here, on a memory that it has arrays on as well?
         self.owns_storage = False
         # Not with symbolic sizes, nor when the fake knows its data (made from Python numbers).
-        self.cacheable = not meta.symbolic
+        self.cacheable = not (meta.symbolic or meta.wraps)
         self._fake: torch.Tensor | None = None
 
     @property

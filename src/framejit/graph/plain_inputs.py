@@ -16,15 +16,15 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 def is_of_program(example: Any) -> bool:
-    """Is it a tensor whose class only Python code looks at?"""
-    if type(example) in _PLAIN or not isinstance(example, torch.Tensor):
-        return False
-    return not is_traceable_wrapper_subclass(example)
+    """Is it a tensor of a class that torch does not know?"""
+    return type(example) not in _PLAIN and isinstance(example, torch.Tensor)
 
 
 def as_plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The same tensor as an object of `torch.Tensor`; gradients reach the original."""
-    return tensor.as_subclass(torch.Tensor)
+    """The same tensor as an object of `torch.Tensor`, if only Python code looks at its class;
+    gradients reach the original."""
+    wraps = is_traceable_wrapper_subclass(tensor)
+    return tensor if wraps else tensor.as_subclass(torch.Tensor)
 
 
 def with_plain(graph: Callable[..., Any], positions: tuple[int, ...]) -> Callable[..., Any]:
@@ -34,6 +34,7 @@ def with_plain(graph: Callable[..., Any], positions: tuple[int, ...]) -> Callabl
         given = list(args)
         for position in positions:
             given[position] = as_plain(given[position])
-        return graph(*given)
+        with torch._C.DisableTorchFunctionSubclass():
+            return graph(*given)
 
     return run

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ..exc import GraphBreak
 from .errors import as_graph_break, name_of
@@ -337,7 +338,7 @@ class _Reader:
             if value is fake:
                 self.cacheable = False  # one new tensor returned twice: rare, keep identities
                 return example.meta, example
-        if not isinstance(value, FakeTensor):
+        if not (isinstance(value, FakeTensor) or is_traceable_wrapper_subclass(value)):
             raise GraphBreak(
                 "FJ0121", f"{name_of(self.target)} returned a tensor that was not traced"
             )
@@ -348,7 +349,7 @@ class _Reader:
         self.memory.add(memory)
         example = Example(self.world, meta)
         example._fake = value
-        if value.constant is not None or meta.symbolic:
+        if meta.wraps or value.constant is not None or meta.symbolic:  # type: ignore[attr-defined]
             example.cacheable = False
             self.cacheable = False
         self.fresh.append(example)

@@ -37,6 +37,7 @@ import framejit.values.core.symbolic
 import framejit.values.torch.overrides
 import framejit.values.torch.subclasses
 import framejit.values.torch.tensors
+import framejit.values.torch.wrappers
 import framejit.values.torch.torch_functions
 import framejit.values.torch.torch_library
 import framejit.values.torch.transform_makers

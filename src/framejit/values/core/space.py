@@ -113,6 +113,7 @@ class Space(ClassLookup):
     accessed: Callable[..., Result | None]
     as_subclass: Callable[..., Value]
     new_tensor: Callable[..., Value]
+    wrapper: Callable[..., Any]
 
     def __init__(
         self, builder: GraphBuilder, policy: Policy | None = None, task: Task | None = None

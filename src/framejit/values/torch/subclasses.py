@@ -108,7 +108,7 @@ class SubclassValue(TensorValue):
             raise GraphBreak("FJ0112", f"{method}() of a {self.describe()}")
 
 
-def _is_seen_by_class_only(cls: Any) -> bool:
+def is_seen_by_class_only(cls: Any) -> bool:
     """A class of tensors whose objects are plain tensors, but for what Python does with them."""
     if not issubclass(cls, torch.Tensor) or cls in _PLAIN:
         return False
@@ -116,7 +116,7 @@ def _is_seen_by_class_only(cls: Any) -> bool:
     return cls.__torch_dispatch__ is torch.Tensor.__torch_dispatch__ and not lazy
 
 
-@wraps_classes(_is_seen_by_class_only, Rank.KIND)
+@wraps_classes(is_seen_by_class_only, Rank.KIND)
 def _wrap_subclass(space: Space, source: Source, obj: torch.Tensor) -> Value:
     if obj.layout is not torch.strided or obj.is_quantized or obj.is_nested:
         raise GraphBreak("FJ0114", f"a {type(obj).__name__} that is not dense")
@@ -139,7 +139,7 @@ def as_subclass(space: Space, value: TensorValue, cls: Any) -> TensorValue:
         value = tensor_call(space, torch.ops.aten.alias.default, value)
     if known is torch.Tensor:
         return value
-    if not _is_seen_by_class_only(known):
+    if not is_seen_by_class_only(known):
         raise GraphBreak("FJ0113", f"a tensor becomes a {known.__name__}")
     return SubclassValue(value.node, value.example, known, step=space.step, origin=value)
 

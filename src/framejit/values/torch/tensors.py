@@ -477,7 +477,7 @@ def from_fx(space: Space, node: Any, example: Any, operands: Iterable[Value] = (
                 return value
         if example.meta.symbolic:
             space.builder.symbol_nodes.in_sizes(node, example, space.builder.symbols)
-        made = TensorValue(node, example)
+        made = space.wrapper(node, example) if example.meta.wraps else TensorValue(node, example)
         made.step = space.step
         return made
     if isinstance(example, (tuple, list)) and type(example) is not torch.Size:

@@ -1,0 +1,102 @@
+"""Traceable wrapper subclasses: tensors made of tensors, by ``__tensor_flatten__``.
+
+In: existing tensors of classes with a ``__torch_dispatch__`` that say what they consist of, and
+results of operations on them. Out: values whose nodes are these tensors themselves: what an
+operation returns, their own code says, run on fakes; backends take them apart. The class, the parts
+and all else that ``__tensor_flatten__`` tells are guarded. Next room: graph.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values.core.base import Value
+from framejit.values.core.constants import constant_value
+from framejit.values.core.registry import Rank, Result, wraps_classes
+from framejit.values.core.space import Space
+from framejit.values.torch.subclasses import SubclassValue, is_seen_by_class_only
+from framejit.values.torch.tensors import TensorValue, from_fx
+
+
+class WrapperValue(SubclassValue):
+    """A tensor of such a class."""
+
+    __slots__ = ()
+    own_identity = False
+    original = TensorValue.original
+
+    def getattr(self, space: Space, name: str) -> Result:
+        looked_at: Any = self.obj
+        if looked_at is None:
+            looked_at = self.fake(space)
+        if name in looked_at.__tensor_flatten__()[0]:
+            return self._part(space, name)
+        if self.obj is None and name in vars(looked_at):
+            if space.class_attribute(self.cls, name) is not None:
+                raise GraphBreak("FJ0113", f"attribute {name!r} of a {self.describe()}")
+            return constant_value(space, vars(looked_at)[name])
+        return super().getattr(space, name)
+
+    def _part(self, space: Space, name: str) -> Value:
+        """One of the tensors that it consists of: for the graph it is taken out of this one."""
+        node = self.proxy(space)
+        known = space.builder.part_of(node, name)
+        if self.obj is None or self.source is None:
+            return from_fx(space, *known)
+        part = space.load(self.source.child("attr", name), getattr(self.obj, name)).realize()
+        if not isinstance(part, TensorValue):
+            raise GraphBreak("FJ0113", f"a part of a {self.describe()} that is no tensor")
+        if part.node is None:
+            part.node, part.example = known
+        return part
+
+    def setattr(self, space: Space, name: str, value: Value) -> None:
+        raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a {self.describe()}")
+
+
+def _is_traceable(cls: Any) -> bool:
+    if not issubclass(cls, torch.Tensor) or issubclass(cls, FakeTensor):
+        return False
+    says = hasattr(cls, "__tensor_flatten__") and hasattr(cls, "__tensor_unflatten__")
+    return says and not is_seen_by_class_only(cls)
+
+
+@wraps_classes(_is_traceable, Rank.KIND)
+def _wrap_wrapper(space: Space, source: Source, obj: Any) -> Value:
+    if obj.layout is not torch.strided or obj.is_nested:
+        raise GraphBreak("FJ0114", f"a {type(obj).__name__} that is not dense")
+    try:
+        told = flattened(obj)
+        inner = {name: getattr(obj, name) for name in told[0]}
+    except Exception as error:  # it may be in the middle of its __init__
+        raise GraphBreak("FJ0113", f"what a {type(obj).__name__} is made of: {error}") from error
+    value = space.remember(obj, WrapperValue(None, None, type(obj), obj, source))
+    space.guard(source, "TENSOR_MATCH", obj)
+    space.guard(source.child("call", flattened), "EQUALS_MATCH", told)
+    for name, part in inner.items():
+        space.load(source.child("attr", name), part).realize()
+    return value
+
+
+def flattened(tensor: Any) -> Any:
+    """Which tensors one consists of, and what else it says of itself; later changes of it do not
+    change this."""
+    with torch._C.DisableTorchFunctionSubclass():
+        names, context = tensor.__tensor_flatten__()
+    return tuple(names), _kept(context)
+
+
+def _kept(context: Any) -> Any:
+    if isinstance(context, dict):
+        return tuple([(key, _kept(value)) for key, value in context.items()])
+    if isinstance(context, (list, tuple)):
+        return type(context).__name__, tuple([_kept(value) for value in context])
+    if type(context).__eq__ is object.__eq__:
+        return context
+    return copy.deepcopy(context)

@@ -1,0 +1,267 @@
+"""Traceable wrapper subclasses: ``__tensor_flatten__``, ``__tensor_unflatten__`` and a
+``__torch_dispatch__`` that says what operators do."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from comparing import described, same, same_when_broken
+from torch.utils._python_dispatch import return_and_correct_aliasing
+from torch.utils._pytree import tree_map
+
+import framejit
+
+
+def x():
+    return torch.arange(6.0).reshape(2, 3)
+
+
+class Pair(torch.Tensor):
+    """Two tensors of one shape; operations are done on both."""
+
+    @staticmethod
+    def __new__(cls, a, b, tag=None):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, a.size(), strides=a.stride(), storage_offset=a.storage_offset(), dtype=a.dtype,
+            device=a.device, requires_grad=a.requires_grad,
+        )  # fmt: skip
+
+    def __init__(self, a, b, tag=None):
+        self.a, self.b, self.tag = a, b, tag
+
+    def __repr__(self):
+        return "Pair"
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], self.tag
+
+    @staticmethod
+    def __tensor_unflatten__(inner, tag, size, stride):
+        return Pair(inner["a"], inner["b"], tag)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        def parts(name):
+            def part(one):
+                return getattr(one, name) if isinstance(one, cls) else one
+
+            return func(*tree_map(part, args), **tree_map(part, kwargs or {}))
+
+        tags = [one.tag for one in args if isinstance(one, cls)]
+        first, second = parts("a"), parts("b")
+        if isinstance(first, torch.Tensor):
+            made = cls(first, second, tags[0] if tags else None)
+        elif isinstance(first, (list, tuple)):
+            made = type(first)(cls(*both) for both in zip(first, second, strict=True))
+        else:
+            made = first
+        return return_and_correct_aliasing(func, args, kwargs or {}, made)
+
+
+class Scaled(torch.Tensor):
+    """A quantised weight: whole numbers, a scale, and how they are to be used."""
+
+    @staticmethod
+    def __new__(cls, numbers, scale, how):
+        return torch.Tensor._make_wrapper_subclass(cls, numbers.shape, dtype=scale.dtype)
+
+    def __init__(self, numbers, scale, how):
+        self.numbers, self.scale, self.how = numbers, scale, how
+
+    def __tensor_flatten__(self):
+        return ["numbers", "scale"], self.how
+
+    @classmethod
+    def __tensor_unflatten__(cls, inner, how, size, stride):
+        return cls(inner["numbers"], inner["scale"], how)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        if func in (torch.ops.aten.detach.default, torch.ops.aten.alias.default):
+            one = args[0]
+            return cls(func(one.numbers), func(one.scale), one.how)
+        full = [
+            a.numbers.to(a.scale.dtype) * a.scale * a.how["factor"] if isinstance(a, cls) else a
+            for a in args
+        ]
+        return func(*full, **(kwargs or {}))
+
+
+def pair(offset=0.0, tag=None):
+    return Pair(x() + offset, x() * 2 + offset, tag)
+
+
+def scaled(factor=1.0, rows=4):
+    return Scaled(torch.ones(rows, 3, dtype=torch.int8), torch.tensor(0.5), {"factor": factor})
+
+
+def computes(t):
+    return torch.sin(t) * 2, (t + t).sum(), t @ t.t(), torch.cat([t, t]), t[0]
+
+
+def beside_plain(t, y):
+    return t + y, y * t, torch.where(y > 2, t, t + 1), t.shape, t.dtype, type(t) is Pair
+
+
+def views(t):
+    return t.view(3, 2).t().contiguous(), t[:, 1:], t.unbind(), t.view(-1)[2]
+
+
+def in_place(t):
+    t.add_(1)
+    t[0].mul_(3)
+    return t * 2
+
+
+def parts(t):
+    u = t * 3
+    return t.a + u.b, t.a, t.b is t.b, u.tag, u
+
+
+def part_after_a_write(t):
+    t.add_(1)
+    return t.a * 2, t.b
+
+
+def write_to_a_part(t):
+    t.a.mul_(2)
+    return t + 1
+
+
+@pytest.mark.parametrize(
+    "program", [computes, views, in_place, parts, part_after_a_write, write_to_a_part],
+    ids=lambda p: p.__name__,
+)  # fmt: skip
+def test_operations_are_nodes(program):
+    same(program, lambda: (pair(tag="m"),))
+
+
+def test_beside_plain_tensors():
+    same(beside_plain, lambda: (pair(), x()))
+    same(torch.nn.functional.linear, lambda: (x(), scaled()), ops=1)
+
+
+def test_a_break_anywhere_changes_nothing():
+    assert same_when_broken(parts, lambda: (pair(tag="m"),)) > 9
+    assert same_when_broken(in_place, lambda: (pair(),)) > 9
+
+
+def graphs_of(program, *arguments, **options):
+    graphs = []
+    compiled = framejit.compile(
+        program, backend=lambda m, _: graphs.append(m) or m, fullgraph=True, **options
+    )
+    for make in arguments:
+        assert described(compiled(*make())) == described(program(*make()))
+    return len(graphs)
+
+
+def test_what_flattening_tells_is_guarded():
+    def linear(w):
+        return torch.nn.functional.linear(x(), w)
+
+    calls = [lambda f=f: (scaled(f),) for f in (1.0, 1.0, 2.0, 1.0, 2.0)]
+    assert graphs_of(linear, *calls) == 2
+    assert graphs_of(linear, lambda: (scaled(),), lambda: (scaled(rows=5),), dynamic=False) == 2
+
+
+def test_the_context_may_be_changed_in_place():
+    weight, program = scaled(1.0), torch.nn.functional.linear
+    compiled = framejit.compile(program, backend="eager", fullgraph=True)
+    for factor in (1.0, 3.0, 1.0):
+        weight.how["factor"] = factor
+        assert torch.equal(compiled(x(), weight), program(x(), weight))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda w: setattr(w, "scale", w.scale.reshape(1)),
+        lambda w: setattr(w, "numbers", w.numbers.short()),
+        lambda w: setattr(w, "scale", torch.full((3,), 0.5)),
+        lambda w: setattr(w, "numbers", torch.ones(3, 4, dtype=torch.int8).t()),
+    ],
+)
+def test_the_metadata_of_parts_is_guarded(change):
+    def program(y, w):
+        return torch.add(y, w)
+
+    weight, y = scaled(), torch.ones(4, 3)
+    graphs = []
+    compiled = framejit.compile(
+        program, backend=lambda m, _: graphs.append(m) or m, fullgraph=True, dynamic=False
+    )
+    assert torch.equal(compiled(y, weight), program(y, weight))
+    change(weight)
+    got, expected = compiled(y, weight), program(y, weight)
+    assert described(got) == described(expected)
+    assert len(graphs) == 2
+    weight.numbers.add_(1)  # a value is not guarded
+    assert torch.equal(compiled(y, weight), program(y, weight))
+    assert len(graphs) == 2
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, weight):
+        super().__init__()
+        self.weight = torch.nn.Parameter(weight, requires_grad=isinstance(weight, Pair))
+
+    def forward(self, y):
+        return torch.nn.functional.linear(y, self.weight).relu()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_parameters_and_their_gradients(backend):
+    def layer():
+        torch.manual_seed(0)
+        return Layer(Pair(torch.randn(4, 3), torch.randn(4, 3)))
+
+    expected, module = layer(), layer()
+    compiled = framejit.compile(module, backend=backend, fullgraph=True)
+    for _ in range(2):
+        one, two = expected(x()), compiled(x())
+        for name in ("a", "b"):
+            torch.testing.assert_close(getattr(two, name), getattr(one, name))
+        one.sum().backward()
+        two.sum().backward()
+    for name in ("a", "b"):
+        got, wanted = module.weight.grad, expected.weight.grad
+        assert type(got) is type(wanted) is Pair
+        torch.testing.assert_close(getattr(got, name), getattr(wanted, name))
+
+
+def tensors(results):
+    """The plain tensors in results."""
+    for result in results if isinstance(results, (list, tuple)) else [results]:
+        if isinstance(result, (list, tuple)):
+            yield from tensors(result)
+        elif isinstance(result, torch.Tensor):
+            yield from [result.a, result.b] if type(result) is Pair else [result]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_backends_take_them_apart(backend):
+    for program in (computes, views, in_place, parts, part_after_a_write):
+        compiled = framejit.compile(program, backend=backend, fullgraph=True)
+        for _ in range(2):
+            one, two = pair(tag="m"), pair(tag="m")
+            for wanted, got in zip(tensors(program(one)), tensors(compiled(two)), strict=True):
+                torch.testing.assert_close(got, wanted)
+            assert described(two) == described(one)
+
+
+def test_other_sizes_compile_again():
+    def program(w):
+        return torch.nn.functional.linear(x(), w).sum() + w.shape[0]
+
+    calls = [lambda rows=rows: (scaled(rows=rows),) for rows in (4, 5, 6, 4)]
+    assert graphs_of(program, *calls) == 3
+
+
+def test_making_one_is_a_graph_break():
+    def program(a, b):
+        t = Pair(a + 1, b, "m")
+        return t * 2
+
+    backend = same(program, lambda: (x(), x() + 1), graphs=2, fullgraph=False)
+    assert [graph.graph.find_nodes(op="placeholder")[0].name for graph in backend.graphs]
