@@ -48,9 +48,9 @@ def run_piece(first: int, count: int, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode, first, count", [
-    ("plain", 0, 100), ("plain", FIRST_STATE_PROGRAM, 60), ("cut", FIRST_STATE_PROGRAM + 5000, 20),
-    ("plain", FIRST_PROGRAM_OF_CALLS + 220, 60), ("plain", FIRST_PROGRAM_OF_FEATURES, 30),
-    ("plain", FIRST_PROGRAM_OF_REPEATS, 30), ("plain", FIRST_PROGRAM_OF_TRAINING, 30),
+    ("plain", 0, 60), ("plain", FIRST_STATE_PROGRAM, 30), ("cut", FIRST_STATE_PROGRAM + 5000, 10),
+    ("plain", FIRST_PROGRAM_OF_CALLS + 220, 30), ("plain", FIRST_PROGRAM_OF_FEATURES, 15),
+    ("plain", FIRST_PROGRAM_OF_REPEATS, 10), ("plain", FIRST_PROGRAM_OF_TRAINING, 20),
 ])  # fmt: skip
 def test_a_few_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)

@@ -77,7 +77,7 @@ def compare(make, backend, tolerance, steps=None):
 
 
 #: AOTAutograd takes long for these; others are as large and contain what they do.
-LONG = ("step_of_t5", "step_of_gpt2", "checkpointed_llama")
+LONG = ("step_of_t5", "step_of_gpt2", "step_of_bert", "step_of_llama", "checkpointed_llama")
 
 
 def cases():
