@@ -20,7 +20,6 @@ import framejit.values.core.constants
 import framejit.values.containers.subclasses
 import framejit.values.objects.exceptions
 import framejit.values.torch.devices
-import framejit.values.torch.distributed
 import framejit.values.torch.higher_order
 import framejit.values.torch.hooks
 import framejit.values.stdlib.inspection
@@ -43,6 +42,10 @@ import framejit.values.torch.torch_library
 import framejit.values.torch.transform_makers
 import framejit.values.torch.transforms
 import framejit.values.object_space
+import torch.distributed
+
+if torch.distributed.is_available():  # some builds are without
+    import framejit.values.torch.distributed
 from framejit.values.stdlib import number_functions
 
 number_functions.install()

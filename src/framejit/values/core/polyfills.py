@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-import torch.distributed.distributed_c10d as c10d
 
+#: Some builds of torch are without.
+c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
 _MISSING = object()
 
 

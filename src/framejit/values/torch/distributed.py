@@ -58,19 +58,18 @@ def _answers(name: str, question: Callable[..., Any]) -> None:
     LOOKASIDES[question] = handler
 
 
-if dist.is_available():
-    refuses("FJ0131", {DeviceMesh.__getitem__: "a part of a DeviceMesh is made"})
-    refuses("FJ0126", {
-        DistributedDataParallel._pre_forward: "buffers are exchanged before the module runs",
-        DistributedDataParallel._post_forward: "the reducer is prepared after the module has run",
-    })  # fmt: skip
-    for _name in ("rank", "size", "name", "_get_backend_name"):
-        _answers(_name, getattr(dist.ProcessGroup, _name))
-    for _name in ("group_name", "group_desc", "bound_device_id"):
-        _answers(_name, getattr(dist.ProcessGroup, _name).fget)
-    isinstance(None, dist.ProcessGroup)  # the first such question sets a global of torch's
-    PURE_TYPES.add(dist.ReduceOp.RedOpType)
-    wraps(dist.ReduceOp.RedOpType)(wrap_identity)
+refuses("FJ0131", {DeviceMesh.__getitem__: "a part of a DeviceMesh is made"})
+refuses("FJ0126", {
+    DistributedDataParallel._pre_forward: "buffers are exchanged before the module runs",
+    DistributedDataParallel._post_forward: "the reducer is prepared after the module has run",
+})  # fmt: skip
+for _name in ("rank", "size", "name", "_get_backend_name"):
+    _answers(_name, getattr(dist.ProcessGroup, _name))
+for _name in ("group_name", "group_desc", "bound_device_id"):
+    _answers(_name, getattr(dist.ProcessGroup, _name).fget)
+isinstance(None, dist.ProcessGroup)  # the first such question sets a global of torch's
+PURE_TYPES.add(dist.ReduceOp.RedOpType)
+wraps(dist.ReduceOp.RedOpType)(wrap_identity)
 
 
 @lookaside(dist.is_available)
