@@ -119,7 +119,10 @@ def test_an_answer_that_changes():
 def test_tracing_that_begins(monkeypatch):
     compiled = framejit.compile(whether_it_is_traced, backend="eager", fullgraph=True)
     for flag in (False, True, False):
-        monkeypatch.setattr(_symbolic_trace, "_is_fx_tracing_flag", flag)
+        if hasattr(_symbolic_trace, "_is_fx_tracing_tls"):  # of a thread, since torch 2.15
+            monkeypatch.setattr(_symbolic_trace._is_fx_tracing_tls, "flag", flag, raising=False)
+        else:
+            monkeypatch.setattr(_symbolic_trace, "_is_fx_tracing_flag", flag)
         assert torch.equal(compiled(X), whether_it_is_traced(X))
 
 
