@@ -353,10 +353,10 @@ PROGRAMS = [
     (handler_in_a_callee, 2, 4), (error_from_a_callee, 2, 5), (bare_raise_in_a_handler, 1, 5),
     (raise_from_in_a_handler, 2, 4), (raised_in_a_handler, 2, 5), (finally_without_except, 2, 3),
     (continue_in_a_handler, 2, 4), (handler_in_a_generator, 2, 3), (break_in_a_handler, 1, 2),
-    (handlers_in_handlers, 4, 4), (with_does_not_swallow, 2, 5), (exc_info_in_a_handler, 2, 2),
+    (handlers_in_handlers, 4, 4), (with_does_not_swallow, 1, 4), (exc_info_in_a_handler, 2, 2),
     (comprehensions_in_handlers, 3, 5), (leaves_from_a_handler, 1, 1),
     (finally_after_a_handler, 4, 4), (recursion_in_a_handler, 2, 7), (local_class_from_none, 1, 2),
-    (two_contexts, 6, 9), (cells_in_handlers, 1, 3), (suppress_and_stack, 3, 3),
+    (two_contexts, 5, 8), (cells_in_handlers, 1, 3), (suppress_and_stack, 3, 3),
     (error_of_a_c_operation, 2, 2), (finally_raises, 3, 3),
 ]  # fmt: skip
 
