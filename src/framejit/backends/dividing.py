@@ -18,7 +18,7 @@ from torch._guards import tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
-from ..graph.builder import REPEATABLE, WRITES
+from ..graph.builder import ONCE, WRITES
 from ..graph.errors import begins_at
 from ..graph.gradients import exact_gradients
 from ..graph.lazy import LazyGraphModule
@@ -110,14 +110,14 @@ def divided(
     with context_of(gm, inputs) as context:
         mode, place = context.fake_mode, begins_at(gm)
         assert mode is not None
-        again = gm.meta.get(REPEATABLE)
+        once = gm.meta.get(ONCE)
 
         def prepared(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             compiled: Callable[..., Any] = compile_graph(gm, inputs)
             if not (torch.is_grad_enabled() and any(map(_has_gradient, inputs))):
                 return compiled
             prepare_backward(compiled, place)
-            return differentiable_twice(compiled, lambda: gm.forward if again else None, place)
+            return differentiable_twice(compiled, lambda: None if once else gm.forward, place)
 
         def compile_part(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             if has_tensors_of_numbers(gm):

@@ -45,8 +45,8 @@ _CONSTANTS = (
 #: In a finished graph's `meta`: it writes to tensors; the positions of the nodes that do so to
 #: those whose elements do not lie in order.
 WRITES = "writes"
-#: Whether it may run any time again, with the same results.
-REPEATABLE = "repeatable"
+#: Whether to run it again would do something else: it draws random numbers, or writes to inputs.
+ONCE = "once"
 #: Whether it exchanges data with other processes.
 EXCHANGES = "exchanges"
 
@@ -368,8 +368,8 @@ class GraphBuilder(Recording):
         module = LazyGraphModule(root, self.graph, "GraphModule")
         if self.exchanges:
             module.meta[EXCHANGES] = True
-        elif not (self.draws_random or self.mutated_inputs):
-            module.meta[REPEATABLE] = True
+        if self.exchanges or self.draws_random or self.mutated_inputs:
+            module.meta[ONCE] = True
         if self.writers:
             strided = {one.node for one in self.writers if one.strided}
             module.meta[WRITES] = [i for i, node in enumerate(nodes) if node in strided]

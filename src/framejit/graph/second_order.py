@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from .builder import REPEATABLE
+from .builder import ONCE
 from .gradients import compiled_node
 
 #: The recorded graph; None if it writes to its inputs or draws random numbers.
@@ -22,7 +22,7 @@ Recorded = Callable[[], Callable[..., Any] | None]
 
 def recorded(module: torch.fx.GraphModule) -> Callable[..., Any] | None:
     """See `Recorded`."""
-    return module.forward if module.meta.get(REPEATABLE) else None
+    return None if module.meta.get(ONCE) else module.forward
 
 
 def no_second_derivative(place: str) -> str:

@@ -16,7 +16,7 @@ import torch.fx
 from framejit import tensor_file
 from framejit.exc import PackageError
 from framejit.graph.bounds import Assumption
-from framejit.graph.builder import REPEATABLE, WRITES
+from framejit.graph.builder import ONCE, WRITES
 from framejit.graph.expressions import Tree, evaluate, replaced, symbols_of
 from framejit.graph.fakes import plain_keys
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
@@ -51,7 +51,7 @@ def encode_graph(module: torch.fx.GraphModule, encoder: Encoder) -> Json:
     parts = module.meta.get(PARTS)
     return {
         "nodes": rows, "attributes": attributes, "parts": parts and [list(p) for p in parts],
-        "writes": module.meta.get(WRITES), "repeatable": module.meta.get(REPEATABLE, False),
+        "writes": module.meta.get(WRITES), "once": module.meta.get(ONCE, False),
     }  # fmt: skip
 
 
@@ -82,8 +82,8 @@ def decode_graph(data: Json, decoder: Decoder) -> torch.fx.GraphModule:
     root = {name: _decode_attribute(value, decoder) for name, value in data["attributes"].items()}
     module = LazyGraphModule(root, graph, "GraphModule")
     module.meta[PARTS] = data["parts"] and [Part(*part) for part in data["parts"]]
-    if data["repeatable"]:
-        module.meta[REPEATABLE] = True
+    if data["once"]:
+        module.meta[ONCE] = True
     if data["writes"] is not None:
         module.meta[WRITES] = data["writes"]
     return module

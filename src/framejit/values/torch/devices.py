@@ -19,7 +19,7 @@ from framejit.exc import GraphBreak
 from framejit.graph.global_state import function_modes, set_default_devices
 from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.constants import ConstantValue, fold, guard_state
-from framejit.values.core.registry import LOOKASIDES, Result, lookaside
+from framejit.values.core.registry import LOOKASIDES, Result
 from framejit.values.core.space import Space
 
 
@@ -85,12 +85,9 @@ class _ModeAt(NamedTuple):
         return torch._C._get_function_stack_at(self.position)
 
 
-@lookaside(torch._C._get_function_stack_at)
-def _function_mode(space: Space, args: Args, kwargs: Kwargs) -> Result:
-    (index,) = [arg.realize().as_python() for arg in args]
+def device_block(space: Space, index: int) -> Result:
+    """The object of a ``with torch.device(...)`` block, counted from the outermost mode."""
     modes = function_modes()
-    if type(index) is not int or not 0 <= index < len(modes):
-        raise GraphBreak("FJ0124", "a torch function mode that is not being executed")
     if not space.effects.has_set(set_default_devices):
         source = space.const_source(torch, "torch").child("call", _ModeAt(index))
         return space.load(source, modes[index])

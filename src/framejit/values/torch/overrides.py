@@ -33,6 +33,7 @@ from framejit.values.core.registry import LOOKASIDE_RULES, Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import call_polyfill
 from framejit.values.objects.instances import ObjectValue
+from framejit.values.torch.devices import device_block
 from framejit.values.torch.tensors import TensorValue
 from framejit.values.torch.torch_functions import is_of_torch
 
@@ -338,11 +339,12 @@ def _modes_are_asked(space: Space, args: Args, kwargs: Kwargs) -> Value:
 
 
 @lookaside(_C._get_function_stack_at)
-def _mode_at(space: Space, args: Args, kwargs: Kwargs) -> Value:
-    found = _stack(space)[args[0].realize().as_python()]
-    if not isinstance(found, Value):
-        raise GraphBreak("FJ0124", "a mode that chooses a device is asked for")
-    return found
+def _mode_at(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    (index,) = [arg.realize().as_python() for arg in args]
+    modes = _stack(space)
+    if type(index) is not int or not 0 <= index < len(modes):
+        raise GraphBreak("FJ0124", "a torch function mode that is not being executed")
+    return modes[index] if isinstance(modes[index], Value) else device_block(space, index)
 
 
 @lookaside(_C._push_on_torch_function_stack)
