@@ -719,7 +719,7 @@ BREAKS = [
     (boolean_masks, 3, 3), (tensor_to_numpy_and_back, 2, 4),
     (written_before_and_after_a_break, 2, 3), (print_of_a_tensor, 2, 2),
     (membership_in_a_tensor, 1, 1), (requires_grad_in_place, 1, 8), (grad_of_a_tensor, 1, 6),
-    (data_is_assigned, 2, 3), (attribute_of_the_users, 1, 1),
+    (data_is_assigned, 1, 4), (attribute_of_the_users, 1, 1),
     (attribute_of_the_users_on_an_input, 1, 1), (equal_tensors, 3, 3), (unique_elements, 2, 3),
     (gradient_by_autograd_grad, 1, 7), (hook_of_a_tensor, 3, 3), (type_as_text, 2, 2),
     (deep_copy_of_a_tensor, 1, 1), (tensor_of_a_tensor, 2, 4), (tensor_as_a_key, 1, 1),
