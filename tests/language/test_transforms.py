@@ -274,7 +274,7 @@ PROGRAMS = [
     (dicts_and_lists, 1, 10), (one_result_twice_and_the_whole_tensor, 1, 10),
     (per_sample_gradients, 1, 27), (value_beside_the_gradient, 1, 35),
     (gradients_of_several_arguments, 1, 20), (argument_that_is_not_used, 1, 23),
-    (without_gradients_outside, 1, 19), (no_grad_inside, 1, 17), (second_derivative, 1, 25),
+    (without_gradients_outside, 1, 17), (no_grad_inside, 1, 17), (second_derivative, 1, 25),
     (jacobian_of_a_function, 1, 48), (jacobian_per_row, 1, 25), (effects_inside, 1, 6),
     (written_inside, 1, 8), (random_numbers, 1, 8), (a_print_inside, 2, 2),
     (a_tensor_that_stays_inside, 1, 7), (empty_batch, 1, 6), (an_error_inside, 1, 1),
