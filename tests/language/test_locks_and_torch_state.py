@@ -171,7 +171,7 @@ PROGRAMS = [
     (fork_rng, 2, 5), (state_of_the_generator, 2, 5), (requires_grad_as_it_is, 1, 2),
     (requires_grad_is_changed, 2, 4), (frozen_and_back, 2, 4), (data_of_a_parameter, 2, 6),
     (inference_mode, 2, 4), (inference_mode_decorator, 1, 2), (tolist_of_a_tensor, 2, 3),
-    (autograd_grad, 1, 7), (backward_of_a_loss, 1, 9),
+    (autograd_grad, 1, 7), (backward_of_a_loss, 1, 7),
 ]  # fmt: skip
 
 

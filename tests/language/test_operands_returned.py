@@ -98,3 +98,15 @@ def replaced(x, given):
 def test_functions_that_are_computed_while_capturing():
     """They give back the list that they are given."""
     agrees(replaced, lambda: (torch.ones(2), []), graphs=1)
+
+
+def buffer_of_its_own(module, x):
+    module.other = torch.nn.Buffer(x * 2)
+    marked = x * 3
+    marked._is_param = True
+    module.marked = marked
+    return list(module._buffers), list(module._parameters), sorted(vars(module))
+
+
+def test_a_member_that_the_program_makes():
+    agrees(buffer_of_its_own, lambda: (torch.nn.Linear(2, 2), torch.ones(2)), graphs=2)

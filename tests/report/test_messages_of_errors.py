@@ -19,7 +19,7 @@ from framejit.report.problems import problems
 
 BREAKS = [p for name, p in problems().items() if name.startswith("FJ01")]
 #: Whose exception is the program's own, or whose capture is not asked for an error.
-NO_ERROR = {"FJ0108", "FJ0109"}
+NO_ERROR = {"FJ0108", "FJ0109", "FJ0126"}
 
 
 def checked(message, identifiers=None):

@@ -61,7 +61,9 @@ def module_setattr(space: Space, module: ObjectValue, name: str, value: Value) -
     if type(value) is OpaqueValue and isinstance(value.obj, torch.Tensor):
         return False  # of a class of tensors of the program's: it may be a parameter
     if isinstance(value, TensorValue) and (
-        issubclass(value.cls, torch.nn.Parameter) or has_flag(space, value, "_is_buffer")
+        value.cls is not torch.Tensor
+        or has_flag(space, value, "_is_buffer")
+        or has_flag(space, value, "_is_param")
     ):
         return False
     for kind in _MEMBERS:

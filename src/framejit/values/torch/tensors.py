@@ -69,9 +69,10 @@ _SCALED = frozenset(["addcdiv", "addcdiv_", "addcmul", "addcmul_"])
 
 
 def has_flag(space: Space, value: TensorValue, name: str) -> bool:
-    """Is the attribute ``name`` of an existing tensor true? A new tensor has none."""
+    """Is the attribute ``name`` of a tensor true?"""
     if value.obj is None:
-        return False
+        own = own_attribute(space, value, name)
+        return own is not None and space.truth(own)
     if name not in value.obj.__dict__ and hasattr(value.cls, name):  # the subclass has it
         return bool(getattr(value.obj, name))
     try:
