@@ -27,7 +27,6 @@ from framejit.exc import BackendCompilerFailed
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.builder import GraphBuilder
 from framejit.graph.differentiation import TARGETS, UsedUp, with_spent
-from framejit.graph.global_state import unseen
 from framejit.graph.gradients import (
     Reached,
     differentiable_reach,
@@ -123,8 +122,7 @@ class CompiledGraph:
 def finish_graph(trace: Trace) -> Graph:
     """The recorded operations, with all that must not be lost, as a module."""
     builder, draft = trace.space.builder, trace.draft
-    with unseen():
-        kept_alive = builder.unused_effects(draft.output_nodes())
+    kept_alive = builder.unused_effects(draft.output_nodes())
     for node in kept_alive:
         draft.out.output(TensorValue(node, builder.example(node)))
     if not builder.op_count:
@@ -168,14 +166,13 @@ def _outputs(trace: Trace, originals: list[Any], spent: list[int]) -> list[Any]:
     """What the graph returns: what is used up, and the leaves of its own, are detached."""
     nodes, builder = list(originals), trace.space.builder
     place = {one.node: number for number, one in enumerate(builder.recorded)}
-    with unseen():
-        for i in spent:  # as early as can be: what comes later may be another part
-            after = max(builder.differentiated[-1], nodes[i], key=place.__getitem__)
-            nodes[i], _ = builder.call_method("detach", (nodes[i],), {})
-            after.append(nodes[i])
-        for i, node in enumerate(originals):
-            if node in trace.space.effects.made_leaves:
-                nodes[i], _ = builder.call_method("detach", (node,), {})
+    for i in spent:  # as early as can be: what comes later may be another part
+        after = max(builder.differentiated[-1], nodes[i], key=place.__getitem__)
+        nodes[i], _ = builder.call_method("detach", (nodes[i],), {})
+        after.append(nodes[i])
+    for i, node in enumerate(originals):
+        if node in trace.space.effects.made_leaves:
+            nodes[i], _ = builder.call_method("detach", (node,), {})
     if builder.differentiated:
         for node in builder.graph.find_nodes(op="call_function", target=checkpointed):
             node.kwargs = {**node.kwargs, "differentiated": True}

@@ -12,12 +12,13 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+#: The classes of tensors that operations treat alike.
+PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 def is_of_program(example: Any) -> bool:
     """Is it a tensor of a class that torch does not know?"""
-    return type(example) not in _PLAIN and isinstance(example, torch.Tensor)
+    return type(example) not in PLAIN and isinstance(example, torch.Tensor)
 
 
 def as_plain(tensor: torch.Tensor) -> torch.Tensor:

@@ -53,13 +53,7 @@ def _switch(space: Space, tensor: TensorValue, wanted: bool) -> TensorValue:
     if any(user.target is checkpointed for node in own for user in node.users):
         raise GraphBreak("FJ0111", "requires_grad_() of a tensor that a checkpoint uses")
     if tensor.switched is None:
-        node, example = builder.call_method("detach", (tensor.node,), {})
-        builder.operations[node].called = False  # by the program
-        if wanted:
-            operation = builder.make_leaf(node)
-            node, operation.sets_state = operation.node, False
-            space.effects.made_leaves[node] = Graded(tensor, space.step)
-        tensor.switched = node, example
+        tensor.switched = _stand_in(space, tensor, tensor, wanted)
     (tensor.node, tensor.example), tensor.switched = tensor.switched, before
     space.effects.switched.setdefault(tensor, space.step)
     space.changed(tensor)
@@ -94,6 +88,18 @@ def _detached(space: Space, tensor: TensorValue) -> tuple[Any, Any]:
     return node, example
 
 
+def _stand_in(
+    space: Space, tensor: TensorValue, elements: TensorValue, leaf: bool
+) -> tuple[Any, Any]:
+    """Node and example of what operations take for an existing tensor from here on."""
+    node, example = _detached(space, elements)
+    if leaf:
+        operation = space.builder.make_leaf(node)
+        node, operation.sets_state = operation.node, False
+        space.effects.made_leaves[node] = Graded(tensor, space.step)
+    return node, example
+
+
 def replace_data(space: Space, tensor: TensorValue, value: Value) -> None:
     """``tensor.data = value``. Operations that come now take the other elements; the tensor itself
     gets them after the graph."""
@@ -110,11 +116,7 @@ def replace_data(space: Space, tensor: TensorValue, value: Value) -> None:
     if not usual or resized or space.transforms or space.task.alone:
         raise GraphBreak("FJ0112", "assigning something unusual to the data of a tensor")
     effects, before = space.effects, tensor.proxy(space)
-    node, example = _detached(space, value)
-    if old.requires_grad:
-        operation = space.builder.make_leaf(node)
-        node, operation.sets_state = operation.node, False
-        effects.made_leaves[node] = Graded(tensor, space.step)
+    node, example = _stand_in(space, tensor, value, bool(old.requires_grad))
     effects.replaced[before] = space.step
     effects.switched.setdefault(tensor, space.step)
     tensor.node, tensor.example, tensor.replaced = node, example, True

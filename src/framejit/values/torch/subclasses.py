@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from framejit.exc import GraphBreak
+from framejit.graph.plain_inputs import PLAIN
 from framejit.source import Source
 from framejit.values.core.base import Args, Kwargs, Value, hides_own_attribute, real_class
 from framejit.values.core.constants import ConstantValue
@@ -24,7 +25,6 @@ from framejit.values.torch.overrides import accessed
 from framejit.values.torch.tensors import TensorValue, tensor_call
 
 parameter: Any = torch.nn.parameter
-_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 class SubclassValue(TensorValue):
@@ -110,7 +110,7 @@ class SubclassValue(TensorValue):
 
 def is_seen_by_class_only(cls: Any) -> bool:
     """A class of tensors whose objects are plain tensors, but for what Python does with them."""
-    if not issubclass(cls, torch.Tensor) or cls in _PLAIN:
+    if not issubclass(cls, torch.Tensor) or cls in PLAIN:
         return False
     lazy = issubclass(cls, parameter.UninitializedTensorMixin)
     return cls.__torch_dispatch__ is torch.Tensor.__torch_dispatch__ and not lazy
