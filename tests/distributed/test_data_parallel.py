@@ -1,6 +1,6 @@
 """Data-parallel training: few graphs and breaks, and what plain Python computes."""
 
-import loops
+import data_parallel
 import pytest
 import torch
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
@@ -14,20 +14,20 @@ AROUND = {"outside": 2, "inside": 0}
 
 
 def _trained(rank, make, how, backend="eager", **more):
-    return loops.compared(make, how, backend, **more)
+    return data_parallel.compared(make, how, backend, **more)
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("how", WAYS)
 def test_a_model_is_one_graph(ranks, how, backend):
-    assert ranks.run(_trained, loops.blocks, how, backend) == [(1, AROUND[how])] * 2
+    assert ranks.run(_trained, data_parallel.blocks, how, backend) == [(1, AROUND[how])] * 2
 
 
 def _whole(rank):
-    model = loops.wrapped(loops.blocks, "plain", None)
-    counted = loops.Counted("eager")
+    model = data_parallel.wrapped(data_parallel.blocks, "plain", None)
+    counted = data_parallel.Counted("eager")
     compiled = framejit.compile(model, backend=counted, fullgraph=True)
-    x, _ = loops.batch(0)
+    x, _ = data_parallel.batch(0)
     assert torch.equal(compiled(x), model(x))
     return counted.graphs
 
@@ -38,11 +38,11 @@ def test_what_goes_around_a_model_is_no_error_under_fullgraph(ranks):
 
 @pytest.mark.parametrize("how", WAYS)
 def test_buffers_are_those_of_the_first_process(ranks, how):
-    assert ranks.run(_trained, loops.Convolutions, how) == [(1, AROUND[how])] * 2
+    assert ranks.run(_trained, data_parallel.Convolutions, how) == [(1, AROUND[how])] * 2
 
 
 def _with(rank, how, options, backend):
-    return loops.compared(loops.blocks, how, backend, options=options)
+    return data_parallel.compared(data_parallel.blocks, how, backend, options=options)
 
 
 OPTIONS = [
@@ -64,7 +64,9 @@ def _second(step):
 
 def _unused(rank, how, backend):
     options = {"find_unused_parameters": True}
-    return loops.compared(loops.Branches, how, backend, options=options, arguments=_second)
+    return data_parallel.compared(
+        data_parallel.Branches, how, backend, options=options, arguments=_second
+    )
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -75,7 +77,7 @@ def test_unused_parameters(ranks, how, backend):
 
 
 def _accumulated(rank, how, backend):
-    return loops.compared(loops.blocks, how, backend, accumulate=3)
+    return data_parallel.compared(data_parallel.blocks, how, backend, accumulate=3)
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -88,7 +90,7 @@ def _hooked(rank, how):
     def prepare(model):
         model.register_comm_hook(None, default_hooks.fp16_compress_hook)
 
-    return loops.compared(loops.blocks, how, "aot_eager", prepare=prepare)
+    return data_parallel.compared(data_parallel.blocks, how, "aot_eager", prepare=prepare)
 
 
 @pytest.mark.parametrize("how", WAYS)
@@ -98,7 +100,7 @@ def test_communication_hooks(ranks, how):
 
 def _whole_steps(rank, backend):
     def trained(compiles):
-        model = loops.wrapped(loops.blocks, "plain", None)
+        model = data_parallel.wrapped(data_parallel.blocks, "plain", None)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 
         def step(x, y):
@@ -109,9 +111,11 @@ def _whole_steps(rank, backend):
             return loss.detach()
 
         step = compiles(step)
-        return [step(*loops.batch(i)) for i in range(loops.STEPS)], model.state_dict()
+        return [
+            step(*data_parallel.batch(i)) for i in range(data_parallel.STEPS)
+        ], model.state_dict()
 
-    counted = loops.Counted(backend)
+    counted = data_parallel.Counted(backend)
     with events.recording(events.GraphBreak) as breaks:
         got = trained(lambda step: framejit.compile(step, backend=counted))
     torch.testing.assert_close(got, trained(lambda step: step))

@@ -1,6 +1,6 @@
 """Sharded modules (`fully_shard`): blocks are captured whole, and train as in plain Python."""
 
-import loops
+import data_parallel
 import pytest
 import torch
 from torch import nn
@@ -16,7 +16,7 @@ BLOCKS = 3
 def _sharded(how, backend, checkpoints=False, **options):
     """``how``: plain; the whole model; its blocks before or after they are sharded."""
     torch.manual_seed(0)
-    model = loops.blocks()
+    model = data_parallel.blocks()
     if checkpoints:
         for index in range(BLOCKS):
             model[index] = checkpoint_wrapper(model[index])
@@ -43,8 +43,8 @@ def _local(tensor):
 def _train(model):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     left = []
-    for step in range(loops.STEPS):
-        x, y = loops.batch(step)
+    for step in range(data_parallel.STEPS):
+        x, y = data_parallel.batch(step)
         loss = nn.functional.mse_loss(model(x).float(), y)
         loss.backward()
         left += [loss.detach(), [_local(p.grad) for p in model.parameters()]]
@@ -55,7 +55,7 @@ def _train(model):
 
 def _compared(rank, how, backend, **options):
     expected = _train(_sharded("plain", None, **options))
-    counted = loops.Counted(backend)
+    counted = data_parallel.Counted(backend)
     with events.recording(events.GraphBreak) as breaks:
         got = _train(_sharded(how, counted, **options))
     exact = {"rtol": 0, "atol": 0} if backend == "eager" else {}

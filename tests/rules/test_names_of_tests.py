@@ -3,6 +3,7 @@ depends on how fast a machine is."""
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,12 @@ def calls_of(tree, names):
             of_time = getattr(getattr(node.func, "value", None), "id", None) == "time"
             if getattr(node.func, "attr" if of_time else "id", None) in names:
                 yield node
+
+
+def test_modules_have_names_of_their_own():
+    """Folders of tests are no packages: of two equal names, all import whichever came first."""
+    counts = Counter(path.stem for path in FILES if path.stem not in ("conftest", "__main__"))
+    assert [name for name, count in counts.items() if count > 1] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=relative)
