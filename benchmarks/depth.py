@@ -225,7 +225,7 @@ def add_rows(table: Table, name: str, what: str, found: dict[str, Any], budget: 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", nargs="*", default=list(MODELS))
+    parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
     parser.add_argument("--depths", nargs="*", type=int, default=[4, 8, 32, 128])
     parser.add_argument("--inductor-depths", nargs="*", type=int, default=[4, 12])
     parser.add_argument("--what", nargs="*", default=["capture", "inference", "training", "steady"])
