@@ -27,6 +27,7 @@ try:
         reset,
         run,
         skip,
+        wait,
     )
     from framejit.audit import audit
     from framejit.autotune import record
@@ -77,4 +78,5 @@ __all__ = [
     "set_logs",
     "skip",
     "uninstall",
+    "wait",
 ]

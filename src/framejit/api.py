@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import torch
 
 from framejit import directives
+from framejit.background import wait as wait_for_background
 from framejit.callables import (
     Compiler,
     compile_callable,
@@ -57,6 +58,7 @@ def compile(
     backend: str | Backend = "inductor",
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
+    background: bool = False,
     disable: bool = False,
     package: str | os.PathLike[str] | None = None,
     key: bytes | None = None,
@@ -71,6 +73,8 @@ def compile(
             ``f(gm: fx.GraphModule, example_inputs: list[Tensor])`` that returns a callable.
         mode: A mode of the inductor backend, as in ``torch.compile``.
         options: Options for the backend; not together with ``mode``.
+        background: The backend works in another process, and no call waits for it: until then the
+            captured operations run as in plain Python. See `wait`.
         disable: Return ``model`` as it is (`load_package` accepts that, too).
         package: A file of compiled code (`load_package`). What is there and fits is used, a warning
             says why it is not; what is compiled besides is added when the process ends. Several
@@ -85,8 +89,9 @@ def compile(
         TypeError, ValueError, exc.UnknownBackend: For bad arguments, which are named.
     """
     settings = Settings(
-        backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options
-    )
+        backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options,
+        background=background,
+    )  # fmt: skip
     checked_flag(disable, "disable")
     if package is not None:
         messages.checked_path(package, "package")
@@ -410,6 +415,29 @@ class packaged:
         """Take a compiled function into the package."""
         self._alive.append(compiled)  # it may be gone before the block ends
         self._file.add(compiled, self._skip)
+
+
+def wait(compiled: Any = None, *, timeout: float | None = None) -> bool:
+    """Wait until what ``compile(background=True)`` has begun is done.
+
+    Args:
+        compiled: A compiled object; None for all of this process.
+        timeout: How many seconds to wait at most; None for as long as it takes.
+
+    Returns:
+        True when nothing is left to do, False when the time was up before.
+
+    Raises:
+        TypeError: ``compiled`` is not a compiled object.
+    """
+    if compiled is None:
+        return wait_for_background(timeout=timeout)
+    inner = compiled_function_of(compiled)
+    if inner is None:
+        raise TypeError(
+            f"compiled must be what framejit.compile returned, not {_a(compiled)} [FJ0210]"
+        )
+    return wait_for_background(inner.compiler, timeout)
 
 
 def reset() -> None:

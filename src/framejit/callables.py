@@ -34,6 +34,7 @@ except ImportError:  # no tables for this Python release: everything runs eagerl
     CompiledFrame: Any = CompiledFunction  # type: ignore[no-redef]
     Compiler: Any = object  # type: ignore[no-redef]
 else:
+    from framejit.background import Background
     from framejit.compiled_frame import CompiledFrame
     from framejit.compiler import Compiler
     from framejit.values.core.knowledge import Way, known_callable
@@ -55,11 +56,17 @@ def supported() -> bool:
 
 def new_compiler(settings: Settings) -> Compiler:
     """A compiler of its own: two ``compile`` calls never share an entry or a limit (D10)."""
+    function = settings.compiler_function()
+    later = None
+    if settings.background:
+        options = None if settings.options is None else dict(settings.options)
+        later = Background(settings.name, settings.mode, options, function)
     compiler = Compiler(
-        settings.compiler_function(),
+        function,
         settings.name,
         fullgraph=settings.fullgraph,
         dynamic=settings.dynamic,
+        later=later,
     )
     compilers.add(compiler)
     return compiler

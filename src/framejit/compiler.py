@@ -13,13 +13,15 @@ import time
 import types
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
 
 from framejit import config, directives, native
 from framejit.backends import sharing
 from framejit.backends.compile import compile_graph
+from framejit.backends.eager import eager as as_recorded
 from framejit.bytecode.continuations import (
     FramePoint,
     build_break,
@@ -44,6 +46,7 @@ from framejit.exc import (
     MarkContradicted,
     Unsupported,
 )
+from framejit.graph import slow_imports
 from framejit.graph.errors import WrongResult
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code
 from framejit.graph.repeats import REGIONS, Region
@@ -70,6 +73,22 @@ POLYFILLS = "framejit.values.core.polyfills"
 native.set_unseen_files(UNSEEN | {left_alone.__code__.co_filename})
 
 
+class Later(Protocol):
+    """What has graphs compiled in the background."""
+
+    def postpone(self, target: Target, module: torch.fx.GraphModule, examples: list[Any]) -> bool:
+        """May the graph run as it is until it is compiled?"""
+
+    def added(self, compiled: CompiledFrame, entry: Any) -> None:
+        """There is a new entry, perhaps with such a graph."""
+
+    def load(self) -> None:
+        """Import what takes long, of which a capture was in need."""
+
+    def is_loading(self) -> bool:
+        """Is that still going on?"""
+
+
 class Break(NamedTuple):
     """How a break function was made: it can be made again."""
 
@@ -90,12 +109,14 @@ class Compiler:
         *,
         fullgraph: bool = False,
         dynamic: bool | None = None,
+        later: Later | None = None,
         **options: Any,
     ) -> None:
         self.backend = backend
         self.backend_name = backend_name
         self.fullgraph = fullgraph
         self.dynamic = dynamic
+        self.later = later
         self.options = options
         self.hook_context = native.HookContext(self._hooked_frame)
         self._continuations: dict[Any, CompiledFrame] = {}
@@ -332,6 +353,9 @@ class Compiler:
         if builtins_are_replaced():
             compiled.left("FJ0306", "a builtin function is replaced, say by mock.patch")
             return None
+        if self.later is not None and self.later.is_loading():
+            compiled.left("FJ0306", "modules that captures need are being imported")
+            return None
         target = compiled.target
         if target.point is not None:
             self._check_expected(target, target.point)
@@ -339,7 +363,13 @@ class Compiler:
             return None
         met: list[events.GraphBreak] = []
         try:
-            made = self._captured(compiled, slots, met)
+            with nullcontext() if self.later is None else slow_imports.refused():
+                made = self._captured(compiled, slots, met)
+        except slow_imports.NotLoaded as error:
+            assert self.later is not None
+            self.later.load()
+            compiled.left("FJ0306", f"{error} is being imported in the background")
+            return None
         except (Unsupported, BackendCompilerFailed, MarkContradicted, ComptimeError):
             raise
         except RecursionError:  # the stack is nearly full: the user's code may still fit
@@ -398,7 +428,7 @@ class Compiler:
         started = time.perf_counter()
         compiled.remember()
         driver = Driver(
-            compile_graph=functools.partial(self.run_backend, target),
+            compile_graph=functools.partial(self.run_backend, target, later=self.later),
             make_break=self._break_function,
             answer=self.answer,
             check_break=lambda broken: self._check_break(target, broken, met),
@@ -439,6 +469,8 @@ class Compiler:
         )
         compiled.add_entry(entry)
         events.emit(compiled.described(entry))
+        if self.later is not None:
+            self.later.added(compiled, entry)
         return entry
 
     def _guards_of(self, made: Capture, slots: tuple[Any, ...]) -> Any:
@@ -452,12 +484,17 @@ class Compiler:
         return InternalError(f"a guard fails right after the capture: {reason}")
 
     def run_backend(
-        self, target: Target, module: torch.fx.GraphModule, examples: list[torch.Tensor]
-    ) -> Callable[..., Any]:
-        """Compile a graph of ``target``, captured here or in another process."""
+        self, target: Target, module: torch.fx.GraphModule, examples: list[torch.Tensor],
+        later: Later | None = None,
+    ) -> Callable[..., Any]:  # fmt: skip
+        """Compile a graph of ``target``, captured here or in another process; or leave that to
+        ``later``."""
         started = time.perf_counter()
         operations = sum(n.op.startswith("call") for n in module.graph.nodes)
         known = {**target.shown, "backend": self.backend_name, "operations": operations}
+        if later is not None and not _under_hooks() and later.postpone(target, module, examples):
+            events.emit(events.GraphPostponed(**known))
+            return compile_graph(as_recorded, "eager", module, examples)
         key = None if self.options else sharing.key_of(self.backend, module, examples)
         if (shared := sharing.find(key, self.backend, module)) is not None:
             module.meta.pop(REGIONS, None)  # it holds the recording

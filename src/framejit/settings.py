@@ -29,6 +29,8 @@ class Settings:
     dynamic: bool | None = None
     mode: str | None = None
     options: Mapping[str, Any] | None = None
+    #: Are graphs compiled in another process, while calls run them as they are?
+    background: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.backend, str):
@@ -48,6 +50,8 @@ class Settings:
         if self.mode is not None and self.backend == "inductor" and self.mode not in MODES:
             names = ", ".join(map(repr, MODES))
             raise ValueError(f"mode must be one of {names}, not {self.mode!r} [FJ0210]")
+        if checked_flag(self.background, "background"):
+            self._check_background()
         for argument in ("mode", "options"):
             given = getattr(self, argument)
             if argument == "options" and given is not None:
@@ -57,6 +61,15 @@ class Settings:
                     f"{argument} does nothing with backend {self.name!r}, which takes none: leave "
                     "it out [FJ0210]"
                 )
+
+    def _check_background(self) -> None:
+        """Another process must know the backend, and its results must find the way here."""
+        function = lookup_backend(self.backend) if isinstance(self.backend, str) else None
+        if not hasattr(function, "deserialize"):
+            raise ValueError(
+                "background=True needs the name of a backend whose results can be given to another "
+                f"process, such as 'inductor', not {self.name!r} [FJ0210]"
+            )
 
     @property
     def name(self) -> str:
@@ -84,7 +97,7 @@ class Settings:
         if self.options is not None:
             options = tuple(sorted((name, repr(value)) for name, value in self.options.items()))
         backend = self.backend if isinstance(self.backend, str) else id(self.backend)
-        return (backend, self.fullgraph, self.dynamic, self.mode, options)
+        return (backend, self.fullgraph, self.dynamic, self.mode, options, self.background)
 
 
 def checked_flag(value: object, name: str) -> bool:

@@ -33,6 +33,7 @@ ORDER = [
     {"misses"},
     {"compiler"},
     {"package"},
+    {"background"},
     {"settings", "regions"},
     {"callables", "comptime"},
     {"inspection", "autotune", "audit"},

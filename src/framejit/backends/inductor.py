@@ -31,6 +31,10 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 
 #: What AOTAutograd found out about a graph, by the compiled graph; for `serialize`.
 _metadata: weakref.WeakKeyDictionary[Callable[..., Any], Any] = weakref.WeakKeyDictionary()
+#: What was not compiled here: the parts that it came in.
+_parts: weakref.WeakKeyDictionary[Callable[..., Any], Mapping[str, Any]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 class InductorBackend:
@@ -119,6 +123,8 @@ class InductorBackend:
         from .inductor_artifact import serialize  # only programs that save need it
 
         compiled = inner_graph(compiled)
+        if compiled in _parts:
+            return {name: bytes(part) for name, part in _parts[compiled].items()}
         return serialize(compiled, gm, _metadata[compiled]) if compiled in _metadata else None
 
     def deserialize(
@@ -127,7 +133,10 @@ class InductorBackend:
         """The way back from `serialize`, in another process."""
         from .inductor_runtime import deserialize  # only programs that load need it
 
-        return deserialize(parts, module)
+        made = deserialize(parts, module)
+        if made is not None:
+            _parts[inner_graph(made)] = parts
+        return made
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InductorBackend) and self.config_patches == other.config_patches

@@ -114,7 +114,8 @@ class FirstResult:
         if given and self.count:
             wanted = f"a tuple or list of {self.count}, the outputs of the graph"
             raise WrongResult(f"what it compiled returned a {given}, not {wanted}")
-        self.namespace[GRAPH] = self.run
+        if self.namespace.get(GRAPH) is self:  # what was compiled meanwhile may be there
+            self.namespace[GRAPH] = self.run
         return results
 
 

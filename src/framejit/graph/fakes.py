@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
 from ..exc import GraphBreak
+from . import slow_imports
 from .errors import first_line
 from .metadata import Example, TensorMeta, describe, join
 from .static_mode import StaticMode
@@ -65,6 +66,7 @@ class FakeWorld:
     def symbols(self) -> Symbols:
         """The symbols for sizes that vary; asking for them makes symbolic sizes possible."""
         if self._symbols is None:
+            slow_imports.about_to_import("torch.fx.experimental.symbolic_shapes")
             from .symbols import Symbols  # imports sympy
 
             self._symbols = Symbols()

@@ -22,6 +22,7 @@ from torch._subclasses.fake_tensor import (
 
 from framejit.torchcompat import fake_modes
 
+from . import slow_imports
 from .observer import Unwrapped, tensors_in
 from .shape_functions import Unknown, is_direct, shape_function
 
@@ -62,6 +63,7 @@ class StaticMode(Unwrapped, FakeTensorMode):
         """The first of the late attributes that is asked for makes the mode a whole one."""
         if name not in fake_modes.LATE or self.whole:
             raise AttributeError(name)
+        slow_imports.about_to_import("torch._dynamo")
         known = dict(self.__dict__)
         FakeTensorMode.__init__(self, allow_non_fake_inputs=False)
         self.__dict__.update(known)
@@ -72,6 +74,7 @@ class StaticMode(Unwrapped, FakeTensorMode):
         if func is torch.ops.prim.device.default:
             return _META if args[0].fake_mode.in_kernel_invocation else args[0].fake_device
         if isinstance(func, torch._ops.HigherOrderOperator):
+            slow_imports.about_to_import("torch._dynamo")
             from torch._higher_order_ops.utils import registered_hop_fake_fns  # loads much
 
             rule = func.python_key_table.get(FakeTensorMode)
@@ -87,6 +90,7 @@ class StaticMode(Unwrapped, FakeTensorMode):
                     raise
                 if isinstance(error, DynamicOutputShapeException) and func in _OF_DATA:
                     raise
+        slow_imports.about_to_import("torch._dynamo")
         return super().__torch_dispatch__(func, types, args, kwargs)
 
     def _answer(self, func: Any, args: Any, kwargs: Any) -> Any:

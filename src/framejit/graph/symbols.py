@@ -13,8 +13,9 @@ import functools
 import hashlib
 import linecache
 import math
+import sys
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -93,6 +94,11 @@ def _environment() -> type[Any]:
 
         def _generate_unique_id(self, source_name: str) -> int:
             return unique_number(source_name, self.unique_ids)
+
+        def _get_user_frame(self) -> FrameType:
+            """For its log only. PyTorch leaves out files of its own, and to know which these are it
+            imports torch.export, AOTAutograd and Inductor: a second."""
+            return sys._getframe(1)
 
     return Environment
 

@@ -13,6 +13,8 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from framejit.graph.expressions import Tree as Expression
+from framejit.graph.expressions import postfix
 from framejit.guards.kinds import (
     KINDS,
     RELATIONS,
@@ -93,6 +95,17 @@ class Plan:
         self.state: State | None = None
         self.backend = ""
         self.line: tuple[str, int] | None = None
+
+    def assuming(self, trees: Sequence[Expression]) -> Plan:
+        """The same guards, and assumptions about the numbers that vary that came later."""
+        assert self.shapes is not None and self.program is not None
+        shapes, (inputs, checks, captured) = self.shapes, self.program
+        made = Plan([], self.sources, self.checked, [], shapes.assuming(trees))
+        position = {symbol.name: number for number, symbol in enumerate(shapes.inputs)}
+        more = [postfix(tree, position) for tree in trees]
+        made.program = inputs, [*checks, *more], captured
+        made.state, made.backend, made.line = self.state, self.backend, self.line
+        return made
 
     def settle(self) -> None:
         """Let go of the user's objects; for when the native tree exists and tracing is over.

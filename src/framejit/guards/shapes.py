@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from framejit.graph.bounds import Assumption
 from framejit.graph.expressions import Tree, evaluate, postfix, symbols_of, written
 from framejit.guards.texts import shown_name
 from framejit.source import Source
 
 if TYPE_CHECKING:
-    from framejit.graph.symbols import Assumption, Symbol, Symbols
+    from framejit.graph.symbols import Symbol, Symbols
 
 #: (inputs (node, kind, dim), checks in postfix form, positions of the captured inputs)
 Program = tuple[list[tuple[int, str, int]], list[list[Any]], list[int]]
@@ -36,6 +37,12 @@ class ShapePlan:
         self.captured = list(captured)
         #: How messages name the symbols: by what they represent.
         self.names = {s.name: _shown(s) for s in self.inputs}
+
+    def assuming(self, trees: Sequence[Tree]) -> ShapePlan:
+        """The same, and these checks after the others."""
+        more = [Assumption(tree, None) for tree in trees]
+        symbols = {symbol.name: symbol for symbol in self.inputs}
+        return ShapePlan(symbols, [*self.checks, *more], self.captured)
 
     @property
     def sources(self) -> list[Source]:

@@ -72,6 +72,14 @@ class GraphCompiled(Event):
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
+class GraphPostponed(Event):
+    """A graph runs as it is until it is compiled in the background."""
+
+    backend: str
+    operations: int
+
+
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class GraphReused(Event):
     """What the backend returned for a graph that is alike serves for this one."""
 

@@ -112,6 +112,16 @@ def warn_backend(backend: str, name: str, filename: str, line: int, reason: str)
     )
 
 
+def warn_background(backend: str, name: str, filename: str, line: int, reason: str) -> None:
+    """Say once per frame that a graph cannot be compiled in the background."""
+    _warn_once(
+        ("background", backend, name, filename, line),
+        f"a graph of {name} ({filename}:{line}) could not be compiled with {backend!r} in the "
+        f"background: {_cut(reason)}. Its operations run as they are; without background=True it "
+        "would be compiled. [FJ0217]",
+    )
+
+
 def mismatch_text(event: Any) -> str:
     """An `events.Mismatch` in words."""
     script = f". {event.script} shows it" if event.script else ""
