@@ -34,6 +34,7 @@ try:
     from framejit.backends import list_backends, register_backend
     from framejit.comptime import comptime
     from framejit.dropin import install, uninstall
+    from framejit.exporting import export
     from framejit.inspection import explain, guards, report
     from framejit.report.logs import set_logs
     from framejit.shapes.marks import mark_dynamic, mark_static, maybe_mark_dynamic
@@ -56,6 +57,7 @@ __all__ = [
     "disallow_in_graph",
     "exc",
     "explain",
+    "export",
     "graph_break",
     "guards",
     "install",

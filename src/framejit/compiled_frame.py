@@ -21,6 +21,7 @@ from framejit.report import events, messages
 from framejit.shapes import profile
 from framejit.shapes.policy import Policy, Seen
 from framejit.values.core import inline_policy
+from framejit.values.core.effects import Change
 
 if TYPE_CHECKING:
     from framejit.compiler import Compiler
@@ -35,6 +36,7 @@ class Origin(NamedTuple):
     lines: dict[str, set[int]] = {}  # that were captured, if somebody wanted to know
     operations: int = 0
     broke: events.GraphBreak | None = None
+    changes: tuple[Change, ...] = ()
 
 
 class CompiledFrame(native.CompiledFunction):

@@ -465,8 +465,9 @@ class Compiler:
         made.plan.settle()
         compiled.plans[id(entry)] = made.plan
         compiled.origins[id(entry)] = Origin(
-            made.call, made.executed, made.generated.text, made.lines, made.operations, broke
-        )
+            made.call, made.executed, made.generated.text, made.lines, made.operations, broke,
+            made.changes,
+        )  # fmt: skip
         compiled.add_entry(entry)
         events.emit(compiled.described(entry))
         if self.later is not None:

@@ -91,6 +91,12 @@ class NothingFits(FramejitError):
     identifier = "FJ0209"
 
 
+class ExportError(FramejitError):
+    """A program cannot be exported: it does something that a graph cannot."""
+
+    identifier = "FJ0218"
+
+
 class AuditMismatch(FramejitError):
     """An audited call did something other than plain Python: ``audit(on_mismatch="raise")``."""
 

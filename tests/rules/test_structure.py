@@ -36,7 +36,7 @@ ORDER = [
     {"background"},
     {"settings", "regions"},
     {"callables", "comptime"},
-    {"inspection", "autotune", "audit"},
+    {"inspection", "exporting", "autotune", "audit"},
     {"api"},
     {"dropin", "launch"},
     {"eager_only"},
@@ -65,6 +65,7 @@ PARAMETER_LIMIT = 6
 MANY_PARAMETERS = {
     "api.py": "what users give",
     "audit/__init__.py": "what users give",
+    "exporting.py": "what users give",
     "dropin.py": "the signature of torch.compile",
     "graph/shape_functions.py": "operands of PyTorch's operators",
 }

@@ -31,6 +31,7 @@ from framejit.interpreter.call_recordings import Recordings
 from framejit.interpreter.outcomes import Again, Broken, Returned
 from framejit.interpreter.side_run import compute, is_pure_hook
 from framejit.shapes.policy import Policy, Seen
+from framejit.values.core.effects import Change
 from framejit.values.core.ends import layers_of_slots
 from framejit.values.core.space import Space, Task
 from framejit.values.object_space import ObjectSpace
@@ -61,6 +62,8 @@ class Capture:
     calls: cached_functions.FirstCalls
     #: What was recorded, if captures are compared.
     described: list[str]
+    #: What else the program does than to compute.
+    changes: tuple[Change, ...] = ()
 
 
 def capture(
@@ -173,4 +176,5 @@ def _attempt(
         lines=interpreter.lines or {},
         calls=cached_functions.first_calls(space.effects),
         described=described,
+        changes=space.effects.described(),
     )

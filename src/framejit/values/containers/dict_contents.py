@@ -224,6 +224,22 @@ class DictContent(ContainerValue):
                 self.written[key] = self.pairs[key]
             self.changed(space)
 
+    def is_as_before(self) -> bool:
+        """Did every key that was written hold the very object that it holds now?"""
+        if self.rewritten or self.moved or self.obj is None:
+            return False
+        for key, (_, value) in self.written.items():
+            known, real = real_key(key)
+            if value is None or not known or not _has(self.obj, real):
+                return False
+            now, before = value.realize(), self.obj[real]
+            if now.is_constant:
+                if type(now.as_python()) is not type(before) or now.as_python() != before:
+                    return False
+            elif now.obj is None or now.obj is not before:
+                return False
+        return True
+
     def remove(self, space: Space, key: Any) -> None:
         """Delete an entry that is there."""
         with settled(space):

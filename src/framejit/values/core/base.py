@@ -98,6 +98,11 @@ class Value:
         """The Python object, if it consists of constants only; else GraphBreak."""
         raise GraphBreak("FJ0136", f"the value of a {self.describe()} is not known while capturing")
 
+    def is_as_before(self) -> bool:
+        """Of an existing object that the program has changed: is it known to be in the end what it
+        was at the start?"""
+        return False
+
     def describe(self) -> str:
         """A few words for messages."""
         try:

@@ -9,6 +9,7 @@ Next room: codegen.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -29,6 +30,13 @@ class GlobalChange(NamedTuple):
     deleted: bool
 
 
+class Change(NamedTuple):
+    """What a program has done to something that exists outside, in words."""
+
+    what: str  # local 'self'.calls
+    line: tuple[str, int] | None  # the user's, of the first time
+
+
 class Graded(NamedTuple):
     """A tensor of the graph that gets a gradient: what it is for the program, since which step."""
 
@@ -39,8 +47,14 @@ class Graded(NamedTuple):
 class Effects:
     """What must be replayed: ``changed`` values in order of their first change."""
 
-    def __init__(self, changes: Changes, outside: frozenset[Any] = frozenset()) -> None:
+    def __init__(
+        self, changes: Changes, outside: frozenset[Any] = frozenset(),
+        user_line: Callable[[], tuple[str, int] | None] = lambda: None,
+    ) -> None:  # fmt: skip
         self.changes = changes
+        self.user_line = user_line
+        #: Where what is in `changed` and `globals` was changed first.
+        self.places: dict[Any, tuple[str, int] | None] = {}
         self.changed: dict[Value, None] = {}
         #: How many changes of objects and globals, and of torch's state, were noted.
         self.writes = self.settings = 0
@@ -99,9 +113,25 @@ class Effects:
         made = self.changed or self.globals or self.hooks or self.first_calls or self.expected
         return not (made or self.count or self.nesting)
 
+    def described(self) -> tuple[Change, ...]:
+        """What happens to objects, globals and hooks that exist outside; not what operations of the
+        graph write to tensors."""
+        found = [
+            Change(
+                "an object" if value.source is None else value.source.name, self.places.get(value)
+            )
+            for value in self.changed
+            if not (value.is_as_before() or (value.source is None and value.obj is None))
+        ]
+        found += [Change(f"global {key[1]!r}", self.places[key]) for key in self.globals]
+        found += [Change("a hook of autograd", None) for _ in self.hooks]
+        return tuple(found)
+
     def note(self, value: Value) -> None:
         """``value`` represents an object that exists outside and its state has changed."""
-        self.changed.setdefault(value)
+        if value not in self.changed:
+            self.changed[value] = None
+            self.places[value] = self.user_line()
         self.writes += 1
         self.changes.note()
 
@@ -109,6 +139,7 @@ class Effects:
         """Assign a global, or delete it (``value`` None)."""
         self.writes += 1
         self.changes.note()
+        self.places.setdefault((id(namespace), name), self.user_line())
         self.globals[(id(namespace), name)] = GlobalChange(namespace, value, value is None)
 
     def globals_value(self, namespace: dict[str, Any], name: str) -> GlobalChange | None:

@@ -124,7 +124,7 @@ class Space(ClassLookup):
         self.builder = builder
         #: What may vary from call to call.
         self.policy = policy or Policy(False, Seen())
-        self.effects = Effects(self.changes, self.task.outside)
+        self.effects = Effects(self.changes, self.task.outside, lambda: self.running.user_line())
         #: Who is asked by ``__torch_function__``.
         self.torch_function = self.effects.torch_function
         #: The latest exception that was made up.
