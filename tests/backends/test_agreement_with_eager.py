@@ -438,3 +438,23 @@ def test_inductor_draws_the_random_numbers_of_eager_mode_if_asked(name):
         y.sum().backward()
         found.append((y, x.grad, torch.rand(1)))
     Comparison(Tolerance(1e-6, 1e-6)).compare(found[0], found[1], name)
+
+
+INTO_EXPANDED = [
+    lambda x, v: (x.__setitem__((0,) * x.dim(), v), x * 2)[1],
+    lambda x, v: x[1:2].fill_(v),
+    lambda x, v: (x[:, :1].t().add_(v) if x.dim() > 1 else x[:1].add_(v)) + x[0],
+]
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3)])
+@pytest.mark.parametrize("function", INTO_EXPANDED)
+def test_writes_to_inputs_whose_elements_are_in_one_place(function, shape):
+    for backend in BACKENDS:
+        compiled = framejit.compile(function, backend=backend)
+        for value in (7, 8):
+            ours, theirs = torch.ones(1).expand(shape), torch.ones(1).expand(shape)
+            Comparison().compare(function(theirs, value), compiled(ours, value), backend)
+            Comparison().compare(theirs, ours, backend)
+        assert framejit.counters["stats"]["unique_graphs"]
+        framejit.reset()

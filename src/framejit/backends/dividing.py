@@ -8,7 +8,6 @@ out to, on a graph that AOTAutograd cannot take as it is, the backend gets the p
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +25,7 @@ from ..graph.nested import hooks_around, with_hooks, without_hooks
 from ..graph.outlining import has_regions
 from ..graph.parts import PARTS, Part
 from ..graph.second_order import differentiable_twice
+from ..graph.silence import unwarned
 from ..graph.symbol_nodes import symbolic_inputs
 from .context import (
     Context,
@@ -70,13 +70,14 @@ def in_context(backend: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[An
 
 def _compiled(compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
     """``compile_graph(gm, inputs)``; the graph as it is if AOTAutograd cannot see which elements a
-    write reaches, forgets that it has resolved a conjugate, or finds that what backward needs is
-    written to: only calling it is an error. A graph with regions is compiled flat then."""
+    write reaches or finds several in one place, forgets that it has resolved a conjugate, or finds
+    that what backward needs is written to: only calling it is an error. A graph with regions is
+    compiled flat then."""
     try:
         if not torch.is_grad_enabled():
             return compile_graph(gm, inputs)
-        with warnings.catch_warnings():  # AOTAutograd in anomaly mode tells where such errors begin
-            warnings.filterwarnings("ignore", "Error detected in .*Backward")
+        # AOTAutograd in anomaly mode tells where such errors begin.
+        with unwarned("Error detected in .*Backward"):
             return compile_graph(gm, inputs)
     except Exception as error:
         if has_regions(gm) or not any(reason in str(error) for reason in _NOT_FOR_AOTAUTOGRAD):
@@ -87,6 +88,7 @@ def _compiled(compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: li
 _NOT_FOR_AOTAUTOGRAD = (
     "as_strided() is non-compositional", "has been modified by an inplace operation",
     "doesn't work on unresolved conjugated tensors", UNSAVABLE,
+    "more than one element of the written-to tensor refers to a single memory location",
 )  # fmt: skip
 
 

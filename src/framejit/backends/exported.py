@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.fx
 
+from ..graph.silence import unwarned
 from .memory import Memory
 from .optional import require
 from .registry import register_backend
@@ -75,8 +75,7 @@ def _onnx_model(exported_program: Any) -> bytes:
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(silence):
-            warnings.simplefilter("ignore")
+        with unwarned(), contextlib.redirect_stdout(silence):
             program = torch.onnx.export(exported_program, dynamo=True, verbose=False)
     finally:
         logging.disable(level)

@@ -7,7 +7,6 @@ fuses for inference; where gradients are needed it does what 'ts' does.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import torch
 import torch.fx
 
 from ..graph.nested import hook_gradient, open_hooks
+from ..graph.silence import unwarned
 from .registry import register_backend
 
 
@@ -33,8 +33,7 @@ def ofi(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[...
     traced = _traced(gm.eval(), example_inputs)
     if traced is None:
         return gm.forward
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with unwarned():
         return _as_tuple(torch.jit.optimize_for_inference(traced))
 
 
@@ -66,8 +65,7 @@ def _traced(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
     if not is_fixed(gm, inputs):
         return None
     copies = [value.detach().clone().requires_grad_(value.requires_grad) for value in inputs]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # TorchScript is deprecated, and Python values are frozen
+    with unwarned():  # TorchScript is deprecated, and Python values are frozen
         return torch.jit.trace(gm, tuple(copies), check_trace=False)
 
 

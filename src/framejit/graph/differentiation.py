@@ -22,7 +22,7 @@ from .builder import GraphBuilder
 from .errors import first_line
 from .fakes import describe_fake, isolated
 from .metadata import Example
-from .observer import memory_of, quiet
+from .observer import memory_of
 from .propagation import invoke
 
 _Node = torch.fx.Node
@@ -140,7 +140,7 @@ def _replaying(builder: GraphBuilder) -> Iterator[dict[_Node, Any]]:
     def known(part: Any) -> Any:
         return values[part] if type(part) is _Node else part
 
-    quiet.on, deeper, handle = True, 0, RemovableHandle.next_id
+    deeper, handle = 0, RemovableHandle.next_id
     try:
         with isolated(), builder.begun.applied(), builder.world.running():
             for node, operation in list(builder.operations.items()):
@@ -155,7 +155,7 @@ def _replaying(builder: GraphBuilder) -> Iterator[dict[_Node, Any]]:
                     deeper += _NESTING.get(node.target, 0)
             yield values
     finally:
-        quiet.on, RemovableHandle.next_id = False, handle  # the program sees numbers of handles
+        RemovableHandle.next_id = handle  # the program sees numbers of handles
         for _ in range(abs(deeper)):  # where the recording ends inside of autocast, or begins there
             (torch.autocast_decrement_nesting if deeper > 0 else torch.autocast_increment_nesting)()
 

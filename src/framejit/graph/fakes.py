@@ -9,6 +9,7 @@ The mode is a `StaticMode`, which imports neither sympy nor torch._dynamo.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +20,7 @@ from ..exc import GraphBreak
 from . import slow_imports
 from .errors import first_line
 from .metadata import Example, TensorMeta, describe, join
+from .silence import quiet
 from .static_mode import StaticMode
 
 if TYPE_CHECKING:
@@ -49,18 +51,19 @@ class FakeWorld:
                 self._symbols.attach(self._mode)
         return self._mode
 
-    def running(self) -> contextlib.AbstractContextManager[Any]:
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
         """The state in which operations on fake tensors run."""
         mode = self.mode
         if self._symbols is None:
-            return mode
+            with quiet, mode:
+                yield
+            return
         # Composite operators in C++ want sizes that are numbers; their Python forms do not.
         from torch._dispatch.python import enable_python_dispatcher  # imports functorch
 
-        stack = contextlib.ExitStack()
-        stack.enter_context(mode)
-        stack.enter_context(enable_python_dispatcher())
-        return stack
+        with quiet, mode, enable_python_dispatcher():
+            yield
 
     @property
     def symbols(self) -> Symbols:

@@ -1,15 +1,13 @@
 """Watches what an operation does while it runs on fake tensors.
 
 In: the operators that a call dispatches to. Out: which memory was written (from operator schemas),
-whether random numbers are drawn (from operator tags), and whether it may raise on data. Also keeps
-torch from logging errors that the program under capture may well expect. Next: propagation.
+whether random numbers are drawn (from operator tags), and whether it may raise on data.
+Next: propagation.
 """
 
 from __future__ import annotations
 
 import functools
-import logging
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,19 +16,6 @@ from torch._C import DispatchKey
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..exc import GraphBreak
-
-
-class _Quiet(threading.local):
-    """Keeps torch from logging errors of propagation, which the user's own code may catch."""
-
-    on = False
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not self.on
-
-
-quiet = _Quiet()
-logging.getLogger("torch._subclasses.fake_tensor").addFilter(quiet.filter)
 
 #: Batch normalisation writes to running statistics, its arguments 3 and 4, if 5 is true (it
 #: trains), and its schema does not say so.

@@ -21,7 +21,7 @@ from .errors import as_graph_break, name_of
 from .fakes import FakeWorld, describe_fake, isolated
 from .global_state import GlobalState
 from .metadata import Example, TensorMeta, join
-from .observer import Observer, memory_of, quiet
+from .observer import Observer, memory_of
 
 #: The cache is dropped as a whole when it grows beyond this many entries.
 MAX_ENTRIES = 1 << 16
@@ -261,7 +261,6 @@ def _run(call: Call, tensors: list[Example], known: _Outcome | None) -> tuple[_O
     random_state = torch.default_generator.get_state()
     fake_args, fake_kwargs = lower(call.args), lower(call.kwargs)
     try:
-        quiet.on = True
         if known is None or known.effects.random:
             with world.running(), observer:
                 raw = invoke(target, fake_args, fake_kwargs)
@@ -272,7 +271,6 @@ def _run(call: Call, tensors: list[Example], known: _Outcome | None) -> tuple[_O
         refresh(related)
         raise as_graph_break(target, error) from error
     finally:
-        quiet.on = False
         if observer.random:
             torch.default_generator.set_state(random_state)
     # Views of an argument change only when something is written.

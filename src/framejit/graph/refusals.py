@@ -8,7 +8,6 @@ Next: builder.
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ import torch.fx
 
 from .metadata import Example
 from .propagation import invoke
+from .silence import quiet
 
 #: More elements than this are not made.
 _LIMIT = 1 << 24
@@ -31,7 +31,7 @@ def may_be_refused(node: torch.fx.Node, example: Callable[[torch.fx.Node], Any])
     """Does the operation raise for zeros, or is that not known?"""
     try:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(warnings.catch_warnings(action="ignore"))
+            stack.enter_context(quiet)
             stack.enter_context(torch.no_grad())
             for device in ("cpu", "cuda"):
                 stack.enter_context(torch.autocast(device, enabled=False))

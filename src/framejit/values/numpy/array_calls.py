@@ -13,7 +13,6 @@ import contextlib
 import functools
 import operator
 import types
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,6 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from framejit.exc import GraphBreak
 from framejit.graph.fakes import isolated
+from framejit.graph.silence import quiet
 from framejit.values.containers.calling_iterators import IndexIterator
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.slices import SliceValue
@@ -409,8 +409,7 @@ def _rehearse(
     real = _Conversion(scalar.__getitem__, _number_now, real=True)
     given = [real(arg, function) for arg in args]
     named = {key: real(value, function) for key, value in kwargs.items()}
-    with warnings.catch_warnings(), numpy.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with quiet, numpy.errstate(all="ignore"):
         try:
             answer = function(*given, **named)
         except Exception as error:
