@@ -337,3 +337,42 @@ def forget_gradient(t):
 alias_of_a_tensor("transposed", turn, look_at_sizes, turn)
 alias_of_a_tensor("squeezed", lambda t: t.unsqueeze_(0), lambda t: t.dim(), lambda t: t.squeeze_(0))
 alias_of_a_tensor("differentiated", forget_gradient, lambda t: t.grad is None, lambda t: None)
+
+
+class Unlike:
+    """Equal to nothing, itself included; containers ask whether it is the object before that."""
+
+    def __eq__(self, other):
+        return False
+
+    __hash__ = object.__hash__
+
+
+IN_CONTAINERS = {
+    "in_a_list": lambda x, a, b: (x + 1, a in [b]),
+    "counted": lambda x, a, b: (x + 1, [b].count(a)),
+    "of_equal_tuples": lambda x, a, b: (x + 1, (a, 1) == (b, 1)),
+    "of_unequal_lists": lambda x, a, b: (x + 1, [a] != [b]),
+    "of_equal_dicts": lambda x, a, b: (x + 1, {1: a} == {1: b}),
+}
+
+
+def becomes_one_object(function):
+    def make(w):
+        one, other = Unlike(), Unlike()
+        return function, (X, one, other), lambda: (X, other, other)
+
+    return make
+
+
+def becomes_two_objects(function):
+    def make(w):
+        one, other = Unlike(), Unlike()
+        return function, (X, one, one), lambda: (X, one, other)
+
+    return make
+
+
+for name, function in IN_CONTAINERS.items():
+    add(f"two_objects_become_one_{name}", NEEDED, becomes_one_object(function))
+    add(f"one_object_becomes_two_{name}", NEEDED, becomes_two_objects(function))

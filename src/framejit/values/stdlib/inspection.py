@@ -13,7 +13,7 @@ from framejit.exc import GraphBreak
 from framejit.values.containers.mappings import DictValue
 from framejit.values.core.base import Args, Kwargs, Value, is_user_class
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.registry import Handler, Result, lookaside
+from framejit.values.core.registry import LOOKASIDES, Handler, Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import FunctionValue, MethodValue
@@ -23,13 +23,17 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def _has(space: Space, value: Value, name: str) -> bool:
-    asked = space.call_now(space.constant(hasattr), [value, ConstantValue(name)], {})
-    return space.truth(asked)
+    asked = LOOKASIDES[hasattr](space, [value, ConstantValue(name)], {})
+    return space.truth(space.now(asked))
 
 
 def _described(space: Space, value: Value) -> Any:
     """The real object behind a value, with what its signature depends on guarded."""
     value = value.realize()
+    if isinstance(value, ClassValue):
+        told = space.class_attribute(value.cls, "__signature__")
+        if told is not None and type(told.raw) is inspect.Signature:  # and the very same later on
+            return value.cls
     existing = isinstance(value, ClassValue) or getattr(value, "function", None) is not None
     if not existing or _has(space, value, "__signature__"):
         raise GraphBreak("FJ0162", f"the signature of a {value.describe()}")
@@ -68,8 +72,8 @@ def _class(space: Space, value: ClassValue) -> Any:
     """The methods that are called to make an instance."""
     cls, meta = value.cls, type(value.cls)
     called = space.class_attribute(meta, "__call__")
-    if called is None or called.owner is not type:
-        raise GraphBreak("FJ0162", f"the signature of a {value.describe()}")
+    if called is not None and is_user_class(called.owner):
+        _described(space, space.load(called.source, called.raw))
     for name in ("__init__", "__new__"):
         found = space.class_attribute(cls, name)
         if found is not None and is_user_class(found.owner):

@@ -33,7 +33,7 @@ from framejit.values.containers.set_operands import copy_as
 from framejit.values.containers.sets import SetValue
 from framejit.values.containers.slices import SliceValue
 from framejit.values.core import polyfills
-from framejit.values.core.base import Args, Kwargs, Raised, Value
+from framejit.values.core.base import Args, Kwargs, Raised, Value, is_user_class
 from framejit.values.core.methods import builtin, container_of, count_error
 from framejit.values.core.namespaces import instance_dict, store_own
 from framejit.values.core.registry import (
@@ -266,6 +266,8 @@ def _copies_plainly(space: Space, value: Value, cls: type) -> bool:
     """An ordinary instance whose ``__dict__`` is all its state."""
     if value.attributes is None or getattr(value, "container", None) is not None:
         return False
+    if not _is_asked_plainly(space, value, cls):
+        return False
     for name in ("__reduce_ex__", "__reduce__", "__getstate__", "__new__"):
         found = space.class_attribute(cls, name)
         if found is None or found.owner is not object:
@@ -276,6 +278,28 @@ def _copies_plainly(space: Space, value: Value, cls: type) -> bool:
     registered = _reducer(cls)  # it can be another later
     space.guard(space.class_source(cls).child("call", _reducer), "ID_MATCH", registered)
     return registered is None
+
+
+#: What is looked for in an object, rather than in its class, to copy it.
+_OF_THE_OBJECT = frozenset(
+    ("__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__class__",
+     "__getnewargs__", "__getnewargs_ex__", "__dict__")
+)  # fmt: skip
+
+
+def _is_asked_plainly(space: Space, value: Value, cls: type) -> bool:
+    """Are the methods that copy it, if any, those of its class?"""
+    meta = type(cls)
+    for owner, name in ((cls, "__getattr__"), (meta, "__getattr__"), (meta, "__copy__")):
+        if space.class_attribute(owner, name) is not None:
+            return False
+    found = space.class_attribute(cls, "__getattribute__")
+    if found is None or is_user_class(found.owner):
+        return False
+    namespace = namespace_of(space, value)
+    return namespace is None or _OF_THE_OBJECT.isdisjoint(
+        str(key.as_python()) for key, _ in namespace.items.values()
+    )
 
 
 def _reducer(cls: type) -> Any:
