@@ -5,7 +5,8 @@ import torch
 from torch.optim.optimizer import _get_value
 
 import framejit
-from checking import EXACT, Comparison, CountingBackend, check
+from checking import EXACT, Comparison, CountingBackend, Tolerance, check
+from framejit.backends.registry import lookup_backend
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -37,18 +38,22 @@ def trained(make, compile, dtype, scheduled):
     ("name", "options", "dtype", "graphs"),
     [
         ("NAdam", {}, torch.float32, 2),
-        ("NAdam", {"foreach": True}, torch.float32, None),
+        ("NAdam", {"foreach": True}, torch.float32, 2),
         ("NAdam", {"foreach": True}, torch.bfloat16, None),
         ("NAdam", {"lr": torch.tensor(0.01), "foreach": False}, torch.float32, 2),
         ("Adam", {"lr": torch.tensor(0.01), "foreach": False}, torch.float32, 2),
-        ("Adam", {"foreach": True}, torch.float32, None),
+        ("Adam", {"foreach": True}, torch.float32, 2),
         ("Adam", {}, torch.bfloat16, None),
         ("AdamW", {"lr": torch.tensor(0.01), "foreach": False}, torch.bfloat16, None),
-        ("Adamax", {"foreach": True}, torch.float32, None),
+        ("Adamax", {"foreach": True}, torch.float32, 2),
         ("Adamax", {}, torch.float64, 2),
-        ("RAdam", {"weight_decay": 0.1}, torch.float32, None),
-        ("ASGD", {}, torch.float32, None),
-        ("Adagrad", {"foreach": True}, torch.float32, None),
+        ("RAdam", {"weight_decay": 0.1}, torch.float32, 3),
+        ("RAdam", {"foreach": True}, torch.float64, 3),
+        ("ASGD", {}, torch.float32, 2),
+        ("ASGD", {"foreach": True, "t0": 3.0}, torch.float32, 3),
+        ("Adafactor", {}, torch.float32, 2),
+        ("Adafactor", {"foreach": True}, torch.float64, 2),
+        ("Adagrad", {"foreach": True}, torch.float32, 2),
     ],
 )
 def test_optimizers(name, options, dtype, graphs):
@@ -135,8 +140,8 @@ def changed(t, x):
         (lambda t, x: (_get_value(t) is None, _get_value(t) == None, x + 1), 1),  # noqa: E711
         (lambda t, x: (_get_value(t) > 2, x + 1), 1),
         (lambda t, x: ((_get_value(t) > 2) + 1, x + 1), 2),
-        (lambda t, x: x + 1 if _get_value(t) > 2 else x, 2),
-        (lambda t, x: x / max(1, _get_value(t)), 2),
+        (lambda t, x: x + 1 if _get_value(t) > 2 else x, 1),
+        (lambda t, x: x / max(1, _get_value(t)), 1),
         (lambda t, x: (x + 1, f"{_get_value(t):.2f}", "%s" % _get_value(t)), 2),
         (lambda t, x: (x + 1, {_get_value(t): 1}, {3.0: 1}[_get_value(t)]), 2),
         (lambda t, x: (x + 1, _get_value(t).is_integer(), int(_get_value(t))), 2),
@@ -144,7 +149,7 @@ def changed(t, x):
         (lambda t, x: (x + 1, _get_value(t) == 2**60 + 1), 1),
         (lambda t, x: (x + 1, [1] * _get_value(t)), 1),
         (lambda t, x: (x + 1, _get_value(t).dtype), 1),
-        (lambda t, x: torch.as_tensor(_get_value(t) / 3) + x, 2),
+        (lambda t, x: torch.as_tensor(_get_value(t) / 3) + x, 1),
         (lambda t, x: ((-_get_value(t)) ** 0.5, x + 1), 2),
         (lambda t, x: (x + 1) * (-_get_value(t)) ** 0.5, 2),
         (lambda t, x: (10.0 ** _get_value(t * 1000), x + 1), 1),
@@ -177,3 +182,90 @@ def test_text_of_a_read_number_in_a_try():
             return str(error)
 
     check(program, torch.tensor(3.0), torch.ones(2), graphs=2)
+
+
+def test_a_decision_is_guarded():
+    """On the number that is in the tensor when the call begins, in single precision as well."""
+
+    def f(steps, x):
+        steps += 1
+        torch._foreach_add_([steps], 1)
+        steps.mul_(0.1)
+        below = _get_value(steps) * 2 < 1
+        return x * 2 if below and max(1, _get_value(steps)) else x / 3
+
+    for dtype in (torch.float32, torch.float64):
+        backend = CountingBackend()
+        compiled = framejit.compile(f, backend=backend)
+        for number in (0.0, 1.0, 2.0, 3.0, 2.9999998, 3.0000002, float("nan"), -1.0, 1e30):
+            one, two = [torch.tensor(number, dtype=dtype) for _ in range(2)]
+            assert torch.equal(compiled(one, torch.ones(2)), f(two, torch.ones(2)))
+            assert torch.equal(one, two) or number != number
+        assert len(backend.graphs) == 2
+
+
+def test_many_decisions_are_left_to_python():
+    """A loop that ends after another number of turns each time does not compile each of them."""
+
+    def f(left, x):
+        while _get_value(left) > 0:
+            left -= 1
+            x = x + 1
+        return x
+
+    backend = CountingBackend()
+    compiled = framejit.compile(f, backend=backend)
+    for turns in range(1, 14):
+        number = torch.tensor(float(turns))
+        assert torch.equal(compiled(number, torch.zeros(2)), torch.full((2,), float(turns)))
+        assert number == 0
+    before = len(backend.graphs)
+    for turns in range(14, 30):
+        compiled(torch.tensor(float(turns)), torch.zeros(2))
+    assert len(backend.graphs) == before
+
+
+def test_what_may_share_memory_is_not_decided_before():
+    def f(number, x):
+        number.view(1).add_(1)
+        return x + 1 if _get_value(number) > 2 else x
+
+    compiled = framejit.compile(f, backend="eager")
+    for value in (0.0, 1.0, 1.5, 2.0):
+        one, two = torch.tensor(value), torch.tensor(value)
+        assert torch.equal(compiled(one, torch.ones(2)), f(two, torch.ones(2)))
+
+
+@pytest.mark.parametrize("fused", ["SGD", "Adam", "AdamW", "Adagrad"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_scheduled_fused(fused, backend):
+    def make(parameters):
+        return getattr(torch.optim, fused)(parameters, lr=0.1, fused=True)
+
+    def train(compile):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(3, 2)
+        optimizer = make(model.parameters())
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+
+        @compile
+        def step(x):
+            optimizer.zero_grad()
+            model(x).pow(2).sum().backward()
+            optimizer.step()
+
+        for _ in range(6):
+            step(torch.ones(2, 3))
+            schedule.step()
+        return dict(model.named_parameters()), optimizer.state_dict()
+
+    made = []
+
+    def counted(module, inputs):
+        made.append(module)
+        return lookup_backend(backend)(module, inputs)
+
+    got = train(lambda f: framejit.compile(f, backend=counted))
+    tolerance = EXACT if backend == "eager" else Tolerance(1e-6, 1e-6)
+    Comparison(tolerance).compare(train(lambda f: f), got, "training")
+    assert len(made) == 2

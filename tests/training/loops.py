@@ -411,12 +411,16 @@ def with_optimizer(name, **options):
     return make
 
 
-#: With how many graphs ten steps take; None: the optimizer branches on numbers in its state.
+#: With how many graphs ten steps take: the first makes the state, the second finds it. RAdam has
+#: another formula from some step on.
 OPTIMIZERS = [
     ("SGD", {}, 2), ("SGD", {"foreach": True, "momentum": 0.9, "nesterov": True}, 2),
     ("SGD", {"fused": True, "momentum": 0.9}, 2), ("Adam", {"amsgrad": True}, 2),
-    ("Adam", {"foreach": True}, 3), ("Adam", {"fused": True}, 2), ("AdamW", {"maximize": True}, 2),
+    ("SGD", {"lr": torch.tensor(0.01), "foreach": False}, 2),
+    ("Adam", {"foreach": True}, 2), ("Adam", {"fused": True}, 2), ("AdamW", {"maximize": True}, 2),
     ("AdamW", {"lr": torch.tensor(0.01), "foreach": False}, 2), ("RMSprop", {"centered": True}, 2),
     ("Adagrad", {}, 2), ("Adadelta", {}, 2), ("Adamax", {}, 2), ("NAdam", {}, 2), ("Rprop", {}, 2),
-    ("Muon", {}, 2), ("RAdam", {}, None), ("ASGD", {}, None), ("Adafactor", {}, None),
+    ("NAdam", {"foreach": True}, 2), ("Muon", {}, 2), ("RAdam", {}, 3),
+    ("RAdam", {"foreach": True}, 3), ("ASGD", {}, 2), ("ASGD", {"foreach": True}, 2),
+    ("Adafactor", {}, 2), ("Adafactor", {"foreach": True}, 2),
 ]  # fmt: skip

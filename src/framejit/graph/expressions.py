@@ -8,6 +8,7 @@ Next: symbols.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import operator
 from collections.abc import Callable, Mapping
@@ -34,6 +35,10 @@ class Operation(NamedTuple):
 
 def _where(condition: Any, then: Any, other: Any) -> Any:
     return then if condition else other
+
+
+def _single(number: float) -> float:
+    return ctypes.c_float(number).value
 
 
 OPERATIONS: dict[str, Operation] = {
@@ -74,6 +79,8 @@ OPERATIONS: dict[str, Operation] = {
     "log": Operation(math.log, math.log, "log({0})"),
     "log10": Operation(math.log10, math.log10, "log10({0})"),
     "round_to": Operation(round, round, "round({0}, {1})"),
+    # Only guards compute it: what a tensor of single precision makes of a number.
+    "single": Operation(_single, _single, "float32({0})"),
 }
 
 #: Functions of one float, with the range in which they raise nothing.

@@ -156,6 +156,8 @@ class Symbols:
         self._first: dict[str, Limits] = {}
         #: By what a size was in earlier captures.
         self._by_history: dict[Any, Any] = {}
+        #: What only guards load -> its value at capture.
+        self._looked_at: dict[str, float] = {}
 
     def attach(self, mode: FakeTensorMode) -> FakeTensorMode:
         """Let fake tensors of ``mode`` have symbolic sizes."""
@@ -312,8 +314,12 @@ class Symbols:
         self.known[name] = Symbol(name, source, "stride", dim)
         self._require(("eq", ("load", name), tree))
 
-    def decide(self, tree: Tree) -> bool:
-        """Whether a condition holds now, in Python's own arithmetic; assumed from then on."""
+    def decide(self, tree: Tree, floats: Mapping[Source, float] = MappingProxyType({})) -> bool:
+        """Whether a condition holds now, in Python's own arithmetic; assumed from then on.
+        ``floats`` are in it under the names of their sources, and in nothing else."""
+        for source, value in floats.items():
+            self.known[source.name] = Symbol(source.name, source, "float", 0)
+            self._looked_at[source.name] = value
         answer = bool(self.now(tree))
         self._require(tree if answer else ("not", tree))
         return answer
@@ -368,6 +374,8 @@ class Symbols:
 
     def value(self, name: str) -> Any:
         """A symbol's value at capture."""
+        if name in self._looked_at:
+            return self._looked_at[name]
         return _plain(self.env.backed_var_to_val[self.symbol(name)])
 
     def assumptions(self) -> list[Assumption]:

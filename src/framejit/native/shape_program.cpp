@@ -31,7 +31,7 @@ static const struct {
     {"sinh", ShapeOp::Sinh, 1},        {"cosh", ShapeOp::Cosh, 1},        {"tanh", ShapeOp::Tanh, 1},
     {"asin", ShapeOp::Asin, 1},        {"acos", ShapeOp::Acos, 1},        {"atan", ShapeOp::Atan, 1},
     {"log2", ShapeOp::Log2, 1},        {"exp", ShapeOp::Exp, 1},          {"log", ShapeOp::Log, 1},
-    {"log10", ShapeOp::Log10, 1},      {"round_to", ShapeOp::RoundTo, 2},
+    {"log10", ShapeOp::Log10, 1},      {"round_to", ShapeOp::RoundTo, 2},   {"single", ShapeOp::Single, 1},
 };
 
 static int operands_of(ShapeOp op) {
@@ -339,6 +339,7 @@ static bool apply(ShapeOp op, const Number* a, Number* out) {
     case ShapeOp::Trunc: return floats ? from_real(std::trunc(x.f), out) : integer(x.i);
     case ShapeOp::Round: return floats ? from_real(std::nearbyint(x.f), out) : integer(x.i);
     case ShapeOp::ToFloat: return real(x.real());
+    case ShapeOp::Single: return real(static_cast<float>(x.real()));
     case ShapeOp::LeftShift:
       return !floats && x.i >= 0 && y.i >= 0 && y.i < 62 && x.i <= (INT64_MAX >> y.i) && integer(x.i << y.i);
     case ShapeOp::RightShift: return !floats && y.i >= 0 && integer(x.i >> std::min<int64_t>(y.i, 63));

@@ -21,7 +21,7 @@ struct Number {
 enum class ShapeOp : uint8_t {
   Load, Int, Float, Add, Sub, Mul, FloorDiv, Mod, TrueDiv, Pow, Min, Max, Neg, Abs, Eq, Ne, Lt, Le, Gt, Ge, And, Or,
   Not, Where, Floor, Ceil, Trunc, Round, ToFloat, LeftShift, RightShift, BitAnd, BitOr, BitXor, Sqrt,
-  Sin, Cos, Tan, Sinh, Cosh, Tanh, Asin, Acos, Atan, Log2, Exp, Log, Log10, RoundTo
+  Sin, Cos, Tan, Sinh, Cosh, Tanh, Asin, Acos, Atan, Log2, Exp, Log, Log10, RoundTo, Single
 };
 
 enum class ShapeInput : uint8_t { Size, Stride, Offset, Int, Float };

@@ -20,6 +20,8 @@ from framejit.graph.metadata import Limits
 
 #: From so many different objects at one place on, captures assume none any more.
 _DIFFERENT_OBJECTS = 8
+#: So many different decisions on the number in a tensor are made while capturing.
+_DECISIONS = 8
 
 
 #: What a size was so far.
@@ -82,6 +84,8 @@ class Seen:
         self.fixed: set[str] = set()
         #: Source's name -> how many objects were assumed to be there, and the last of them.
         self.objects: dict[str, tuple[int, weakref.ref[Any]]] = {}
+        #: Names of numbers in tensors -> what was decided on them, and how.
+        self.decided: dict[str, set[Any]] = {}
         self._told: dict[tuple[str, int], _Told] = {}
 
     def copy(self) -> Seen:
@@ -92,6 +96,7 @@ class Seen:
             one.histories = [*one.histories]
         other.numbers = {key: copy.copy(one) for key, one in self.numbers.items()}
         other.fixed, other.objects, other._told = {*self.fixed}, {**self.objects}, self._told
+        other.decided = {name: {*answers} for name, answers in self.decided.items()}
         return other
 
     def tell_tensor(
@@ -109,6 +114,13 @@ class Seen:
     def tell_number(self, name: str, kind: str) -> None:
         """This number is known to vary."""
         self.numbers[name, kind] = NumberSeen(0, varied=True)
+
+    def decides(self, name: str, answer: Any) -> bool:
+        """Note that a capture decides something on the number in a tensor; may it?"""
+        known = self.decided.setdefault(name, set())
+        if len(known) < _DECISIONS:
+            known.add(answer)
+        return answer in known
 
     def changes(self, name: str, obj: Any) -> bool:
         """Note that a capture assumes this very object; are there too many of them?"""

@@ -34,7 +34,12 @@ from framejit.values.torch.hooks import watch_gradient
 from framejit.values.torch.leaves import assign_gradient, replace_data, require_gradient
 from framejit.values.torch.new_tensors import as_type, new_like
 from framejit.values.torch.nn_modules import module_member, module_setattr
-from framejit.values.torch.read_numbers import beside_tensors, scaled
+from framejit.values.torch.read_numbers import (
+    beside_tensors,
+    named_tensors,
+    number_for_optimizer,
+    scaled,
+)
 from framejit.values.torch.subclasses import as_subclass, new_tensor
 from framejit.values.torch.torch_functions import call_in_graph
 from framejit.values.torch.wrappers import WrapperValue
@@ -83,6 +88,8 @@ class ObjectSpace(Space):
     new_like = new_like
     as_type = as_type
     beside_tensors = beside_tensors
+    named_tensors = named_tensors
+    number_for_optimizer = number_for_optimizer
     is_overridden = overrides.is_overridden
     is_handed_on = overrides.is_handed_on
     intercept = overrides.intercept

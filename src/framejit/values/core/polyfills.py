@@ -404,6 +404,17 @@ def addcmul_(self: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
     return self.copy_(addcmul(self, tensor1, tensor2, value))
 
 
+def scaled_lists(tensors: Any, firsts: Any, seconds: Any, values: Any, method: str) -> Any:
+    """``torch._foreach_addcdiv`` and its like with a list of numbers, some of which are read."""
+    rows = zip(tensors, firsts, seconds, values, strict=True)
+    return tuple([getattr(one, method)(first, second, value=v) for one, first, second, v in rows])
+
+
+def scale_lists(tensors: Any, firsts: Any, seconds: Any, values: Any, method: str) -> None:
+    """The same in place."""
+    scaled_lists(tensors, firsts, seconds, values, method)
+
+
 def first_of(value: Any, *rest: Any) -> Any:
     """Its first argument."""
     return value

@@ -106,6 +106,8 @@ class Space(ClassLookup):
     new_like: Callable[..., Result]
     as_type: Callable[..., Result]
     beside_tensors: Callable[..., list[Value]]
+    named_tensors: Callable[..., dict[str, Value]]
+    number_for_optimizer: Callable[..., Value | None]
     is_overridden: Callable[..., bool]
     is_handed_on: Callable[..., bool]
     intercept: Callable[..., Result | None]

@@ -168,8 +168,20 @@ def number_varies(space: Space, source: Source, obj: int | float) -> bool:
     if root.accessor == "const" and root.label.startswith("const "):
         return False  # such labels are not unique
     space.numbers_asked[source] = obj
+    if _is_scheduled(space, source):
+        space.policy.seen.tell_number(source.name, type(obj).__name__)
     argument = root.accessor == "slot" and _is_plain_argument(source)
     return space.policy.number(source.name, obj, argument)
+
+
+def _is_scheduled(space: Space, source: Source) -> bool:
+    """Is it a learning rate that a scheduler changes? Schedulers note in the same dict what it was
+    at first."""
+    if source.accessor != "item" or source.key != "lr" or source.base is None:
+        return False
+    group = space.preloaded(source.base)
+    held = None if group is None else group.realize().obj
+    return type(held) is dict and "initial_lr" in held
 
 
 def _check_whose_symbols(space: Space) -> None:

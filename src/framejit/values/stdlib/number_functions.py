@@ -29,10 +29,16 @@ from framejit.values.core.symbolic import (
     compute,
     plain,
 )
+from framejit.values.torch.read_numbers import choose_read, compute_read
 
 
 def _is_symbolic(value: Value) -> bool:
     return value.realize().is_symbolic
+
+
+def _varies(value: Value) -> bool:
+    realized = value.realize()
+    return realized.is_symbolic or realized.is_read
 
 
 def _override(function: Any, symbolic: Any, low: int = 1, high: int = 1) -> None:
@@ -61,6 +67,11 @@ def _more_extreme(
 ) -> Value | None:
     """The smaller or greater one: an int and a float are compared, as the result is one of them."""
     kinds = {known.python_type(), item.python_type()}
+    if known.is_read or item.is_read:
+        answer = compute_read(space, wins, [item, known])
+        if answer is not None and kinds == {float}:
+            return choose_read(space, answer, item, known)
+        return None if answer is None else item if space.truth(answer) else known
     if kinds == {int} or type(known) is type(item) is ConstantValue:
         return compute(space, symbolic if kinds == {int} else function, [known, item])
     if kinds == {float}:
@@ -81,7 +92,7 @@ def _extreme(function: Any, symbolic: Any, wins: Any) -> None:
             elif given.python_type() not in (set, frozenset):
                 items = space.items(given)  # an iterator is used up by that
                 args = [ListValue(items)]
-        if kwargs or len(items) < 2 or not any(map(_is_symbolic, items)):
+        if kwargs or len(items) < 2 or not any(map(_varies, items)):
             return before(space, args, kwargs)
         answer: Value | None = items[0].realize()
         for item in items[1:]:

@@ -21,6 +21,7 @@ from framejit.values.core.registry import LOOKASIDES, Handler, Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue, plain
 from framejit.values.objects.classes import PYTHON_DTYPES
+from framejit.values.torch.read_numbers import ReadNumber
 from framejit.values.torch.tensors import (
     TensorValue,
     graph_call,
@@ -70,7 +71,8 @@ def _of_numbers(space: Space, args: Args, kwargs: Kwargs) -> Result:
     wanted = {"dtype": ConstantValue(inferred), **wanted}
     scalar = TupleValue([])
     made = [
-        _filled(space, scalar, number, wanted)
+        _of_read(space, number, wanted)
+        or _filled(space, scalar, number, wanted)
         or _copied(space, number, wanted)
         or graph_call(space, torch.scalar_tensor, [number], wanted)
         for number in numbers
@@ -87,6 +89,18 @@ def _dtype_of(number: Value) -> torch.dtype:
         return number.metadata().dtype  # type: ignore[no-any-return]
     kinds = {bool: torch.bool, int: torch.int64, float: torch.get_default_dtype()}
     return kinds[number.python_type()]
+
+
+def _of_read(space: Space, number: Value, options: dict[str, Value]) -> Value | None:
+    """An element that is read out of a tensor; None for other elements."""
+    if not isinstance(number, ReadNumber):
+        return None
+    made = number.tensor
+    if number.python_type() is not float or "device" in options or default_devices():
+        device = options.get("device", ConstantValue(None)).realize()
+        if device.is_none() or torch.device(device.as_python()).type != "cpu":
+            raise GraphBreak("FJ0121", "torch.tensor() of a number out of a tensor")
+    return tensor_call(space, "to", made, options["dtype"], copy=ConstantValue(True))
 
 
 def _copied(space: Space, number: Value, options: dict[str, Value]) -> Value | None:

@@ -64,8 +64,9 @@ _EAGER_ONLY = frozenset([
 ])  # fmt: skip
 
 
-#: Methods with a number ``value=``, which eager mode reads out of a tensor if it is given one.
-_SCALED = frozenset(["addcdiv", "addcdiv_", "addcmul", "addcmul_"])
+#: Methods with a number of this name, which eager mode reads out of a tensor if it is given one.
+_SCALED = {"addcdiv": "value", "addcdiv_": "value", "addcmul": "value", "addcmul_": "value",
+           "add": "alpha", "add_": "alpha", "sub": "alpha", "sub_": "alpha"}  # fmt: skip
 
 
 def has_flag(space: Space, value: TensorValue, name: str) -> bool:
@@ -258,6 +259,9 @@ class TensorValue(Overridable):
             _ = space.builder.symbols  # the number becomes one
             return graph_call_method(space, name, [self], {})
         if name in _DATA_DEPENDENT:
+            number = space.number_for_optimizer(self) if name == "item" and not args else None
+            if number is not None:
+                return number
             raise GraphBreak(
                 "FJ0102",
                 f"Tensor.{name}() needs the tensor's data",
@@ -288,7 +292,7 @@ class TensorValue(Overridable):
             return ConstantValue(None)
         if name == "type":
             return space.as_type(self, args, kwargs)
-        factor = kwargs["value"].realize() if name in _SCALED and "value" in kwargs else None
+        factor = kwargs[_SCALED[name]].realize() if kwargs.keys() == {_SCALED.get(name)} else None
         if factor is not None and (factor.is_read or isinstance(factor, TensorValue)):
             return space.scaled(name, [self, *args], factor)
         if name in ("new_tensor", "new"):
@@ -512,6 +516,9 @@ def _operands(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if any(arg.is_read or (type(arg) is ListValue and _has_read(arg.items)) for arg in args):
         args = space.beside_tensors(target, args)
+    kwargs = {name: value.realize() for name, value in kwargs.items()}
+    if any(value.is_read or value.is_symbolic for value in kwargs.values()):
+        kwargs = space.named_tensors(target, kwargs)
     positional = tuple([to_fx(space, arg) for arg in args])
     named = {name: to_fx(space, value) for name, value in kwargs.items()}
     if config.capture_dynamic_output_shape_ops:
