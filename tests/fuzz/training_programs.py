@@ -224,6 +224,17 @@ _OPTIMIZERS = [
 ]  # fmt: skip
 
 
+#: From here on all that branch on their state, compute with lists, or are one operation.
+FIRST_OF_ALL_OPTIMIZERS = 7_200_000
+_ALL_OPTIMIZERS = [
+    *_OPTIMIZERS, "torch.optim.RAdam({p}, lr=0.1)", "torch.optim.RAdam({p}, lr=0.1, foreach=True, weight_decay=0.1)",
+    "torch.optim.ASGD({p}, lr=0.1, t0=2)", "torch.optim.ASGD({p}, lr=0.1, foreach=True)", "torch.optim.Adafactor({p}, lr=0.1)",
+    "torch.optim.Adafactor({p}, foreach=True)", "torch.optim.NAdam({p}, lr=0.1)", "torch.optim.NAdam({p}, lr=0.1, foreach=True)",
+    "torch.optim.Adam({p}, lr=0.1, foreach=True)", "torch.optim.Adam({p}, lr=0.1, fused=True)", "torch.optim.SGD({p}, lr=0.1, fused=True)",
+    "torch.optim.SGD({p}, lr=torch.tensor(0.1), foreach=False)", "torch.optim.Adagrad({p}, lr=torch.tensor(0.1))", "torch.optim.Rprop({p}, lr=0.1)",
+    "torch.optim.Adamax({p}, lr=0.1, foreach=True)", "torch.optim.Adadelta({p}, lr=0.1, foreach=True)",
+]  # fmt: skip
+
 #: A graph that AOTAutograd has compiled is one node of autograd's: from here on no program sees that
 #: by what it does between two graphs.
 FIRST_WHOLE = 7_500_000
@@ -249,7 +260,10 @@ def training_program(seed: int) -> Program:
     rng = random.Random(seed)
     whole = seed >= FIRST_WHOLE
     statements, forward = (_WITHIN, _FORWARD_WITHIN) if whole else (_ANY, _FORWARD)
-    optimizer = rng.choice(_OPTIMIZERS).format(p="[*G_NET.parameters(), G_W]")
+    more = FIRST_OF_ALL_OPTIMIZERS <= seed < FIRST_WHOLE
+    optimizer = rng.choice(_ALL_OPTIMIZERS if more else _OPTIMIZERS).format(
+        p="[*G_NET.parameters(), G_W]"
+    )
     lines = [
         "G_W = nn.Parameter(tensor(4, 3))",
         f"G_NET, G_OTHER = Net(1, {rng.random() < 0.3}), Net(2, False)",

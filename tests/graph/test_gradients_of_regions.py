@@ -154,6 +154,16 @@ def test_gradients_in_batches():
     torch.testing.assert_close(got, gradients(model))
 
 
+def test_gradients_in_batches_within_the_graph():
+    model, batch = Stack(), torch.linspace(-1, 1, 240).reshape(5, 2, 3, 8)
+
+    def gradients(x):
+        return torch.autograd.grad(model(x), model.first.weight, batch, is_grads_batched=True)
+
+    got = framejit.compile(gradients, backend=Regions(), options=ALL)(X)
+    torch.testing.assert_close(got, gradients(X))
+
+
 class Counting(TorchDispatchMode):
     def __init__(self):
         super().__init__()

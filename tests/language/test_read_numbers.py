@@ -269,3 +269,33 @@ def test_scheduled_fused(fused, backend):
     tolerance = EXACT if backend == "eager" else Tolerance(1e-6, 1e-6)
     Comparison(tolerance).compare(train(lambda f: f), got, "training")
     assert len(made) == 2
+
+
+class Counter(torch.nn.Module):
+    def __init__(self, dtype):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(1, dtype=dtype))
+
+    def forward(self, x):
+        warm = bool(self.count[:] >= 3) if x.dim() > 1 else bool(self.count >= 3)
+        self.count += 1
+        if self.count > 5:
+            return x * 3
+        return x + 1 if warm else x + 2
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float32, torch.float64, torch.int32])
+def test_what_a_module_counts(dtype):
+    """A decision on a buffer is a guard; on what a call is given, and on other dtypes, a break."""
+    eager, module = Counter(dtype), Counter(dtype)
+    backend = CountingBackend()
+    compiled = framejit.compile(module, backend=backend)
+    for turn in range(9):
+        assert torch.equal(compiled(torch.ones(2)), eager(torch.ones(2)))
+        assert torch.equal(module.count, eager.count)
+        if turn == 4:
+            module.count.fill_(2)  # from outside
+            eager.count.fill_(2)
+    assert len(backend.graphs) == 3 or dtype is torch.int32
+    assert torch.equal(compiled(torch.ones(2, 2)), eager(torch.ones(2, 2)))
+    check(lambda t, x: x + 1 if t > 2 else x, torch.tensor(3.0), torch.ones(2), graphs=2)

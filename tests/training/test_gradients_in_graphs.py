@@ -89,6 +89,19 @@ def twice(v, w):
     return torch.autograd.grad(slope.square().sum(), [v, w])
 
 
+def in_batches(v, w):
+    rows = (v * w).sin().sum(1)
+    jacobian = torch.autograd.grad(rows, [v, w], torch.eye(2), True, is_grads_batched=True)
+    (rows.sum() * jacobian[0].square().sum()).backward()
+    return jacobian, stored(v, w)
+
+
+def in_batches_twice(v, w):
+    rows = (v**3 * w).sum(1)
+    (slopes,) = torch.autograd.grad(rows, v, torch.eye(2), create_graph=True, is_grads_batched=True)
+    return torch.autograd.grad(slopes.square().sum(), [v, w])
+
+
 def leaf_of_its_own(v, w):
     inner = (v * 2).detach().requires_grad_()
     (inner * w).sum().backward()
@@ -166,6 +179,7 @@ class Straight(torch.autograd.Function):
 PROGRAMS = {
     shared_gradient: 2, expanded_gradient: 2, transposed: 2, one_is_not_reached: 2,
     in_two_steps: 2, added_up: 2, only_for_some: 2, of_several: 2, by_autograd: 1, unused: 1,
+    in_batches: 2, in_batches_twice: 1,
     zeros_for_the_unused: 1,
     by_result: 1, twice: 1, leaf_of_its_own: 2, new_leaf: 2, in_no_grad: 2, assigned: 2,
     twice_among_the_inputs: 2, leaf_and_result: 2, view_of_the_given: None, results_beside: 2,

@@ -119,6 +119,26 @@ def test_a_scheduler_that_rests(name):
     assert compare(make, Counting("eager"), 1e-5) == [1, 1, *[0] * 8]
 
 
+@pytest.mark.parametrize("several", [True, False])
+def test_averaged_model(several):
+    """It branches on how often it was updated, which a buffer counts."""
+
+    def make():
+        loop = with_optimizer("SGD", lr=0.1)()
+        average = torch.optim.swa_utils.get_ema_multi_avg_fn(0.9)
+        options = {"multi_avg_fn": average} if several else {}
+        model = torch.optim.swa_utils.AveragedModel(loop.modules[0], use_buffers=True, **options)
+
+        def step(x, y):
+            loss = loop.step(x, y)
+            model.update_parameters(loop.modules[0])
+            return loss
+
+        return dataclasses.replace(loop, step=step, modules=[*loop.modules, model])
+
+    assert compare(make, Counting("eager"), 1e-5) == [1, 1, *[0] * 8]
+
+
 WITH_INDUCTOR = ("mlp", "convolutions", "gan", "tied", "step_of_bert", "step_of_gpt2",
                  "step_of_llama", "checkpointed")  # fmt: skip
 

@@ -41,13 +41,16 @@ TWICE = (
 
 def gradients(
     outputs: Sequence[torch.Tensor], given: Sequence[torch.Tensor | None] | None,
-    inputs: Sequence[torch.Tensor], retain_graph: bool, create_graph: bool, allow_unused: bool,
+    inputs: Sequence[torch.Tensor], retain_graph: bool, create_graph: bool, *how: bool,
 ) -> Any:  # fmt: skip
-    """``torch.autograd.grad``, without what the inputs' own hooks do: that is in the graph."""
+    """``torch.autograd.grad``, without what the inputs' own hooks do: that is in the graph.
+    ``how``: may inputs be unused, are there several gradients of each output?"""
+    unused, batched = (*how, False)[:2]
     with _set_autograd_backward(), _without_hooks(inputs):
         return torch.autograd.grad(
-            outputs, inputs, given, retain_graph, create_graph, allow_unused=allow_unused
-        )
+            outputs, inputs, given, retain_graph, create_graph, allow_unused=unused,
+            is_grads_batched=batched,
+        )  # fmt: skip
 
 
 @contextlib.contextmanager

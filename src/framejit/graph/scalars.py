@@ -34,6 +34,8 @@ _EXACT: dict[Any, str] = {
 _DOUBLE: dict[Any, str] = {operator.pow: "pow", torch.pow: "pow", pow: "pow"}
 _LISTS: dict[Any, str] = {torch._foreach_add_: "add", torch._foreach_mul_: "mul"}
 _SAME = ("detach", "reshape", "to")
+#: What whole numbers may be in.
+_OF_INTS = ("load", "int", "add", "sub", "mul", "neg")
 #: Expressions of more steps than this are not followed.
 _MOST_STEPS = 400
 
@@ -73,7 +75,7 @@ class _Reader:
     def _written(self, operation: Operation, node: _Node, example: Example, at: int) -> Tree:
         call = operation.node
         shares = len(memory_of_all([example])) > 1
-        if shares or call.kwargs or example.meta.shape != ():
+        if shares or call.kwargs or not _is_one(example.meta.shape):
             raise Unknown
         target, args = call.target, call.args
         if target in _LISTS or target is torch._foreach_copy_:
@@ -100,15 +102,18 @@ class _Reader:
     def _made(self, operation: Operation, place: int) -> Tree:
         node, meta = operation.node, operation.example.meta
         if node.target in _SAME:
+            if not meta.dtype.is_floating_point and self._dtype(node.args[0]) is not meta.dtype:
+                raise Unknown
             return _rounded(self.after(node.args[0], place), meta.dtype)
-        if node.target in (torch.tensor, torch.scalar_tensor) and meta.shape == ():
+        if node.target in (torch.tensor, torch.scalar_tensor) and _is_one(meta.shape):
             return _rounded(self._operand(node.args[0], place, meta.dtype), meta.dtype)
-        if node.target in (torch.zeros, torch.ones) and meta.shape == ():
-            return ("float", float(node.target is torch.ones))
+        if node.target in (torch.zeros, torch.ones) and _is_one(meta.shape):
+            number = int(node.target is torch.ones)
+            return self._operand(number, place, meta.dtype)
         name = _EXACT.get(node.target) if not node.kwargs else None
         if name is None and meta.dtype is torch.float64:
             name = _DOUBLE.get(node.target)
-        if name is None or meta.shape != ():
+        if name is None or not _is_one(meta.shape):
             raise Unknown
         dtypes = {self._dtype(one) for one in node.args} - {None}
         if len(dtypes) != 1:
@@ -124,13 +129,20 @@ class _Reader:
     def _operand(self, operand: Any, place: int, dtype: torch.dtype) -> Tree:
         if isinstance(operand, _Node):
             return self.after(operand, place)
-        if type(operand) not in (int, float):
+        if dtype is torch.int64 and type(operand) is int:
+            return ("int", operand)
+        if type(operand) not in (int, float) or not dtype.is_floating_point:
             raise Unknown
         return _rounded(("float", float(operand)), dtype)
 
 
+def _is_one(shape: Any) -> bool:
+    """Is this the shape of one element?"""
+    return all(type(size) is int and size == 1 for size in shape)
+
+
 def _rounded(tree: Tree, dtype: torch.dtype) -> Tree:
-    if dtype is torch.float64:
+    if dtype is torch.float64 or (dtype is torch.int64 and tree[0] in _OF_INTS):
         return tree
     if dtype is not torch.float32:
         raise Unknown

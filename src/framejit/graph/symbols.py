@@ -157,7 +157,7 @@ class Symbols:
         #: By what a size was in earlier captures.
         self._by_history: dict[Any, Any] = {}
         #: What only guards load -> its value at capture.
-        self._looked_at: dict[str, float] = {}
+        self._looked_at: dict[str, int | float] = {}
 
     def attach(self, mode: FakeTensorMode) -> FakeTensorMode:
         """Let fake tensors of ``mode`` have symbolic sizes."""
@@ -314,11 +314,13 @@ class Symbols:
         self.known[name] = Symbol(name, source, "stride", dim)
         self._require(("eq", ("load", name), tree))
 
-    def decide(self, tree: Tree, floats: Mapping[Source, float] = MappingProxyType({})) -> bool:
+    def decide(
+        self, tree: Tree, numbers: Mapping[Source, int | float] = MappingProxyType({})
+    ) -> bool:
         """Whether a condition holds now, in Python's own arithmetic; assumed from then on.
-        ``floats`` are in it under the names of their sources, and in nothing else."""
-        for source, value in floats.items():
-            self.known[source.name] = Symbol(source.name, source, "float", 0)
+        ``numbers`` are in it under the names of their sources, and in nothing else."""
+        for source, value in numbers.items():
+            self.known[source.name] = Symbol(source.name, source, type(value).__name__, 0)
             self._looked_at[source.name] = value
         answer = bool(self.now(tree))
         self._require(tree if answer else ("not", tree))

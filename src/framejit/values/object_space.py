@@ -39,6 +39,7 @@ from framejit.values.torch.read_numbers import (
     named_tensors,
     number_for_optimizer,
     scaled,
+    state_decides,
 )
 from framejit.values.torch.subclasses import as_subclass, new_tensor
 from framejit.values.torch.torch_functions import call_in_graph
@@ -89,6 +90,7 @@ class ObjectSpace(Space):
     as_type = as_type
     beside_tensors = beside_tensors
     named_tensors = named_tensors
+    state_decides = state_decides
     number_for_optimizer = number_for_optimizer
     is_overridden = overrides.is_overridden
     is_handed_on = overrides.is_handed_on

@@ -107,6 +107,7 @@ class Space(ClassLookup):
     as_type: Callable[..., Result]
     beside_tensors: Callable[..., list[Value]]
     named_tensors: Callable[..., dict[str, Value]]
+    state_decides: Callable[..., bool | None]
     number_for_optimizer: Callable[..., Value | None]
     is_overridden: Callable[..., bool]
     is_handed_on: Callable[..., bool]

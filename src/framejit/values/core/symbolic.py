@@ -170,7 +170,7 @@ def number_varies(space: Space, source: Source, obj: int | float) -> bool:
     space.numbers_asked[source] = obj
     if _is_scheduled(space, source):
         space.policy.seen.tell_number(source.name, type(obj).__name__)
-    argument = root.accessor == "slot" and _is_plain_argument(source)
+    argument = root.accessor == "slot" and is_argument(source)
     return space.policy.number(source.name, obj, argument)
 
 
@@ -190,7 +190,7 @@ def _check_whose_symbols(space: Space) -> None:
         raise GraphBreak("FJ0104", "a number or size varies from call to call of a function")
 
 
-def _is_plain_argument(source: Source) -> bool:
+def is_argument(source: Source) -> bool:
     """An argument or part of a container that is one; attributes of objects are not."""
     step: Source | None = source
     while step is not None and step.accessor in ("index", "item", "slot"):

@@ -279,8 +279,6 @@ def _grad(space: Space, args: Args, kwargs: Kwargs) -> Result:
 
 
 def _captured_grad(space: Space, named: dict[str, Value], twice: bool) -> Result:
-    if space.truth(named.get("is_grads_batched", ConstantValue(False))):
-        raise GraphBreak("FJ0117", "torch.autograd.grad() with is_grads_batched=True")
     _check_possible(space)
     outputs = _tensors(space, named.get("outputs", _NONE))
     if _retaining(space, [output.proxy(space) for output in outputs]):
@@ -299,7 +297,8 @@ def _captured_grad(space: Space, named: dict[str, Value], twice: bool) -> Result
     unused = zeros or (not allowed.is_none() and space.truth(allowed))
     kept = twice if retain.is_none() else space.truth(retain)
     nodes, wanted = [[one.proxy(space) for one in some] for some in (outputs, inputs)]
-    call = (nodes, given, wanted, kept, twice, unused)
+    batched = space.truth(named.get("is_grads_batched", ConstantValue(False)))
+    call = (nodes, given, wanted, kept, twice, unused, *([True] if batched else []))
     if twice and any(hooks):
         raise GraphBreak("FJ0117", "torch.autograd.grad() of a tensor with hooks, to go on from")
     node, example = _record(space, gradients, call)

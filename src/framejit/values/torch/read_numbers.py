@@ -24,6 +24,7 @@ from framejit.values.core.base import Args, Declared, Kwargs, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import LOOKASIDES, Result
 from framejit.values.core.space import Space
+from framejit.values.core.symbolic import is_argument
 from framejit.values.objects.functions import call_polyfill
 from framejit.values.torch.tensors import TensorValue, graph_call, graph_call_method, tensor_call
 
@@ -68,50 +69,61 @@ class ReadNumber(Declared):
         return self.tensor.expect(space, truth)
 
     def truth(self, space: Space) -> bool:
-        answer = _decided_before(space, self)
+        answer = decided_before(space, self.tensor)
         return self.tensor.truth(space) if answer is None else answer
 
     def to_fx(self, space: Space) -> Any:
         raise GraphBreak("FJ0121", "a number out of a tensor is passed to a torch operation")
 
 
-def element_of(tensor: torch.Tensor) -> float:
+def element_of(tensor: torch.Tensor) -> int | float:
     """The number in a tensor of one element."""
-    return float(tensor.detach().item())
+    number = tensor.detach().item()
+    return float(number) if tensor.dtype.is_floating_point else int(number)
 
 
-def _decided_before(space: Space, number: ReadNumber) -> bool | None:
-    """Is a number true? Decided in front of the graph, and guarded, if it is computed from numbers
-    in inputs that Python can read as well, such as the step counts of optimizers. None if it is
-    not, or if too much was decided on one of them: loops end after another number of turns each
-    time.
+def decided_before(space: Space, tensor: TensorValue, state: bool = False) -> bool | None:
+    """Is the number in a tensor true? Decided in front of the graph, and guarded, if it is computed
+    from numbers in inputs that Python can read as well, such as the step counts of optimizers. None
+    if it is not, or if too much was decided on one of them: loops end after another number of turns
+    each time. ``state``: only if no argument of the call holds them.
     """
     if space.transforms or space.task.alone:
         return None
-    floats: dict[Source, float] = {}
+    numbers: dict[Source, int | float] = {}
 
     def load(node: Any) -> Tree | None:
         value = next((value for value in space.graph_inputs if value.node is node), None)
-        if value is None or not _is_readable(value):
+        if value is None or not _is_readable(value) or (state and is_argument(value.source)):
             return None
         source = value.source.child("call", element_of)
-        floats[source] = element_of(value.obj)
+        numbers[source] = element_of(value.obj)
         return ("load", source.name)
 
-    tree = number_of(space.builder, number.tensor.node, load)
+    tree = number_of(space.builder, tensor.proxy(space), load)
     if tree is None:
         return None
-    if number.python_type() is float:
-        tree = ("ne", tree, ("float", 0.0))
+    if tensor.metadata().dtype is not torch.bool:
+        tree = ("ne", tree, ("int", 0))
     try:
-        answer = bool(evaluate(tree, {source.name: value for source, value in floats.items()}))
+        answer = bool(evaluate(tree, {source.name: value for source, value in numbers.items()}))
     except (ArithmeticError, TypeError):  # Python may raise, or know no order
         return None
-    if not floats:
+    if not numbers:
         return answer
-    if not all(space.policy.seen.decides(source.name, (tree, answer)) for source in floats):
+    if not all(space.policy.seen.decides(source.name, (tree, answer)) for source in numbers):
         return None
-    return space.builder.symbols.decide(tree, floats)  # type: ignore[no-any-return]
+    return space.builder.symbols.decide(tree, numbers)  # type: ignore[no-any-return]
+
+
+def state_decides(space: Space, tensor: TensorValue) -> bool | None:
+    """Is the number in a tensor true, if that follows from what objects hold, as modules count
+    batches? What the program passes as data is another matter: Python decides on it."""
+    known = tensor.metadata()
+    single = all(type(size) is int and size == 1 for size in known.shape)
+    if not single or known.device.type != "cpu" or known.requires_grad:
+        return None
+    return decided_before(space, tensor, state=True)
 
 
 def _is_readable(value: TensorValue) -> bool:
@@ -119,7 +131,10 @@ def _is_readable(value: TensorValue) -> bool:
     held = value.obj
     plain = type(held) in (torch.Tensor, torch.nn.Parameter) and value.source is not None
     usual = plain and not (value.replaced or value.switched)
-    return usual and held.device.type == "cpu" and held.layout is torch.strided
+    return (
+        usual and held.device.type == "cpu" and held.layout is torch.strided and held.numel() == 1
+        and held.dtype in (torch.float32, torch.float64, torch.int64)
+    )  # fmt: skip
 
 
 def read_number(space: Space, tensor: TensorValue) -> Value | None:
