@@ -251,7 +251,8 @@ class GraphBuilder(Recording):
         operation.called, operation.raises, operation.random = True, effects.raises, effects.random
         operation.exchanges = effects.exchanges
         operation.fresh = not (symbolic or any(effects)) and all(
-            one.group is None and one.recipe is None for one in examples_in(example)
+            one.group is None and one.recipe is None and not one.meta.wraps
+            for one in examples_in(example)
         )
         self.tried = self.tried or tried
         if writes:

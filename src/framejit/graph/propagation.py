@@ -20,6 +20,7 @@ from ..exc import GraphBreak
 from .errors import as_graph_break, name_of
 from .fakes import FakeWorld, describe_fake, isolated
 from .global_state import GlobalState
+from .holding import Holding
 from .metadata import Example, TensorMeta, join
 from .observer import Observer, memory_of
 
@@ -204,6 +205,10 @@ _BUILTIN_TYPES = (
 )
 
 
+def _called(target: Any) -> Any:
+    return target.function if type(target) is Holding else target
+
+
 def _is_library_function(target: Any) -> bool:
     """Whether the result depends on arguments and global state only: not for a user's function."""
     if isinstance(target, (str, *_BUILTIN_TYPES)):
@@ -287,7 +292,7 @@ def _run(call: Call, tensors: list[Example], known: _Outcome | None) -> tuple[_O
     reader = _Reader(world, target, tensors, fakes, set(memory))
     template, result = reader.read(raw)
     effects = Effects(
-        writes, observer.random, observer.raises or not _is_library_function(target),
+        writes, observer.random, observer.raises or not _is_library_function(_called(target)),
         observer.content, observer.exchanges,
     ) if known is None else known.effects  # fmt: skip
     aliases = reader.aliases

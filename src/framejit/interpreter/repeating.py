@@ -20,6 +20,7 @@ from framejit.values.core.constants import ConstantValue
 from framejit.values.core.operations import LazyValue
 from framejit.values.core.space import Space
 from framejit.values.torch.tensors import TensorValue
+from framejit.values.torch.wrappers import WrapperValue
 
 
 class Unreturnable(Exception):
@@ -35,7 +36,8 @@ def returned(value: Value, given: set[Value]) -> Iterator[Source]:
     if value.source is not None:
         yield value.source
     elif isinstance(value, TensorValue):
-        if value.assigned_grad is not None or value.namespace is not None:
+        known = value.assigned_grad is None and value.namespace is None
+        if not known or type(value) not in (TensorValue, WrapperValue):
             raise Unreturnable
     elif type(value) in (ListValue, TupleValue):
         for item in value.items:  # type: ignore[attr-defined]
@@ -111,7 +113,9 @@ class Repetition:
             return loaded
         if isinstance(value, TensorValue):
             node = self._nodes[value.node]
-            made = TensorValue(node, space.builder.example(node))
+            example = space.builder.example(node)
+            wraps = example.meta.wraps
+            made = space.wrapper(node, example) if wraps else TensorValue(node, example)
             made.step = space.step
             return made
         if type(value) is ListValue:

@@ -19,6 +19,7 @@ from framejit.graph.bounds import Assumption
 from framejit.graph.builder import ONCE, WRITES
 from framejit.graph.expressions import Tree, evaluate, replaced, symbols_of
 from framejit.graph.fakes import plain_keys
+from framejit.graph.holding import Holding
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
 from framejit.graph.metadata import describe
 from framejit.graph.nested import HeldHook, open_hooks
@@ -39,6 +40,8 @@ def encode_graph(module: torch.fx.GraphModule, encoder: Encoder) -> Json:
         if node.op == "call_function":
             if node.target is open_hooks:
                 raise Unsaveable("saved-tensor hooks that a graph opens")
+            if type(node.target) is Holding:
+                raise Unsaveable(f"objects that a graph holds for {node.target.__name__}()")
             target = encoder.value(node.target)
         elif node.op == "get_attr":
             attributes[target] = _encode_attribute(module, target, encoder)

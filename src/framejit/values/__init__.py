@@ -33,6 +33,7 @@ import framejit.values.stdlib.process
 import framejit.values.containers.started_iterators
 import framejit.values.stdlib.stdlib_functions
 import framejit.values.core.symbolic
+import framejit.values.torch.opaque
 import framejit.values.torch.overrides
 import framejit.values.torch.subclasses
 import framejit.values.torch.tensors
@@ -46,6 +47,7 @@ import torch.distributed
 
 if torch.distributed.is_available():  # some builds are without
     import framejit.values.torch.distributed
+    import framejit.values.torch.dtensors
 from framejit.values.stdlib import number_functions
 
 number_functions.install()

@@ -40,6 +40,8 @@ _EXCEPTIONS = (
     "torch._higher_order_ops.associative_scan", "torch.distributed.distributed_c10d",
     "torch.distributed.device_mesh", "torch.distributed._mesh_layout", "torch.distributed._pycute",
     "torch.distributed._functional_collectives", "torch.distributed.algorithms._checkpoint",
+    "torch.distributed.tensor._api", "torch.distributed.tensor._dtensor_spec",
+    "torch.distributed.tensor.parallel",
 )  # fmt: skip
 
 #: Functions that torch puts around others to keep books: the free variable that holds the other.

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from framejit.exc import GraphBreak
+from framejit.graph.opaque import is_computed
 from framejit.source import Source
 from framejit.values.core import complaints
 from framejit.values.core.base import (
@@ -58,6 +59,8 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
     kind = type(raw)
     if kind is types.FunctionType or kind is functools._lru_cache_wrapper:
         return MethodValue(space.load(source, raw), value)
+    if value.is_constant and is_computed(cls, name):
+        return BoundBuiltin(value, name)
     if kind is _INSTANCE_METHOD:
         return MethodValue(space.load(source.child("attr", "__func__"), raw.__func__), value)
     if kind is property or (
@@ -153,7 +156,7 @@ def _c_data(space: Space, value: Value, name: str, owner: type) -> Result:
                 AttributeError, complaints.empty_slot(value.python_type(), name)
             )
         raise GraphBreak("FJ0151", f"attribute {name!r} of a {value.describe()}")
-    if issubclass(type(obj), torch.Tensor):
+    if issubclass(type(obj), torch.Tensor) and not is_heap_class(owner):  # no slot
         raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
     try:
         content = getattr(obj, name)

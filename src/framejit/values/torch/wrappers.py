@@ -9,12 +9,14 @@ and all else that ``__tensor_flatten__`` tells are guarded. Next room: graph.
 from __future__ import annotations
 
 import copy
+import types
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from framejit.exc import GraphBreak
+from framejit.graph.opaque import is_handle_class
 from framejit.source import Source
 from framejit.values.core.base import Value
 from framejit.values.core.constants import constant_value
@@ -36,11 +38,16 @@ class WrapperValue(SubclassValue):
         if looked_at is None:
             looked_at = self.fake(space)
         if name in looked_at.__tensor_flatten__()[0]:
-            return self._part(space, name)
-        if self.obj is None and name in vars(looked_at):
-            if space.class_attribute(self.cls, name) is not None:
-                raise GraphBreak("FJ0113", f"attribute {name!r} of a {self.describe()}")
-            return constant_value(space, vars(looked_at)[name])
+            if isinstance(getattr(looked_at, name), torch.Tensor):
+                return self._part(space, name)
+        if self.obj is None:
+            found = space.class_attribute(self.cls, name)
+            if found is not None and type(found.raw) is types.MemberDescriptorType:  # a slot
+                return constant_value(space, space.run_real(getattr, looked_at, name))
+            if name in vars(looked_at):
+                if found is not None:
+                    raise GraphBreak("FJ0113", f"attribute {name!r} of a {self.describe()}")
+                return constant_value(space, vars(looked_at)[name])
         return super().getattr(space, name)
 
     def _part(self, space: Space, name: str) -> Value:
@@ -80,7 +87,12 @@ def _wrap_wrapper(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source, "TENSOR_MATCH", obj)
     space.guard(source.child("call", flattened), "EQUALS_MATCH", told)
     for name, part in inner.items():
-        space.load(source.child("attr", name), part).realize()
+        place = source.child("attr", name)
+        known = space.load(place, part).realize()
+        if is_handle_class(known.python_type()):
+            space.guard(place, "ID_MATCH", part)
+        elif not (isinstance(known, TensorValue) or known.is_constant):
+            raise GraphBreak("FJ0113", f"a part of a {value.describe()} that is no tensor")
     return value
 
 

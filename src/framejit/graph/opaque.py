@@ -1,0 +1,38 @@
+"""Classes that are registered with torch as opaque: constants, and handles of something outside.
+
+In: classes. Out: whether equal objects of one are interchangeable (``typ="value"``), or each stays
+what it is as long as it lives (``typ="reference"``: a device mesh), and what their members say once
+and for all. Next: holding, values.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from torch._library.opaque_object import (
+    MemberType,
+    get_member_type,
+    is_opaque_reference_type,
+    is_opaque_value_type,
+)
+
+
+def _can_be_asked(cls: Any) -> bool:
+    """Can the class be looked for without running code of its metaclass?"""
+    return type(cls).__hash__ is type.__hash__ and type(cls).__eq__ is type.__eq__
+
+
+def is_value_class(cls: type) -> bool:
+    """Are objects of the class constants, known by what they are equal to?"""
+    return _can_be_asked(cls) and not issubclass(cls, enum.Enum) and is_opaque_value_type(cls)
+
+
+def is_handle_class(cls: type) -> bool:
+    """Does an object of the class stay what it is, so that to be the same one is enough?"""
+    return _can_be_asked(cls) and is_opaque_reference_type(cls)
+
+
+def is_computed(cls: type, name: str) -> bool:
+    """Is this member of such a class asked for while capturing, and the answer a constant?"""
+    return get_member_type(cls, name) is MemberType.USE_REAL
