@@ -32,13 +32,17 @@ def _run(name, backend):
     return int(found[1]), float(found[2])
 
 
-@pytest.mark.parametrize("name, graphs", [("ddp.py", 1), ("fsdp2.py", 4)])
+@pytest.mark.parametrize(
+    "name, graphs", [("ddp.py", 1), ("fsdp2.py", 4), ("tensor_parallel.py", 1)]
+)
 def test_examples(name, graphs):
     assert _run(name, "eager") == (graphs, 0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, graphs", [("ddp.py", 1), ("fsdp2.py", 2)])
+@pytest.mark.parametrize(
+    "name, graphs", [("ddp.py", 1), ("fsdp2.py", 2), ("tensor_parallel.py", 1)]
+)
 def test_examples_with_inductor(name, graphs):
     """Equal blocks share what was compiled; the first one has an input without a gradient."""
     found, apart = _run(name, "inductor")

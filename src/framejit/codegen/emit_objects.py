@@ -27,6 +27,7 @@ from framejit.values.objects.instances import SCALARS, ObjectValue, PropertyValu
 from framejit.values.objects.local_classes import DescriptorValue
 from framejit.values.objects.partials import PartialValue
 from framejit.values.stdlib.cached_functions import CachedFunctionValue
+from framejit.values.torch.made_wrappers import MadeWrapper
 from framejit.values.torch.overrides import Block
 from framejit.values.torch.subclasses import SubclassValue
 from framejit.values.torch.wrappers import WrapperValue
@@ -119,6 +120,15 @@ def _tensor(out: Emitter, value: SubclassValue) -> ast.expr:
 @builds(WrapperValue)
 def _wrapper(out: Emitter, value: WrapperValue) -> ast.expr:
     return name(out.output(value))
+
+
+@builds(MadeWrapper)
+def _made_wrapper(out: Emitter, value: MadeWrapper) -> ast.expr:
+    value.check_buildable()
+    parts = [out.cls(value.cls), *map(out.constant, (value.size, value.options, {}))]
+    made = out.keep(value, "tensor", call(out.helper("make_wrapper"), *parts))
+    _later_attributes(out, made, value)
+    return made
 
 
 @emits(Block)

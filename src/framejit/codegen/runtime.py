@@ -25,6 +25,7 @@ import torch
 from framejit import native
 from framejit.bytecode.assemble import with_location
 from framejit.bytecode.model import Place, Positions
+from framejit.graph.wrapping import make_wrapper
 from framejit.native import DELETED
 from framejit.values.core.ends import is_divided
 
@@ -325,7 +326,7 @@ HELPERS: dict[str, Any] = {
         "started_generator", "started_groupby", "decided", "ended_by_index", "random_state",
         "restore_random", "expect", "new_leaf", "as_subclass", "array", "own_array", "scalar",
     )
-} | {
+} | {"make_wrapper": make_wrapper} | {
     name: getattr(native, name)
     for name in ("DELETED", "new_object", "set_attributes", "with_hashes", "write_dict")
 } | {"method": types.MethodType, "given": Given}  # fmt: skip

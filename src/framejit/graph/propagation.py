@@ -20,7 +20,7 @@ from ..exc import GraphBreak
 from .errors import as_graph_break, name_of
 from .fakes import FakeWorld, describe_fake, isolated
 from .global_state import GlobalState
-from .holding import Holding
+from .holding import Holding, described
 from .metadata import Example, TensorMeta, join
 from .observer import Observer, memory_of
 
@@ -262,6 +262,8 @@ def _run(call: Call, tensors: list[Example], known: _Outcome | None) -> tuple[_O
             world.materialize(example)
     fakes = [example.fake for example in tensors]
     memory = [memory_of(fake) for fake in fakes]
+    made_of = [_made_of(fake) for example, fake in zip(tensors, fakes, strict=True)
+               if example.meta.wraps]  # fmt: skip
     observer = Observer()
     random_state = torch.default_generator.get_state()
     fake_args, fake_kwargs = lower(call.args), lower(call.kwargs)
@@ -278,6 +280,10 @@ def _run(call: Call, tensors: list[Example], known: _Outcome | None) -> tuple[_O
     finally:
         if observer.random:
             torch.default_generator.set_state(random_state)
+    for fake, *before in made_of:
+        if _made_of(fake)[1:] != tuple(before):  # backends would not do that to the real one
+            name = type(fake).__name__
+            raise GraphBreak("FJ0113", f"{name_of(target)} puts other parts into a {name}")
     # Views of an argument change only when something is written.
     changed = refresh(related if observer.written or known is not None else tensors)
     if [memory_of(fake) for fake in fakes] != memory:  # set_() or .data: who shares is open again
@@ -358,6 +364,12 @@ class _Reader:
         self.fresh.append(example)
         self.seen.append((value, example))
         return meta, example
+
+
+def _made_of(fake: Any) -> tuple[Any, ...]:
+    """A tensor that is made of others, which these are, and what else it says of itself."""
+    names, context = fake.__tensor_flatten__()
+    return fake, {name: id(getattr(fake, name)) for name in names}, described(context)
 
 
 def _related(tensors: list[Example]) -> list[Example]:

@@ -42,7 +42,8 @@ def trial(
         raise GraphBreak("FJ0122", f"{what} raises {error.value.python_type().__name__}")
     if before != _counts(effects):
         raise GraphBreak("FJ0122", f"{what} changes something outside")
-    if any(isinstance(made.owner, TensorValue) for made in space.new_namespaces[own:]):
+    owners = [made.owner for made in space.new_namespaces[own:]]
+    if any(isinstance(owner, TensorValue) and not owner.is_made for owner in owners):
         raise GraphBreak("FJ0122", f"{what} gives a tensor an attribute")
     stretch.close(*terms)
     return result, stretch

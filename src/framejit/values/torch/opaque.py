@@ -82,5 +82,9 @@ def holding_call(space: Space, function: Any, args: Args, kwargs: Kwargs) -> Val
     held = Held(space)
     positional = tuple([held.template(arg) for arg in args])
     named = {name: held.template(value) for name, value in kwargs.items()}
-    target = Holding(function, positional, named)
-    return from_fx(space, *space.builder.call_function(target, tuple(held.given), {}))
+    return from_fx(space, *holding_node(space, Holding(function, positional, named), held))
+
+
+def holding_node(space: Space, target: Holding, held: Held) -> tuple[Any, Any]:
+    """A node, and the example of its result."""
+    return space.builder.call_function(target, tuple(held.given), {})

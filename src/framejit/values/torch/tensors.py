@@ -104,6 +104,8 @@ class TensorValue(Overridable):
     namespace: Any = None
     #: Is it another object than any other value with its node?
     own_identity: ClassVar[bool] = False
+    #: Was it made in the program, of its attributes?
+    is_made: ClassVar[bool] = False
 
     def python_type(self) -> type:
         return self.cls

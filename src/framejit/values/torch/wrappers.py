@@ -67,14 +67,15 @@ class WrapperValue(SubclassValue):
         raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a {self.describe()}")
 
 
-def _is_traceable(cls: Any) -> bool:
+def is_traceable(cls: Any) -> bool:
+    """Does the class say what its objects are made of, and what operations on them do?"""
     if not issubclass(cls, torch.Tensor) or issubclass(cls, FakeTensor):
         return False
     says = hasattr(cls, "__tensor_flatten__") and hasattr(cls, "__tensor_unflatten__")
     return says and not is_seen_by_class_only(cls)
 
 
-@wraps_classes(_is_traceable, Rank.KIND)
+@wraps_classes(is_traceable, Rank.KIND)
 def _wrap_wrapper(space: Space, source: Source, obj: Any) -> Value:
     if obj.layout is not torch.strided or obj.is_nested:
         raise GraphBreak("FJ0114", f"a {type(obj).__name__} that is not dense")
