@@ -94,7 +94,7 @@ class NothingFits(FramejitError):
 class ExportError(FramejitError):
     """A program cannot be exported: it does something that a graph cannot."""
 
-    identifier = "FJ0218"
+    identifier = "FJ0229"
 
 
 class AuditMismatch(FramejitError):

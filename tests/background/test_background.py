@@ -157,7 +157,7 @@ def test_what_has_no_name_runs_as_it_is():
 
     compiled = framejit.compile(function, background=True, backend="eager")
     x = torch.randn(3, requires_grad=True)
-    with pytest.warns(framejit.exc.FramejitWarning, match="in the background.*FJ0217"):
+    with pytest.warns(framejit.exc.FramejitWarning, match="in the background.*FJ0228"):
         assert torch.equal(compiled(x), function(x))
         finished(compiled)
     assert torch.equal(compiled(x), function(x))

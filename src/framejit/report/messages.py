@@ -118,7 +118,7 @@ def warn_background(backend: str, name: str, filename: str, line: int, reason: s
         ("background", backend, name, filename, line),
         f"a graph of {name} ({filename}:{line}) could not be compiled with {backend!r} in the "
         f"background: {_cut(reason)}. Its operations run as they are; without background=True it "
-        "would be compiled. [FJ0217]",
+        "would be compiled. [FJ0228]",
     )
 
 
