@@ -65,6 +65,7 @@ bench: $(VENV)/.installed ## the figures of the README, against torch.compile in
 docs: $(VENV)/.installed ## the site, in build/site; warnings are errors
 	@$(PIP) install -c constraints.txt -e ".[docs]" --no-build-isolation
 	$(BIN)/python docs/make_problems.py --check
+	$(BIN)/python docs/make_switches.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean: ## remove what was built; the environment stays

@@ -60,6 +60,7 @@ def compile(
     options: Mapping[str, Any] | None = None,
     background: bool = False,
     disable: bool = False,
+    recompile_limit: int | None = None,
     package: str | os.PathLike[str] | None = None,
     key: bytes | None = None,
 ) -> Any:
@@ -76,6 +77,8 @@ def compile(
         background: The backend works in another process, and no call waits for it: until then the
             captured operations run as in plain Python. See `wait`.
         disable: Return ``model`` as it is (`load_package` accepts that, too).
+        recompile_limit: How many entries each compiled frame may hold, instead of
+            ``config.recompile_limit``.
         package: A file of compiled code (`load_package`). What is there and fits is used, a warning
             says why it is not; what is compiled besides is added when the process ends. Several
             objects may share a file (see also `packaged`).
@@ -90,7 +93,7 @@ def compile(
     """
     settings = Settings(
         backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options,
-        background=background,
+        background=background, recompile_limit=recompile_limit,
     )  # fmt: skip
     checked_flag(disable, "disable")
     if package is not None:

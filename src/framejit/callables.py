@@ -67,6 +67,7 @@ def new_compiler(settings: Settings) -> Compiler:
         fullgraph=settings.fullgraph,
         dynamic=settings.dynamic,
         later=later,
+        recompile_limit=settings.recompile_limit,
     )
     compilers.add(compiler)
     return compiler

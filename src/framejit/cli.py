@@ -25,6 +25,7 @@ from framejit import config, dropin, launch
 from framejit.audit import audit_summary, checked_rate
 from framejit.backends import doctor as backends_doctor
 from framejit.callables import supported
+from framejit.dropin import table
 from framejit.exc import FramejitError
 from framejit.inspection import following
 from framejit.package.container import Reader
@@ -41,7 +42,8 @@ _DESCRIPTION = """framejit makes PyTorch programs faster without changing them.
   framejit run --audit=0.01 train.py        the same, and a share of calls checked in plain Python
   framejit explain train.py                 the same in the terminal
   framejit explain FJ0101                   what an identifier in a message stands for
-  framejit doctor                           what works on this machine"""
+  framejit doctor                           what works on this machine
+  framejit doctor --switches                what becomes of each switch of torch.compile"""
 
 _SCRIPT = "a Python file, or -m and a module; options of framejit stand before it"
 _PACKAGE = "a file that compiled.save_package(path) wrote"
@@ -96,6 +98,8 @@ def _parser() -> argparse.ArgumentParser:
     doctor = command("doctor", _doctor, "say what works on this machine, and what to install")
     doctor.add_argument("--knows", metavar="NAME", dest="known",
                         help="say what a call of this becomes, as in torch.relu")  # fmt: skip
+    doctor.add_argument("--switches", action="store_true",
+                        help="say what becomes of each switch of torch.compile")  # fmt: skip
 
     def script(name: str, function: Any, text: str) -> argparse.ArgumentParser:
         made = command(name, function, text)
@@ -239,6 +243,9 @@ def _run_script(options: argparse.Namespace) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
+    if options.switches:
+        print(table.table())
+        return 0
     if options.known is not None:
         return _say_known(options.known)
     good = supported()

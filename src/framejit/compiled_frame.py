@@ -12,6 +12,8 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
+
 from framejit import directives, native
 from framejit.bytecode.decode import decode
 from framejit.capture.graphs import GraphCall
@@ -19,7 +21,8 @@ from framejit.capture.target import Caller, Target
 from framejit.peer import is_machinery
 from framejit.report import events, messages
 from framejit.shapes import profile
-from framejit.shapes.policy import Policy, Seen
+from framejit.shapes.policy import NumberSeen, Policy, Seen
+from framejit.source import Source
 from framejit.values.core import inline_policy
 from framejit.values.core.effects import Change
 
@@ -56,6 +59,8 @@ class CompiledFrame(native.CompiledFunction):
     profile_key: str
     #: The same as plain Python, made when a graph has raised.
     plain: Callable[..., Any] | None
+    #: Was it called once, as plain Python, before anything was compiled (`config.eager_first`)?
+    met: bool
     #: How often a truth value was not the one that had been taken for granted.
     refuted: int
 
@@ -76,6 +81,7 @@ class CompiledFrame(native.CompiledFunction):
         self.joined = {}
         self.plain = None
         self.refuted = 0
+        self.met = False
         self.skipped = None
         self.start_over()
 
@@ -119,6 +125,18 @@ class CompiledFrame(native.CompiledFunction):
             told = None if library is None else library.profile
             profile.start(self.profile_key, self.policy.seen, told)
 
+    def meet(self, slots: tuple[Any, ...]) -> None:
+        """A call runs as plain Python, and its arguments count among those that were seen."""
+        self.met = True
+        self.remember()
+        seen, names = self.policy.seen, decode(self.target.code).slot_names
+        for index, (name, value) in enumerate(zip(names, slots, strict=False)):
+            known = Source(None, "slot", index, f"L[{name!r}]").name
+            if type(value) in (torch.Tensor, torch.nn.Parameter):
+                seen.tensor(known, tuple(value.shape), value.stride())
+            elif type(value) in (int, float):
+                seen.numbers.setdefault((known, type(value).__name__), NumberSeen(value))
+
     def recode(self, function: types.FunctionType) -> None:
         """Its code is no longer what it was."""
         label = self.target.label
@@ -130,6 +148,25 @@ class CompiledFrame(native.CompiledFunction):
         self.clear_entries()
         self.plans.clear()
         self.origins.clear()
+
+    def set_aside(self) -> Callable[[], None]:
+        """Forget what is compiled until the result is called."""
+        entries, joined = self.entries, {**self.joined}
+        plans, origins, state = {**self.plans}, {**self.origins}, (self.skipped, self.run_only)
+        self.drop_entries()
+        self.joined.clear()
+        self.consider()
+
+        def put_back() -> None:
+            self.drop_entries()
+            for entry in entries:
+                self.add_entry(entry)
+            self.plans.update(plans)
+            self.origins.update(origins)
+            self.joined.update(joined)
+            self.skipped, self.run_only = state
+
+        return put_back
 
     def left(self, identifier: str, reason: str) -> None:
         """A call runs as plain Python: whoever follows what happens wants to know."""

@@ -110,6 +110,7 @@ class Compiler:
         fullgraph: bool = False,
         dynamic: bool | None = None,
         later: Later | None = None,
+        recompile_limit: int | None = None,
         **options: Any,
     ) -> None:
         self.backend = backend
@@ -117,6 +118,7 @@ class Compiler:
         self.fullgraph = fullgraph
         self.dynamic = dynamic
         self.later = later
+        self.recompile_limit = recompile_limit
         self.options = options
         self.hook_context = native.HookContext(self._hooked_frame)
         self._continuations: dict[Any, CompiledFrame] = {}
@@ -155,6 +157,29 @@ class Compiler:
         self.library = None
         self.hook_context.ask_always = False
         self.hook_context.clear()
+
+    def use_backend(self, backend: Callable[..., Any], name: str) -> Callable[[], None]:
+        """Compile everything anew with another backend until the result is called; what is
+        compiled now is kept meanwhile."""
+        before = self.backend, self.backend_name
+        kept = [frame.set_aside() for frame in self.frames()]
+        known = {id(frame) for frame in self.frames()}
+        self.backend, self.backend_name = backend, name
+
+        def restore() -> None:
+            self.backend, self.backend_name = before
+            for frame in self.frames():
+                if id(frame) not in known:
+                    frame.start_over()
+            for put_back in kept:
+                put_back()
+
+        return restore
+
+    @property
+    def refuses_breaks(self) -> bool:
+        """Is a graph break an error?"""
+        return self.fullgraph or bool(directives.breaks.are_errors)
 
     @property
     def compiled_anew(self) -> int:
@@ -325,7 +350,7 @@ class Compiler:
         filename, line = frame.line
         last = broken.frames[-1]
         self._raising = (last.info.code, last.index) if broken.leaves else None
-        if self.fullgraph and identifier != AROUND_MODULE:
+        if self.refuses_breaks and identifier != AROUND_MODULE:
             place, *chain = [(*f.line, f.info.code.co_name) for f in (frame, *broken.frames)]
             error = messages.graph_break_error(identifier, reason, hint, place, chain)
             if not broken.raises:
@@ -370,7 +395,9 @@ class Compiler:
             self.later.load()
             compiled.left("FJ0306", f"{error} is being imported in the background")
             return None
-        except (Unsupported, BackendCompilerFailed, MarkContradicted, ComptimeError):
+        except BackendCompilerFailed as error:
+            return self._backend_failed(compiled, error)
+        except (Unsupported, MarkContradicted, ComptimeError):
             raise
         except RecursionError:  # the stack is nearly full: the user's code may still fit
             compiled.left("FJ0306", "the stack is nearly full (RecursionError)")
@@ -395,7 +422,7 @@ class Compiler:
     def _check_expected(self, target: Target, point: FramePoint) -> None:
         """Errors if the operation before a continuation should have raised the user's own error: of
         ``fullgraph``, or, where it is asked for, that the capture was wrong."""
-        if self.fullgraph and self._goes_on is not None:
+        if self.refuses_breaks and self._goes_on is not None:
             raise self._goes_on
         raising, self._raising = self._raising, None
         if raising == (point.code, point.index - 1) and config.raise_internal_errors:
@@ -405,9 +432,13 @@ class Compiler:
         """Is there room for one more entry? Says why those that are there do not fit."""
         shown, failures = compiled.target.shown, compiled.failures(slots)
         reasons = tuple([failure.sentence for failure in failures])
-        count, limit = len(compiled.entries), config.recompile_limit
+        count, limit = len(compiled.entries), self.recompile_limit or config.recompile_limit
+        if config.error_on_recompile:
+            raise messages.recompile_error(**shown, reasons=reasons)
         if count >= limit:
             told = {**shown, "limit": limit, "reason": reasons[-1] if reasons else ""}
+            if config.error_on_recompile_limit:
+                raise messages.recompile_error(**shown, reasons=reasons, limit=limit)
             compiled.skipped = events.RecompileLimit(**told)
             compiled.run_only = True
             events.emit(compiled.skipped)
@@ -520,6 +551,16 @@ class Compiler:
         events.emit(events.GraphCompiled(**known, inputs=len(examples), seconds=seconds))
         sharing.keep(key, compiled, module)
         return compiled
+
+    def _backend_failed(self, compiled: CompiledFrame, error: BackendCompilerFailed) -> None:
+        """The backend has raised: the caller's error, or plain Python where that is asked for."""
+        if not config.suppress_errors:
+            raise error
+        shown, cause = compiled.target.shown, error.__cause__ or error
+        reason = f"it raised {type(cause).__name__}: {cause}"
+        events.emit(events.BackendFailed(**shown, backend=self.backend_name, reason=reason))
+        messages.warn_backend(self.backend_name, **shown, reason=reason)
+        compiled.skip("FJ0207", reason)
 
     def _internal_error(self, compiled: CompiledFrame, error: Exception) -> None:
         """A bug of ours: the frame runs as plain Python, and says so once (D11)."""

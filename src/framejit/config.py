@@ -12,7 +12,7 @@ import contextlib
 import os
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from framejit.exc import warn
@@ -33,6 +33,15 @@ progress: bool = True
 raise_internal_errors: bool = False
 #: How many entries one compiled frame may hold before other inputs run as plain Python.
 recompile_limit: int = 16
+#: The first call of each compiled frame is plain Python; what is compiled at the second one knows
+#: which sizes and numbers differ already.
+eager_first: bool = False
+#: Raise exc.RecompileRefused where something would be compiled again, with the reason; and where
+#: `recompile_limit` is reached.
+error_on_recompile: bool = False
+error_on_recompile_limit: bool = False
+#: Where a backend fails, run plain Python with one warning instead of raising.
+suppress_errors: bool = False
 #: Capture nothing at all: every compiled object runs its original function.
 disable: bool = False
 #: How many instructions one capture may execute symbolically; beyond, plain Python goes on.
@@ -51,6 +60,19 @@ inline_depth_limit: int = 400
 #: compares: for tests.
 recordings: bool = True
 verify_recordings: bool = False
+#: Take sizes and numbers for constants until they are seen to differ; False: as if ``dynamic=True``
+#: were given everywhere.
+assume_static: bool = True
+#: Let sizes and numbers vary once they were seen to differ; False: only those that are marked.
+automatic_dynamic: bool = True
+#: Whole numbers, or floats, are constants always.
+specialize_int: bool = False
+specialize_float: bool = False
+#: With ``dynamic=True``, whole numbers that are attributes of modules vary from the first call on,
+#: as those of other objects do.
+vary_module_numbers: bool = False
+#: The sizes of parameters are constants.
+fixed_parameter_sizes: bool = True
 #: Capture ``tensor.item()`` and the like as symbols whose value is known when the graph runs.
 capture_scalar_outputs: bool = False
 #: Capture operations whose result's size depends on data (``nonzero``, boolean masks, ``unique``).
@@ -96,6 +118,30 @@ class patch(contextlib.ContextDecorator):
         _update(self._previous.pop())
 
 
+#: Who says what options are during a capture, whatever this module says: the program, in the words
+#: of another compiler.
+_advisers: list[Callable[[], dict[str, Any]]] = []
+
+
+def follow(adviser: Callable[[], dict[str, Any]]) -> Callable[[], None]:
+    """Ask ``adviser`` before each capture for options and their values. Call the result to stop."""
+    _advisers.append(adviser)
+    return lambda: _advisers.remove(adviser)
+
+
+@contextlib.contextmanager
+def advised() -> Iterator[None]:
+    """In this block options are what advisers say."""
+    changes: dict[str, Any] = {}
+    for adviser in _advisers:
+        changes.update(adviser())
+    if not changes:
+        yield
+        return
+    with patch(**changes):
+        yield
+
+
 #: Who wants to know when an option changes.
 _watchers: dict[str, Callable[[Any], Any]] = {}
 
@@ -118,8 +164,11 @@ def checked(name: str, value: Any) -> Any:
     """The value that the option ``name`` gets for ``value``."""
     kind: Any = _TYPES.get(name)
     if kind is None:
+        from difflib import get_close_matches  # seldom needed
+
+        near = ", ".join(get_close_matches(name, _TYPES, 3, 0.0))
         raise AttributeError(
-            f"framejit.config has no option {name!r}; options: {', '.join(sorted(_TYPES))} [FJ0211]"
+            f"framejit.config has no option {name!r}; the closest are {near} [FJ0211]"
         )
     if kind is frozenset:
         return _log_names(name, value)

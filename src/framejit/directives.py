@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import types
 import weakref
 from typing import Any
@@ -16,6 +17,14 @@ from typing import Any
 #: "graph_break"
 Mark = str
 
+
+class _Breaks(threading.local):
+    """Are breaks errors in this thread, also without ``fullgraph``? None: nobody has said."""
+
+    are_errors: bool | None = None
+
+
+breaks = _Breaks()
 _marks: dict[int, tuple[Any, Mark]] = {}
 _regions: weakref.WeakSet[types.FunctionType] = weakref.WeakSet()
 _NESTED = "__marked_compile_region_"
@@ -57,10 +66,21 @@ def mark_of(function: Any) -> Mark | None:
     # Marks that users of torch.compile already wrote (torch.compiler.disable sets this attribute).
     if getattr(function, "_torchdynamo_disable", False):
         return "disable"
-    rules = sys.modules.get("torch._dynamo.trace_rules")  # torch.compiler.allow_in_graph was used
-    if rules is not None and id(function) in (rules._allowed_callable_ids.function_ids or ()):
-        return "allow_in_graph"
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    if rules is not None and (found_there := _mark_among(rules, id(function))):
+        return found_there
     with contextlib.suppress(AttributeError, TypeError):
         if function.__dict__.get("_dynamo_marked_constant", False):
             return "assume_constant_result"
+        if function.__dict__.get("_dynamo_forbidden", False):
+            return "disallow_in_graph"
     return None
+
+
+def _mark_among(rules: Any, key: int) -> Mark | None:
+    """What ``torch.compiler.allow_in_graph`` and its like have noted."""
+    if key in (rules._allowed_callable_ids.function_ids or ()):
+        traced = rules._nonstrict_trace_callable_ids.function_ids or ()  # it is traced through
+        return None if key in traced else "allow_in_graph"
+    disallowed = key in (rules._disallowed_callable_ids.function_ids or ())
+    return "disallow_in_graph" if disallowed else None

@@ -41,7 +41,7 @@ class FramejitError(RuntimeError):
         self.identifier = identifier or self.identifier
         first, newline, rest = message.partition("\n")
         mark = f" [{self.identifier}]" if self.identifier else ""
-        super().__init__(f"{first}{mark}{newline}{rest}")
+        RuntimeError.__init__(self, f"{first}{mark}{newline}{rest}")  # whatever other bases it gets
 
 
 class Unsupported(FramejitError):
@@ -95,6 +95,12 @@ class ExportError(FramejitError):
     """A program cannot be exported: it does something that a graph cannot."""
 
     identifier = "FJ0229"
+
+
+class RecompileRefused(FramejitError):
+    """Something would be compiled again, or once too often, where that is an error."""
+
+    identifier = "FJ0217"
 
 
 class AuditMismatch(FramejitError):

@@ -15,6 +15,8 @@ from framejit.backends.exclusive import exclusive
 from framejit.exc import FramejitError, InternalError, NothingFits
 from framejit.report import events
 
+_DISABLED = "framejit.config.disable is on"
+
 
 def _nothing_fits(compiled: Any, slots: tuple[Any, ...]) -> NothingFits:
     """The error for a call under ``run(strict=True)``."""
@@ -42,12 +44,15 @@ def _why_nothing_new(compiled: Any, slots: tuple[Any, ...]) -> tuple[str, str]:
 def miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
     """Called by the native dispatch, once per call that fits no entry."""
     if config.disable:
-        compiled.left("FJ0306", "framejit.config.disable is on")
+        compiled.left("FJ0306", _DISABLED)
         return None
     # Called from inside torch.compile: its frame hook must not see the capture's own frames.
     other_hook = set_eval_frame(None)
     try:
-        with exclusive():
+        with exclusive(), config.advised():
+            if config.disable:
+                compiled.left("FJ0306", _DISABLED)
+                return None
             function = compiled.function
             if function is not None and not compiled.target.is_start_of(function):
                 compiled.recode(function)
@@ -61,6 +66,9 @@ def miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
                 entry = library.entry_for(compiled, slots)
                 if entry is not None:
                     return entry
+            if config.eager_first and not (compiled.met or compiled.entries):
+                compiled.meet(slots)
+                return None
             if compiled.run_only or native.is_run_only():
                 full = isinstance(compiled.skipped, events.RecompileLimit)
                 if native.is_run_only() == 2 and (full or compiled.skipped is None):

@@ -31,6 +31,7 @@ class Settings:
     options: Mapping[str, Any] | None = None
     #: Are graphs compiled in another process, while calls run them as they are?
     background: bool = False
+    recompile_limit: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.backend, str):
@@ -45,6 +46,9 @@ class Settings:
             raise TypeError(f"dynamic must be True, False or None, not {_a(self.dynamic)} [FJ0210]")
         if self.options is not None and not isinstance(self.options, Mapping):
             raise TypeError(f"options must be a dict, not {_a(self.options)} [FJ0210]")
+        limit = self.recompile_limit
+        if limit is not None and (type(limit) is not int or limit < 1):
+            raise TypeError(f"recompile_limit must be a number from 1 on, not {_a(limit)} [FJ0210]")
         if self.mode is not None and self.options is not None:
             raise ValueError("mode and options cannot both be given [FJ0210]")
         if self.mode is not None and self.backend == "inductor" and self.mode not in MODES:
@@ -97,7 +101,8 @@ class Settings:
         if self.options is not None:
             options = tuple(sorted((name, repr(value)) for name, value in self.options.items()))
         backend = self.backend if isinstance(self.backend, str) else id(self.backend)
-        return (backend, self.fullgraph, self.dynamic, self.mode, options, self.background)
+        shared = self.background, self.recompile_limit
+        return (backend, self.fullgraph, self.dynamic, self.mode, options, *shared)
 
 
 def checked_flag(value: object, name: str) -> bool:

@@ -213,3 +213,10 @@ def test_profiles_are_shown(tmp_path, capsys):
     assert cli.main(["profile", "show", path]) == 0
     assert cli.main(["profile", "merge", str(tmp_path / "q.json"), path]) == 0
     assert (tmp_path / "q.json").exists()
+
+
+def test_the_table_of_switches(capsys):
+    assert cli.main(["doctor", "--switches"]) == 0
+    said = capsys.readouterr().out
+    assert "  yes  torch._dynamo.config.recompile_limit: framejit.config.recompile_limit\n" in said
+    assert "  no   torch._dynamo.config.optimize_ddp: " in said and "`" not in said

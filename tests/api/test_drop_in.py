@@ -12,7 +12,8 @@ import pytest
 import torch
 
 import framejit
-from framejit import cli, dropin
+from framejit import cli
+from framejit.dropin.compiling import compile_like_torch
 from framejit.report import events
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -20,7 +21,7 @@ NEEDS = {"lightning_module": "lightning", "generation": "transformers", "trainer
 ORIGINAL = {
     name: getattr(torch.compiler, name)
     for name in ("reset", "disable", "allow_in_graph", "assume_constant_result", "list_backends",
-                 "set_default_backend", "get_default_backend", "set_stance",
+                 "set_default_backend", "get_default_backend", "set_stance", "substitute_in_graph",
                  "nested_compile_region")
 }  # fmt: skip
 
@@ -136,7 +137,7 @@ def test_the_arguments_of_torch_compile_are_understood():
 
 def test_every_argument_of_this_torch_is_accepted():
     theirs = inspect.signature(torch.compile).parameters
-    assert theirs.keys() <= inspect.signature(dropin.compile_like_torch).parameters.keys()
+    assert theirs.keys() <= inspect.signature(compile_like_torch).parameters.keys()
     spec = {name: {"x": None} for name in ("dynamic_shapes", "shapes_spec") if name in theirs}
     with framejit.install():
         made = torch.compile(lambda x: x + 1, backend="eager", **spec)

@@ -119,6 +119,11 @@ def test_the_page_is_current():
     assert status.returncode == 0, "run python docs/make_problems.py"
 
 
+def test_the_page_of_switches_is_current():
+    status = subprocess.run([sys.executable, ROOT / "docs" / "make_switches.py", "--check"])
+    assert status.returncode == 0, "run python docs/make_switches.py"
+
+
 @pytest.mark.parametrize("identifier", problems())
 def test_the_example_has_the_problem_that_it_shows(identifier, tmp_path, monkeypatch):
     problem = problems()[identifier]

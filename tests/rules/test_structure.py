@@ -66,7 +66,7 @@ MANY_PARAMETERS = {
     "api.py": "what users give",
     "audit/__init__.py": "what users give",
     "exporting.py": "what users give",
-    "dropin.py": "the signature of torch.compile",
+    "dropin/compiling.py": "the signature of torch.compile",
     "graph/shape_functions.py": "operands of PyTorch's operators",
 }
 

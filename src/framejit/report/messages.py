@@ -103,6 +103,22 @@ def warn_recompile_limit(name: str, filename: str, line: int, limit: int, reason
     )
 
 
+def recompile_error(
+    name: str, filename: str, line: int, reasons: Sequence[str], limit: int = 0
+) -> exc.RecompileRefused:
+    """The error where something would be compiled again: the reasons, the best fit last."""
+    said = f"more than {limit} times, which is the limit" if limit else "again"
+    listed = "".join(f"\n  {_cut(reason)}" for reason in reasons[-4:])
+    return exc.RecompileRefused(
+        f"{name} ({filename}:{line}) would be compiled {said}, which is an error here:{listed}"
+    )
+
+
+def warn_switch(switch: str, does: str) -> None:
+    """Say once what happens instead of what a switch of ``torch.compile`` asks for."""
+    _warn_once(("switch", switch), f"{switch} has no effect with framejit: {_cut(does)} [FJ0311]")
+
+
 def warn_backend(backend: str, name: str, filename: str, line: int, reason: str) -> None:
     """Say once per frame that what a backend compiled does not work, though plain Python does."""
     _warn_once(

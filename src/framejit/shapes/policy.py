@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from framejit import native
+from framejit import config, native
 from framejit.graph.metadata import Limits
 
 #: From so many different objects at one place on, captures assume none any more.
@@ -174,32 +174,41 @@ class Policy:
     """Decides for one compiled frame. ``dynamic`` is the argument of `compile`."""
 
     def __init__(self, dynamic: bool | None, seen: Seen) -> None:
-        self.dynamic = dynamic
+        self._dynamic = dynamic
         self.seen = seen
+
+    @property
+    def dynamic(self) -> bool | None:
+        """Do sizes vary: True, False, or None for those that were seen to?"""
+        if self._dynamic is None and not config.assume_static:
+            return True
+        return self._dynamic
 
     def tensor(self, name: str, tensor: torch.Tensor, fixed: bool) -> Shape | None:
         """Which dimensions of an input vary; ``fixed`` for parameters, whose sizes never do."""
         marks = tensor.__dict__
         marked: set[int] = set(marks.get("_dynamo_dynamic_indices", ()))
+        marked |= set(marks.get("_dynamo_unbacked_indices", ()))
         hinted: set[int] = set(marks.get("_dynamo_weak_dynamic_indices", ()))
         static: set[int] = set(marks.get("_dynamo_static_indices", ()))
         sizes, strides = tuple(tensor.shape), tensor.stride()
-        known = self.seen.tensor(name, sizes, strides)
-        if self.dynamic is False:
-            varied, marked, hinted = set(), set(), set()
-        elif self.dynamic and not fixed:
+        known, varied = self.seen.tensor(name, sizes, strides), set[int]()
+        dynamic, fixed = self.dynamic, fixed and config.fixed_parameter_sizes
+        if dynamic is False:
+            marked, hinted = set(), set()
+        elif fixed or not (dynamic or config.automatic_dynamic):
+            pass
+        elif dynamic:
             varied = set(range(len(sizes)))
         else:
             varied = {dim for dim, size in enumerate(known.sizes) if size is None}
-        if fixed:
-            varied = set()
         dims = {dim for dim in (varied | hinted) - static | marked if sizes[dim] > 1}
         if not dims and all(stride is not None for stride in known.strides):
             return None
         ranges: dict[int, Limits] = {}
         for mark in marks.get("_dynamo_dynamic_range", ()):
             ranges[mark.dim] = ranges.get(mark.dim, Limits()).within(mark.min, mark.max)
-        if fixed or self.dynamic is False:
+        if fixed or dynamic is False or not (dynamic or config.automatic_dynamic):
             free: frozenset[int] = frozenset()
         else:
             free = frozenset(dim for dim, stride in enumerate(known.strides) if stride is None)
@@ -207,7 +216,7 @@ class Policy:
             return None
         limits = {dim: ranges.get(dim, Limits()) for dim in sorted(dims)}
         told = marked | hinted
-        alone = self.dynamic is not None
+        alone = dynamic is not None
         histories = {
             dim: known.histories[dim] for dim in dims - told if len(known.histories[dim]) > 1
         }
@@ -223,10 +232,12 @@ class Policy:
             known.merge(value)
         if self.dynamic is False or name in self.seen.fixed:
             return False
+        if config.specialize_int if type(value) is int else config.specialize_float:
+            return False
         if type(value) is float and (value == 0 or not math.isfinite(value)):
             return False  # 0.0 and -0.0 are equal and not the same
         if type(value) is int and abs(value) >= 1 << 62:
             return False
         if self.dynamic and argument and type(value) is int and value not in (0, 1):
             return True
-        return known.varied
+        return known.varied and config.automatic_dynamic

@@ -208,6 +208,11 @@ class Space(ClassLookup):
             source.read = True
         return value
 
+    def class_at(self, source: Source | None) -> type | None:
+        """The class of the object at ``source``, if that was loaded."""
+        value = None if source is None else self._loaded.get(source)
+        return type(value.obj) if isinstance(value, LazyValue) else None
+
     def wrap(self, source: Source, obj: Any) -> Value:
         """The value that represents ``obj``; its kind is guarded. One object, one value."""
         if self.task.alone:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from framejit import config
 from framejit.exc import GraphBreak
 from framejit.graph.expressions import FUNCTIONS, OPERATIONS, NotExpressible, Tree, ordered
 from framejit.graph.metadata import Example
@@ -170,7 +171,7 @@ def number_varies(space: Space, source: Source, obj: int | float) -> bool:
     space.numbers_asked[source] = obj
     if _is_scheduled(space, source):
         space.policy.seen.tell_number(source.name, type(obj).__name__)
-    argument = root.accessor == "slot" and is_argument(source)
+    argument = root.accessor == "slot" and _is_part_of_argument(space, source)
     return space.policy.number(source.name, obj, argument)
 
 
@@ -194,6 +195,19 @@ def is_argument(source: Source) -> bool:
     """An argument or part of a container that is one; attributes of objects are not."""
     step: Source | None = source
     while step is not None and step.accessor in ("index", "item", "slot"):
+        step = step.base
+    return step is None
+
+
+def _is_part_of_argument(space: Space, source: Source) -> bool:
+    """An argument, or part of a container or an object that is one. What modules are made with
+    stays what it is, unless the program says otherwise."""
+    step: Source | None = source
+    while step is not None and step.accessor in ("index", "item", "slot", "dict", "attr"):
+        if step.accessor in ("dict", "attr") and not config.vary_module_numbers:
+            holder = space.class_at(step.base)
+            if holder is None or issubclass(holder, torch.nn.Module):
+                return False
         step = step.base
     return step is None
 

@@ -157,6 +157,7 @@ def _is_compiling(space: Space, args: Args, kwargs: Kwargs) -> Value:
     return ConstantValue(line is None or not line[0].startswith(_AS_IN_EAGER))
 
 
+NAMED_LOOKASIDES["torch._dynamo.external_utils", "is_compiling"] = _is_compiling
 _AS_IN_EAGER = tuple(
     os.path.join(os.path.dirname(torch.__file__), *path)
     for path in (("nn", "modules"), ("nn", "functional.py"), ("export",), ("_functorch", "apis.py"))
