@@ -103,6 +103,8 @@ class Space(ClassLookup):
     replace_data: Callable[..., None]
     assign_gradient: Callable[..., None]
     scaled: Callable[..., Result]
+    of_data: Callable[..., Value | None]
+    slice_of_data: Callable[..., Result | None]
     new_like: Callable[..., Result]
     as_type: Callable[..., Result]
     beside_tensors: Callable[..., list[Value]]

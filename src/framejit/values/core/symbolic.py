@@ -308,6 +308,8 @@ _EXACT: dict[Any, str] = {
     math.exp: "exp", math.log: "log", math.log10: "log10",
     **{symbolic: function.__name__ for function, symbolic in _FUNCTIONS.items()},
 }  # fmt: skip
+#: Powers that are written as products.
+_MOST_FACTORS = 8
 _COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
 
@@ -361,6 +363,8 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
         return _derived(space, _EXACT[function], operands)  # the sign of zero, and rounding
     if function is operator.pow and floats and _whole_power(numbers[1]):
         return _derived(space, "pow", operands)
+    if function is operator.pow and not floats and _few_times(numbers):
+        return _multiplied(space, operands)
     if function is operator.pow and not _plain_power(numbers, floats):
         return None
     if floats and any(isinstance(n, float) and not math.isfinite(n) for n in numbers):
@@ -448,6 +452,22 @@ def _is_as_written(space: Space, result: Any, exact: Tree) -> bool:
 def _whole_power(exponent: Any) -> bool:
     """Whether any float has a power of this exponent."""
     return isinstance(exponent, (int, float)) and exponent >= 0 and exponent % 1 == 0
+
+
+def _few_times(numbers: list[Any]) -> bool:
+    """Is it the power of a whole number, of whatever sign, that depends on data?"""
+    base, exponent = numbers
+    if type(exponent) is not int or not 1 <= exponent <= _MOST_FACTORS:
+        return False
+    return type(base) is torch.SymInt and not base.node.has_hint()
+
+
+def _multiplied(space: Space, operands: list[Value]) -> Value | None:
+    """A power as products."""
+    result: Value | None = operands[0]
+    for _ in range(operands[1].as_python() - 1):
+        result = None if result is None else compute(space, operator.mul, [result, operands[0]])
+    return result
 
 
 def _plain_power(numbers: list[Any], floats: bool) -> bool:

@@ -171,6 +171,9 @@ def _convert(cls: type, specials: tuple[str, ...]) -> None:
             return folded
         value = args[0].realize() if args else next(iter(kwargs.values())).realize()
         if is_tensor(value):
+            read = space.of_data(value, specials[0]) if len(args) == 1 and not kwargs else None
+            if read is not None:
+                return read
             raise GraphBreak(
                 "FJ0102",
                 f"{cls.__name__}() of a tensor depends on its data",

@@ -264,6 +264,8 @@ class TensorValue(Overridable):
             number = space.number_for_optimizer(self) if name == "item" and not args else None
             if number is not None:
                 return number
+            if not args and not kwargs and (found := space.of_data(self, name)) is not None:
+                return found
             raise GraphBreak(
                 "FJ0102",
                 f"Tensor.{name}() needs the tensor's data",
@@ -330,6 +332,10 @@ class TensorValue(Overridable):
         if hasattr(scalar, "number"):
             check_scalar(scalar.now)
             key = scalar.number()
+        if type(key.realize()) is SliceValue:
+            sliced = space.slice_of_data(self, key.realize())
+            if sliced is not None:
+                return sliced
         if key.realize().is_symbolic and key.python_type() is int:  # indexing fixes the number
             return graph_call(space, torch.select, [self, ConstantValue(0), key], {})
         return graph_call(space, operator.getitem, [self, key], {})
