@@ -179,6 +179,9 @@ class _RunOnly(Region):
         super().__init__()
         self.strict = strict
 
+    def __call__(self, fn: Any) -> Any:
+        return run(fn, strict=self.strict)
+
     def start(self) -> Restore:
         restores = [compile_nothing_new(self.strict)]
         if _blocks:  # what the last optimize() block compiled is used, too
@@ -195,7 +198,8 @@ class _RunOnly(Region):
 def run(fn: Any = None, *, strict: bool = False) -> Any:
     """Use what is compiled and compile nothing new; inputs that nothing fits run as plain Python.
 
-    ``with run(): ...`` for a block, ``run(fn)`` or ``@run`` for a callable. With ``strict`` a call
+    ``with run(): ...`` for a block; ``run(fn)``, ``@run`` or ``@run(strict=True)`` for a callable,
+    which captured code calls as any other. With ``strict`` a call
     of a compiled object that nothing fits raises exc.NothingFits, which says why.
     """
     checked_flag(strict, "strict")

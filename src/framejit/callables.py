@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from framejit import config
 from framejit.native import CompiledFunction, GuardReference
 from framejit.regions import disabled_function
 from framejit.report import messages
@@ -38,11 +39,16 @@ else:
     from framejit.compiled_frame import CompiledFrame
     from framejit.compiler import Compiler
     from framejit.values.core.knowledge import Way, known_callable
+    from framejit.values.core.polyfills import forward_of
 
     _supported = True
 
 #: The compilers that are alive, for `reset`.
 compilers: weakref.WeakSet[Compiler] = weakref.WeakSet()
+
+
+#: What `config.share_entries` shares; each keeps what the ids in its key are of.
+_shared: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
 
 def supported() -> bool:
@@ -223,10 +229,15 @@ class CompiledCallable(CompiledFrame):
 
 def compile_function(function: types.FunctionType, settings: Settings) -> CompiledCallable:
     """A compiled function with the name, signature, docstring and attributes of ``function``."""
+    key = (id(function), settings.key)
+    if config.share_entries and (known := _shared.get(key)) is not None:
+        return known
     compiled = new_compiler(settings).compiled_function(function, kind=CompiledCallable)
     assert isinstance(compiled, CompiledCallable)
     functools.update_wrapper(compiled, function)
     compiled.settings = settings
+    if config.share_entries:
+        _shared[key] = compiled
     return compiled
 
 
@@ -317,7 +328,21 @@ def compile_module(module: torch.nn.Module, settings: Settings) -> torch.nn.Modu
     call.module = GuardReference(module)
     call.target = call.target._replace(label=type(module).__qualname__)
     again = functools.partial(compile_module, settings=settings)
-    return _shadow(module, types.MethodType(call, module), again)
+    made = _shadow(module, types.MethodType(call, module), again)
+    forward = getattr(type(module), "forward", None)
+    if isinstance(forward, types.FunctionType) and forward is not torch.nn.Module.forward:
+        type(made).forward = _compile_forward(module, forward, settings)  # type: ignore[method-assign]
+    return made
+
+
+def _compile_forward(
+    module: torch.nn.Module, forward: types.FunctionType, settings: Settings
+) -> CompiledCallable:
+    """``compiled.forward``: the module's, compiled, without its hooks; whatever the class has."""
+    compiled = compile_function(forward_of(module), settings)
+    functools.update_wrapper(compiled, forward)
+    compiled.target = compiled.target._replace(label=forward.__qualname__)
+    return compiled
 
 
 def disable_module(module: torch.nn.Module) -> torch.nn.Module:

@@ -36,6 +36,9 @@ recompile_limit: int = 16
 #: The first call of each compiled frame is plain Python; what is compiled at the second one knows
 #: which sizes and numbers differ already.
 eager_first: bool = False
+#: Two ``compile`` calls of one function with equal settings give one object, which has one limit
+#: and one set of entries.
+share_entries: bool = False
 #: Raise exc.RecompileRefused where something would be compiled again, with the reason; and where
 #: `recompile_limit` is reached.
 error_on_recompile: bool = False

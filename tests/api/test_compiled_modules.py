@@ -134,7 +134,7 @@ def test_going_to_train_and_back_compiles_nothing_new(net, compiled, backend):
 
 def test_the_original_stays_eager(net, compiled, backend):
     net(X)
-    compiled.forward(X)
+    net.forward(X)
     compiled.features(X)
     assert backend.graphs == []
 
@@ -414,3 +414,101 @@ def test_nobody_hears_of_the_class_of_a_compiled_module(cls, backend):
     assert torch.equal(compiled(X), X + 1) and len(backend.graphs) == 1
     assert isinstance(compiled, cls) and type(compiled).__name__ == cls.__name__
     assert (Tagged.made, OfTaggedMeta.made) == before
+
+
+class Doubling(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2))
+
+    def forward(self, x, *, more=0):
+        """Twice."""
+        return x * self.weight * 2 + more
+
+
+def test_forward_of_a_compiled_module_is_compiled():
+    module, backend = Doubling(), CountingBackend()
+    module.register_forward_hook(lambda module, args, result: result + 100)
+    compiled = framejit.compile(module, backend=backend)
+    x = torch.ones(2)
+    for _ in range(2):
+        assert torch.equal(compiled.forward(x, more=1), module.forward(x, more=1))
+    assert len(backend.graphs) == 1 and backend.ops == 3
+    assert inspect.signature(compiled.forward) == inspect.signature(module.forward)
+    assert compiled.forward.__doc__ == "Twice."
+    assert torch.equal(type(compiled).forward(compiled, x), module.forward(x))
+    assert torch.equal(compiled(x), module(x))
+    inner = CountingBackend()
+    outer = framejit.compile(lambda x: compiled.forward(x) + 1, backend=inner, fullgraph=True)
+    assert torch.equal(outer(x), module.forward(x) + 1)
+    assert len(inner.graphs) == 1
+
+
+def test_forward_is_what_the_class_has_now(monkeypatch):
+    module = Doubling()
+    compiled = framejit.compile(module, backend="eager")
+    x = torch.ones(2)
+    assert compiled.forward(x).tolist() == [2.0, 2.0]
+    monkeypatch.setattr(Doubling, "forward", lambda self, x: x * self.weight * 3)
+    assert compiled.forward(x).tolist() == compiled(x).tolist() == [3.0, 3.0]
+
+
+def test_forward_may_be_replaced_around_a_call():
+    """A library puts another one in place for a call, which puts the first one back."""
+    module, backend = Doubling(), CountingBackend()
+    compiled = framejit.compile(module, backend=backend)
+    original = compiled.forward
+
+    def wrapped(*args, **kwargs):
+        compiled.forward = original
+        result = compiled(*args, **kwargs)
+        compiled.forward = wrapped
+        return result + 1
+
+    compiled.forward = wrapped
+    for _ in range(3):
+        assert compiled.forward(torch.ones(2)).tolist() == [3.0, 3.0]
+
+
+def test_running_only_what_is_compiled():
+    backend = CountingBackend()
+    compiled = framejit.compile(lambda x: x + 1, backend=backend)
+    compiled(torch.ones(2))
+    for run in (framejit.run(), framejit.run(strict=True), framejit.run):
+        assert run(compiled)(torch.ones(2)).tolist() == [2.0, 2.0]
+    with pytest.raises(framejit.exc.NothingFits):
+        framejit.run(strict=True)(compiled)(torch.ones(3))
+    inside = framejit.run(compiled)
+    outer = framejit.compile(lambda x: inside(x * 2) * 3, backend=backend, fullgraph=True)
+    assert outer(torch.ones(3)).tolist() == [9.0, 9.0, 9.0]
+    assert [len(graph.graph.nodes) - 2 for graph in backend.graphs] == [1, 3]
+
+
+def test_entries_are_shared_if_asked_for():
+    def f(x):
+        return x + 1
+
+    backend = CountingBackend()
+
+    def twice():
+        return [framejit.compile(f, backend=backend) for _ in range(2)]
+
+    first, second = twice()
+    assert first is not second
+    with framejit.config.patch(share_entries=True):
+        first, second = twice()
+        other = framejit.compile(f, backend=backend, dynamic=True)
+    for compiled in (first, second, other):
+        assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert len(backend.graphs) == 2
+
+
+def test_a_limit_of_its_own():
+    backend = CountingBackend()
+    compiled = framejit.compile(lambda x: x + 1, backend=backend, dynamic=False, recompile_limit=1)
+    compiled(torch.ones(2))
+    with pytest.warns(framejit.exc.FramejitWarning, match="1 times, which is the limit"):
+        assert compiled(torch.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    assert len(backend.graphs) == 1
+    with pytest.raises(TypeError, match="recompile_limit"):
+        framejit.compile(lambda x: x, recompile_limit=0)

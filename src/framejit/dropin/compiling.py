@@ -16,6 +16,7 @@ import torch.compiler
 
 from framejit import api
 from framejit.backends.registry import takes
+from framejit.callables import original_module
 from framejit.dropin import modules, stances
 from framejit.dropin.table import switches
 from framejit.report import messages
@@ -148,7 +149,8 @@ def _with_steps(made: Any, compile_it: Callable[[Any], Any]) -> Any:
     libraries = [sys.modules.get(name) for name in ("lightning.pytorch", "pytorch_lightning")]
     classes = tuple(library.LightningModule for library in libraries if library is not None)
     if isinstance(made, classes):
-        context = {"compiler": "dynamo", "dynamo_ctx": None, "original_forward": made.forward}
+        original = original_module(made).forward
+        context = {"compiler": "dynamo", "dynamo_ctx": None, "original_forward": original}
         for name in _STEPS:
             step = context[f"original_{name}"] = getattr(made, name)
             setattr(made, name, compile_it(step))

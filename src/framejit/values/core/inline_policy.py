@@ -48,6 +48,7 @@ _EXCEPTIONS = (
 _BOOKKEEPING = {
     "_script_if_tracing.<locals>.wrapper": "fn",
     "_disable_dynamo.<locals>.inner": "fn",
+    "run_only_function.<locals>.call": "function",
     "nonstrict_trace.<locals>.wrapped": "traceable_fn",
     "wrap_dunder_call_ctx_manager.<locals>.inner": "func",
     "mark_compile_region.<locals>.wrap.<locals>.inner": "func",

@@ -120,6 +120,10 @@ def _marked(asked: Asked) -> Known | None:
     if asked.function is None or isinstance(asked.function, type):
         return None
     mark = directives.mark_of(asked.function)
+    if mark == "skip" and asked.code is not None:  # `run` compiles nothing new; captured code does
+        cell = inline_policy.wrapped_cell(asked.code)
+        if cell is not None:
+            return Known(Way.UNWRAPPED, (cell, "it is marked"))
     return None if mark is None else Known(Way.MARKED, mark)
 
 

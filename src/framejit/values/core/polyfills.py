@@ -22,6 +22,18 @@ c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
 _MISSING = object()
 
 
+# -- modules ------------------------------------------------------------------------------------
+
+
+def forward_of(original: torch.nn.Module) -> types.FunctionType:
+    """``forward`` of a module's compiled counterpart."""
+
+    def forward(module: torch.nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+        return type(original).forward(original, *args, **kwargs)
+
+    return forward  # type: ignore[return-value]
+
+
 # -- autograd -----------------------------------------------------------------------------------
 
 
