@@ -2,8 +2,8 @@
 
     torchrun --nproc-per-node 2 examples/tensor_parallel.py
 
-The model is parallelised, then compiled: it is one graph, collective operations included. The script
-trains the plain model as well, and says how far the two are apart.
+The model is parallelised, then compiled: it is one graph, collective operations included. The
+script trains the plain model as well, and says how far the two are apart.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import torch
 
 from framejit import directives
-from framejit.background import wait as wait_for_background
+from framejit.background.crew import wait as wait_for_background
 from framejit.callables import (
     Compiler,
     compile_callable,

@@ -35,11 +35,11 @@ except ImportError:  # no tables for this Python release: everything runs eagerl
     CompiledFrame: Any = CompiledFunction  # type: ignore[no-redef]
     Compiler: Any = object  # type: ignore[no-redef]
 else:
-    from framejit.background import Background
+    from framejit.background.deferred import Background
     from framejit.compiled_frame import CompiledFrame
     from framejit.compiler import Compiler
     from framejit.values.core.knowledge import Way, known_callable
-    from framejit.values.core.polyfills import forward_of
+    from framejit.values.core.polyfills import calling, forward_of
 
     _supported = True
 
@@ -337,12 +337,13 @@ def compile_module(module: torch.nn.Module, settings: Settings) -> torch.nn.Modu
 
 def _compile_forward(
     module: torch.nn.Module, forward: types.FunctionType, settings: Settings
-) -> CompiledCallable:
-    """``compiled.forward``: the module's, compiled, without its hooks; whatever the class has."""
+) -> types.FunctionType:
+    """``compiled.forward``: the module's, compiled, without its hooks; whatever the class has. A
+    plain function, as torch.compile asks the ``forward`` of a module for its file."""
     compiled = compile_function(forward_of(module), settings)
     functools.update_wrapper(compiled, forward)
     compiled.target = compiled.target._replace(label=forward.__qualname__)
-    return compiled
+    return functools.update_wrapper(calling(compiled), forward)  # type: ignore[return-value]
 
 
 def disable_module(module: torch.nn.Module) -> torch.nn.Module:

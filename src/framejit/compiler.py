@@ -111,7 +111,6 @@ class Compiler:
         dynamic: bool | None = None,
         later: Later | None = None,
         recompile_limit: int | None = None,
-        **options: Any,
     ) -> None:
         self.backend = backend
         self.backend_name = backend_name
@@ -119,7 +118,6 @@ class Compiler:
         self.dynamic = dynamic
         self.later = later
         self.recompile_limit = recompile_limit
-        self.options = options
         self.hook_context = native.HookContext(self._hooked_frame)
         self._continuations: dict[Any, CompiledFrame] = {}
         self._frames: list[CompiledFrame] = []
@@ -527,7 +525,7 @@ class Compiler:
         if later is not None and not _under_hooks() and later.postpone(target, module, examples):
             events.emit(events.GraphPostponed(**known))
             return compile_graph(as_recorded, "eager", module, examples)
-        key = None if self.options else sharing.key_of(self.backend, module, examples)
+        key = sharing.key_of(self.backend, module, examples)
         if (shared := sharing.find(key, self.backend, module)) is not None:
             module.meta.pop(REGIONS, None)  # it holds the recording
             events.emit(events.GraphReused(**known))
@@ -544,9 +542,7 @@ class Compiler:
             places = tuple([[call[0] for call in region.calls] for region in regions])
             events.emit(events.RegionsCompiled(**shown, regions=counted, places=places))
 
-        compiled = compile_graph(
-            self.backend, self.backend_name, module, examples, told=told, **self.options
-        )
+        compiled = compile_graph(self.backend, self.backend_name, module, examples, told=told)
         seconds = time.perf_counter() - started
         events.emit(events.GraphCompiled(**known, inputs=len(examples), seconds=seconds))
         sharing.keep(key, compiled, module)

@@ -18,7 +18,6 @@ import torch
 from torch.utils import _pytree as pytree
 
 from framejit.callables import compile_callable, compiled_function_of, original_module
-from framejit.codegen.function import GRAPH
 from framejit.exc import ExportError
 from framejit.graph.expressions import evaluate
 from framejit.graph.symbol_nodes import symbolic_inputs
@@ -137,6 +136,7 @@ def _captured(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.nn
     frame = compiled_function_of(compiled)
     if frame is None:
         raise ExportError("nothing can be captured on this release of Python")
+    from framejit.codegen.function import GRAPH  # it is not there on other releases
 
     def stop(frame: Any, slots: tuple[Any, ...]) -> Any:
         made = miss(frame, slots)

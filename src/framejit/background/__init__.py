@@ -4,8 +4,3 @@ In: a graph that a capture has recorded, and later the entry that calls it. Out:
 in that entry's place for it. `deferred.py` is what the compiler asks, `crew.py` the thread and the
 process that work, `job.py` a graph as a message, `worker.py` the other process. Next: settings.
 """
-
-from .crew import wait
-from .deferred import Background
-
-__all__ = ["Background", "wait"]

@@ -77,7 +77,8 @@ class _Reader:
         shares = len(memory_of_all([example])) > 1
         if shares or call.kwargs or not _is_one(example.meta.shape):
             raise Unknown
-        target, args = call.target, call.args
+        args: Any = call.args
+        target = call.target
         if target in _LISTS or target is torch._foreach_copy_:
             position = self._among(args[0], example)
             other = args[1][position] if isinstance(args[1], (list, tuple)) else args[1]
@@ -104,7 +105,8 @@ class _Reader:
         if node.target in _SAME:
             if not meta.dtype.is_floating_point and self._dtype(node.args[0]) is not meta.dtype:
                 raise Unknown
-            return _rounded(self.after(node.args[0], place), meta.dtype)
+            source: Any = node.args[0]
+            return _rounded(self.after(source, place), meta.dtype)
         if node.target in (torch.tensor, torch.scalar_tensor) and _is_one(meta.shape):
             return _rounded(self._operand(node.args[0], place, meta.dtype), meta.dtype)
         if node.target in (torch.zeros, torch.ones) and _is_one(meta.shape):

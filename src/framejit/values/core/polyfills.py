@@ -25,6 +25,15 @@ _MISSING = object()
 # -- modules ------------------------------------------------------------------------------------
 
 
+def calling(compiled: Any) -> Any:
+    """A plain function that calls ``compiled``."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return compiled(*args, **kwargs)
+
+    return call
+
+
 def forward_of(original: torch.nn.Module) -> types.FunctionType:
     """``forward`` of a module's compiled counterpart."""
 

@@ -257,15 +257,12 @@ class TensorValue(Overridable):
     def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if name in _METADATA_METHODS:
             return self._metadata_method(space, name, args, kwargs)
-        if name == "item" and not args and not kwargs and config.capture_scalar_outputs:
-            _ = space.builder.symbols  # the number becomes one
-            return graph_call_method(space, name, [self], {})
         if name in _DATA_DEPENDENT:
-            number = space.number_for_optimizer(self) if name == "item" and not args else None
-            if number is not None:
-                return number
-            if not args and not kwargs and (found := space.of_data(self, name)) is not None:
-                return found
+            known = space.number_for_optimizer(self) if name == "item" and not args else None
+            if known is None and not args and not kwargs:
+                known = space.of_data(self, name)
+            if known is not None:
+                return known
             raise GraphBreak(
                 "FJ0102",
                 f"Tensor.{name}() needs the tensor's data",
@@ -332,10 +329,9 @@ class TensorValue(Overridable):
         if hasattr(scalar, "number"):
             check_scalar(scalar.now)
             key = scalar.number()
-        if type(key.realize()) is SliceValue:
-            sliced = space.slice_of_data(self, key.realize())
-            if sliced is not None:
-                return sliced
+        cut = type(key.realize()) is SliceValue and space.slice_of_data(self, key.realize())
+        if cut:
+            return cut
         if key.realize().is_symbolic and key.python_type() is int:  # indexing fixes the number
             return graph_call(space, torch.select, [self, ConstantValue(0), key], {})
         return graph_call(space, operator.getitem, [self, key], {})
@@ -378,9 +374,8 @@ class TensorValue(Overridable):
         override = self.special(space, "__bool__")
         if override is not None:
             return space.truth(space.now(override))
-        answer = space.state_decides(self)
-        if answer is not None:
-            return answer
+        if (decided := space.state_decides(self)) is not None:
+            return decided
         raise GraphBreak(
             "FJ0101",
             "the truth value of a tensor depends on its data",
