@@ -81,11 +81,19 @@ class Recording:
             if key is not None:
                 one.sets_state, one.aside = False, True
                 pending[key] = one
-            elif one.node.op.startswith("call") and one.node.target is not operator.getitem:
+            elif one.node.op.startswith("call") and not self._takes_a_part(one.node):
                 computes = True
                 _settle(pending, now)
         if computes:
             _settle(pending, now)
+
+    def _takes_a_part(self, node: _Node) -> bool:
+        """Is the node's value one of several results of an operation? (Not an index into a
+        tensor, which is an operation.)"""
+        if node.target is not operator.getitem:
+            return False
+        whole = node.args[0]
+        return isinstance(whole, _Node) and isinstance(self.example(whole), (tuple, list))
 
     def reads_what_it_writes(self) -> bool:
         """Is there an operation that reads an input, or a view of it, which another one writes?"""
