@@ -282,10 +282,43 @@ def viewed_before_and_inside(x, y):
     return before, inside, x * y
 
 
-@pytest.mark.parametrize("program", [viewed_after, viewed_alone, viewed_before_and_inside])
-def test_views_of_inputs_in_another_grad_mode(program):
+def indexed_alone(x, y):
+    with torch.no_grad():
+        row = x[0]
+    return row * 2, x * y
+
+
+def indexed_result(x, y):
+    z = x * y
+    with torch.no_grad():
+        row = z[0]
+    return row, z
+
+
+def chunks_of_a_result(x, y):
+    z = (x * y).sin()
+    with torch.no_grad():
+        parts = z.chunk(2)
+    return parts[0], z.sum(), parts[1] * x.cos()[1:], y.exp()
+
+
+def indexed_with_gradients(x, y):
+    z = x * y
+    row = z[0]
+    with torch.no_grad():
+        place = row.argmax()
+    return row[place], z
+
+
+VIEWERS = [viewed_after, viewed_alone, viewed_before_and_inside, indexed_alone, indexed_result,
+           chunks_of_a_result, indexed_with_gradients]  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("program", VIEWERS)
+def test_views_in_another_grad_mode(program, backend):
     found = []
-    compiled = framejit.compile(program, backend="aot_eager")
+    compiled = framejit.compile(program, backend=backend)
     for function in (program, compiled):
         x, y = (torch.arange(4.0).reshape(2, 2).requires_grad_() for _ in range(2))
         results = function(x, y)

@@ -61,9 +61,13 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
         return []
     if any(module.graph.find_nodes(op="call_function", target=t) for t in _ASKED_BY_KERNELS):
         return []
-    if module.graph.find_nodes(op="call_function", target=_SET_GRAD) and _views_late(builder):
-        return []
     several = len(builder.outputs) > 1
+    results, switches = set(builder.outputs), _switches(module)
+    if switches and _views_late(builder, results, of_inputs=False):
+        return []
+    # Several results may become parts, and any view of an input the result of one.
+    if switches and several and _views_late(builder, {*builder.operations}, of_inputs=True):
+        return []
     transformed = any(one.transform is not None for one in builder.recorded)
     as_is = any(one.effect and one.node.target in _AS_THEY_ARE for one in builder.recorded)
     if not (several or as_is) or builder.symbol_nodes.data_dependent or transformed:
@@ -78,11 +82,18 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
     copied = {n for n in nodes if n.op == "get_attr"} | {*builder.symbol_nodes.computed.values()}
     calls = [n for n in nodes if n.op.startswith("call") and n not in copied]
     found = _in_order(builder, calls, component)
+    if switches and _views_late(builder, _crossing(found), of_inputs=False):
+        return []
     if not _separable(builder, found) or not _exchange_in_order(builder, found):
         return None
     if not all(_in_one_part(within, found) for within in _differentiated(builder)):
         return []
     return [_complete(builder, nodes, part, copied) for part in found]
+
+
+def _switches(module: torch.fx.GraphModule) -> bool:
+    """Does it set the grad mode?"""
+    return bool(module.graph.find_nodes(op="call_function", target=_SET_GRAD))
 
 
 def _exchange_in_order(builder: GraphBuilder, parts: list[list[_Node]]) -> bool:
@@ -184,22 +195,32 @@ def _of_lists(node: _Node) -> bool:
     return node.op == "call_function" and name.startswith("_foreach")
 
 
-def _views_late(builder: GraphBuilder) -> bool:
-    """Is an input viewed in another grad mode than the graph begins with? AOTAutograd makes such
-    results anew when all else has run, in the mode of the beginning. Several results may become
-    parts, and any view the result of one."""
+def _views_late(builder: GraphBuilder, handed_on: set[_Node], *, of_inputs: bool) -> bool:
+    """Is something that has a gradient viewed in another grad mode than the graph begins with, and
+    the view handed on? AOTAutograd makes such results anew when all else has run, in the mode of
+    the beginning."""
     leaves = {id(one.example) for one in builder.placeholders if one.differentiable}
     begun = mode = torch.is_grad_enabled()
+    late: set[int] = set()
     for operation in builder.recorded:
-        node = operation.node
-        if node.target is _SET_GRAD:
-            mode = node.args[0]  # type: ignore[assignment]
-        elif mode is not begun and (node in builder.outputs or len(builder.outputs) > 1):
-            for example in operation.examples:
-                viewed = not leaves.isdisjoint(map(id, example.sharing))
-                if viewed and id(example) not in leaves:
-                    return True
+        if operation.node.target is _SET_GRAD:
+            mode = operation.node.args[0]  # type: ignore[assignment]
+        new = [one for one in operation.examples if id(one) not in leaves]
+        if mode is not begun:
+            late.update(id(one) for one in new if not leaves.isdisjoint(map(id, one.sharing)))
+        if operation.node in handed_on and not late.isdisjoint(map(id, operation.examples)):
+            return True
+        if not of_inputs and operation.differentiable:
+            leaves.update(map(id, new))
     return False
+
+
+def _crossing(parts: list[list[_Node]]) -> set[_Node]:
+    """The nodes that another part uses."""
+    return {
+        used for part in parts for node in part for used in node.all_input_nodes
+        if used not in part
+    }  # fmt: skip
 
 
 def _components(builder: GraphBuilder) -> dict[_Node, _Node]:
