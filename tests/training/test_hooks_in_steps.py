@@ -243,3 +243,40 @@ def test_results_that_are_watched(program, backend):
         grads = [r.grad for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
         found.append((results, grads, w.grad))
     Comparison().compare(*found, "")
+
+
+def test_hooks_that_are_put_in_place_again_for_each_step():
+    """Handles count all hooks of the process: the same hooks are the same code."""
+
+    def tripled(gradient):
+        return gradient * 3
+
+    def halved(parameter):
+        parameter.grad.div_(2)
+
+    models = [torch.nn.Linear(3, 2) for _ in range(2)]
+    models[0].load_state_dict(models[1].state_dict())
+    backend = CountingBackend()
+
+    def step_of(model):
+        def step(x):
+            model.zero_grad()
+            model(x).square().sum().backward()
+
+        return step
+
+    steps = [framejit.compile(step_of(models[0]), backend=backend), step_of(models[1])]
+    for turn in range(6):
+        x = torch.randn(4, 3)
+        for model, step in zip(models, steps, strict=True):
+            handles = [
+                model.weight.register_hook(tripled),
+                model.bias.register_post_accumulate_grad_hook(halved),
+            ]
+            step(x)
+            for handle in handles if turn < 4 else ():
+                handle.remove()
+        for got, expected in zip(models[0].parameters(), models[1].parameters(), strict=True):
+            assert torch.equal(got.grad, expected.grad)
+    # The gradients are there from the second step on; in the last one there are more hooks.
+    assert len(backend.graphs) == 3

@@ -22,6 +22,8 @@ from framejit.graph.differentiation import (
     order_of_arrival,
     record,
 )
+from framejit.source import Source
+from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Args, Kwargs, Unmaterialisable, Value
@@ -108,17 +110,25 @@ def _guard_leaf(space: Space, tensor: TensorValue) -> LeafHooks | None:
     space.guard(tensor.source, "LEAF", hooked)
     if not hooked:
         return None
-    found = []
-    for name in ("_backward_hooks", "_post_accumulate_grad_hooks"):
-        source = tensor.source.child("attr", name)
-        hooks = space.load(source, getattr(tensor.obj, name)).realize()
-        values = (
-            []
-            if hooks.is_none()
-            else space.items(space.call_now(space.getattr_now(hooks, "values"), []))
-        )
-        found.append(values)
+    names = ("_backward_hooks", "_post_accumulate_grad_hooks")
+    found = [_hooks_at(space, tensor.source.child("attr", name), getattr(tensor.obj, name))
+             for name in names]  # fmt: skip
     return LeafHooks(*found) if any(found) else None
+
+
+def _hooks_at(space: Space, source: Source, held: Any) -> list[Value]:
+    """The hooks in a dict of a tensor. Their keys are numbers that count all hooks of a process:
+    they are found by their places, unless the program has changed the dict."""
+    hooks = space.load(source, held).realize()
+    if hooks.is_none():
+        return []
+    if isinstance(hooks, DictValue) and not hooks.mutated:
+        space.guard(source, "LEN_MATCH", len(held))
+        return [
+            space.load(source.child("value_at", place), hook)
+            for place, hook in enumerate(dict.values(held))
+        ]
+    return space.items(space.call_now(space.getattr_now(hooks, "values"), []))
 
 
 def _changed_by(space: Space, hooks: LeafHooks | None, gradient: Value) -> Value:
