@@ -224,7 +224,9 @@ _OPTIMIZERS = [
 ]  # fmt: skip
 
 
-#: From here on all that branch on their state, compute with lists, or are one operation.
+FIRST_PROGRAM = 7_000_000
+#: From here on, and from as many programs after `FIRST_WHOLE` on, all that branch on their state,
+#: compute with lists, or are one operation.
 FIRST_OF_ALL_OPTIMIZERS = 7_200_000
 _ALL_OPTIMIZERS = [
     *_OPTIMIZERS, "torch.optim.RAdam({p}, lr=0.1)", "torch.optim.RAdam({p}, lr=0.1, foreach=True, weight_decay=0.1)",
@@ -260,7 +262,7 @@ def training_program(seed: int) -> Program:
     rng = random.Random(seed)
     whole = seed >= FIRST_WHOLE
     statements, forward = (_WITHIN, _FORWARD_WITHIN) if whole else (_ANY, _FORWARD)
-    more = FIRST_OF_ALL_OPTIMIZERS <= seed < FIRST_WHOLE
+    more = FIRST_OF_ALL_OPTIMIZERS <= seed % 500_000 + FIRST_PROGRAM < FIRST_WHOLE
     optimizer = rng.choice(_ALL_OPTIMIZERS if more else _OPTIMIZERS).format(
         p="[*G_NET.parameters(), G_W]"
     )

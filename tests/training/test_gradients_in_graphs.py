@@ -711,3 +711,30 @@ def test_what_autograd_has_let_go_of_is_asked_by_python():
 
     with framejit.optimize("eager"), pytest.raises(RuntimeError, match="second time"):
         twice(torch.ones(3, requires_grad=True))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_function_of_the_program_where_compilers_fail(backend):
+    """A graph with a gradient that AOTAutograd cannot trace runs as it is: it calls the program's
+    own classes."""
+    results = []
+    for compile in (lambda f: f, lambda f: framejit.compile(f, backend=backend)):
+        torch.manual_seed(0)
+        first, last = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        @compile
+        def step(x, first=first, last=last):
+            loss = (Straight.apply(last(first(x).tanh())) * x).mean()
+            with torch.no_grad():
+                for parameter in last.parameters():
+                    if parameter.grad is not None:
+                        parameter -= 0.1 * parameter.grad
+            try:
+                loss.backward()
+            except RuntimeError as error:
+                return str(error)[:20]
+            return loss.detach()
+
+        made = [step(torch.ones(3, 4)) for _ in range(3)]
+        results.append((made, [p.grad for p in (*first.parameters(), *last.parameters())]))
+    Comparison().compare(*results, "steps")

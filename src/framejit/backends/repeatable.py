@@ -111,6 +111,13 @@ def _with_dense_gradients(prologue: Callable[..., Any], *args: Any) -> Any:
 # -- finding ---------------------------------------------------------------------------------------
 
 _LIMIT = 5000
+
+
+def _is_made(function: type) -> bool:
+    """Has AOTAutograd made it? The program's own are found where a graph runs as it is."""
+    return function.__module__.startswith("torch._functorch.")
+
+
 _MEMBERS = ("compiled_fw", "compiled_bw", "metadata", "_backward_impl")
 
 
@@ -135,7 +142,7 @@ def search(compiled: Any) -> Found:
             found.backwards.append(obj)
             todo.append(obj.compiled_bw)
         elif isinstance(obj, type):
-            if issubclass(obj, torch.autograd.Function) and obj is not torch.autograd.Function:
+            if issubclass(obj, torch.autograd.Function) and _is_made(obj):
                 found.functions.append(obj)
                 members = [vars(obj).get(name) for name in _MEMBERS]
                 todo += [getattr(member, "__func__", member) for member in members]

@@ -77,8 +77,8 @@ class _Reader:
         shares = len(memory_of_all([example])) > 1
         if shares or call.kwargs or not _is_one(example.meta.shape):
             raise Unknown
-        args: Any = call.args
-        target = call.target
+        target: Any = call.target
+        args: tuple[Any, ...] = call.args
         if target in _LISTS or target is torch._foreach_copy_:
             position = self._among(args[0], example)
             other = args[1][position] if isinstance(args[1], (list, tuple)) else args[1]
@@ -101,7 +101,8 @@ class _Reader:
         return found[0]
 
     def _made(self, operation: Operation, place: int) -> Tree:
-        node, meta = operation.node, operation.example.meta
+        node: Any = operation.node
+        meta = operation.example.meta
         if node.target in _SAME:
             if not meta.dtype.is_floating_point and self._dtype(node.args[0]) is not meta.dtype:
                 raise Unknown
