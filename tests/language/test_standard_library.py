@@ -415,6 +415,28 @@ def _matches(x, names):
     )  # fmt: skip
 
 
+class _Version(str):
+    """What the program compares it with does not matter to patterns."""
+
+    def __eq__(self, other):
+        raise AssertionError("not asked")
+
+    __hash__ = str.__hash__
+
+
+_VERSION = _Version("2.13.0+git")
+
+
+def _searches_own_text(x):
+    found = re.search(r"(\d+)\.(\d+)", _VERSION)
+    version = re.match(r"(\d+)", torch.__version__)
+    return x * int(version.groups()[0]), found.groups(), found.string is _VERSION
+
+
+def test_patterns_in_texts_of_subclasses():
+    check(_searches_own_text, X, graphs=1, ops=1, fullgraph=True)
+
+
 def test_patterns():
     check(_matches, X, ["layer1.weight", "other", "layer2.bias"], graphs=1, ops=4, fullgraph=True)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from framejit import native
 from framejit.backends.saved_hooks import (
@@ -62,7 +63,7 @@ class Graph:
     saved: tuple[int, ...] = ()
     #: Are truth values taken for granted in it? Then it must be able to run twice.
     expects: bool = False
-    plain: tuple[int, ...] = ()
+    plain: tuple[int, ...] | None = None
     spent: UsedUp = ()
 
 
@@ -80,8 +81,9 @@ class Care:
     saved: tuple[int, ...]
     #: Does AOTAutograd get it in parts?
     in_parts: bool
-    #: Positions of the arguments that are of classes of the program's: the graph gets plain ones.
-    plain: tuple[int, ...] = ()
+    #: If there are arguments of classes of the program's: the positions of those for which the
+    #: graph gets plain ones.
+    plain: tuple[int, ...] | None = None
     #: Positions of the results that cannot be differentiated any more, each with the arguments that
     #: its gradient would come to.
     spent: UsedUp = ()
@@ -94,7 +96,7 @@ class Care:
         graph = compiled if reached is None else exact_gradients(compiled, reached, self.in_parts)
         graph = undone(watch_aliases(graph, recorded, self.watch), self.saved)
         graph = with_spent(graph, self.spent) if self.spent else graph
-        graph = with_plain(graph, self.plain) if self.plain else graph
+        graph = graph if self.plain is None else with_plain(graph, self.plain)
         return _unseen(graph) if self.unseen else graph
 
 
@@ -131,7 +133,8 @@ def finish_graph(trace: Trace) -> Graph:
     originals = draft.output_nodes()
     spent = [i for i, node in enumerate(originals) if node in trace.spent]
     module, examples = builder.finish(_outputs(trace, originals, spent))
-    plain = tuple([i for i, one in enumerate(examples) if is_of_program(one)])
+    classes = [i for i, one in enumerate(examples) if is_of_program(one)]
+    plain = tuple([i for i in classes if not is_traceable_wrapper_subclass(examples[i])])
     for i in plain:
         examples[i] = as_plain(examples[i])
     as_it_is = isinstance(trace.outcome, Broken) and trace.outcome.as_it_is
@@ -148,7 +151,8 @@ def finish_graph(trace: Trace) -> Graph:
         return Graph(module, examples, inputs)
     return Graph(
         module, examples, inputs, operations, watch=_watch(examples, inputs, builder),
-        reached=reached_inputs(builder), saved=builder.saved_inputs(), plain=plain,
+        reached=reached_inputs(builder), saved=builder.saved_inputs(),
+        plain=plain if classes else None,
         expects=bool(trace.space.effects.expected),
         spent=tuple(zip(spent, _reached(builder, [originals[i] for i in spent]), strict=True)),
     )  # fmt: skip

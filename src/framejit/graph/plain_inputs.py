@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 #: The classes of tensors that operations treat alike.
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
@@ -22,20 +21,21 @@ def is_of_program(example: Any) -> bool:
 
 
 def as_plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The same tensor as an object of `torch.Tensor`, if only Python code looks at its class;
-    gradients reach the original."""
-    wraps = is_traceable_wrapper_subclass(tensor)
-    return tensor if wraps else tensor.as_subclass(torch.Tensor)
+    """The same tensor as an object of `torch.Tensor`; gradients reach the original."""
+    return tensor.as_subclass(torch.Tensor)
 
 
 def with_plain(graph: Callable[..., Any], positions: tuple[int, ...]) -> Callable[..., Any]:
-    """The graph, called with plain tensors at these positions."""
+    """The graph, called with plain tensors at these positions; tensors made of others, of which
+    operations ask what they do, are not among them."""
 
     def run(*args: Any) -> Any:
-        given = list(args)
-        for position in positions:
-            given[position] = as_plain(given[position])
+        if positions:
+            given = list(args)
+            for position in positions:
+                given[position] = as_plain(given[position])
+            args = tuple(given)
         with torch._C.DisableTorchFunctionSubclass():
-            return graph(*given)
+            return graph(*args)
 
     return run

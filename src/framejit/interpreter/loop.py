@@ -181,6 +181,18 @@ class Interpreter(Running):
         assert isinstance(result, Returned)
         return self._answer(frame, result.value)
 
+    def attempt(self, call: Callable[[], Value]) -> Value | None:
+        """Make a call that the program has not asked for; None where it cannot be captured."""
+        before = self.level, self.depth, self.handled
+        self.recordings, recordings = None, self.recordings
+        try:
+            return call()
+        except (GraphBreak, Restart, Raised):
+            self.level, self.depth, self.handled = before
+            return None
+        finally:
+            self.recordings = recordings
+
     def _ask_getattr(self, missing: tuple[Any, str]) -> Result | None:
         """What ``__getattr__`` returns after an AttributeError, None if there is none."""
         value, name = missing

@@ -37,6 +37,13 @@ struct TensorFields : c10::TensorImpl {
     auto* behind = reinterpret_cast<c10::AutogradMetaInterface**>(&(tensor->*&TensorFields::extra_meta_));
     return behind[-1];
   }
+
+  // Does nobody but the tensor itself say what its sizes, strides, device and layout are?
+  static bool speaks_for_itself(c10::TensorImpl* tensor) {
+    auto* fields = static_cast<TensorFields*>(tensor);
+    return !fields->matches_policy(SizesStridesPolicy::CustomStrides) && !fields->device_policy_ &&
+        !fields->layout_policy_;
+  }
 };
 
 inline bool requires_grad(c10::TensorImpl* tensor) {
@@ -189,7 +196,7 @@ class TensorCheck {
                          static_cast<long long>(ndim_), tuple_of(sizes_), tuple_of(strides_));
   }
 
-  // False: reading the metadata may run Python code or throw (sparse, nested, symbolic, __torch_dispatch__).
+  // False: reading the metadata may run Python code or throw (sparse, nested, symbolic, sizes that a class tells).
   bool plain() const { return plain_; }
 
   // Whether a tensor that matched is unchanged since `seen` was taken, under the same keys of the thread.
@@ -204,6 +211,7 @@ class TensorCheck {
     if (effective_keys(tensor, thread) != keys_) return false;
     if (words_.equal(tensor)) return framejit::requires_grad(tensor) == requires_grad_;
     if (!plain_) return matches_slowly(tensor);
+    if (!is_plain(tensor)) return false;
     if (tensor->dtype().toScalarType() != dtype_ || tensor->device() != device_ || !matches_shape(tensor)) return false;
     words_.remember(tensor);
     return tensor->requires_grad() == requires_grad_;
@@ -235,11 +243,12 @@ class TensorCheck {
 
   static bool is_plain(c10::TensorImpl* tensor) {
     constexpr c10::DispatchKeySet special(
-        {c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot, c10::DispatchKey::Sparse,
-         c10::DispatchKey::SparseCsr, c10::DispatchKey::NestedTensor, c10::DispatchKey::FuncTorchBatched,
-         c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize, c10::DispatchKey::MkldnnCPU});
+        {c10::DispatchKey::Sparse, c10::DispatchKey::SparseCsr, c10::DispatchKey::NestedTensor,
+         c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize,
+         c10::DispatchKey::MkldnnCPU});
     return (tensor->key_set().raw_repr() & special.raw_repr() & ~uint64_t{c10::full_backend_mask}) == 0 &&
-        tensor->layout() == c10::kStrided && !tensor->has_symbolic_sizes_strides();
+        TensorFields::speaks_for_itself(tensor) && tensor->layout() == c10::kStrided &&
+        !tensor->has_symbolic_sizes_strides();
   }
 
   bool matches_shape(c10::TensorImpl* tensor) const {

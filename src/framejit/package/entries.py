@@ -239,7 +239,7 @@ def _encode_graph_call(
         "inputs": inputs, "watch": watch, "unseen": care.unseen, "artifact": artifact,
         "reached": care.reached and [sorted(inputs) for inputs in care.reached],
         "saved": list(care.saved), "in_parts": care.in_parts,
-        "plain": list(care.plain),
+        "plain": None if care.plain is None else list(care.plain),
         "spent": [[position, list(arguments)] for position, arguments in care.spent],
         "constants": bool(encoder.tensors), "sizes": encode_sizes(call.module, encoder),
     }, parts  # fmt: skip
@@ -563,7 +563,7 @@ class _Bound:
             reached,
             tuple(saved["saved"]),
             saved["in_parts"],
-            tuple(saved["plain"]),
+            None if saved["plain"] is None else tuple(saved["plain"]),
             tuple([(position, tuple(reached)) for position, reached in saved["spent"]]),
         )
         return care.around(run, lambda *args: module()(*args))

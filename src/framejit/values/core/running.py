@@ -6,6 +6,7 @@ The `Running` here runs nothing: it stands there before and after the capture. N
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from framejit.exc import GraphBreak
@@ -36,6 +37,10 @@ class Running(Leader):
     def run_request(self, request: CallRequest) -> Value:
         """Run a frame to its end."""
         raise GraphBreak("FJ0160", "a Python function must run and no interpreter is attached")
+
+    def attempt(self, call: Callable[[], Value]) -> Value | None:
+        """What this call of ours gives; None where it cannot be captured, or raises."""
+        return call()
 
     def resume_generator(self, generator: Any, sent: Value, thrown: Value | None) -> Value | None:
         """Run a suspended generator's frame; returns what it yields, None at its end."""

@@ -34,7 +34,8 @@ from framejit.values.containers.sets import SetValue
 from framejit.values.containers.slices import SliceValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Args, Kwargs, Raised, Value, is_user_class
-from framejit.values.core.methods import builtin, container_of, count_error
+from framejit.values.core.constants import ConstantValue
+from framejit.values.core.methods import builtin, container_of, count_error, scalar_of
 from framejit.values.core.namespaces import instance_dict, store_own
 from framejit.values.core.registry import (
     CODE_LOOKASIDES,
@@ -354,7 +355,19 @@ def _deep_dict(space: Space, value: DictValue, memo: dict[Value, Value]) -> Valu
 
 
 def _matching(function: Any) -> Handler:
-    return lambda space, args, kwargs: fold(space, function, args, kwargs)
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
+        finds = function in (re.match, re.search, re.fullmatch)
+        given = [args[0], _searched(args[1]), *args[2:]] if finds and len(args) > 1 else args
+        return fold(space, function, given, kwargs)
+
+    return handler
+
+
+def _searched(value: Value) -> Value:
+    """A text of a subclass is searched without running code of its class; the match has it."""
+    known = value.realize()
+    text = known.obj if scalar_of(known) is not None and known.source is not None else None
+    return ConstantValue(text, known.source) if isinstance(text, str) else value
 
 
 for _function in (re.findall, re.split, re.sub, re.subn, re.match, re.search, re.fullmatch):

@@ -8,9 +8,9 @@ and all else that ``__tensor_flatten__`` tells are guarded. Next room: graph.
 
 from __future__ import annotations
 
-import copy
 import types
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -24,16 +24,38 @@ from framejit.values.core.registry import Rank, Result, wraps_classes
 from framejit.values.core.space import Space
 from framejit.values.torch.subclasses import SubclassValue, is_seen_by_class_only
 from framejit.values.torch.tensors import TensorValue, from_fx
+from framejit.values.torch.told import flattened, guard_told
+
+
+class Unseen(NamedTuple):
+    """A question to a tensor, of which its class's ``__torch_function__`` is not told."""
+
+    question: Callable[[torch.Tensor], Any]
+
+    def __repr__(self) -> str:
+        return f"{self.question.__name__}()"
+
+    def __call__(self, tensor: torch.Tensor) -> Any:
+        with torch._C.DisableTorchFunctionSubclass():
+            return self.question(tensor)
 
 
 class WrapperValue(SubclassValue):
     """A tensor of such a class."""
 
-    __slots__ = ()
     own_identity = False
+    #: What an existing one tells of itself that the program may change.
+    told: Any = ()
+    #: Is it being asked for that, and does the graph need nothing of what it reads?
+    is_telling: bool = False
     original = TensorValue.original
 
+    def _asked(self, space: Space, question: Any) -> Value:
+        return TensorValue._asked(self, space, Unseen(question))
+
     def getattr(self, space: Space, name: str) -> Result:
+        if self.is_telling:
+            return super().getattr(space, name)
         looked_at: Any = self.obj
         if looked_at is None:
             looked_at = self.fake(space)
@@ -56,12 +78,21 @@ class WrapperValue(SubclassValue):
         known = space.builder.part_of(node, name)
         if self.obj is None or self.source is None:
             return from_fx(space, *known)
-        part = space.load(self.source.child("attr", name), getattr(self.obj, name)).realize()
+        part = self.part(space, name)
         if not isinstance(part, TensorValue):
             raise GraphBreak("FJ0113", f"a part of a {self.describe()} that is no tensor")
         if part.node is None:
             part.node, part.example = known
         return part
+
+    def part(self, space: Space, name: str) -> Value:
+        """What an existing one has as an attribute."""
+        return space.now(SubclassValue.getattr(self, space, name)).realize()
+
+    def proxy(self, space: Space) -> Any:
+        if any(getattr(value, "mutated", False) for value in self.told):
+            raise GraphBreak("FJ0113", f"what a {self.describe()} tells of itself has changed")
+        return super().proxy(space)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a {self.describe()}")
@@ -86,30 +117,13 @@ def _wrap_wrapper(space: Space, source: Source, obj: Any) -> Value:
         raise GraphBreak("FJ0113", f"what a {type(obj).__name__} is made of: {error}") from error
     value = space.remember(obj, WrapperValue(None, None, type(obj), obj, source))
     space.guard(source, "TENSOR_MATCH", obj)
-    space.guard(source.child("call", flattened), "EQUALS_MATCH", told)
+    value.is_telling = True
+    value.told = guard_told(space, value, told)
+    value.is_telling = False
     for name, part in inner.items():
-        place = source.child("attr", name)
-        known = space.load(place, part).realize()
-        if is_handle_class(known.python_type()):
-            space.guard(place, "ID_MATCH", part)
+        known = value.part(space, name)
+        if known.source is not None and is_handle_class(known.python_type()):
+            space.guard(known.source, "ID_MATCH", part)
         elif not (isinstance(known, TensorValue) or known.is_constant):
             raise GraphBreak("FJ0113", f"a part of a {value.describe()} that is no tensor")
     return value
-
-
-def flattened(tensor: Any) -> Any:
-    """Which tensors one consists of, and what else it says of itself; later changes of it do not
-    change this."""
-    with torch._C.DisableTorchFunctionSubclass():
-        names, context = tensor.__tensor_flatten__()
-    return tuple(names), _kept(context)
-
-
-def _kept(context: Any) -> Any:
-    if isinstance(context, dict):
-        return tuple([(key, _kept(value)) for key, value in context.items()])
-    if isinstance(context, (list, tuple)):
-        return type(context).__name__, tuple([_kept(value) for value in context])
-    if type(context).__eq__ is object.__eq__:
-        return context
-    return copy.deepcopy(context)
