@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 from comparing import described, same, same_when_broken
-from wrapping import Pair, Scaled, pair, x
+from wrapping import Pair, Scaled, pair, tensors, x
 
 import framejit
 
@@ -270,18 +270,6 @@ def test_backends(backend):
                 sum(got).sum().backward()
             for one, two in zip(given, same_given, strict=True):
                 torch.testing.assert_close([two, two.grad], [one, one.grad])
-
-
-def tensors(value):
-    """The plain tensors in results."""
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from tensors(item)
-    elif hasattr(value, "__tensor_flatten__"):
-        for name in value.__tensor_flatten__()[0]:
-            yield from tensors(getattr(value, name))
-    elif isinstance(value, torch.Tensor):
-        yield value
 
 
 def test_other_sizes_compile_again():

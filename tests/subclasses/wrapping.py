@@ -88,3 +88,15 @@ def pair(offset=0.0, tag=None):
 
 def scaled(factor=1.0, rows=4):
     return Scaled(torch.ones(rows, 3, dtype=torch.int8), torch.tensor(0.5), {"factor": factor})
+
+
+def tensors(value):
+    """The plain tensors in results."""
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors(item)
+    elif hasattr(value, "__tensor_flatten__"):
+        for name in value.__tensor_flatten__()[0]:
+            yield from tensors(getattr(value, name))
+    elif isinstance(value, torch.Tensor):
+        yield value

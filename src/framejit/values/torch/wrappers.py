@@ -115,7 +115,8 @@ def _wrap_wrapper(space: Space, source: Source, obj: Any) -> Value:
         inner = {name: getattr(obj, name) for name in told[0]}
     except Exception as error:  # it may be in the middle of its __init__
         raise GraphBreak("FJ0113", f"what a {type(obj).__name__} is made of: {error}") from error
-    value = space.remember(obj, WrapperValue(None, None, type(obj), obj, source))
+    value = WrapperValue(None, None, type(obj), obj, source)
+    space.remember(obj, value)
     space.guard(source, "TENSOR_MATCH", obj)
     value.is_telling = True
     value.told = guard_told(space, value, told)
