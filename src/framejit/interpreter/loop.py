@@ -19,6 +19,7 @@ from framejit.bytecode.model import CodeInfo, Instruction
 from framejit.bytecode.release import tables
 from framejit.exc import GraphBreak
 from framejit.interpreter import doubtful, forced
+from framejit.interpreter.attempts import Attempts
 from framejit.interpreter.dropped import Existing, Roots
 from framejit.interpreter.frame import NONE, CallChain, Frame
 from framejit.interpreter.limits import Limits
@@ -36,7 +37,6 @@ from framejit.report import events
 from framejit.values.core.base import CallRequest, Raised, Value, type_name
 from framejit.values.core.inline_policy import goes_on_alone
 from framejit.values.core.registry import Result
-from framejit.values.core.running import Running
 from framejit.values.core.space import Space
 from framejit.values.objects.exceptions import ExceptionValue, note_read
 
@@ -44,7 +44,7 @@ from framejit.values.objects.exceptions import ExceptionValue, note_read
 _DROPS_NOTHING = having(Trait.KEEPS)
 
 
-class Interpreter(Running):
+class Interpreter(Attempts):
     """Executes one capture. ``break_at`` maps step numbers to the reasons to break there."""
 
     def __init__(
@@ -180,18 +180,6 @@ class Interpreter(Running):
             self.depth -= 1
         assert isinstance(result, Returned)
         return self._answer(frame, result.value)
-
-    def attempt(self, call: Callable[[], Value]) -> Value | None:
-        """Make a call that the program has not asked for; None where it cannot be captured."""
-        before = self.level, self.depth, self.handled
-        self.recordings, recordings = None, self.recordings
-        try:
-            return call()
-        except (GraphBreak, Restart, Raised):
-            self.level, self.depth, self.handled = before
-            return None
-        finally:
-            self.recordings = recordings
 
     def _ask_getattr(self, missing: tuple[Any, str]) -> Result | None:
         """What ``__getattr__`` returns after an AttributeError, None if there is none."""
