@@ -30,7 +30,7 @@ from framejit.values.objects.object_methods import object_method
 from framejit.values.objects.text import exception_text, format_value, text_of, text_operator
 from framejit.values.stdlib.builtin_functions import sort_in_place
 from framejit.values.torch import overrides
-from framejit.values.torch.data_numbers import of_data, slice_of_data
+from framejit.values.torch.data_numbers import indexed_by_data, of_data
 from framejit.values.torch.hooks import watch_gradient
 from framejit.values.torch.leaves import assign_gradient, replace_data, require_gradient
 from framejit.values.torch.new_tensors import as_type, new_like
@@ -88,7 +88,7 @@ class ObjectSpace(Space):
     assign_gradient = assign_gradient
     scaled = scaled
     of_data = of_data
-    slice_of_data = slice_of_data
+    indexed_by_data = indexed_by_data
     new_like = new_like
     as_type = as_type
     beside_tensors = beside_tensors

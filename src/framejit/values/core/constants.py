@@ -10,6 +10,7 @@ from __future__ import annotations
 import decimal
 import enum
 import fractions
+import importlib
 import operator
 import threading
 import types
@@ -226,6 +227,10 @@ class OpaqueValue(Value):
         raise GraphBreak("FJ0133", f"calling {type(self.obj).__qualname__}.{name}()")
 
 
+#: Modules that torch imports when somebody asks for the attribute, which is there from then on.
+_LATE_MODULES: frozenset[str] = frozenset(getattr(torch, "_lazy_modules", ()))
+
+
 class PythonModuleValue(Value):
     """A module object: attribute reads are guarded entries of its ``__dict__``."""
 
@@ -246,6 +251,8 @@ class PythonModuleValue(Value):
         changed = space.effects.globals_value(namespace, name)
         if changed is not None and changed.value is not None:
             return changed.value
+        if module is torch and name in _LATE_MODULES and name not in namespace:
+            importlib.import_module(f"torch.{name}")  # what torch does when it is asked for it
         # The module object itself is pinned by identity, so its namespace is a constant root.
         root = space.globals_source(namespace)
         if name in namespace and not (changed and changed.deleted):

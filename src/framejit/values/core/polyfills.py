@@ -12,7 +12,7 @@ import importlib.util
 import sys
 import types
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -32,6 +32,11 @@ def calling(compiled: Any) -> Any:
         return compiled(*args, **kwargs)
 
     return call
+
+
+def no_context() -> Iterator[None]:
+    """What `contextlib.contextmanager` makes a block of that does nothing."""
+    yield
 
 
 def forward_of(original: torch.nn.Module) -> types.FunctionType:

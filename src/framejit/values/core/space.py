@@ -104,7 +104,7 @@ class Space(ClassLookup):
     assign_gradient: Callable[..., None]
     scaled: Callable[..., Result]
     of_data: Callable[..., Value | None]
-    slice_of_data: Callable[..., Result | None]
+    indexed_by_data: Callable[..., Result | None]
     new_like: Callable[..., Result]
     as_type: Callable[..., Result]
     beside_tensors: Callable[..., list[Value]]
@@ -152,6 +152,8 @@ class Space(ClassLookup):
         self.compute = self.task.compute
         #: How many transforms of ``torch.func`` the program is in, and how many levels they make.
         self.transforms = self.levels = 0
+        #: Is each call of the program's function one for many places, which its tensors name?
+        self.maps_indices = False
         #: Has it been in one?
         self.transformed = False
         #: The values of ``__dict__`` of objects that the program makes.

@@ -10,8 +10,10 @@ import math
 import operator
 from typing import Any
 
+import torch
+
 from framejit import config
-from framejit.values.containers.sequences import ListValue
+from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.slices import SliceValue
 from framejit.values.core.base import Value
 from framejit.values.core.registry import LOOKASIDES, Result
@@ -72,7 +74,20 @@ def _has_elements(tensor: TensorValue, most: int) -> bool:
     return math.prod(shape) == 1 if most == 1 else math.prod(shape) <= most
 
 
-def slice_of_data(space: Space, tensor: TensorValue, key: SliceValue) -> Result | None:
+def indexed_by_data(space: Space, tensor: TensorValue, key: Value) -> Result | None:
+    """``tensor[key]`` with tensors for numbers; None if it is none of that, or if Python
+    reads them."""
+    if type(key) is SliceValue:
+        return _sliced(space, tensor, key)
+    if not space.maps_indices:
+        return None
+    parts = [part.realize() for part in (key.items if type(key) is TupleValue else [key])]  # type: ignore[attr-defined]
+    if not all(isinstance(part, TensorValue) for part in parts):
+        return None
+    return graph_call(space, torch.ops.aten.index.Tensor, [tensor, ListValue(parts)], {})
+
+
+def _sliced(space: Space, tensor: TensorValue, key: SliceValue) -> Result | None:
     """``x[a:b]`` where ``a`` or ``b`` are tensors; None if neither is, or if Python has to
     read them."""
     bounds: list[Value] = []

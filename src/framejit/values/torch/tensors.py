@@ -329,9 +329,9 @@ class TensorValue(Overridable):
         if hasattr(scalar, "number"):
             check_scalar(scalar.now)
             key = scalar.number()
-        cut = type(key.realize()) is SliceValue and space.slice_of_data(self, key.realize())
-        if cut:
-            return cut
+        by_data = space.indexed_by_data(self, key.realize())
+        if by_data is not None:
+            return by_data
         if key.realize().is_symbolic and key.python_type() is int:  # indexing fixes the number
             return graph_call(space, torch.select, [self, ConstantValue(0), key], {})
         return graph_call(space, operator.getitem, [self, key], {})
