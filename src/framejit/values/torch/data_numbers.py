@@ -30,6 +30,10 @@ def number_of_data(space: Space, tensor: Any) -> Value | None:
         return None
     if space.transforms or not _has_elements(tensor, 1):
         return None
+    return _item(space, tensor)
+
+
+def _item(space: Space, tensor: TensorValue) -> Value:
     _ = space.builder.symbols  # the number becomes one
     return space.now(graph_call_method(space, "item", [tensor], {})).realize()
 
@@ -109,6 +113,8 @@ CONVERSIONS = {"__int__": int, "__float__": float}
 
 def of_data(space: Space, tensor: TensorValue, name: str) -> Value | None:
     """A method that reads data, captured; None if Python has to call it."""
+    if name == "item":
+        return _item(space, tensor) if config.capture_scalar_outputs else None
     if name == "tolist":
         return list_of_data(space, tensor)
     if name == "__index__":
