@@ -67,7 +67,7 @@ def mark_of(function: Any) -> Mark | None:
     if getattr(function, "_torchdynamo_disable", False):
         return "disable"
     rules = sys.modules.get("torch._dynamo.trace_rules")
-    if rules is not None and (found_there := _mark_among(rules, id(function))):
+    if rules is not None and (found_there := _mark_among(rules, function)):
         return found_there
     with contextlib.suppress(AttributeError, TypeError):
         if function.__dict__.get("_dynamo_marked_constant", False):
@@ -77,10 +77,14 @@ def mark_of(function: Any) -> Mark | None:
     return None
 
 
-def _mark_among(rules: Any, key: int) -> Mark | None:
-    """What ``torch.compiler.allow_in_graph`` and its like have noted."""
+def _mark_among(rules: Any, function: Any) -> Mark | None:
+    """What ``torch.compiler.allow_in_graph`` and its like have noted. What torch._dynamo says of
+    its own functions, such as the ``graph_break`` in torch's optimizers, is about itself."""
+    key = id(function)
     if key in (rules._allowed_callable_ids.function_ids or ()):
         traced = rules._nonstrict_trace_callable_ids.function_ids or ()  # it is traced through
         return None if key in traced else "allow_in_graph"
     disallowed = key in (rules._disallowed_callable_ids.function_ids or ())
+    if disallowed and str(getattr(function, "__module__", "")).startswith("torch._dynamo."):
+        return None
     return "disallow_in_graph" if disallowed else None

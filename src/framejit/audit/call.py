@@ -214,7 +214,6 @@ class CallAudit:
         old = self.compiled.compiler
         compiler = Compiler(
             old.backend, old.backend_name, fullgraph=old.fullgraph, dynamic=old.dynamic,
-            **old.options,
         )  # fmt: skip
         compiled = compiler.compiled_function(self.call[0])
         compiled.stands_for_call = self.compiled.stands_for_call
