@@ -102,11 +102,12 @@ def names(reason: str) -> dict[str, Any]:
     )  # fmt: skip
     found.update(dict.fromkeys(("optimize", "audit", "packaged", "record", "install"), _Block))
     found.update(dict.fromkeys(("run", "disable"), _given_or_block))
-    found.update(dict.fromkeys(("explain", "guards", "report"), refuse))
+    found.update(dict.fromkeys(("explain", "export", "guards", "report"), refuse))
     found.update(dict.fromkeys(("graph_break", "reset", "uninstall", "set_logs"), _nothing))
     found.update(dict.fromkeys(("mark_dynamic", "mark_static", "maybe_mark_dynamic"), _nothing))
     found.update(dict.fromkeys(("load_profile", "save_profile"), _nothing))
     found.update(register_backend=_registered, load_package=_loaded, comptime=_Comptime())
+    found.update(wait=lambda *args, **settings: True)
     found.update(list_backends=lambda *args, **settings: [], is_compiling=_is_compiling)
     return found
 

@@ -127,7 +127,12 @@ class _Reader:
         return (name, *operands) if compared else _rounded((name, *operands), meta.dtype)
 
     def _dtype(self, operand: Any) -> Any:
-        return self.recording.example(operand).meta.dtype if isinstance(operand, _Node) else None
+        if not isinstance(operand, _Node):
+            return None
+        example = self.recording.example(operand)
+        if not isinstance(example, Example):  # a number that varies
+            raise Unknown
+        return example.meta.dtype
 
     def _operand(self, operand: Any, place: int, dtype: torch.dtype) -> Tree:
         if isinstance(operand, _Node):
