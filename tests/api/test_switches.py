@@ -477,3 +477,18 @@ print("put back")
 def test_the_peer_is_adapted_when_the_program_imports_it():
     done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=120)
     assert done.stdout.split("\n") == ["caught", "put back", ""], done.stderr
+
+
+def test_what_the_program_has_of_framejit_stays():
+    import torch._dynamo
+
+    module = type(sys)("program_of_switches")
+    module.own, module.peers = framejit.register_backend, torch._dynamo.list_backends
+    sys.modules[module.__name__] = module
+    try:
+        with framejit.install():
+            module.later = framejit.list_backends
+        assert module.own is framejit.register_backend
+        assert module.later is framejit.list_backends
+    finally:
+        del sys.modules[module.__name__]

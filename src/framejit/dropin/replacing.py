@@ -32,13 +32,17 @@ class Replacements:
             if old is not None and old is not made:
                 setattr(owner, name, made)
                 changed.append((name, old, made))
-        _rename([(old, made) for _, old, made in changed])
+        renamed = _rename([(old, made) for _, old, made in changed])
+        ours = [(made, old) for _, old, made in changed if _is_for_this(made)]
 
         def back() -> None:
             for name, old, made in reversed(changed):
                 if getattr(owner, name, None) is made:  # else somebody has replaced it since
                     setattr(owner, name, old)
-            _rename([(made, old) for _, old, made in changed])
+            for module, name, old, made in renamed:
+                if module.__dict__.get(name) is made:
+                    setattr(module, name, old)
+            _rename(ours)  # what was taken by name meanwhile
 
         self.later(back)
 
@@ -52,8 +56,16 @@ class Replacements:
             self._undo.pop()()
 
 
-def _rename(pairs: list[tuple[Any, Any]]) -> None:
-    """Globals of the program that hold the first of a pair hold the second one instead."""
+def _is_for_this(made: Any) -> bool:
+    """Is it there to stand in for something? The program may have the others, such as
+    `framejit.register_backend`, from framejit itself."""
+    return str(getattr(made, "__module__", "")).startswith("framejit.dropin.")
+
+
+def _rename(pairs: list[tuple[Any, Any]]) -> list[tuple[types.ModuleType, str, Any, Any]]:
+    """Globals of the program that hold the first of a pair hold the second one instead. Returns
+    which: module and name, and the pair."""
+    renamed = []
     wanted = {id(held): pair for pair in pairs for held in pair[:1]}
     for module in list(sys.modules.values()):
         if not wanted or not isinstance(module, types.ModuleType) or _belongs_to_torch(module):
@@ -62,6 +74,8 @@ def _rename(pairs: list[tuple[Any, Any]]) -> None:
             old, made = wanted.get(id(held), (None, None))
             if old is not None and old is held:
                 setattr(module, name, made)
+                renamed.append((module, name, old, made))
+    return renamed
 
 
 def _belongs_to_torch(module: types.ModuleType) -> bool:
