@@ -319,6 +319,8 @@ def test_functions_that_are_kept_out_of_graphs():
 def test_a_substitute_is_called_in_captured_code():
     from framejit.values.core.registry import LOOKASIDES
 
+    before = LOOKASIDES[operator.length_hint]
+
     @torch.compiler.substitute_in_graph(operator.length_hint)
     def length_hint(obj, default=0, /):
         return 7
@@ -328,7 +330,7 @@ def test_a_substitute_is_called_in_captured_code():
         assert compiled(torch.ones(2)).tolist() == [7.0, 7.0]
         assert length_hint([1]) == 1
     finally:
-        del LOOKASIDES[operator.length_hint]
+        LOOKASIDES[operator.length_hint] = before
 
 
 def test_what_is_traced_through_anyway():
