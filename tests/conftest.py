@@ -98,5 +98,7 @@ def strict_framejit():
         events.recording(events.Mismatch) as seen,  # all events would keep objects alive
     ):
         yield
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()  # of an example that ended with an error
     if framejit.config.audit:
         assert not seen, [(event.place, event.difference) for event in seen]
