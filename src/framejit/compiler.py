@@ -159,13 +159,13 @@ class Compiler:
     def use_backend(self, backend: Callable[..., Any], name: str) -> Callable[[], None]:
         """Compile everything anew with another backend until the result is called; what is
         compiled now is kept meanwhile."""
-        before = self.backend, self.backend_name
+        before = self.backend, self.backend_name, self.later
         kept = [frame.set_aside() for frame in self.frames()]
         known = {id(frame) for frame in self.frames()}
-        self.backend, self.backend_name = backend, name
+        self.backend, self.backend_name, self.later = backend, name, None
 
         def restore() -> None:
-            self.backend, self.backend_name = before
+            self.backend, self.backend_name, self.later = before
             for frame in self.frames():
                 if id(frame) not in known:
                     frame.start_over()

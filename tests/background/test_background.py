@@ -260,6 +260,21 @@ def test_waiting_may_end_before():
     assert framejit.wait(timeout=60)
 
 
+def test_a_backend_that_is_forced_is_asked_in_the_call():
+    compiled = framejit.compile(lambda x: x.sin() + 3, background=True)
+    x, graphs = torch.randn(3), []
+
+    def forced(gm, inputs):
+        graphs.append(gm)
+        return gm.forward
+
+    restore = compiled.compiler.use_backend(forced, "forced")
+    with events.recording(events.GraphPostponed) as seen:
+        assert torch.equal(compiled(x), x.sin() + 3)
+    restore()
+    assert len(graphs) == 1 and not seen
+
+
 def test_bad_arguments():
     with pytest.raises(TypeError, match="background must be True or False"):
         framejit.compile(torch.sin, background=1)
