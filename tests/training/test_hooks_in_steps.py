@@ -280,3 +280,44 @@ def test_hooks_that_are_put_in_place_again_for_each_step():
             assert torch.equal(got.grad, expected.grad)
     # The gradients are there from the second step on; in the last one there are more hooks.
     assert len(backend.graphs) == 3
+
+
+def frozen_teacher(model, head, x):
+    return head(x) * model(x).detach()
+
+
+def switched_off(model, head, x):
+    with torch.no_grad():
+        target = model(x)
+    return (head(x) - target).square()
+
+
+@pytest.mark.parametrize("loss_of", [frozen_teacher, switched_off])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_backward_does_not_come_to_what_no_gradient_goes_to(loss_of, backend):
+    """Neither to leaves with hooks, nor to what is used up."""
+    found = []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        model, head, seen = Network(), nn.Linear(3, 2), []
+        for name, parameter in [*model.named_parameters(), *head.named_parameters()]:
+            parameter.register_hook(lambda g, name=name, seen=seen: seen.append((name, g is None)))
+            parameter.register_post_accumulate_grad_hook(
+                lambda p, name=name, seen=seen: seen.append((name, p.grad is None))
+            )
+        made = torch.randn(4, 3, requires_grad=True) * 2
+        made.sum().backward()
+        function = loss_of
+        if compiled:
+            function = framejit.compile(loss_of, backend=backend, fullgraph=True)
+        function(model, head, torch.randn(4, 3)).sum().backward()
+        found.append((sorted(seen), [p.grad for p in model.parameters()]))
+        assert found[-1][1] == [None] * 4
+
+        def product(x, of):
+            return torch.mm(of, of.T).detach().sum() * x
+
+        again = framejit.compile(product, backend=backend) if compiled else product
+        again(torch.ones(2, requires_grad=True), made).sum().backward()
+    assert found[0] == found[1]
+    assert all(not nothing for _, nothing in found[0][0])

@@ -33,6 +33,8 @@ from framejit.graph.gradients import (
     differentiable_reach,
     exact_gradients,
     reached_inputs,
+    unreached_inputs,
+    with_detached,
 )
 from framejit.graph.nested import checkpointed, close_all_hooks, open_hooks
 from framejit.graph.parts import PARTS, independent_parts
@@ -65,6 +67,7 @@ class Graph:
     expects: bool = False
     plain: tuple[int, ...] | None = None
     spent: UsedUp = ()
+    unreached: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -87,13 +90,18 @@ class Care:
     #: Positions of the results that cannot be differentiated any more, each with the arguments that
     #: its gradient would come to.
     spent: UsedUp = ()
+    #: Positions of the arguments that autograd must not come to through this graph.
+    unreached: tuple[int, ...] = ()
 
     def around(
         self, compiled: Callable[..., Any], recorded: Callable[..., Any]
     ) -> Callable[..., Any]:
         """What the generated function calls."""
-        reached = self.reached
-        graph = compiled if reached is None else exact_gradients(compiled, reached, self.in_parts)
+        reached, graph = self.reached, compiled
+        if self.unreached:
+            graph = with_detached(graph, self.unreached)
+        if reached is not None:
+            graph = exact_gradients(graph, reached, self.in_parts)
         graph = undone(watch_aliases(graph, recorded, self.watch), self.saved)
         graph = with_spent(graph, self.spent) if self.spent else graph
         graph = graph if self.plain is None else with_plain(graph, self.plain)
@@ -152,6 +160,7 @@ def finish_graph(trace: Trace) -> Graph:
     return Graph(
         module, examples, inputs, operations, watch=_watch(examples, inputs, builder),
         reached=reached_inputs(builder), saved=builder.saved_inputs(),
+        unreached=() if opens_hooks(module) else unreached_inputs(builder),
         plain=plain if classes else None,
         expects=bool(trace.space.effects.expected),
         spent=tuple(zip(spent, _reached(builder, [originals[i] for i in spent]), strict=True)),
@@ -194,9 +203,13 @@ def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
     if user_code and graph.expects:
         return Again()
     in_parts = module.meta.get(PARTS) is not None
+    # What runs operation by operation, or looks at its arguments, gets them as they are.
+    as_they_are = user_code or compiled == module.forward or bool(roots) or active_hooks()
+    unreached = () if as_they_are else graph.unreached
     care = Care(
-        graph.watch, user_code, graph.reached, graph.saved, in_parts, graph.plain, graph.spent
-    )
+        graph.watch, user_code, graph.reached, graph.saved, in_parts, graph.plain, graph.spent,
+        unreached,
+    )  # fmt: skip
     sources = [value.source for value in graph.inputs if value.source is not None]
     call = GraphCall(compiled, module, sources, care)
     run = care.around(compiled, module)

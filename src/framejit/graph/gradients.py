@@ -38,6 +38,39 @@ def reached_inputs(builder: GraphBuilder) -> Reached | None:
     return reached_within(builder, inputs, nodes, builder.outputs, len(builder.used_symbols))
 
 
+def unreached_inputs(builder: GraphBuilder) -> tuple[int, ...]:
+    """The arguments that have a gradient and that no output's gradient reaches, though there is an
+    output with one. AOTAutograd's node would come to them, without a gradient; eager mode's nodes
+    do not, so that hooks there are not called. Arguments that share memory with outputs or are
+    written to are not among them: those must be the tensors that they are."""
+    operations = [builder.operations[node] for node in builder.outputs]
+    if builder.differentiated or not any(one.differentiable for one in operations):
+        return ()
+    inputs = [builder.placeholders[index] for index in builder.used_inputs]
+    starts = {one.node: {i} for i, one in enumerate(inputs) if one.differentiable}
+    nodes = [operation.node for operation in builder.recorded]
+    reach = differentiable_reach(builder, starts, nodes)
+    nothing: set[int] = set()
+    reached = nothing.union(*[reach.get(node, nothing) for node in builder.outputs])
+    used = nothing.union(*[one.memory for one in operations])
+    written = {builder.used_inputs.index(i) for i in builder.mutated_inputs}
+    found = nothing.union(*starts.values()) - reached - written
+    offset = len(builder.used_symbols)
+    return tuple(sorted(i + offset for i in found if used.isdisjoint(inputs[i].memory)))
+
+
+def with_detached(graph: Callable[..., Any], positions: tuple[int, ...]) -> Callable[..., Any]:
+    """The graph, called with tensors at these positions that have no gradient."""
+
+    def run(*args: Any) -> Any:
+        given = list(args)
+        for position in positions:
+            given[position] = given[position].detach()
+        return graph(*given)
+
+    return run
+
+
 def reached_within(
     builder: GraphBuilder, inputs: Sequence[_Node], nodes: Iterable[_Node],
     outputs: Sequence[_Node], offset: int = 0,

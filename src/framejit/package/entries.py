@@ -241,6 +241,7 @@ def _encode_graph_call(
         "saved": list(care.saved), "in_parts": care.in_parts,
         "plain": None if care.plain is None else list(care.plain),
         "spent": [[position, list(arguments)] for position, arguments in care.spent],
+        "unreached": list(care.unreached),
         "constants": bool(encoder.tensors), "sizes": encode_sizes(call.module, encoder),
     }, parts  # fmt: skip
 
@@ -565,6 +566,7 @@ class _Bound:
             saved["in_parts"],
             None if saved["plain"] is None else tuple(saved["plain"]),
             tuple([(position, tuple(reached)) for position, reached in saved["spent"]]),
+            tuple(saved["unreached"]),
         )
         return care.around(run, lambda *args: module()(*args))
 
