@@ -13,7 +13,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode, in_kernel_invocation_m
 import framejit
 from framejit.graph.shape_functions import shape_function
 from framejit.graph.static_mode import StaticMode
-from framejit.torchcompat import fake_modes, frame_names, function_apply, jit_tracing, meta_kernels
+from framejit.torchcompat import (
+    fake_modes,
+    frame_names,
+    function_apply,
+    jit_tracing,
+    meta_kernels,
+    opaque_classes,
+)
 from framejit.values.core.registry import LOOKASIDES
 
 OPS = torch.ops.aten
@@ -152,3 +159,11 @@ def test_a_mode_begins_without_the_compiler_of_torch():
         "assert 'torch._dynamo' not in sys.modules and 'sympy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
+
+
+def test_nothing_is_logged_where_classes_are_asked_whether_they_are_opaque(caplog):
+    from torch.distributed.tensor import Replicate  # late: takes a second
+
+    assert opaque_classes.is_constant(Replicate) and not opaque_classes.is_reference(Replicate)
+    assert not opaque_classes.is_reference(int)
+    assert not caplog.records

@@ -10,12 +10,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from torch._library.opaque_object import (
-    MemberType,
-    get_member_type,
-    is_opaque_reference_type,
-    is_opaque_value_type,
-)
+from ..torchcompat.opaque_classes import MemberType, get_member_type, is_constant, is_reference
 
 
 def _can_be_asked(cls: Any) -> bool:
@@ -25,12 +20,12 @@ def _can_be_asked(cls: Any) -> bool:
 
 def is_value_class(cls: type) -> bool:
     """Are objects of the class constants, known by what they are equal to?"""
-    return _can_be_asked(cls) and not issubclass(cls, enum.Enum) and is_opaque_value_type(cls)
+    return _can_be_asked(cls) and not issubclass(cls, enum.Enum) and is_constant(cls)
 
 
 def is_handle_class(cls: type) -> bool:
     """Does an object of the class stay what it is, so that to be the same one is enough?"""
-    return _can_be_asked(cls) and is_opaque_reference_type(cls)
+    return _can_be_asked(cls) and is_reference(cls)
 
 
 def is_computed(cls: type, name: str) -> bool:
