@@ -41,6 +41,8 @@ OWN_FILE = FILE.with_suffix(f".{sys.implementation.cache_tag}.txt")
 _USUAL = ("backend ", "torch GLOBAL_STATE grad mode on, default dtype float32\n")
 _TRACING = frozenset(function.__name__ for function in jit_tracing.QUESTIONS)
 _PLACE = re.compile(r"(\.py):\d+")
+#: What the profiler's classes have for their own use, which differs by release as well.
+_PRIVATE = re.compile(r"^(class torch\.autograd\.profiler\.(?:\w+\.)+)_(?!_)\w+$")
 
 
 def guards_of(row: Row) -> tuple[list[str], list[str]]:
@@ -87,6 +89,7 @@ def _shown(name: str, kind: str, payload: str) -> str:
     that it is about; which of its questions about tracing torch asks differs by release."""
     if name.removeprefix("global torch._C.") in _TRACING:
         name = "global torch._C.(is it tracing?)"
+    name = _PRIVATE.sub(r"\1(a private name)", name)
     if name.endswith(".__globals__") or name.startswith("hash("):
         payload = ""
     if ".py:" in payload:  # shortened in the middle, and the numbers may be there
