@@ -36,8 +36,18 @@ def table(results: dict) -> list[str]:
             cell = outcome["columns"].get(column, {"passed": 0, "failures": []})
             failed = f", **{len(cell['failures'])} fail**" if cell["failures"] else ""
             cells.append(f"{cell['passed']:,}{failed}")
-        lines.append([*name.split("/"), *cells, outcome["commit"], outcome["date"]])
+        lines.append([*name.split("/"), *cells, commits(outcome), outcome["date"]])
     return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def commits(outcome: dict) -> str:
+    """What was tested, and columns that were tested again later."""
+    later: dict[str, list[str]] = {}
+    for column, cell in outcome["columns"].items():
+        if cell.get("commit", outcome["commit"]) != outcome["commit"]:
+            later.setdefault(cell["commit"], []).append(column)
+    again = [f"{', '.join(columns)}: {commit}" for commit, columns in later.items()]
+    return "; ".join([outcome["commit"], *again])
 
 
 def details(name: str, outcome: dict) -> list[str]:

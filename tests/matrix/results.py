@@ -43,11 +43,16 @@ def _commit() -> str:
     return git("rev-parse", "--short", "HEAD").strip() + ("+" if changed.strip() else "")
 
 
-def keep(combination: str, cells: dict[str, Any], order: tuple[str, ...]) -> None:
-    """Put a row into the file, beside those of other combinations, and renew the page."""
+def keep(combination: str, cells: dict[str, Any], columns: int, order: tuple[str, ...]) -> None:
+    """Put a row into the file, beside those of other combinations, and renew the page. Cells of
+    fewer than all ``columns`` go into the row that is there, each with its own commit."""
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    today = datetime.date.today().isoformat()
-    results[combination] = {"commit": _commit(), "date": today, "columns": cells}
+    if len(cells) == columns:
+        today = datetime.date.today().isoformat()
+        results[combination] = {"commit": _commit(), "date": today, "columns": cells}
+    elif combination in results:
+        tested = {name: {**cell, "commit": _commit()} for name, cell in cells.items()}
+        results[combination]["columns"].update(tested)
     kept = {name: results[name] for name in order if name in results}
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
     subprocess.run([sys.executable, ROOT / "docs" / "make_releases.py"], check=True)

@@ -1,5 +1,6 @@
 """The tools of ``make matrix``: interpreters, requirements, reports, and the page they make."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -56,6 +57,9 @@ def test_the_page_names_what_fails_and_why_tests_are_skipped(monkeypatch):
     outcome = {"commit": "abc", "date": "2026-01-31", "columns": {"guards": guards, "C++": native}}
     lines = page({"3.12/2.13.0": outcome}).splitlines()
     assert "| 3.12 | 2.13.0 | 1,511, **1 fail** | 7 | abc | 2026-01-31 |" in lines
+    guards["commit"] = "def"
+    again = page({"3.12/2.13.0": outcome}).splitlines()
+    assert "| 3.12 | 2.13.0 | 1,511, **1 fail** | 7 | abc; guards: def | 2026-01-31 |" in again
     assert "- guards: 3 skipped: no watchers" in lines
     assert "- guards: `t::test_a`" in lines
 
@@ -117,3 +121,19 @@ def test_a_wheel_of_the_sources_works_without_a_compiler(tmp_path):
     )
     assert str(site) in done.stdout and "2.0" in done.stdout, done.stderr
     assert "'unique_graphs': 1" in done.stdout
+
+
+def test_a_column_that_is_tested_again_keeps_the_others(monkeypatch, tmp_path):
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "releases.json")
+    monkeypatch.setattr(results.subprocess, "run", lambda *args, **options: None)
+    passed = [{"passed": count, "failures": []} for count in (1, 2, 3)]
+    for name, cells in (
+        ("3.12/2.13.0", {"guards": passed[0], "native": passed[1]}),
+        ("3.12/2.13.0", {"guards": passed[2]}),
+        ("3.13/2.13.0", {"guards": passed[2]}),  # of which there is no row yet
+    ):
+        monkeypatch.setattr(results, "_commit", lambda cells=cells: f"commit {len(cells)}")
+        results.keep(name, cells, 2, ("3.12/2.13.0", "3.13/2.13.0"))
+    (row,) = json.loads(results.RESULTS.read_text()).values()
+    assert row["commit"] == "commit 2"
+    assert row["columns"] == {"guards": {**passed[2], "commit": "commit 1"}, "native": passed[1]}
