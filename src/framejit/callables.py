@@ -38,6 +38,7 @@ else:
     from framejit.background.deferred import Background
     from framejit.compiled_frame import CompiledFrame
     from framejit.compiler import Compiler
+    from framejit.preparing import prepare
     from framejit.values.core.knowledge import Way, known_callable
     from framejit.values.core.polyfills import calling, forward_of
 
@@ -103,7 +104,7 @@ def compile_callable(target: Any, settings: Settings) -> Any:
         partial = functools.partial(inner)
         # The keywords themselves: what is changed in them holds for both.
         partial.__setstate__((inner, target.args, target.keywords, {}))  # type: ignore[attr-defined]
-        for name, method in _PACKAGE_METHODS.items():
+        for name, method in _METHODS.items():
             setattr(partial, name, functools.partial(method, partial))
         return partial
     call = cls.__call__
@@ -191,6 +192,21 @@ class CompiledCallable(CompiledFrame):
         member = self.member()
         reader = package.opened(path, key)
         package.load(reader, package.rows_for(reader, member), member, skip_source_check)
+        return self if self.receiver is None else types.MethodType(self, self.receiver)
+
+    def prepare(self, *args: Any, **kwargs: Any) -> Any:
+        """Compile for a call with these arguments before it can be made; nothing is executed.
+
+        The arguments, and the parameters of a module, may be on meta, or fake: the entry is for
+        real tensors of the same kind, on the device where fake ones say they are; what is on meta
+        stands for tensors on the device of the others, else on the CPU. It is for the state of
+        torch (`torch.no_grad`, autocast) at this call. What needs the content of tensors is a graph
+        break, up to which the call is prepared. Returns the compiled object. Raises
+        exc.PrepareError where only plain Python runs, and what capturing or the backend raises.
+        """
+        module = None if self.module is None else self.module()
+        bound = [one for one in (module, self.receiver) if one is not None][:1]
+        prepare(self, [*bound, *args], kwargs)
         return self if self.receiver is None else types.MethodType(self, self.receiver)
 
     def member(self) -> Any:
@@ -381,9 +397,7 @@ def _shadow(
         "_framejit_link": _Link(module, again),
     }
     if isinstance(call.__func__, CompiledCallable):
-        namespace |= {
-            name: method for name, method in _PACKAGE_METHODS.items() if not hasattr(cls, name)
-        }
+        namespace |= {name: method for name, method in _METHODS.items() if not hasattr(cls, name)}
     if hasattr(cls, "__del__"):
         namespace["__del__"] = lambda self: None  # the original's runs once, when the original dies
     for owner in reversed(cls.__mro__):
@@ -412,18 +426,20 @@ def _subclass(cls: type, namespace: dict[str, Any]) -> Any:
     return made
 
 
-def _package_method(name: str) -> Callable[..., Any]:
+def _method(name: str) -> Callable[..., Any]:
     """A method of `CompiledCallable` for what is called through one."""
     method = getattr(CompiledCallable, name)
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if name == "prepare" and type(self) is functools.partial:
+            args, kwargs = (*self.args, *args), {**self.keywords, **kwargs}
         done = method(compiled_function_of(self), *args, **kwargs)
         return None if done is None else self
 
     return functools.update_wrapper(call, method, ("__name__", "__doc__"), ())
 
 
-_PACKAGE_METHODS = {name: _package_method(name) for name in ("save_package", "load_package")}
+_METHODS = {name: _method(name) for name in ("save_package", "load_package", "prepare")}
 
 
 def _copy_module(self: torch.nn.Module) -> torch.nn.Module:

@@ -18,6 +18,8 @@ from framejit import directives, native
 from framejit.bytecode.decode import decode
 from framejit.capture.graphs import GraphCall
 from framejit.capture.target import Caller, Target
+from framejit.graph.stand_ins import StandIns
+from framejit.guards.standing_in import as_given
 from framejit.peer import is_machinery
 from framejit.report import events, messages
 from framejit.shapes import profile
@@ -176,14 +178,25 @@ class CompiledFrame(native.CompiledFunction):
                 shown |= {"filename": self.skipped.filename, "line": self.skipped.line}
             events.emit(events.CallSkipped(**shown, reason=reason, identifier=identifier))
 
-    def failures(self, slots: tuple[Any, ...]) -> list[Any]:
+    def failures(self, slots: tuple[Any, ...], stand_ins: StandIns | None = None) -> list[Any]:
         """Why the entries do not fit a call; last: the one that fits best."""
+        seen_as = None if stand_ins is None else stand_ins.of
         found = [
-            plan.failure(entry.tree, slots)
+            plan.failure(self.tree_for(entry, slots, stand_ins), slots, seen_as)
             for entry in self.entries
             if (plan := self.plans.get(id(entry))) is not None
         ]
         return sorted(found, key=lambda failure: failure.checked)
+
+    def tree_for(
+        self, entry: native.Entry, slots: tuple[Any, ...], stand_ins: StandIns | None
+    ) -> native.GuardTree:
+        """The guards of an entry, for a call with tensors that have no content yet."""
+        plan = self.plans.get(id(entry))
+        if stand_ins is None or plan is None:
+            return entry.tree
+        nodes = as_given(entry.tree.export(), plan.values_in(slots), stand_ins)
+        return native.GuardTree(nodes, entry.tree.state, plan.program)
 
     def described(self, entry: native.Entry) -> events.EntryAdded:
         """An entry for reports."""

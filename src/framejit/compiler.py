@@ -50,6 +50,8 @@ from framejit.graph import slow_imports
 from framejit.graph.errors import WrongResult
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code
 from framejit.graph.repeats import REGIONS, Region
+from framejit.graph.stand_ins import StandIns
+from framejit.guards.standing_in import expect
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.outcomes import Broken
 from framejit.misses import miss
@@ -366,10 +368,12 @@ class Compiler:
     # -- misses ------------------------------------------------------------------------------------
 
     def compile_entry(
-        self, compiled: CompiledFrame, slots: tuple[Any, ...], before: Capture | None = None
-    ) -> Any:
+        self, compiled: CompiledFrame, slots: tuple[Any, ...], before: Capture | None = None,
+        stand_ins: StandIns | None = None,
+    ) -> Any:  # fmt: skip
         """Capture this call and add an entry for it; None when it has to run as plain Python.
-        ``before``: an earlier capture of it, of which a guard failed at once."""
+        ``before``: an earlier capture of it, of which a guard failed at once. ``stand_ins``: what
+        the entry is for instead of the tensors without content."""
         if runs_foreign_code():
             compiled.left("FJ0306", "a mode or transform that sees every operation is active")
             return None
@@ -382,12 +386,12 @@ class Compiler:
         target = compiled.target
         if target.point is not None:
             self._check_expected(target, target.point)
-        if compiled.entries and not self._may_recompile(compiled, slots):
+        if compiled.entries and not self._may_recompile(compiled, slots, stand_ins):
             return None
         met: list[events.GraphBreak] = []
         try:
             with nullcontext() if self.later is None else slow_imports.refused():
-                made = self._captured(compiled, slots, met)
+                made = self._captured(compiled, slots, met, stand_ins)
         except slow_imports.NotLoaded as error:
             assert self.later is not None
             self.later.load()
@@ -410,12 +414,15 @@ class Compiler:
             compiled.skip("FJ0302", "it runs no PyTorch operation")
             return None
         made.calls.make(None if before is None else before.calls)
-        problem = self._add_entry(compiled, made, slots, met[-1] if met else None)
-        if isinstance(problem, InternalError):
+        tree = self._guards_of(made, slots)
+        if isinstance(tree, InternalError):
             if before is None:  # other threads run meanwhile, and objects end that nobody holds
-                return self.compile_entry(compiled, slots, made)
-            return self._internal_error(compiled, problem)
-        return problem
+                return self.compile_entry(compiled, slots, made, stand_ins)
+            return self._internal_error(compiled, tree)
+        if stand_ins is not None:
+            expect(made.plan, stand_ins)
+            tree = native.GuardTree(list(made.plan.nodes), made.state, made.plan.program)
+        return self._add_entry(compiled, made, tree, met[-1] if met else None)
 
     def _check_expected(self, target: Target, point: FramePoint) -> None:
         """Errors if the operation before a continuation should have raised the user's own error: of
@@ -426,9 +433,11 @@ class Compiler:
         if raising == (point.code, point.index - 1) and config.raise_internal_errors:
             raise InternalError(f"{target.name} follows an operation that was to raise an error")
 
-    def _may_recompile(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> bool:
+    def _may_recompile(
+        self, compiled: CompiledFrame, slots: tuple[Any, ...], stand_ins: StandIns | None
+    ) -> bool:
         """Is there room for one more entry? Says why those that are there do not fit."""
-        shown, failures = compiled.target.shown, compiled.failures(slots)
+        shown, failures = compiled.target.shown, compiled.failures(slots, stand_ins)
         reasons = tuple([failure.sentence for failure in failures])
         count, limit = len(compiled.entries), self.recompile_limit or config.recompile_limit
         if config.error_on_recompile:
@@ -449,8 +458,9 @@ class Compiler:
         return True
 
     def _captured(
-        self, compiled: CompiledFrame, slots: tuple[Any, ...], met: list[events.GraphBreak]
-    ) -> Capture:
+        self, compiled: CompiledFrame, slots: tuple[Any, ...], met: list[events.GraphBreak],
+        stand_ins: StandIns | None,
+    ) -> Capture:  # fmt: skip
         """A capture of this call, between the events that it begins and that it is over."""
         target = compiled.target
         events.emit(events.CaptureStart(**target.shown))
@@ -464,6 +474,7 @@ class Compiler:
             deoptimise=functools.partial(self.deoptimise, compiled),
             may_expect=compiled.refuted < REFUTED_LIMIT,
             shows_labels=not self.fullgraph,
+            stand_in=None if stand_ins is None else stand_ins.of,
         )
         outcome, steps, backend_seconds = "failed", 0, 0.0
         repeated: tuple[tuple[str, int], ...] = ()
@@ -481,12 +492,9 @@ class Compiler:
             )  # fmt: skip
 
     def _add_entry(
-        self, compiled: CompiledFrame, made: Capture, slots: tuple[Any, ...],
+        self, compiled: CompiledFrame, made: Capture, tree: native.GuardTree,
         broke: events.GraphBreak | None,
     ) -> Any:  # fmt: skip
-        tree = self._guards_of(made, slots)
-        if isinstance(tree, InternalError):
-            return tree
         target = compiled.target
         entry = native.Entry(tree, made.generated.function, made.generated.layout)
         made.plan.state, made.plan.backend = made.state, self.backend_name

@@ -97,6 +97,12 @@ class ExportError(FramejitError):
     identifier = "FJ0229"
 
 
+class PrepareError(FramejitError):
+    """A call cannot be compiled ahead: it runs as plain Python, or its tensors cannot be had."""
+
+    identifier = "FJ0230"
+
+
 class RecompileRefused(FramejitError):
     """Something would be compiled again, or once too often, where that is an error."""
 

@@ -34,7 +34,7 @@ ORDER = [
     {"compiler"},
     {"package"},
     {"background"},
-    {"settings", "regions"},
+    {"settings", "regions", "preparing"},
     {"callables", "comptime"},
     {"inspection", "exporting", "autotune", "audit"},
     {"api"},

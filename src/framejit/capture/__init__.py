@@ -100,6 +100,7 @@ def _capture(
             recordings,
             compute=compute,
             is_pure_hook=is_pure_hook,
+            stand_in=driver.stand_in,
         )
         space = ObjectSpace(GraphBuilder(), policy, task)
         try:

@@ -57,6 +57,8 @@ class Driver:
     may_expect: bool
     #: May there be graph breaks for what only a profiler sees?
     shows_labels: bool
+    #: See `Task`.
+    stand_in: Callable[[torch.Tensor], torch.Tensor] | None = None
 
 
 @dataclasses.dataclass(slots=True, frozen=True)

@@ -150,8 +150,15 @@ class Plan:
         """
         return self.failure(tree, slots).sentence
 
-    def failure(self, tree: Tree, slots: tuple[Any, ...]) -> Failure:
-        """Which guard fails for ``slots``: what kind of problem that is, and `explain`'s words."""
+    def values_in(self, slots: Sequence[Any]) -> Callable[[int], Any]:
+        """What is at a node for ``slots``; None if nothing is."""
+        return lambda number: value_at(self.sources[number], slots)[1]
+
+    def failure(
+        self, tree: Tree, slots: tuple[Any, ...], seen_as: Callable[[Any], Any] | None = None
+    ) -> Failure:
+        """Which guard fails for ``slots``: what kind of problem that is, and `explain`'s words.
+        ``seen_as``: what a value is taken for."""
         failure = tree.explain(slots)
         if failure is None:
             return Failure("", "")
@@ -172,6 +179,8 @@ class Plan:
         source = self.sources[node]
         name = shown_name(source)
         found, value = value_at(source, slots)
+        if seen_as is not None:
+            value = seen_as(value)
         if check == -1:
             line = next((fact.line for fact in self.checked[node] if fact.line), self.line)
             return _failure("FJ0405", name, ("there", "gone", "leave it in place"), line, node)

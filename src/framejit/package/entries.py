@@ -29,9 +29,11 @@ from framejit.compiler import Break, Compiler
 from framejit.graph.aliasing import Watch
 from framejit.graph.bounds import Assumption
 from framejit.graph.expressions import postfix
+from framejit.graph.stand_ins import StandIns
 from framejit.guards.kinds import KINDS, RELATIONS
 from framejit.guards.plan import Plan, value_at
 from framejit.guards.shapes import ShapePlan
+from framejit.guards.standing_in import as_given
 from framejit.guards.texts import TensorText
 from framejit.package import naming
 from framejit.package.container import Reader
@@ -311,13 +313,19 @@ class WaitingEntry:
         compiled.origins[id(entry)] = self  # type: ignore[assignment]
         return entry
 
-    def explain(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> str:
-        """Why `bind` returns None."""
+    def explain(
+        self, compiled: CompiledFrame, slots: tuple[Any, ...], stand_ins: StandIns | None = None
+    ) -> str:
+        """Why `bind` returns None; empty if it does not, or will not once content has come."""
         bound = _Bound(self, compiled, slots)
         if not bound.find_late():
             return "an object that the guards compare with is another one now"
-        nodes = bound.nodes()
-        return bound.changed if nodes is None else bound.plan().explain(bound.tree(nodes), slots)
+        if (nodes := bound.nodes()) is None:
+            return bound.changed
+        plan = bound.plan()
+        if stand_ins is not None:
+            nodes = as_given(nodes, plan.values_in(slots), stand_ins)
+        return plan.explain(bound.tree(nodes), slots)
 
 
 _PART_KINDS = frozenset({"entry", "code", "graph", "constants", "artifact"})
@@ -496,16 +504,14 @@ class _Bound:
         for (_, _, _, checks, _), facts in zip(self.data["nodes"], self.data["facts"], strict=True):
             made = []
             for check, (kind, line, text) in zip(checks, facts, strict=True):
-                payload: Any
+                payload: Any = None
                 if text is not None:
                     payload = _tensor_text(text)
                 elif kind in RELATIONS:
                     nodes = check[1]
                     single = isinstance(nodes, int)
                     payload = sources[nodes] if single else tuple([sources[n] for n in nodes])
-                elif len(check) < 2 or check[0] == "function":
-                    payload = None
-                else:
+                elif len(check) > 1 and check[0] != "function":
                     payload = KINDS[kind].remember(self._check(check)[1])
                 made.append(Fact(kind, payload, None if line is None else tuple(line)))
             checked.append(made)

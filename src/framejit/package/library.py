@@ -18,6 +18,7 @@ from typing import Any
 from framejit.capture.target import Target
 from framejit.collection import no_collection
 from framejit.compiled_frame import CompiledFrame
+from framejit.graph.stand_ins import StandIns
 from framejit.package import naming
 from framejit.package.container import Reader
 from framejit.package.data import Codes, Home, Json
@@ -132,6 +133,18 @@ class LoadedPackage:
         if known is None:
             known = self._asked[target.code] = frame_key(target, self.home) in self.frames
         return known
+
+    def will_fit(
+        self, compiled: CompiledFrame, slots: tuple[Any, ...], stand_ins: StandIns
+    ) -> bool:
+        """Is there an entry for this call, as it is once its tensors have content?"""
+        FILLING.append(True)
+        try:
+            with no_collection():
+                waiting = self._waiting.get(compiled, ())
+                return any(not entry.explain(compiled, slots, stand_ins) for entry in waiting)
+        finally:
+            FILLING.clear()
 
     def explain(self, compiled: CompiledFrame, slots: tuple[Any, ...]) -> list[str]:
         """Why the waiting entries do not fit."""

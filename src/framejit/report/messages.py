@@ -138,6 +138,15 @@ def warn_background(backend: str, name: str, filename: str, line: int, reason: s
     )
 
 
+def warn_prepared_in_part(name: str, filename: str, line: int, reason: str) -> None:
+    """Say once per place that what comes after a graph break cannot be compiled ahead."""
+    _warn_once(
+        ("prepared", name, filename, line),
+        f"{name} is prepared up to a graph break ({filename}:{line}): {_cut(reason)}. What comes "
+        "after it is compiled in the first call that gets there. [FJ0231]",
+    )
+
+
 def mismatch_text(event: Any) -> str:
     """An `events.Mismatch` in words."""
     script = f". {event.script} shows it" if event.script else ""

@@ -59,6 +59,13 @@ class Task(NamedTuple):
     compute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Value | None] | None = None
     #: Does a hook do nothing but compute, for a tensor like this?
     is_pure_hook: Callable[[Any, Any], tuple[bool, Any]] = lambda hook, like: (False, None)
+    #: What will be there instead of a tensor without content; None: the capture is for tensors as
+    #: they are.
+    stand_in: Callable[[Any], Any] | None = None
+
+    def expected(self, tensor: Any) -> Any:
+        """The tensor that the captured program has where ``tensor`` is now."""
+        return tensor if self.stand_in is None else self.stand_in(tensor)
 
 
 class Space(ClassLookup):

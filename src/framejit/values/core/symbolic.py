@@ -250,7 +250,8 @@ def wrap_sizes(space: Space, source: Source, obj: torch.Tensor) -> Example | Non
     free_strides = tuple(i for i, step in enumerate(strides) if isinstance(step, torch.SymInt))
     if not (free_sizes or free_strides):  # what would vary follows from what does not
         return None
-    example: Example = space.builder.world.symbolic_example(obj, sizes, strides)
+    there = space.task.expected(obj)
+    example: Example = space.builder.world.symbolic_example(there, sizes, strides)
     space.guard(source, "TENSOR_MATCH", (obj, 0, free_sizes, free_strides))
     real = obj.stride()
     for dim in free_strides:

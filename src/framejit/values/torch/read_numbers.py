@@ -88,7 +88,7 @@ def decided_before(space: Space, tensor: TensorValue, state: bool = False) -> bo
     if it is not, or if too much was decided on one of them: loops end after another number of turns
     each time. ``state``: only if no argument of the call holds them.
     """
-    if space.transforms or space.task.alone:
+    if space.transforms or space.task.alone or space.task.stand_in is not None:
         return None
     numbers: dict[Source, int | float] = {}
 

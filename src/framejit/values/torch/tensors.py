@@ -55,12 +55,11 @@ _DATA_DEPENDENT = frozenset([
     "__nonzero__", "__contains__", "__array__", "equal", "allclose",
 ])  # fmt: skip
 _EAGER_ONLY = frozenset([
-    "register_hook", "retain_grad",
-    "register_post_accumulate_grad_hook", "share_memory_", "pin_memory", "untyped_storage",
-    "storage", "data_ptr", "set_", "__setstate__", "__reduce_ex__", "__deepcopy__",
-    "__dlpack__", "__repr__", "__str__", "__format__", "_make_subclass", "as_subclass",
-    "apply_", "map_", "map2_", "resize_", "resize_as_", "rename", "rename_", "__hash__",
-    "numpy", "_is_view", "record_stream", "module_load",
+    "register_hook", "retain_grad", "register_post_accumulate_grad_hook", "share_memory_",
+    "pin_memory", "untyped_storage", "storage", "data_ptr", "set_", "__setstate__", "__reduce_ex__",
+    "__deepcopy__", "__dlpack__", "__repr__", "__str__", "__format__", "_make_subclass",
+    "as_subclass", "apply_", "map_", "map2_", "resize_", "resize_as_", "rename", "rename_",
+    "__hash__", "numpy", "_is_view", "record_stream", "module_load",
 ])  # fmt: skip
 
 
@@ -427,7 +426,8 @@ def wrap_tensor(space: Space, source: Source, obj: torch.Tensor) -> Value:
     example = wrap_sizes(space, source, obj)
     if example is None:
         space.guard(source, "TENSOR_MATCH", obj)
-    return space.remember(obj, TensorValue(None, example, type(obj), obj, source))
+    there = space.task.expected(obj)
+    return space.remember(obj, TensorValue(None, example, type(there), there, source))
 
 
 # -- graph calls -----------------------------------------------------------------------------------

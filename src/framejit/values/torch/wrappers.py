@@ -19,11 +19,11 @@ from framejit.exc import GraphBreak
 from framejit.graph.opaque import is_handle_class
 from framejit.source import Source
 from framejit.values.core.base import Value
-from framejit.values.core.constants import constant_value
-from framejit.values.core.registry import Rank, Result, wraps_classes
+from framejit.values.core.constants import constant_value, wrap_opaque
+from framejit.values.core.registry import Rank, Result, wraps, wraps_classes
 from framejit.values.core.space import Space
 from framejit.values.torch.subclasses import SubclassValue, is_seen_by_class_only
-from framejit.values.torch.tensors import TensorValue, from_fx
+from framejit.values.torch.tensors import TensorValue, from_fx, wrap_tensor
 from framejit.values.torch.told import flattened, guard_told
 
 
@@ -128,3 +128,9 @@ def _wrap_wrapper(space: Space, source: Source, obj: Any) -> Value:
         elif not (isinstance(known, TensorValue) or known.is_constant):
             raise GraphBreak("FJ0113", f"a part of a {value.describe()} that is no tensor")
     return value
+
+
+@wraps(FakeTensor)
+def _wrap_fake(space: Space, source: Source, obj: FakeTensor) -> Value:
+    """A fake tensor, which stands for a real one if somebody says so."""
+    return (wrap_opaque if space.task.stand_in is None else wrap_tensor)(space, source, obj)
