@@ -107,7 +107,7 @@ def compile(
         if package is not None and inner is not None:
             from framejit.package import package_file  # not needed by programs without packages
 
-            package_file(package, key).add(inner)
+            package_file(package, key).add(inner, takes_turns=True)
         elif inner is not None and (block := packaged._innermost()) is not None:
             block._add(inner)
         return made

@@ -54,7 +54,7 @@ from framejit.graph.stand_ins import StandIns
 from framejit.guards.standing_in import expect
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.outcomes import Broken
-from framejit.misses import miss
+from framejit.misses import Turns, miss
 from framejit.peer import is_machinery, keep_out, left_alone
 from framejit.plain import has_blocks, plain_function
 from framejit.report import events, messages
@@ -89,6 +89,9 @@ class Later(Protocol):
 
     def is_loading(self) -> bool:
         """Is that still going on?"""
+
+    def is_done(self, compiler: Compiler) -> bool:
+        """Is nothing left to do for it?"""
 
 
 class Break(NamedTuple):
@@ -127,6 +130,8 @@ class Compiler:
         self.breaks: weakref.WeakKeyDictionary[Any, Break] = weakref.WeakKeyDictionary()
         #: What a package brought: entries that were compiled in another process and wait.
         self.library: LoadedPackage | None = None
+        #: Whom it asks before it compiles, if other processes want the same.
+        self.turns: Turns | None = None
         #: Under ``fullgraph``: the error for an operation that should have raised but has not.
         self._goes_on: Unsupported | None = None
         #: The operation at which the last capture ended, by code and index, that was to raise.

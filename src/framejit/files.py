@@ -13,7 +13,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 
 @contextlib.contextmanager
@@ -64,13 +64,40 @@ def _umask() -> int:
 @contextlib.contextmanager
 def locked(path: str) -> Iterator[None]:
     """One writer at a time, among all processes; a lock of a dead process is free."""
+    file = lock_file(path, wait=True)
     try:
-        import fcntl  # not on every platform
-    except ImportError:
         yield
-        return
+    finally:
+        unlock(file)
+
+
+def lock_file(path: str, wait: bool) -> IO[str] | None:
+    """The lock of ``path``, until `unlock`; None if another process has it, unless this one is to
+    ``wait``."""
     if not os.path.isdir(folder := os.path.dirname(path) or os.curdir):
         raise FileNotFoundError(errno.ENOENT, f"There is no folder {folder}", path)
-    with open(f"{path}.lock", "a", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    file = open(f"{path}.lock", "a", encoding="utf-8")  # noqa: SIM115 - until `unlock`
+    try:
+        import fcntl  # not on every platform: elsewhere each has its own way
+
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except ImportError:
+        pass
+    except BlockingIOError:
+        file.close()
+        return None
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def unlock(file: IO[str] | None) -> None:
+    """Let go of a lock, also of one that a child of this process has inherited."""
+    if file is None:
+        return
+    with contextlib.suppress(ImportError, OSError):
+        import fcntl  # not on every platform
+
+        fcntl.flock(file, fcntl.LOCK_UN)
+    file.close()

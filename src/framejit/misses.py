@@ -6,7 +6,7 @@ plain Python, or an error. Next room: compiler.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from torch._C._dynamo.eval_frame import set_eval_frame
 
@@ -14,6 +14,18 @@ from framejit import config, native
 from framejit.backends.exclusive import exclusive
 from framejit.exc import FramejitError, InternalError, NothingFits
 from framejit.report import events
+
+
+class Turns(Protocol):
+    """How processes that share a package compile what it lacks: one after the other."""
+
+    def begin(self, wait: bool) -> bool:
+        """Is it this process's turn? What others have compiled is there then. False if another
+        process has it and this one is not to ``wait``."""
+
+    def leave(self, used: bool) -> None:
+        """What the call needed is there. ``used``: it was compiled."""
+
 
 _DISABLED = "framejit.config.disable is on"
 
@@ -41,6 +53,32 @@ def _why_nothing_new(compiled: Any, slots: tuple[Any, ...]) -> tuple[str, str]:
     return "FJ0306", "nothing new is compiled inside framejit.run(), and nothing compiled fits"
 
 
+def _waiting_entry(compiled: Any, slots: tuple[Any, ...]) -> Any:
+    """What another process has compiled for the call, if this one has it."""
+    library = compiled.compiler.library
+    return None if library is None else library.entry_for(compiled, slots)
+
+
+def _compiled_in_turn(compiled: Any, slots: tuple[Any, ...]) -> Any:
+    """A new entry, unless another process has made it meanwhile, or is about to."""
+    compiler = compiled.compiler
+    turns: Turns | None = compiler.turns
+    if turns is None:
+        return compiler.compile_entry(compiled, slots)
+    if not turns.begin(wait=compiler.later is None):
+        compiled.left("FJ0306", "another process compiles what the package lacks")
+        return None
+    used = False
+    try:
+        entry = _waiting_entry(compiled, slots)
+        if entry is None:
+            used = True
+            entry = compiler.compile_entry(compiled, slots)
+        return entry
+    finally:
+        turns.leave(used)
+
+
 def miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
     """Called by the native dispatch, once per call that fits no entry."""
     if config.disable:
@@ -61,11 +99,8 @@ def miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
             for entry in compiled.entries:  # another thread may have been faster
                 if entry.tree.check(slots) is not None:
                     return entry
-            library = compiled.compiler.library
-            if library is not None:
-                entry = library.entry_for(compiled, slots)
-                if entry is not None:
-                    return entry
+            if (entry := _waiting_entry(compiled, slots)) is not None:
+                return entry
             if config.eager_first and not (compiled.met or compiled.entries):
                 compiled.meet(slots)
                 return None
@@ -75,7 +110,7 @@ def miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
                     raise _nothing_fits(compiled, slots)
                 compiled.left(*_why_nothing_new(compiled, slots))
                 return None  # asked for the library, or by `explain`
-            return compiled.compiler.compile_entry(compiled, slots)
+            return _compiled_in_turn(compiled, slots)
     except RecursionError:  # the stack is nearly full: the user's code may still fit
         return None
     except BaseException as error:

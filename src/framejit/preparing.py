@@ -50,14 +50,27 @@ def _prepare(compiled: CompiledFrame, slots: tuple[Any, ...], stand_ins: StandIn
     for entry in compiled.entries:
         if compiled.tree_for(entry, slots, stand_ins).check(slots) is not None:
             return
-    compiler, name = compiled.compiler, compiled.target.name
-    if compiler.library is not None and compiler.library.will_fit(compiled, slots, stand_ins):
-        return
+    name, turns = compiled.target.name, compiled.compiler.turns
     if config.disable or compiled.skipped is not None:
         skipped = compiled.skipped
         why = "framejit.config.disable is on" if skipped is None else skipped.reason
         raise PrepareError(f"{name} cannot be prepared: {why}")
-    with events.recording(events.CallSkipped, events.FrameSkipped) as left:
+    if turns is None:
+        _compile(compiled, slots, stand_ins)
+        return
+    turns.begin(wait=True)
+    try:
+        _compile(compiled, slots, stand_ins)
+    finally:
+        turns.leave(used=True)
+
+
+def _compile(compiled: CompiledFrame, slots: tuple[Any, ...], stand_ins: StandIns) -> None:
+    """Make the entry, if there is none that waits in a package."""
+    compiler, name = compiled.compiler, compiled.target.name
+    if compiler.library is not None and compiler.library.will_fit(compiled, slots, stand_ins):
+        return
+    with events.following(), events.recording(events.CallSkipped, events.FrameSkipped) as left:
         entry = compiler.compile_entry(compiled, slots, stand_ins=stand_ins)
     if entry is None:
         why = left[-1].reason if left else "it runs as plain Python"

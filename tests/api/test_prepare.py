@@ -39,7 +39,7 @@ def meta(*shape, **options):
 
 @contextlib.contextmanager
 def nothing_is_captured():
-    with events.recording(events.CaptureStart, events.CallSkipped) as seen:
+    with events.following(), events.recording(events.CaptureStart, events.CallSkipped) as seen:
         yield
     assert seen == []
 

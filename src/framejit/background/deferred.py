@@ -86,6 +86,10 @@ class Background:
         """Is that still going on?"""
         return _imports.begun and not _imports.done
 
+    def is_done(self, compiler: Any) -> bool:
+        """Is nothing left to do for it?"""
+        return crew().wait(compiler, 0)
+
     def added(self, compiled: CompiledFrame, entry: Any) -> None:
         """There is a new entry: have its graph compiled if that was postponed."""
         origin = compiled.origins.get(id(entry))

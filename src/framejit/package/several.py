@@ -21,6 +21,7 @@ from framejit.package.container import Reader, is_foreign
 from framejit.package.data import Json
 from framejit.package.files import Path, check_arguments, load, opened, save
 from framejit.package.identity import check_environment, is_made_for
+from framejit.package.turns import Turn
 
 
 class _Place(NamedTuple):
@@ -50,6 +51,27 @@ class PackageFile:
         self._places: list[_Place] = []
         #: Which file that is: somebody may have put another one in its place.
         self._stamp: tuple[int, ...] = ()
+        self._turn = Turn(path, self.save_news, self._is_busy)
+
+    # -- taking turns with other processes
+
+    def begin(self, wait: bool) -> bool:
+        """It is this process's turn to compile what the file lacks, and what others have compiled
+        is there to be used. False if that is another one's, and this one is not to ``wait``."""
+        if self._turn.is_held:
+            return True
+        if not self._turn.begin(wait):
+            return False
+        self._take_over([*self._members])
+        return True
+
+    def leave(self, used: bool) -> None:
+        """What a call needed is there; ``used``: it was compiled."""
+        self._turn.leave(used)
+
+    def _is_busy(self) -> bool:
+        compilers = [root.compiler for root in self._members]
+        return not all(one.later is None or one.later.is_done(one) for one in compilers)
 
     def _refresh(self) -> None:
         """Open the file, if it is not the one that is open."""
@@ -88,11 +110,13 @@ class PackageFile:
         if key is not None and key != self.key:
             self.key, self._stamp = key, ()
 
-    def add(self, root: Any, skip_source_check: bool = False) -> None:
+    def add(self, root: Any, skip_source_check: bool = False, takes_turns: bool = False) -> None:
         """Give a compiled object what the file holds for it; of several of one name the first that
         fits, if possible one that nobody has. What does not fit is compiled anew, with a warning.
+        ``takes_turns``: by one process, and the others have it as well.
         """
         with exclusive():
+            root.compiler.turns = self if takes_turns else None
             self._refresh()
             self._members[root] = 0
             root.file = self
@@ -134,17 +158,14 @@ class PackageFile:
                 return
             try:
                 os.makedirs(os.path.dirname(self.path), exist_ok=True)
-                with locked(self.path):
+                with contextlib.nullcontext() if self._turn.is_held else locked(self.path):
                     self._save(counts)
             except OSError as error:
                 why = error.strerror or error
                 raise PackageError(f"{self.path} cannot be written: {why}") from error
 
     def _save(self, counts: dict[Any, int]) -> None:
-        known, stamp = self._places, self._stamp
-        self._refresh()
-        if self._stamp != stamp:
-            self._join(known, list(counts))
+        self._take_over(list(counts))
         # Those that only have what another one has, too, would make the file grow.
         owners = {id(place.owner()) for place in self._places if place.owner is not None}
         written = {
@@ -162,6 +183,13 @@ class PackageFile:
         save(self.path, written.values(), self.key, others)
         self._refresh()
         self._members.update(counts)
+
+    def _take_over(self, roots: list[Any]) -> None:
+        """Have what other processes have written since the file was opened."""
+        known, stamp = self._places, self._stamp
+        self._refresh()
+        if self._stamp != stamp:
+            self._join(known, roots)
 
     def _join(self, known: list[_Place], roots: list[Any]) -> None:
         """Somebody has put another file there: the compiled objects get what it holds for them;
