@@ -42,6 +42,9 @@ class Origin(NamedTuple):
     operations: int = 0
     broke: events.GraphBreak | None = None
     changes: tuple[Change, ...] = ()
+    #: Does its graph run as it is, because the backend works in the background, or has failed
+    #: there?
+    postponed: bool = False
 
 
 class CompiledFrame(native.CompiledFunction):

@@ -188,9 +188,9 @@ class Compiler:
 
     @property
     def compiled_anew(self) -> int:
-        """How many entries no package has brought."""
+        """How many entries no package has brought, whose graphs are compiled."""
         return sum(
-            isinstance(origin, Origin)
+            isinstance(origin, Origin) and not origin.postponed
             for frame in self.frames()
             for origin in frame.origins.values()
         )

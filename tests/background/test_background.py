@@ -338,3 +338,29 @@ def test_a_package_holds_what_the_other_process_compiled(tmp_path, fork):
     package = os.fspath(tmp_path / "package")
     assert run(tmp_path, PROGRAM.format(path=package, fork=fork)) == ""
     run(tmp_path, LOADS.format(path=package))
+
+
+def test_what_is_not_compiled_yet_is_in_no_package(tmp_path):
+    going, go = threading.Event(), threading.Event()
+    model, x, path = network(), torch.randn(3, 8), tmp_path / "model.package"
+    compiled = framejit.compile(model, background=True)
+
+    class Blocked:
+        owner = None
+
+        def run(self, crew):
+            going.set()
+            assert go.wait(MINUTES)
+
+    crews.crew().add(Blocked())
+    assert going.wait(MINUTES)
+    compiled(x)
+    with pytest.raises(framejit.exc.PackageError, match="in the background yet"):
+        compiled.save_package(path)
+    go.set()
+    finished(compiled)
+    compiled.save_package(path)
+    with events.recording(events.CaptureStart, events.BackendStart) as seen:
+        loaded = framejit.compile(model).load_package(path)
+        torch.testing.assert_close(loaded(x), model(x))
+    assert seen == []

@@ -96,6 +96,7 @@ class Background:
         if isinstance(origin, Origin) and origin.call is not None:
             postponed = self._postponed.pop(origin.call.module, None)
             if postponed is not None:
+                compiled.origins[id(entry)] = origin._replace(postponed=True)
                 crew().add(_Upgrade(self, postponed, compiled, entry, origin.call))
 
 
@@ -199,7 +200,7 @@ class _Upgrade:
             if not assumed:
                 self.entry.function.__globals__[GRAPH] = graph
                 origin = compiled.origins[id(self.entry)]
-                compiled.origins[id(self.entry)] = origin._replace(call=call)
+                compiled.origins[id(self.entry)] = origin._replace(call=call, postponed=False)
             elif self._is_wanted():
                 self._put_in_front(compiled, graph, call, assumed)
 
@@ -218,7 +219,7 @@ class _Upgrade:
         )
         made = native.Entry(tree, function, entry.layout)
         compiled.plans[id(made)] = stricter
-        compiled.origins[id(made)] = origin._replace(call=call)
+        compiled.origins[id(made)] = origin._replace(call=call, postponed=False)
         entries = compiled.entries
         compiled.clear_entries()
         for one in (made, *entries):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from framejit.compiled_frame import CompiledFrame
+from framejit.compiled_frame import CompiledFrame, Origin
 from framejit.compiler import Compiler
 from framejit.exc import PackageError
 from framejit.guards.plan import value_at
@@ -79,6 +79,8 @@ def save(
         messages.warn_not_saved(str(path), out.refused)
     if not out.count:
         why = f": {out.refused[0]}" if out.refused else "; call the compiled object first"
+        if out.postponed:
+            why = ": nothing of it is compiled in the background yet (framejit.wait)"
         raise PackageError(f"there is nothing to save in {path}{why}")
     manifest = {"format": container.FORMAT, "environment": environment(), "objects": rows}
     try:
@@ -94,6 +96,7 @@ class _Output:
         self.parts: dict[str, bytes] = {}
         self.refused: list[str] = []
         self.count = 0
+        self.postponed = 0
 
     def entry(self, row: Json, made: dict[str, bytes]) -> Json:
         self.parts.update(made)
@@ -126,6 +129,9 @@ class _Output:
                 varied.add(compiled.profile_key, facts)
             for entry in compiled.entries:
                 origin = compiled.origins.get(id(entry))
+                if isinstance(origin, Origin) and origin.postponed:
+                    self.postponed += 1  # who loads it would have to compile it in a call
+                    continue
                 if held and loaded is not None:
                     foreign = isinstance(origin, WaitingEntry) and origin.reader != loaded.reader
                     guards = tuple(compiled.plans[id(entry)].describe())

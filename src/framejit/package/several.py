@@ -51,7 +51,9 @@ class PackageFile:
         self._places: list[_Place] = []
         #: Which file that is: somebody may have put another one in its place.
         self._stamp: tuple[int, ...] = ()
-        self._turn = Turn(path, self.save_news, self._is_busy)
+        self._turn = Turn(path, self._save_in_turn, self._is_busy)
+        #: Objects for which something was compiled in this turn: they stay until it is written.
+        self._kept: list[Any] = []
 
     # -- taking turns with other processes
 
@@ -67,7 +69,15 @@ class PackageFile:
 
     def leave(self, used: bool) -> None:
         """What a call needed is there; ``used``: it was compiled."""
+        if used and self._turn.is_held:
+            self._kept = [(root, root.module and root.module()) for root in self._members]
         self._turn.leave(used)
+
+    def _save_in_turn(self) -> None:
+        try:
+            self.save_news()
+        finally:
+            self._kept.clear()
 
     def _is_busy(self) -> bool:
         compilers = [root.compiler for root in self._members]
