@@ -38,6 +38,8 @@ WIDTH, LAYERS, HEADS, GROUPS, WORDS = 128, 4, 4, 2, 1000
 SIZE = WIDTH // HEADS
 #: How many requests are answered together, and how long one may become.
 SLOTS, LENGTH = 8, 256
+#: Keys and values of each layer, (slots, groups, length, size).
+Cache = list[tuple[Tensor, Tensor]]
 
 
 # -- the model -------------------------------------------------------------------------------------
@@ -79,7 +81,7 @@ class Layer(nn.Module):
 
 
 class Llama(nn.Module):
-    """Greedy decoding with a cache (layers, key and value, slots, groups, positions, size)."""
+    """Greedy decoding with a `Cache`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,23 +89,23 @@ class Llama(nn.Module):
         self.layers = nn.ModuleList([Layer() for _ in range(LAYERS)])
         self.norm, self.head = nn.RMSNorm(WIDTH), nn.Linear(WIDTH, WORDS, bias=False)
 
-    def prefill(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    def prefill(self, tokens: Tensor) -> tuple[Tensor, Cache]:
         """The token that follows a prompt (1, length), and what goes into the cache."""
         x, positions, cached = self.embed(tokens), torch.arange(tokens.shape[1]), []
         for layer in self.layers:
             query, key, value = layer.heads(x, positions.to(x.device))
-            cached.append(torch.stack([key[0], value[0]]))
+            cached.append((key[0], value[0]))
             attended = functional.scaled_dot_product_attention(
                 query, key, value, is_causal=True, enable_gqa=True
             )
             x = layer.rest(x, attended)
-        return self.head(self.norm(x[:, -1])).argmax(-1), torch.stack(cached)
+        return self.head(self.norm(x[:, -1])).argmax(-1), cached
 
-    def decode(self, tokens: Tensor, positions: Tensor, cache: Tensor) -> Tensor:
+    def decode(self, tokens: Tensor, positions: Tensor, cache: Cache) -> Tensor:
         """The next token of each slot; ``tokens`` (slots,) go into the cache at ``positions``."""
         x, slots = self.embed(tokens)[:, None], torch.arange(SLOTS, device=tokens.device)
         seen = torch.arange(LENGTH, device=tokens.device) <= positions[:, None, None, None]
-        for layer, (keys, values) in zip(self.layers, cache.unbind(), strict=True):
+        for layer, (keys, values) in zip(self.layers, cache, strict=True):
             query, key, value = layer.heads(x, positions[:, None, None])
             keys[slots, :, positions] = key[:, :, 0]
             values[slots, :, positions] = value[:, :, 0]
@@ -112,6 +114,12 @@ class Llama(nn.Module):
             )
             x = layer.rest(x, attended)
         return self.head(self.norm(x[:, 0])).argmax(-1)
+
+
+def new_cache() -> Cache:
+    """An empty one."""
+    shape = SLOTS, GROUPS, LENGTH, SIZE
+    return [(torch.zeros(shape), torch.zeros(shape)) for _ in range(LAYERS)]
 
 
 def weights() -> dict[str, Tensor]:
@@ -148,7 +156,7 @@ class Engine:
             model = Llama().eval()
         self.prefill, self.decode = compiler(model.prefill), compiler(model.decode)
         model.load_state_dict(weights(), assign=True)
-        self.cache = torch.zeros(LAYERS, 2, SLOTS, GROUPS, LENGTH, SIZE)
+        self.cache = new_cache()
         self.slots: list[Request | None] = [None] * SLOTS
         self.waiting: asyncio.Queue[Request] = asyncio.Queue()
         self.thread = ThreadPoolExecutor(1, "engine")
@@ -185,7 +193,9 @@ class Engine:
     def start(self, request: Request, slot: int) -> None:
         """The first token of a request."""
         token, cached = self.prefill(torch.tensor([request.tokens]))
-        self.cache[:, :, slot, :, : len(request.tokens)] = cached
+        for (keys, values), (key, value) in zip(self.cache, cached, strict=True):
+            keys[slot, :, : key.shape[1]] = key
+            values[slot, :, : key.shape[1]] = value
         request.add(int(token))
 
     @torch.no_grad()
@@ -212,7 +222,7 @@ def prepare(path: str) -> None:
         model = Llama().eval()
         prompts = [torch.zeros(1, length, dtype=torch.long) for length in (5, 9)]
         tokens, positions = (torch.zeros(SLOTS, dtype=torch.long) for _ in range(2))
-        cache = torch.zeros(LAYERS, 2, SLOTS, GROUPS, LENGTH, SIZE)
+        cache = new_cache()
     with framejit.packaged(path), torch.no_grad():
         prefill = framejit.compile(model.prefill, fullgraph=True)
         for prompt in prompts:  # a second length: from then on any
