@@ -10,3 +10,11 @@ def ranks():
     started = Ranks(2)
     yield started
     started.close()
+
+
+@pytest.fixture(scope="session")
+def four_ranks():
+    """Four processes in one group."""
+    started = Ranks(4)
+    yield started
+    started.close()

@@ -17,6 +17,8 @@ from framejit.backends.registry import lookup_backend
 from framejit.report import events
 
 STEPS = 6
+#: What PyTorch does around a module that it distributes is a break of this kind.
+AROUND_MODULES = "FJ0126"
 
 
 class Counted:
