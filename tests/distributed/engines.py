@@ -90,7 +90,7 @@ def compiled_blocks(model: Any, compiles: Compiles) -> None:
 
 
 def split(model: Any, mesh: DeviceMesh) -> None:
-    """Split the layers of each block among the processes of a mesh, and its sequences in between."""
+    """Split the layers of each block among the processes of a mesh, and sequences in between."""
     whole = PrepareModuleInput(input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),))
     plan = {
         "first": SequenceParallel(), "second": SequenceParallel(),

@@ -148,6 +148,8 @@ class UnlessWritten:
         node, trace = failing_node(self.module, error)
         if node is not None and node <= self.first_effect:
             return self.deoptimise(error, *slots)
-        error.add_note(LATE)
+        at = place_of(self.first_effect)
+        begun = "" if at is None else f" The first of these is at {at[0]}:{at[2][0]}, in {at[1]}."
+        error.add_note(LATE + begun)
         place = None if node is None else place_of(node)
         raise error if place is None else located(error.with_traceback(trace), place)

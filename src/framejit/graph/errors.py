@@ -28,6 +28,8 @@ from ..exc import GraphBreak
 if TYPE_CHECKING:
     from ..bytecode.model import Place
 
+#: What stands for PyTorch's functions while capturing is no place of the user's.
+_OWN_FILES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 _PLACE = re.compile(r'File "([^"]+)", line (\d+), in (.+)')
 
 
@@ -130,7 +132,8 @@ def begins_at(gm: torch.fx.GraphModule) -> str:
 
 def place_of(node: torch.fx.Node) -> Place | None:
     """File, function and line of the user's operation that ``node`` was recorded from."""
-    found = _PLACE.findall(str(node.meta.get("stack_trace") or ""))
+    places = _PLACE.findall(str(node.meta.get("stack_trace") or ""))
+    found = [place for place in places if not place[0].startswith(_OWN_FILES)]
     if not found:
         return None
     filename, line, name = found[-1]
