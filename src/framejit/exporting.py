@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 from framejit.callables import compile_callable, compiled_function_of, original_module
 from framejit.exc import ExportError
 from framejit.graph.expressions import evaluate
+from framejit.graph.metadata import Composition
 from framejit.graph.symbol_nodes import symbolic_inputs
 from framejit.misses import miss
 from framejit.report import messages
@@ -305,6 +306,8 @@ def _symbols_in(graph: torch.fx.GraphModule, known: Any) -> dict[str, tuple[int,
     taken = placeholders[: len(placeholders) - len(known.metas)]
     sizes: dict[str, tuple[int, int]] = {}
     for number, meta in enumerate(known.metas):
+        if isinstance(meta, Composition):
+            raise ExportError("an argument is a tensor made of others, whose sizes vary")
         for dim, size in enumerate(meta.shape):
             if isinstance(size, torch.SymInt):
                 tree = known.symbols.tree(size)

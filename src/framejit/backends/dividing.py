@@ -24,6 +24,7 @@ from ..graph.lazy import LazyGraphModule
 from ..graph.nested import hooks_around, with_hooks, without_hooks
 from ..graph.outlining import has_regions
 from ..graph.parts import PARTS, Part
+from ..graph.ragged import traceable
 from ..graph.second_order import differentiable_twice
 from ..graph.silence import unwarned
 from ..graph.symbol_nodes import symbolic_inputs
@@ -50,7 +51,7 @@ def in_context(backend: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[An
     """``backend(gm, inputs)`` in a tracing context."""
 
     def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-        with aot_settings():
+        with aot_settings(), traceable(gm, inputs):
             return backend(gm, inputs)
 
     def compile_whole(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
@@ -115,7 +116,8 @@ def divided(
         once = gm.meta.get(ONCE)
 
         def prepared(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-            compiled: Callable[..., Any] = compile_graph(gm, inputs)
+            with traceable(gm, inputs):
+                compiled: Callable[..., Any] = compile_graph(gm, inputs)
             if not (torch.is_grad_enabled() and any(map(_has_gradient, inputs))):
                 return compiled
             prepare_backward(compiled, place)

@@ -13,6 +13,7 @@ import torch
 from framejit.codegen.emit import Emitter, builds, call, name
 from framejit.codegen.emit_containers import fill_namespace
 from framejit.codegen.emit_objects import set_attributes
+from framejit.values.torch.ragged import RaggedSize
 from framejit.values.torch.tensors import TensorValue
 
 
@@ -31,3 +32,10 @@ def _tensor(out: Emitter, value: TensorValue) -> ast.expr:
         gradient = {"grad": value.assigned_grad}
         out.later((value, "grad"), lambda: set_attributes(out, made, gradient))
     return made
+
+
+@builds(RaggedSize)
+def _ragged_size(out: Emitter, value: RaggedSize) -> ast.expr:
+    """The tensor is asked."""
+    asked = ast.Attribute(out.value(value.tensor), "size", ast.Load())
+    return out.keep(value, "size", call(asked, ast.Constant(value.dim)))

@@ -23,7 +23,7 @@ from .changes import Changes
 from .fakes import FakeWorld, describe_fake, isolated
 from .lazy import LazyGraphModule
 from .leader import Leader
-from .metadata import Example, examples_in, in_order, join, memory_of_all
+from .metadata import Composition, Example, TensorMeta, examples_in, in_order, join, memory_of_all
 from .names import placeholder_name
 from .node_meta import NodeMeta
 from .operation import Operation
@@ -377,12 +377,16 @@ class GraphBuilder(Recording):
         examples: list[Any] = [self.inputs[index] for index in self.used_inputs]
         symbols = self.world.symbols_if_any
         if symbols is not None:
-            born = [self.placeholders[index].example.born for index in self.used_inputs]
-            varying = any(self.varying_inputs())
+            born = [self._shape_of_input(index) for index in self.used_inputs]
+            varying = any(self.varying_inputs()) or any(isinstance(b, Composition) for b in born)
             if self.used_symbols or self.symbol_nodes.data_dependent or varying:
                 remember_inputs(module, symbols, born)
             examples = [symbols.example(name) for name in self.used_symbols] + examples
         return module, examples
+
+    def _shape_of_input(self, index: int) -> TensorMeta | Composition:
+        example: Example = self.placeholders[index].example
+        return example.composition or example.born
 
     def _settle_symbols(self) -> None:
         symbols = self.world.symbols_if_any
@@ -390,7 +394,7 @@ class GraphBuilder(Recording):
             return
         needed: set[str] = set()
         for index in self.used_inputs:
-            for name in free_symbols(self.placeholders[index].example.born, symbols):
+            for name in free_symbols(self._shape_of_input(index), symbols):
                 needed.add(name)
                 self.symbol_nodes.placeholder(name, symbols.example(name))
         self.used_symbols = self.symbol_nodes.settle(symbols, needed)

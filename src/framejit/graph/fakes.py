@@ -19,7 +19,8 @@ from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wr
 from ..exc import GraphBreak
 from . import slow_imports
 from .errors import first_line
-from .metadata import Example, TensorMeta, describe, join
+from .metadata import Composition, Example, TensorMeta, describe, join
+from .ragged import is_ragged_class
 from .silence import quiet
 from .static_mode import StaticMode
 
@@ -118,11 +119,40 @@ class FakeWorld:
         example._fake = fake
         return example
 
+    def composed(self, tensor: torch.Tensor, parts: dict[str, Example]) -> Example:
+        """The example of a tensor made of others, some of whose sizes are symbols: it is made of
+        theirs in the same way."""
+        names, context = tensor.__tensor_flatten__()  # type: ignore[attr-defined]
+        known = {name: parts[name] for name in names}
+        how = Composition(type(tensor), context, tensor.size(), tensor.stride(), known)
+        with isolated(), self.running():
+            fake = self.compose(how, {name: part.fake for name, part in known.items()})
+        example = Example(self, describe_fake(fake))
+        example._fake, example.composition = fake, how
+        self._inputs[id(tensor)] = (tensor, example)
+        join([example, *parts.values()])
+        return example
+
+    @staticmethod
+    def compose(how: Composition, inner: dict[str, torch.Tensor]) -> torch.Tensor:
+        """The fake tensor that is made of these."""
+        size = how.size
+        if is_ragged_class(how.cls):
+            source: Any = inner.get("_lengths", inner["_offsets"])
+            dim = how.context["ragged_idx"]
+            size = (*size[:dim], source.get_nested_int(), *size[dim + 1 :])
+        made: torch.Tensor = how.cls.__tensor_unflatten__(inner, how.context, size, how.stride)
+        return made
+
     def attach(self, example: Example, tensor: torch.Tensor) -> None:
         """Decide how the fake twin of ``tensor`` is made. Only unusual ones are made at once,
         so that no example keeps a user's tensor alive."""
         meta = example.born
         base = tensor._base if tensor._is_view() else None
+        if base is not None and base.is_nested:  # which part it is, only the offsets say
+            if id(base) in self._inputs:
+                join([self._inputs[id(base)][1], example])
+            base = None
         simple = meta.is_plain and (meta.is_leaf or not meta.requires_grad)
         if meta.symbolic:
             if base is not None and id(base) in self._inputs:

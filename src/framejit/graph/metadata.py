@@ -133,8 +133,8 @@ class Example:
     """
 
     __slots__ = (
-        "_fake", "born", "cacheable", "changed", "depth", "group", "meta", "owns_storage", "recipe",
-        "world",
+        "_fake", "born", "cacheable", "changed", "composition", "depth", "group", "meta",
+        "owns_storage", "recipe", "world",
     )  # fmt: skip
 
     def __init__(self, world: FakeWorld, meta: TensorMeta, recipe: Any = None) -> None:
@@ -150,6 +150,8 @@ class Example:
         self.owns_storage = False
         # Not with symbolic sizes, nor when the fake knows its data (made from Python numbers).
         self.cacheable = not (meta.symbolic or meta.wraps)
+        #: How an existing tensor is made of others, if sizes of these vary.
+        self.composition: Composition | None = None
         self._fake: torch.Tensor | None = None
 
     @property
@@ -173,6 +175,16 @@ class Example:
 
     def __repr__(self) -> str:
         return f"<Example {self.meta!r}>"
+
+
+class Composition(NamedTuple):
+    """A tensor that is made of others: its class, what it tells beside them, and they."""
+
+    cls: Any
+    context: Any
+    size: Any
+    stride: Any
+    parts: dict[str, Example]
 
 
 def join(examples: list[Example]) -> None:
@@ -202,7 +214,10 @@ def examples_in(value: Any) -> list[Example]:
 
 
 def in_order(shape: Sequence[Any], stride: Sequence[Any]) -> bool:
-    """Do the elements of such a tensor lie one after the other?"""
+    """Do the elements of such a tensor lie one after the other? Those of layouts without strides
+    lie as they always do."""
+    if not stride:
+        return True
     step: Any = 1
     for size, found in zip(reversed(shape), reversed(stride), strict=True):
         if str(size) != "1" and str(found) != str(step):  # comparing symbols would add guards

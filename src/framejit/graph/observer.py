@@ -172,7 +172,7 @@ class Observer(Unwrapped, TorchDispatchMode):
                 self.written.update(map(memory_of, tensors_in(*args[3:5])))
         result = func(*args, **kwargs)
         for tensor in tensors_in(result):
-            if tensor.layout is not torch.strided:
+            if tensor.layout not in (torch.strided, torch.jagged):
                 raise GraphBreak("FJ0114", f"{func} returns a tensor of layout {tensor.layout}")
         return result
 

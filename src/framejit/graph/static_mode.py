@@ -24,6 +24,7 @@ from framejit.torchcompat import fake_modes
 
 from . import slow_imports
 from .observer import Unwrapped, tensors_in
+from .ragged import ragged_size
 from .shape_functions import Unknown, is_direct, shape_function
 
 _ops = torch.ops.aten
@@ -51,6 +52,9 @@ class StaticMode(Unwrapped, FakeTensorMode):
     #: They look for the rule of a mode by its exact class.
     supports_higher_order_operators = True
 
+    #: Is it the mode of a backend that traces the graph, and wants symbols for ragged sizes?
+    traced_again = False
+
     def __init__(self) -> None:
         if fake_modes.begin(self):
             self.cache_enabled  # noqa: B018 - a whole one, see __getattr__
@@ -68,6 +72,12 @@ class StaticMode(Unwrapped, FakeTensorMode):
         FakeTensorMode.__init__(self, allow_non_fake_inputs=False)
         self.__dict__.update(known)
         return getattr(self, name)
+
+    def create_symbolic_nested_int(self, *, nt_tensor_id: int | None = None) -> Any:
+        """The size of what new offsets divide: of its own kind, as it is for real."""
+        if self.traced_again:
+            return super().create_symbolic_nested_int(nt_tensor_id=nt_tensor_id)
+        return ragged_size()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -7,6 +7,7 @@ again fake inputs with these very symbols (`fake_inputs`). Used by builder. Next
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,8 +17,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .expressions import OPERATIONS, Tree, symbols_of
 from .fakes import FakeWorld, isolated
-from .metadata import Example, TensorMeta
+from .metadata import Composition, Example, TensorMeta
 from .operation import Operation
+from .ragged import is_ragged_size
 
 if TYPE_CHECKING:
     from .symbols import Symbols
@@ -95,7 +97,9 @@ class SymbolNodes:
     def in_sizes(self, node: _Node, example: Example, symbols: Symbols) -> None:
         """A node's result may have sizes that depend on data: those symbols come from there."""
         for dim, size in enumerate(example.meta.shape):
-            if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+            if not isinstance(size, torch.SymInt) or is_ragged_size(size):
+                continue
+            if size.node.expr.is_Symbol:
                 name = str(size.node.expr)
                 if not symbols.are_inputs(("load", name)) and name not in self.made:
                     self.sizes.setdefault(name, (node, dim, size))
@@ -116,13 +120,16 @@ class SymbolNodes:
         return kept
 
 
-def free_symbols(meta: TensorMeta, symbols: Symbols) -> list[str]:
+def free_symbols(meta: TensorMeta | Composition, symbols: Symbols) -> list[str]:
     """The names of the symbols in a tensor's sizes and strides."""
+    if isinstance(meta, Composition):
+        inner = [free_symbols(part.born, symbols) for part in meta.parts.values()]
+        return list(dict.fromkeys(itertools.chain(*inner)))
     if not meta.symbolic:
         return []
     names: dict[str, None] = {}
     for part in (*meta.shape, *meta.stride):
-        if isinstance(part, torch.SymInt):
+        if isinstance(part, torch.SymInt) and not is_ragged_size(part):
             names.update(dict.fromkeys(symbols_of(symbols.tree(part))))
     return list(names)
 
@@ -131,7 +138,7 @@ class SymbolicInputs(NamedTuple):
     """What `fake_inputs` needs to know of a graph: its symbols, and the tensors that it takes."""
 
     symbols: Symbols
-    metas: list[TensorMeta]
+    metas: list[TensorMeta | Composition]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SymbolicInputs:
         """Itself, for backends that copy the graph module: the copy has the same symbols."""
@@ -139,7 +146,7 @@ class SymbolicInputs(NamedTuple):
 
 
 def remember_inputs(
-    module: torch.fx.GraphModule, symbols: Symbols, metas: list[TensorMeta]
+    module: torch.fx.GraphModule, symbols: Symbols, metas: list[TensorMeta | Composition]
 ) -> None:
     """Note the inputs' symbolic sizes on a finished graph."""
     module.meta[_META] = SymbolicInputs(symbols, metas)
@@ -163,7 +170,9 @@ def fake_inputs(
     if known is None:
         return None
     world = FakeWorld(known.symbols)
+    world.mode.traced_again = True  # type: ignore[attr-defined]
     made: list[Any] = []
+    built: dict[int, torch.Tensor] = {}
     with isolated():
         metas = iter(known.metas)
         for example in examples:
@@ -171,5 +180,23 @@ def fake_inputs(
                 made.append(example)
                 continue
             meta = next(metas)
-            made.append(world.build(meta) if meta.symbolic else world.convert(example))
+            if isinstance(meta, Composition):
+                made.append(_composed(world, meta, example, built))
+            else:
+                made.append(world.build(meta) if meta.symbolic else world.convert(example))
     return world.mode, made
+
+
+def _composed(
+    world: FakeWorld, how: Composition, example: torch.Tensor, built: dict[int, torch.Tensor]
+) -> torch.Tensor:
+    """A new fake of a tensor made of others; ``built``: parts by their examples, once each."""
+    inner: dict[str, torch.Tensor] = {}
+    for name, part in how.parts.items():
+        if id(part) not in built:
+            symbolic = part.born.symbolic
+            real = getattr(example, name)
+            built[id(part)] = world.build(part.born) if symbolic else world.convert(real)
+        inner[name] = built[id(part)]
+    with world.running():
+        return world.compose(how, inner)

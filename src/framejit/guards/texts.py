@@ -93,7 +93,7 @@ class TensorText(NamedTuple):
             remedy = "reshape it to one number of dimensions before"
             return f"of shape {_size(self.shape)}", f"of shape {_size(now.shape)}", remedy
         for dim, (then, current) in enumerate(zip(self.shape, now.shape, strict=True)):
-            if then != current:
+            if type(then) is type(current) is int and then != current:  # not of ragged dimensions
                 remedy = f"framejit.mark_dynamic(tensor, {dim}) before, or compile(dynamic=True)"
                 if min(then, current) < 2:
                     remedy = "keep sizes 0 and 1 out: each has code of its own"

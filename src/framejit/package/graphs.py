@@ -21,7 +21,7 @@ from framejit.graph.expressions import Tree, evaluate, replaced, symbols_of
 from framejit.graph.fakes import plain_keys
 from framejit.graph.holding import Holding
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
-from framejit.graph.metadata import describe
+from framejit.graph.metadata import Composition, TensorMeta, describe
 from framejit.graph.nested import HeldHook, open_hooks
 from framejit.graph.parts import PARTS, Part
 from framejit.graph.symbol_nodes import remember_inputs, symbolic_inputs
@@ -113,15 +113,18 @@ def encode_sizes(module: torch.fx.GraphModule, encoder: Encoder) -> Json:
     def tree(part: Any) -> Json:
         return symbols.tree(part) if isinstance(part, torch.SymInt) else part
 
+    def layout(meta: TensorMeta | Composition) -> Json:
+        if isinstance(meta, Composition):
+            raise Unsaveable("sizes that vary of a tensor that is made of others")
+        sizes = [list(map(tree, meta.shape)), list(map(tree, meta.stride))]
+        return sizes if meta.symbolic else None
+
     taken = [str(node.target) for node in module.graph.find_nodes(op="placeholder")]
     return {
         "taken": taken[: len(taken) - len(known.metas)],
         "values": {name: encoder.value(value) for name, value in symbols.values.items()},
         "derived": symbols.derived,
-        "tensors": [
-            [list(map(tree, meta.shape)), list(map(tree, meta.stride))] if meta.symbolic else None
-            for meta in known.metas
-        ],
+        "tensors": list(map(layout, known.metas)),
     }
 
 
@@ -157,7 +160,7 @@ class Sizes:
 
     def inputs(self, module: torch.fx.GraphModule, tensors: list[torch.Tensor]) -> list[Any]:
         """What a backend is called with for ``module``."""
-        metas = []
+        metas: list[TensorMeta | Composition] = []
         for tensor, layout in zip(tensors, self._saved["tensors"], strict=True):
             meta = describe(tensor, type(tensor), plain_keys(tensor.device))
             if layout is not None:

@@ -190,6 +190,7 @@ class Policy:
         marked: set[int] = set(marks.get("_dynamo_dynamic_indices", ()))
         marked |= set(marks.get("_dynamo_unbacked_indices", ()))
         hinted: set[int] = set(marks.get("_dynamo_weak_dynamic_indices", ()))
+        hinted |= set(marks.get("_dynamo_propagated_dynamic_indices", ()))  # parts of ragged ones
         static: set[int] = set(marks.get("_dynamo_static_indices", ()))
         sizes, strides = tuple(tensor.shape), tensor.stride()
         known, varied = self.seen.tensor(name, sizes, strides), set[int]()

@@ -261,7 +261,7 @@ def _attempt(space: Space, value: Value, name: str, op: str, other: Value) -> Re
             raise
         return None if result is NotImplemented else constant_value(space, result)
     plain_tensor = type(value) is TensorValue and not space.is_overridden([value, other])
-    if not is_user_class(value.python_type()) or plain_tensor:
+    if not is_user_class(value.python_type()) or plain_tensor or value.own_operators:
         method = value.binary_op
         if method is None:
             _check_declines(space, value, name, other)
@@ -401,7 +401,7 @@ def _attempt_compare(space: Space, value: Value, name: str, op: str, other: Valu
             answer = getattr(type(constant), name)(constant, right.as_python())
             return None if answer is NotImplemented else ConstantValue(answer)
     plain_tensor = type(value) is TensorValue and not space.is_overridden([value, other])
-    if not is_user_class(cls) or plain_tensor:
+    if not is_user_class(cls) or plain_tensor or value.own_operators:
         method = value.compare_op
         if method is not None:
             return method(space, op, other)

@@ -64,6 +64,9 @@ class Value:
     #: True for numbers that are read out of tensors (`ReadNumber`).
     is_read = False
 
+    #: Do ``binary_op`` and ``compare_op`` say all, though its class is written in Python?
+    own_operators = False
+
     #: True for tensors (`TensorValue`).
     is_tensor = False
 

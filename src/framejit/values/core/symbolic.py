@@ -19,6 +19,7 @@ from framejit import config
 from framejit.exc import GraphBreak
 from framejit.graph.expressions import FUNCTIONS, OPERATIONS, NotExpressible, Tree, ordered
 from framejit.graph.metadata import Example
+from framejit.graph.ragged import is_ragged_size
 from framejit.source import Source
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue, constant_value, wrap_literal
@@ -145,6 +146,8 @@ def symbolic_value(space: Space, number: Any, exact: Tree | None = None) -> Valu
     """The value of a symbolic number, or of a plain one that came out of symbolic arithmetic."""
     if isinstance(number, SYMBOLIC_TYPES):
         node = number.node
+        if is_ragged_size(number):
+            raise GraphBreak("FJ0104", "the size of a ragged dimension is the result of a call")
         if node.expr.is_number:
             return ConstantValue(_PYTHON[type(number)](number))
         return SymbolicValue(number, exact)

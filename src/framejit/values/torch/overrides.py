@@ -23,6 +23,7 @@ from framejit.graph.global_state import (
     asked_functions,
     default_devices,
 )
+from framejit.graph.ragged import is_ragged_class
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.slices import SliceValue
 from framejit.values.core import polyfills
@@ -63,6 +64,8 @@ def overrides(space: Space, value: Value) -> bool:
     if cls not in known:
         found = space.class_attribute(cls, "__torch_function__")
         plain = found is None or found.raw is _C._disabled_torch_function_impl
+        if not plain and is_ragged_class(cls):
+            plain = True  # what it does is part of the operation, in the graph and on fakes
         known[cls] = not plain
     return known[cls]
 

@@ -51,6 +51,7 @@ from framejit.values.core.registry import (
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import BuiltinValue
+from framejit.values.torch.ragged import ragged_form
 from framejit.values.torch.tensors import TensorValue, graph_call, tensor_call
 
 _GRAPH_MODULES = frozenset({"torch.functional", "torch.nn.functional", "torch._lowrank"})
@@ -119,7 +120,7 @@ def call_in_graph(space: Space, function: Any, args: Args, kwargs: Kwargs, value
         if any(isinstance(arg.realize(), ClassValue) for arg in (*args, *kwargs.values())):
             raise GraphBreak("FJ0121", "a class is passed to an operator or a function kept whole")
     try:
-        return graph_call(space, function, args, kwargs)
+        return graph_call(space, ragged_form(function, args, kwargs), args, kwargs)
     except GraphBreak as broken:
         if value is not None and "is passed to a torch operation" in broken.reason:
             return value.inline(space, args, kwargs)

@@ -18,10 +18,11 @@ from torch._subclasses.fake_tensor import FakeTensor
 from framejit.exc import GraphBreak
 from framejit.graph.opaque import is_handle_class
 from framejit.source import Source
-from framejit.values.core.base import Value
+from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.constants import constant_value, wrap_opaque
 from framejit.values.core.registry import Rank, Result, wraps, wraps_classes
 from framejit.values.core.space import Space
+from framejit.values.torch.ragged import check_offsets, size_of, sizes_of
 from framejit.values.torch.subclasses import SubclassValue, is_seen_by_class_only
 from framejit.values.torch.tensors import TensorValue, from_fx, wrap_tensor
 from framejit.values.torch.told import flattened, guard_told
@@ -54,6 +55,8 @@ class WrapperValue(SubclassValue):
         return TensorValue._asked(self, space, Unseen(question))
 
     def getattr(self, space: Space, name: str) -> Result:
+        if name == "shape":
+            return sizes_of(space, self)
         if self.is_telling:
             return super().getattr(space, name)
         looked_at: Any = self.obj
@@ -94,6 +97,15 @@ class WrapperValue(SubclassValue):
             raise GraphBreak("FJ0113", f"what a {self.describe()} tells of itself has changed")
         return super().proxy(space)
 
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
+        if name == "size" and not kwargs and len(args) < 2:
+            dim = args[0].realize().as_python() if args else None
+            if dim is None:
+                return sizes_of(space, self)
+            if type(dim) is int and -len(self.metadata().shape) <= dim < len(self.metadata().shape):
+                return size_of(space, self, dim % len(self.metadata().shape))
+        return super().call_method(space, name, args, kwargs)
+
     def setattr(self, space: Space, name: str, value: Value) -> None:
         raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a {self.describe()}")
 
@@ -108,7 +120,7 @@ def is_traceable(cls: Any) -> bool:
 
 @wraps_classes(is_traceable, Rank.KIND)
 def _wrap_wrapper(space: Space, source: Source, obj: Any) -> Value:
-    if obj.layout is not torch.strided or obj.is_nested:
+    if obj.layout not in (torch.strided, torch.jagged):
         raise GraphBreak("FJ0114", f"a {type(obj).__name__} that is not dense")
     try:
         told = flattened(obj)
@@ -117,16 +129,20 @@ def _wrap_wrapper(space: Space, source: Source, obj: Any) -> Value:
         raise GraphBreak("FJ0113", f"what a {type(obj).__name__} is made of: {error}") from error
     value = WrapperValue(None, None, type(obj), obj, source)
     space.remember(obj, value)
-    space.guard(source, "TENSOR_MATCH", obj)
+    space.guard(source, "TENSOR_MATCH", (obj, 1) if obj.is_nested else obj)
     value.is_telling = True
     value.told = guard_told(space, value, told)
     value.is_telling = False
+    parts: dict[str, Any] = {name: value.part(space, name) for name in inner}
     for name, part in inner.items():
-        known = value.part(space, name)
+        known = parts[name]
         if known.source is not None and is_handle_class(known.python_type()):
             space.guard(known.source, "ID_MATCH", part)
         elif not (isinstance(known, TensorValue) or known.is_constant):
             raise GraphBreak("FJ0113", f"a part of a {value.describe()} that is no tensor")
+    if obj.is_nested:
+        check_offsets(space, parts)
+        value.example = _composed(space, obj, parts)
     return value
 
 
@@ -134,3 +150,11 @@ def _wrap_wrapper(space: Space, source: Source, obj: Any) -> Value:
 def _wrap_fake(space: Space, source: Source, obj: FakeTensor) -> Value:
     """A fake tensor, which stands for a real one if somebody says so."""
     return (wrap_opaque if space.task.stand_in is None else wrap_tensor)(space, source, obj)
+
+
+def _composed(space: Space, obj: torch.Tensor, parts: dict[str, Any]) -> Any:
+    """What is known of a tensor, made of what is known of its parts: their sizes may vary."""
+    world = space.builder.world
+    _ = space.builder.symbols  # backends that trace the graph need some
+    known = {name: part.example or world.example_of(part.obj) for name, part in parts.items()}
+    return world.composed(obj, known)
