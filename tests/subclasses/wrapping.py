@@ -47,7 +47,8 @@ class Pair(torch.Tensor):
         if isinstance(first, torch.Tensor):
             made = cls(first, second, tags[0] if tags else None)
         elif isinstance(first, (list, tuple)):
-            made = type(first)(cls(*both) for both in zip(first, second, strict=True))
+            tag = tags[0] if tags else None
+            made = type(first)(cls(*both, tag) for both in zip(first, second, strict=True))
         else:
             made = first
         return return_and_correct_aliasing(func, args, kwargs or {}, made)
@@ -62,6 +63,9 @@ class Scaled(torch.Tensor):
 
     def __init__(self, numbers, scale, how):
         self.numbers, self.scale, self.how = numbers, scale, how
+
+    def __repr__(self):
+        return "Scaled"
 
     def __tensor_flatten__(self):
         return ["numbers", "scale"], self.how
