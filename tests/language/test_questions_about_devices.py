@@ -23,7 +23,11 @@ def what_it_can(x):
     return x.to(wide), torch.accelerator.current_accelerator()
 
 
-@pytest.mark.parametrize("program", [how_many, what_it_can])
+def what_the_processor_can(x):
+    return x + torch.cpu._is_avx2_supported() + 2 * torch.cpu._is_amx_tile_supported()
+
+
+@pytest.mark.parametrize("program", [how_many, what_it_can, what_the_processor_can])
 def test_one_graph(program):
     check(program, torch.ones(3), graphs=1, fullgraph=True)
 

@@ -1,9 +1,9 @@
 """What a program asks about the accelerators of this machine, and where tensors are made.
 
-In: calls of `torch.cuda`'s and `torch.accelerator`'s questions, and those for the blocks of
-``with torch.device(...)`` and the like. Out: constants, with a guard on what the answer depends on,
-so that a package says nothing untrue on another machine: the accelerators that there are, and the
-current one where there are several. Of blocks, their objects.
+In: calls of the questions of `torch.cuda`, `torch.accelerator` and `torch.cpu`, and those for the
+blocks of ``with torch.device(...)`` and the like. Out: constants, with a guard on what the answer
+depends on, so that a package says nothing untrue on another machine: the accelerators that there
+are, and the current one where there are several; what the CPU can do. Of blocks, their objects.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ def which() -> tuple[tuple[str, tuple[int, int]], ...]:
     )
 
 
+@functools.cache
+def processor() -> tuple[tuple[str, Any], ...]:
+    """What the CPU can do."""
+    return tuple(sorted(torch.cpu.get_capabilities().items()))
+
+
 def _answers(question: Callable[..., Any], assumed: Callable[[], Any]) -> None:
     """Answer ``question`` now, and assume that ``assumed`` stays what it is."""
 
@@ -68,6 +74,10 @@ _QUESTIONS: dict[Callable[..., Any], Callable[[], Any]] = {
     torch.accelerator.current_device_index: torch.accelerator.current_device_index,
     torch.cuda.is_initialized: torch.cuda.is_initialized,
     torch.cuda.is_current_stream_capturing: torch.cuda.is_current_stream_capturing,
+    **{
+        found: processor for name, found in vars(torch.cpu).items()
+        if name.startswith("_is_") and name.endswith("_supported")
+    },
 }  # fmt: skip
 for _question, _assumed in _QUESTIONS.items():
     _answers(_question, _assumed)
