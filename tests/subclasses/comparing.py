@@ -31,7 +31,9 @@ def described(value: Any) -> Any:
                 own: Any = repr(context)
             else:
                 data = value.detach().as_subclass(torch.Tensor).tolist()
-                own = described(value.__dict__)
+                # AOTAutograd notes there which sizes vary
+                noted = vars(value).items()
+                own = described({k: v for k, v in noted if not k.startswith("_dynamo_")})
             looks = value.dtype, tuple(value.shape), value.requires_grad, value.is_leaf
             return type(value).__name__, looks, data, own
     if isinstance(value, (list, tuple)):

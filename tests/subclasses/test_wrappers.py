@@ -9,6 +9,7 @@ from comparing import described, same, same_when_broken
 from wrapping import Pair, pair, scaled, x
 
 import framejit
+from framejit.backends.registry import lookup_backend
 
 
 def computes(t):
@@ -62,10 +63,10 @@ def test_a_break_anywhere_changes_nothing():
     assert same_when_broken(in_place, lambda: (pair(),)) > 9
 
 
-def graphs_of(program, *arguments, **options):
-    graphs = []
+def graphs_of(program, *arguments, backend="eager", **options):
+    graphs, inner = [], lookup_backend(backend)
     compiled = framejit.compile(
-        program, backend=lambda m, _: graphs.append(m) or m, fullgraph=True, **options
+        program, backend=lambda m, e: graphs.append(m) or inner(m, e), fullgraph=True, **options
     )
     for make in arguments:
         assert described(compiled(*make())) == described(program(*make()))
@@ -166,9 +167,86 @@ def test_backends_take_them_apart(backend):
             assert described(two) == described(one)
 
 
-def test_other_sizes_compile_again():
-    def program(w):
-        return torch.nn.functional.linear(x(), w).sum() + w.shape[0]
+class Folded(torch.Tensor):
+    """Half of the rows: the others are the same."""
 
-    calls = [lambda rows=rows: (scaled(rows=rows),) for rows in (4, 5, 6, 4)]
-    assert graphs_of(program, *calls) == 3
+    @staticmethod
+    def __new__(cls, half):
+        size = 2 * half.shape[0], *half.shape[1:]
+        return torch.Tensor._make_wrapper_subclass(cls, size, dtype=half.dtype)
+
+    def __init__(self, half):
+        self.half = half
+
+    def __repr__(self):
+        return "Folded"
+
+    def __tensor_flatten__(self):
+        return ["half"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, told, size, stride):
+        return Folded(inner["half"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        if func in (torch.ops.aten.detach.default, torch.ops.aten.alias.default):
+            return cls(func(args[0].half))
+        full = [torch.cat([one.half, one.half]) if isinstance(one, cls) else one for one in args]
+        return func(*full, **(kwargs or {}))
+
+
+def rows_of(t):
+    return t * 2, torch.zeros(t.shape[0], t.size(1)), t.sum() + t.numel(), t[: t.shape[0] - 1]
+
+
+def weighs(w):
+    return torch.nn.functional.linear(x(), w).sum() + w.shape[0]
+
+
+def several(t, u):
+    t.add_(1)
+    return torch.cat([t, u]), t + u, t.a + u.b, t.t() @ u
+
+
+SIZES = (4, 5, 6, 4, 9)
+VARYING = {
+    rows_of: lambda rows: (Folded(torch.ones(rows, 3)),),
+    weighs: lambda rows: (scaled(rows=rows),),
+    several: lambda rows: tuple([Pair(torch.ones(rows, 2), torch.ones(rows, 2) * 2)] * 2),
+    computes: lambda rows: (Pair(torch.ones(rows, 2), torch.ones(rows, 2) * 2, "m"),),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("program", VARYING, ids=lambda program: program.__name__)
+def test_sizes_that_vary_are_symbols(program, backend):
+    calls = [lambda rows=rows: VARYING[program](rows) for rows in SIZES]
+    assert graphs_of(program, *calls, backend=backend) == 2
+    assert graphs_of(program, *calls, backend=backend, dynamic=True) == 1
+    assert graphs_of(program, *calls, backend=backend, dynamic=False) == 4
+
+
+def test_sizes_of_layers_that_vary_are_symbols():
+    def program(t):
+        return t * 2, t.a.b + 1
+
+    def layers(rows):
+        inner = Pair(torch.ones(rows, 2), torch.ones(rows, 2) * 2, "in")
+        return (Pair(inner, inner * 3, "out"),)
+
+    for backend in ("eager", "aot_eager"):
+        calls = [lambda rows=rows: layers(rows) for rows in SIZES]
+        assert graphs_of(program, *calls, backend=backend) == 2
+
+
+def test_parts_of_sizes_that_do_not_fit_are_no_symbols():
+    """The size that the tensor tells is not that of its part any more."""
+    folded = Folded(torch.ones(4, 3))
+    compiled = framejit.compile(lambda t: t * t.shape[0], backend="eager")
+    for rows in (4, 5, 6):
+        torch.testing.assert_close(
+            compiled(Folded(torch.ones(rows, 3))), torch.ones(2 * rows, 3) * 2 * rows
+        )
+    folded.half = torch.ones(5, 3)
+    torch.testing.assert_close(compiled(folded), torch.ones(10, 3) * 8)

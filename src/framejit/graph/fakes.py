@@ -82,6 +82,10 @@ class FakeWorld:
     def symbols_if_any(self) -> Symbols | None:
         return self._symbols
 
+    def forget_input(self, tensor: torch.Tensor) -> None:
+        """What was made of one of the user's tensors is not what it is."""
+        self._inputs.pop(id(tensor), None)
+
     def forget_inputs(self) -> None:
         """Let go of the user's tensors; no more inputs will be added."""
         self._inputs.clear()
@@ -124,7 +128,8 @@ class FakeWorld:
         theirs in the same way."""
         names, context = tensor.__tensor_flatten__()  # type: ignore[attr-defined]
         known = {name: parts[name] for name in names}
-        how = Composition(type(tensor), context, tensor.size(), tensor.stride(), known)
+        size, stride, grad = tensor.size(), tensor.stride(), tensor.requires_grad
+        how = Composition(type(tensor), context, size, stride, grad, known)
         with isolated(), self.running():
             fake = self.compose(how, {name: part.fake for name, part in known.items()})
         example = Example(self, describe_fake(fake))
@@ -142,6 +147,8 @@ class FakeWorld:
             dim = how.context["ragged_idx"]
             size = (*size[:dim], source.get_nested_int(), *size[dim + 1 :])
         made: torch.Tensor = how.cls.__tensor_unflatten__(inner, how.context, size, how.stride)
+        if how.requires_grad and not made.requires_grad:
+            made.requires_grad_()
         return made
 
     def attach(self, example: Example, tensor: torch.Tensor) -> None:

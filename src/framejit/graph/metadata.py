@@ -184,6 +184,7 @@ class Composition(NamedTuple):
     context: Any
     size: Any
     stride: Any
+    requires_grad: bool
     parts: dict[str, Example]
 
 

@@ -123,7 +123,8 @@ class SymbolNodes:
 def free_symbols(meta: TensorMeta | Composition, symbols: Symbols) -> list[str]:
     """The names of the symbols in a tensor's sizes and strides."""
     if isinstance(meta, Composition):
-        inner = [free_symbols(part.born, symbols) for part in meta.parts.values()]
+        parts = meta.parts.values()
+        inner = [free_symbols(part.composition or part.born, symbols) for part in parts]
         return list(dict.fromkeys(itertools.chain(*inner)))
     if not meta.symbolic:
         return []
@@ -194,9 +195,12 @@ def _composed(
     inner: dict[str, torch.Tensor] = {}
     for name, part in how.parts.items():
         if id(part) not in built:
-            symbolic = part.born.symbolic
             real = getattr(example, name)
-            built[id(part)] = world.build(part.born) if symbolic else world.convert(real)
+            if part.composition is not None:
+                built[id(part)] = _composed(world, part.composition, real, built)
+            else:
+                varies = part.born.symbolic
+                built[id(part)] = world.build(part.born) if varies else world.convert(real)
         inner[name] = built[id(part)]
     with world.running():
         return world.compose(how, inner)

@@ -310,8 +310,15 @@ class Symbols:
         tree = self.tree(expected)
         if tree[0] == "load" and self.known[tree[1]][1:] == (source, "stride", dim):
             return
-        name = f"{source.name}.stride({dim})"
-        self.known[name] = Symbol(name, source, "stride", dim)
+        self._require_part(source, "stride", dim, tree)
+
+    def require_size(self, source: Source, dim: int, expected: Any) -> None:
+        """The same for a size, which follows from others."""
+        self._require_part(source, "size", dim, self.tree(expected))
+
+    def _require_part(self, source: Source, kind: str, dim: int, tree: Tree) -> None:
+        name = f"{source.name}.{kind}({dim})"
+        self.known[name] = Symbol(name, source, kind, dim)
         self._require(("eq", ("load", name), tree))
 
     def decide(

@@ -175,6 +175,8 @@ class Policy:
 
     def __init__(self, dynamic: bool | None, seen: Seen) -> None:
         self._dynamic = dynamic
+        #: By identity: dimensions of a tensor that vary because of what it is a part of.
+        self.parts: dict[int, frozenset[int]] = {}
         self.seen = seen
 
     @property
@@ -190,7 +192,7 @@ class Policy:
         marked: set[int] = set(marks.get("_dynamo_dynamic_indices", ()))
         marked |= set(marks.get("_dynamo_unbacked_indices", ()))
         hinted: set[int] = set(marks.get("_dynamo_weak_dynamic_indices", ()))
-        hinted |= set(marks.get("_dynamo_propagated_dynamic_indices", ()))  # parts of ragged ones
+        hinted |= self.parts.get(id(tensor), frozenset())
         static: set[int] = set(marks.get("_dynamo_static_indices", ()))
         sizes, strides = tuple(tensor.shape), tensor.stride()
         known, varied = self.seen.tensor(name, sizes, strides), set[int]()

@@ -107,3 +107,11 @@ def ragged_form(function: Any, args: Args, kwargs: Kwargs) -> Any:
     from torch.nested._internal import sdpa  # slow; loaded by then
 
     return sdpa.jagged_scaled_dot_product_attention
+
+
+def ragged_parts(tensor: Any) -> dict[int, frozenset[int]]:
+    """By identity: the parts of an existing tensor whose size in these dimensions is another one in
+    each batch."""
+    limits = tensor._min_seqlen_tensor, tensor._max_seqlen_tensor
+    lengths = {id(one): frozenset((0,)) for one in limits if one is not None}
+    return {id(tensor._values): frozenset((tensor._ragged_idx - 1,)), **lengths}

@@ -22,7 +22,7 @@ from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.constants import constant_value, wrap_opaque
 from framejit.values.core.registry import Rank, Result, wraps, wraps_classes
 from framejit.values.core.space import Space
-from framejit.values.torch.ragged import check_offsets, size_of, sizes_of
+from framejit.values.torch.ragged import check_offsets, ragged_parts, size_of, sizes_of
 from framejit.values.torch.subclasses import SubclassValue, is_seen_by_class_only
 from framejit.values.torch.tensors import TensorValue, from_fx, wrap_tensor
 from framejit.values.torch.told import flattened, guard_told
@@ -129,11 +129,14 @@ def _wrap_wrapper(space: Space, source: Source, obj: Any) -> Value:
         raise GraphBreak("FJ0113", f"what a {type(obj).__name__} is made of: {error}") from error
     value = WrapperValue(None, None, type(obj), obj, source)
     space.remember(obj, value)
-    space.guard(source, "TENSOR_MATCH", (obj, 1) if obj.is_nested else obj)
     value.is_telling = True
     value.told = guard_told(space, value, told)
     value.is_telling = False
-    parts: dict[str, Any] = {name: value.part(space, name) for name in inner}
+    space.policy.parts = ragged_parts(obj) if obj.is_nested else {}
+    try:
+        parts: dict[str, Any] = {name: value.part(space, name) for name in inner}
+    finally:
+        space.policy.parts = {}
     for name, part in inner.items():
         known = parts[name]
         if known.source is not None and is_handle_class(known.python_type()):
@@ -141,8 +144,11 @@ def _wrap_wrapper(space: Space, source: Source, obj: Any) -> Value:
         elif not (isinstance(known, TensorValue) or known.is_constant):
             raise GraphBreak("FJ0113", f"a part of a {value.describe()} that is no tensor")
     if obj.is_nested:
+        space.guard(source, "TENSOR_MATCH", (obj, 1))
         check_offsets(space, parts)
         value.example = _composed(space, obj, parts)
+    else:
+        value.example = _varying(space, source, obj, parts)
     return value
 
 
@@ -158,3 +164,31 @@ def _composed(space: Space, obj: torch.Tensor, parts: dict[str, Any]) -> Any:
     _ = space.builder.symbols  # backends that trace the graph need some
     known = {name: part.example or world.example_of(part.obj) for name, part in parts.items()}
     return world.composed(obj, known)
+
+
+def _varying(space: Space, source: Source, obj: torch.Tensor, parts: dict[str, Any]) -> Any:
+    """The same where sizes of a dense tensor follow from those of its parts that vary; None, and
+    all sizes are guarded, where they do not."""
+    usual = not (isinstance(obj, torch.nn.Parameter) or obj._is_view())
+    usual = usual and all(isinstance(part, TensorValue) for part in parts.values())
+    varies = usual and any(one.example and one.example.meta.symbolic for one in parts.values())
+    if varies and (obj.is_leaf or not obj.requires_grad):
+        example = _composed(space, obj, parts)
+        shape, stride = example.meta.shape, example.meta.stride
+        free = [dim for dim, size in enumerate(shape) if isinstance(size, torch.SymInt)]
+        free_strides = [dim for dim, step in enumerate(stride) if isinstance(step, torch.SymInt)]
+        if free and _now(shape) == tuple(obj.shape) and _now(stride) == obj.stride():
+            space.guard(source, "TENSOR_MATCH", (obj, 0, tuple(free), tuple(free_strides)))
+            for dim in free:
+                space.builder.symbols.require_size(source, dim, shape[dim])
+            for dim in free_strides:
+                space.builder.symbols.require_stride(source, dim, stride[dim], obj.stride()[dim])
+            return example
+        space.builder.world.forget_input(obj)
+    space.guard(source, "TENSOR_MATCH", obj)
+    return None
+
+
+def _now(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+    """Sizes or strides as they are now."""
+    return tuple(n.node.hint if isinstance(n, torch.SymInt) else n for n in sizes)
