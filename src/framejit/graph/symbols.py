@@ -305,18 +305,12 @@ class Symbols:
 
     # -- what is assumed
 
-    def require_stride(self, source: Source, dim: int, expected: Any, value: int) -> None:
-        """The native check does not compare this stride itself: it is a symbol."""
+    def require(self, source: Source, kind: str, dim: int, expected: Any) -> None:
+        """A size or stride ("size" or "stride") that the native check does not compare itself,
+        because it is a symbol or follows from others."""
         tree = self.tree(expected)
-        if tree[0] == "load" and self.known[tree[1]][1:] == (source, "stride", dim):
+        if tree[0] == "load" and self.known[tree[1]][1:] == (source, kind, dim):
             return
-        self._require_part(source, "stride", dim, tree)
-
-    def require_size(self, source: Source, dim: int, expected: Any) -> None:
-        """The same for a size, which follows from others."""
-        self._require_part(source, "size", dim, self.tree(expected))
-
-    def _require_part(self, source: Source, kind: str, dim: int, tree: Tree) -> None:
         name = f"{source.name}.{kind}({dim})"
         self.known[name] = Symbol(name, source, kind, dim)
         self._require(("eq", ("load", name), tree))

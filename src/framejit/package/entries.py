@@ -21,12 +21,11 @@ from torch.utils._device import DeviceContext
 from framejit import native, tensor_file
 from framejit.bytecode.continuations import FramePoint
 from framejit.capture.generating import UnlessWritten
-from framejit.capture.graphs import Care, GraphCall
+from framejit.capture.graphs import GraphCall
 from framejit.codegen.function import GRAPH
 from framejit.codegen.runtime import HELPERS, raise_again
 from framejit.compiled_frame import CompiledFrame
 from framejit.compiler import Break, Compiler
-from framejit.graph.aliasing import Watch
 from framejit.graph.bounds import Assumption
 from framejit.graph.expressions import postfix
 from framejit.graph.stand_ins import StandIns
@@ -38,7 +37,15 @@ from framejit.guards.texts import TensorText
 from framejit.package import naming
 from framejit.package.container import Reader
 from framejit.package.data import Codes, Decoder, Encoder, Home, Json, Unsaveable, describe
-from framejit.package.graphs import Sizes, as_tuples, decode_graph, encode_graph, encode_sizes
+from framejit.package.graphs import (
+    Sizes,
+    as_tuples,
+    decode_care,
+    decode_graph,
+    encode_care,
+    encode_graph,
+    encode_sizes,
+)
 from framejit.source import Fact, Source
 
 _DEOPTIMISE = "fj:deoptimise"
@@ -231,19 +238,8 @@ def _encode_graph_call(
         if made is not None:
             artifact = sorted(made)
             parts |= {f"artifact {name}": data for name, data in made.items()}
-    care, watch = call.care, None
-    if care.watch is not None:
-        watch = [
-            encoder.value(sorted(part) if isinstance(part, frozenset) else part)
-            for part in care.watch
-        ]
     return {
-        "inputs": inputs, "watch": watch, "unseen": care.unseen, "artifact": artifact,
-        "reached": care.reached and [sorted(inputs) for inputs in care.reached],
-        "saved": list(care.saved), "in_parts": care.in_parts,
-        "plain": None if care.plain is None else list(care.plain),
-        "spent": [[position, list(arguments)] for position, arguments in care.spent],
-        "unreached": list(care.unreached),
+        "inputs": inputs, "artifact": artifact, "care": encode_care(call.care, encoder),
         "constants": bool(encoder.tensors), "sizes": encode_sizes(call.module, encoder),
     }, parts  # fmt: skip
 
@@ -559,21 +555,7 @@ class _Bound:
             run = deserialize(parts, module)
         if run is None:
             run = self._compiled_again(module(), captures)
-        watch = None
-        if saved["watch"] is not None:
-            watched, written, *rest = decoder.values(saved["watch"])
-            watch = Watch(watched, frozenset(written), *rest)
-        reached = saved["reached"] and [frozenset(inputs) for inputs in saved["reached"]]
-        care = Care(
-            watch,
-            saved["unseen"],
-            reached,
-            tuple(saved["saved"]),
-            saved["in_parts"],
-            None if saved["plain"] is None else tuple(saved["plain"]),
-            tuple([(position, tuple(reached)) for position, reached in saved["spent"]]),
-            tuple(saved["unreached"]),
-        )
+        care = decode_care(saved["care"], decoder)
         return care.around(run, lambda *args: module()(*args))
 
     def _compiled_again(

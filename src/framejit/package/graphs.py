@@ -14,7 +14,9 @@ import torch
 import torch.fx
 
 from framejit import tensor_file
+from framejit.capture.graphs import Care
 from framejit.exc import PackageError
+from framejit.graph.aliasing import Watch
 from framejit.graph.bounds import Assumption
 from framejit.graph.builder import ONCE, WRITES
 from framejit.graph.expressions import Tree, evaluate, replaced, symbols_of
@@ -27,6 +29,39 @@ from framejit.graph.parts import PARTS, Part
 from framejit.graph.symbol_nodes import remember_inputs, symbolic_inputs
 from framejit.guards.shapes import ShapePlan
 from framejit.package.data import Decoder, Encoder, Json, Unsaveable
+
+
+def encode_care(care: Care, encoder: Encoder) -> Json:
+    """What is done around a graph. Raises Unsaveable."""
+    watch = care.watch and [
+        encoder.value(sorted(part) if isinstance(part, frozenset) else part) for part in care.watch
+    ]
+    return {
+        "watch": watch, "unseen": care.unseen,
+        "reached": care.reached and [sorted(inputs) for inputs in care.reached],
+        "saved": list(care.saved), "in_parts": care.in_parts,
+        "plain": None if care.plain is None else list(care.plain),
+        "spent": [[position, list(arguments)] for position, arguments in care.spent],
+        "unreached": list(care.unreached),
+    }  # fmt: skip
+
+
+def decode_care(saved: Json, decoder: Decoder) -> Care:
+    """The same again."""
+    watch = None
+    if saved["watch"] is not None:
+        watched, written, *rest = decoder.values(saved["watch"])
+        watch = Watch(watched, frozenset(written), *rest)
+    return Care(
+        watch=watch,
+        unseen=saved["unseen"],
+        reached=saved["reached"] and [frozenset(inputs) for inputs in saved["reached"]],
+        saved=tuple(saved["saved"]),
+        in_parts=saved["in_parts"],
+        plain=None if saved["plain"] is None else tuple(saved["plain"]),
+        spent=tuple([(position, tuple(reached)) for position, reached in saved["spent"]]),
+        unreached=tuple(saved["unreached"]),
+    )
 
 
 def encode_graph(module: torch.fx.GraphModule, encoder: Encoder) -> Json:

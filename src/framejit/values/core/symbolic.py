@@ -256,9 +256,8 @@ def wrap_sizes(space: Space, source: Source, obj: torch.Tensor) -> Example | Non
     there = space.task.expected(obj)
     example: Example = space.builder.world.symbolic_example(there, sizes, strides)
     space.guard(source, "TENSOR_MATCH", (obj, 0, free_sizes, free_strides))
-    real = obj.stride()
     for dim in free_strides:
-        symbols.require_stride(source, dim, strides[dim], real[dim])
+        symbols.require(source, "stride", dim, strides[dim])
     return example
 
 

@@ -180,9 +180,9 @@ def _varying(space: Space, source: Source, obj: torch.Tensor, parts: dict[str, A
         if free and _now(shape) == tuple(obj.shape) and _now(stride) == obj.stride():
             space.guard(source, "TENSOR_MATCH", (obj, 0, tuple(free), tuple(free_strides)))
             for dim in free:
-                space.builder.symbols.require_size(source, dim, shape[dim])
+                space.builder.symbols.require(source, "size", dim, shape[dim])
             for dim in free_strides:
-                space.builder.symbols.require_stride(source, dim, stride[dim], obj.stride()[dim])
+                space.builder.symbols.require(source, "stride", dim, stride[dim])
             return example
         space.builder.world.forget_input(obj)
     space.guard(source, "TENSOR_MATCH", obj)
