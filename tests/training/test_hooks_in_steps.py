@@ -321,3 +321,27 @@ def test_backward_does_not_come_to_what_no_gradient_goes_to(loss_of, backend):
         again(torch.ones(2, requires_grad=True), made).sum().backward()
     assert found[0] == found[1]
     assert all(not nothing for _, nothing in found[0][0])
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_hooks_where_the_graph_writes_to_memory_that_others_share(backend):
+    """A written buffer gets its gradient; another view of it is looked at and not used."""
+
+    def step(model, head, x, buffer, view):
+        unused = view * 2  # noqa: F841
+        buffer.add_(head(x))
+        return model(x).detach() * x.sum()
+
+    found = []
+    for function in (step, framejit.compile(step, backend=backend, fullgraph=True)):
+        torch.manual_seed(0)
+        model, head, seen = Network(), nn.Linear(3, 2), []
+        for parameter in [*model.parameters(), *head.parameters()]:
+            parameter.register_hook(lambda g, seen=seen: seen.append(g.shape))
+        base = torch.zeros(4, 2)
+        buffer, view = base[:], base[1:]
+        x = torch.randn(4, 3, requires_grad=True)
+        result = function(model, head, x, buffer, view)
+        (buffer.sum() + result.sum()).backward()
+        found.append((sorted(seen), x.grad, head.weight.grad, result, base))
+    Comparison().compare(*found, "")

@@ -39,21 +39,26 @@ def reached_inputs(builder: GraphBuilder) -> Reached | None:
 
 
 def unreached_inputs(builder: GraphBuilder) -> tuple[int, ...]:
-    """The arguments that have a gradient and that no output's gradient reaches, though there is an
-    output with one. AOTAutograd's node would come to them, without a gradient; eager mode's nodes
-    do not, so that hooks there are not called. Arguments that share memory with outputs or are
-    written to are not among them: those must be the tensors that they are."""
-    operations = [builder.operations[node] for node in builder.outputs]
+    """The arguments that have a gradient and that no result's gradient reaches, though there is a
+    result with one; what is written to is a result, too.
+
+    AOTAutograd's node would come to them, without a gradient; eager mode's nodes do not, so that
+    hooks there are not called. Arguments that share memory with results are not among them: those
+    must be the tensors that they are.
+    """
+    inputs = [builder.placeholders[index] for index in builder.used_inputs]
+    changed = set(builder.mutated_inputs)
+    written = {at for at, index in enumerate(builder.used_inputs) if index in changed}
+    results = [*builder.outputs, *[inputs[i].node for i in written]]
+    operations = [builder.operations[node] for node in results]
     if builder.differentiated or not any(one.differentiable for one in operations):
         return ()
-    inputs = [builder.placeholders[index] for index in builder.used_inputs]
     starts = {one.node: {i} for i, one in enumerate(inputs) if one.differentiable}
     nodes = [operation.node for operation in builder.recorded]
     reach = differentiable_reach(builder, starts, nodes)
     nothing: set[int] = set()
-    reached = nothing.union(*[reach.get(node, nothing) for node in builder.outputs])
+    reached = nothing.union(*[reach.get(node, nothing) for node in results])
     used = nothing.union(*[one.memory for one in operations])
-    written = {builder.used_inputs.index(i) for i in builder.mutated_inputs}
     found = nothing.union(*starts.values()) - reached - written
     offset = len(builder.used_symbols)
     return tuple(sorted(i + offset for i in found if used.isdisjoint(inputs[i].memory)))
