@@ -223,6 +223,13 @@ class CompiledCallable(CompiledFrame):
     __closure__ = property(operator.attrgetter("function.__closure__"))
     __globals__ = property(operator.attrgetter("function.__globals__"))
 
+    def _annotate(self, annotations: Any) -> None:
+        self.function.__annotations__ = annotations
+
+    # Those of this class are in the way where `functools.update_wrapper` only copies a function
+    # that makes them.
+    __annotations__ = property(operator.attrgetter("function.__annotations__"), _annotate)
+
     def __repr__(self) -> str:
         return f"<compiled function {self.__wrapped__.__qualname__}>"
 

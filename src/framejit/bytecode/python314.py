@@ -30,6 +30,7 @@ from framejit.bytecode.python313 import join as _join
 from framejit.bytecode.units import (
     BINARY_OPERATORS,
     DROPPED,
+    NO_OPERAND,
     WITH_KEYWORDS,
     Piece,
     Reader,
@@ -94,7 +95,12 @@ READERS: dict[str, Reader] = {
     "WITH_EXCEPT_START": _with_except_start,
 }
 
-_SPECIAL = {**_SPECIAL_OPERANDS, "CALL_FUNCTION_EX": WITH_KEYWORDS, "NOT_TAKEN": DROPPED}
+_SPECIAL = {
+    **_SPECIAL_OPERANDS,
+    "CALL_FUNCTION_EX": WITH_KEYWORDS,
+    "NOT_TAKEN": DROPPED,
+    "END_ASYNC_FOR": NO_OPERAND,  # it says where the loop is, to whoever monitors branches
+}
 
 CANONICAL_NAME: list[str] = canonical_names({**_RENAMED, "POP_ITER": "POP_TOP"})
 OPERAND_KIND: list[int] = operand_kinds(_SPECIAL, READERS, frozenset(dis.hasarg))  # type: ignore[attr-defined]
