@@ -1,6 +1,5 @@
 """`compile` on every kind of callable: same results, same kind of object, one graph each."""
 
-import asyncio
 import copy
 import functools
 import inspect
@@ -14,7 +13,7 @@ import pytest
 import torch
 
 import framejit
-from checking import Comparison, CountingBackend
+from checking import CountingBackend
 from framejit.report import events
 
 
@@ -447,28 +446,3 @@ def test_annotations_are_those_of_the_function():
     assert inspect.signature(compiled) == inspect.signature(annotated)
     assert functools.wraps(compiled)(lambda: 0).__annotations__ == annotated.__annotations__
     assert framejit.compile(lambda x: x, backend="eager").__annotations__ == {}
-
-
-async def counted(x):
-    for i in range(3):
-        await asyncio.sleep(0)
-        yield x + i
-
-
-async def summed(x):
-    async for each in counted(x):
-        x = x + each
-    return x * 2
-
-
-async def listed(x):
-    async with asyncio.Lock():
-        return [each * 2 async for each in counted(x) if each.sum() > 0]
-
-
-@pytest.mark.parametrize("function", [summed, listed])
-def test_coroutines_with_asynchronous_loops(function):
-    compiled = framejit.compile(function, backend="eager")
-    x = torch.ones(2)
-    expected = asyncio.run(function(x))
-    Comparison().compare(expected, asyncio.run(compiled(x)), "")
