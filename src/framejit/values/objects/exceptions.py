@@ -53,6 +53,13 @@ def handled_by_caller(space: Space) -> Value:
     return space.load(asked, space.handled_around)
 
 
+def _blank(base: Any) -> BaseException:
+    """Some exception of a class of CPython's: groups are the only ones that need arguments."""
+    group = issubclass(base, BaseExceptionGroup)
+    made: BaseException = base.__new__(base, *(("", [Exception()]) if group else ()))
+    return made
+
+
 class ExceptionValue(ObjectValue):
     """An exception instance. ``trace``: where it has been raised, the outermost place first."""
 
@@ -114,7 +121,7 @@ class ExceptionValue(ObjectValue):
         elif isinstance(value, ExceptionValue):
             if not value.exact or value.model is None:
                 self.exact = False
-            real = value.model if value.model is not None else value.base()
+            real = value.model if value.model is not None else _blank(value.base)
         elif value.is_constant and not value.is_open:
             real = value.as_python()
         elif value.python_type() in (list, tuple) and hasattr(value, "items"):
