@@ -2,14 +2,14 @@
 
 import sys
 
-from framejit.torchcompat.releases import OtherTorch
+from framejit.torchcompat.releases import OtherBuild
 
 
 def main() -> int:
-    """The exit status: 1 where framejit cannot work with this torch, as a warning has said."""
+    """The exit status: 1 where framejit was built for others, as a warning has said."""
     try:
         from framejit.cli import main as command  # the parts of framejit that need this torch
-    except OtherTorch:
+    except OtherBuild:
         return 1
     return command()
 

@@ -17,7 +17,7 @@ import torch
 
 from framejit.exc import FramejitError
 from framejit.report.messages import eager_only_text, warn_eager_only
-from framejit.torchcompat.releases import OtherTorch, is_tested
+from framejit.torchcompat.releases import OtherBuild, is_tested
 
 #: Modules that need the native part and that programs import by name, with their public names.
 MODULES = {
@@ -83,7 +83,7 @@ class _Comptime:
 
 def why(error: Exception) -> str:
     """What a warning and errors say. An error that no release of torch explains is raised."""
-    if isinstance(error, OtherTorch):
+    if isinstance(error, OtherBuild):
         return str(error)
     if is_tested():
         raise error

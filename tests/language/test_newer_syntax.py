@@ -4,6 +4,7 @@ where the release can read them."""
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
 import sys
 
@@ -417,6 +418,72 @@ def program(x):
     return x + 1, sorted(d), d["n"], r[0], "n" in locals()
 """, 1, 1,
     )  # fmt: skip
+else:
+    program(
+        """# each locals() is the same dict
+def program(x):
+    y = x + 1
+    before = locals()
+    before["extra"] = 3
+    y = y * 2
+    after = locals()
+    return y, sorted(after), after["extra"], before is after, "after" in vars()
+""", 1, 1,
+    )  # fmt: skip
+    program(
+        """# locals() in a loop
+def program(x):
+    y, found = x * 2, []
+    for i in range(2):
+        locals()[f"extra{i}"] = i
+        found.append(locals())
+    return y + 1, sorted(found[0]), found[0] is found[1]
+""", 1, 1,
+    )  # fmt: skip
+    program(
+        """# a variable that exec() makes is among locals()
+def program(x):
+    y = x + 1
+    exec("extra = 3")
+    y = y * 2
+    return y, sorted(locals()), eval("extra")
+""", 1, 1,
+    )  # fmt: skip
+    program(
+        """# dir() brings what locals() has given up to date
+def program(x):
+    def inner(y):
+        z = y + 1
+        d = locals()
+        w = z * 2
+        names = dir()
+        return w, names, sorted(d)
+    return inner(x)
+""", 1, 1,
+    )  # fmt: skip
+    program(
+        """# exec() in a namespace of its own, and a single locals()
+def program(x):
+    y = x + 1
+    exec("extra = 3", {})
+    y = y * 2
+    d = locals()
+    return y + 1, sorted(d), "extra" in d
+""", 3, 3,
+    )  # fmt: skip
+
+if hasattr(functools, "Placeholder"):
+    program(
+        """# a Placeholder as a keyword argument
+import functools
+def program(x):
+    y = x + 1
+    try:
+        functools.partial(max, key=functools.Placeholder)
+    except TypeError as error:
+        return y * 2, str(error)
+""", 2, 2,
+    )  # fmt: skip
 
 
 def made(name):
@@ -442,7 +509,6 @@ def test_program(name):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_between_operations(name):
     text, _, ops = PROGRAMS[name]
-    seen = (
-        "f_locals" in text or 'exec("n = 7")' in text
-    )  # frames that are looked at run as they are
+    # frames that are looked at run as they are
+    seen = "f_locals" in text or 'exec("n = 7")' in text or not COPIES and "locals()" in text
     check_between(made(name), X, ops=None if seen else ops + 2)

@@ -1,6 +1,9 @@
 """With a torch that framejit does not know, programs run: eagerly, or as far as it goes."""
 
 import importlib
+import os
+import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -148,12 +151,50 @@ def test_a_wheel_for_another_torch_says_so_in_one_line_and_everything_runs_eager
     assert warning.endswith(text) and errors == [warning] * 4
 
 
+def installed_folder(tmp_path, *built):
+    """A folder for ``PYTHONPATH`` with framejit's sources, and the files ``built`` as its C++
+    part."""
+    shutil.copytree(
+        Path(framejit.__file__).parent, tmp_path / "framejit",
+        ignore=shutil.ignore_patterns("_C.*.so", "__pycache__"),
+    )  # fmt: skip
+    for name in built:
+        (tmp_path / "framejit" / "native" / name).touch()
+    return {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+
+def test_a_wheel_for_another_python_says_so_in_one_line_and_everything_runs_eagerly(tmp_path):
+    program = "import framejit, torch; print(framejit.compile(lambda x: x + 1)(torch.ones(1)))"
+    environment = installed_folder(tmp_path, "_C.cpython-399-x86_64-linux-gnu.so")
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "tensor([2.])\n"
+    (warning,) = [line for line in done.stderr.splitlines() if "FJ0310" in line]
+    here = f"CPython {platform.python_version()}"
+    assert warning.endswith(
+        f"its C++ part was built for cpython-399-x86_64-linux-gnu (this is {here}) [FJ0310]"
+    )
+    done = subprocess.run([sys.executable, "-m", "framejit"], capture_output=True, env=environment)
+    assert done.returncode == 1
+
+
+def test_sources_that_are_not_built_are_an_error_that_says_so(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", "import framejit"],
+        capture_output=True, text=True, env=installed_folder(tmp_path),
+    )  # fmt: skip
+    last = done.stderr.splitlines()[-1]
+    assert last == "ImportError: framejit's C++ part is not built: install framejit with pip"
+
+
 def test_the_command_ends_where_the_native_part_is_for_another_torch(monkeypatch):
     class Finder:
         @staticmethod
         def find_spec(name, path=None, target=None):
             if name == "framejit.cli":
-                raise releases.OtherTorch("its C++ part was built for torch 2.13")
+                raise releases.OtherBuild("its C++ part was built for torch 2.13")
 
     monkeypatch.delitem(sys.modules, "framejit.cli", raising=False)
     monkeypatch.delattr(framejit, "cli", raising=False)

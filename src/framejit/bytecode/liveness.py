@@ -13,6 +13,7 @@ from types import CodeType
 from framejit.bytecode.decode import decode
 from framejit.bytecode.instruction_set import ENDS_FLOW, Trait, having
 from framejit.bytecode.model import CodeInfo
+from framejit.bytecode.release import tables
 
 #: Names through which code can see all of its local variables.
 _FRAME_READERS = frozenset({"locals", "vars", "eval", "exec", "dir", "_getframe", "breakpoint",
@@ -66,9 +67,9 @@ def _analyse(info: CodeInfo) -> list[frozenset[int]]:
     return [frozenset(slots) for slots in live]
 
 
-def assigned_later(info: CodeInfo, index: int) -> set[int]:
-    """The slots that the code at or after instruction ``index`` may assign to or delete."""
-    waiting, seen = [index], set()
+def _reachable(info: CodeInfo, index: int) -> set[int]:
+    """The instructions that may run at or after instruction ``index``."""
+    waiting, seen = [index], set[int]()
     while waiting:
         at = waiting.pop()
         if at in seen or at >= len(info.instructions):
@@ -79,7 +80,21 @@ def assigned_later(info: CodeInfo, index: int) -> set[int]:
             waiting.append(at + 1)
         waiting += [] if instruction.target < 0 else [instruction.target]
         waiting += [] if handler is None else [handler.target]
-    return {info.instructions[at].arg for at in seen if info.instructions[at].op in _ASSIGN}
+    return seen
+
+
+def assigned_later(info: CodeInfo, index: int) -> set[int]:
+    """The slots that the code at or after instruction ``index`` may assign to or delete."""
+    instructions = [info.instructions[at] for at in _reachable(info, index)]
+    return {instruction.arg for instruction in instructions if instruction.op in _ASSIGN}
+
+
+def shares_locals(info: CodeInfo, index: int) -> bool:
+    """May the dict that ``locals()`` gives at instruction ``index`` be given, or brought up to
+    date, by the code after it, because a frame has one such dict?"""
+    after = _reachable(info, index + 1) if tables.ONE_DICT_OF_LOCALS else ()
+    names = [info.instructions[at].value for at in after]
+    return any(type(name) is str and name in _FRAME_READERS for name in names)
 
 
 def may_assign(info: CodeInfo, name: str, index: int = 0) -> bool:

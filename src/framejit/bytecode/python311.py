@@ -90,6 +90,8 @@ ON_BOOLS: frozenset[str] = frozenset()
 NULL_ABOVE = False
 #: A generator's frame that has ended keeps the frame that it was resumed from, if it is kept.
 GENERATORS_KEEP_CALLERS = False
+#: Each `locals()` of a function's frame gives the same dict, not another copy.
+ONE_DICT_OF_LOCALS = True
 # A call with every argument on the stack, the callable and NULL below them.
 CALL_SEQUENCE: tuple[str, ...] = ("PRECALL", "CALL")
 # Canonical name of a jump -> the opcode that jumps forward.

@@ -146,6 +146,7 @@ LOOP_END: Units = (("END_FOR", 0),)
 ON_BOOLS: frozenset[str] = frozenset()
 NULL_ABOVE = False
 GENERATORS_KEEP_CALLERS = True
+ONE_DICT_OF_LOCALS = True
 CALL_SEQUENCE: tuple[str, ...] = ("CALL",)
 FORWARD_JUMPS: dict[str, str] = {
     "JUMP": "JUMP_FORWARD",

@@ -18,6 +18,7 @@ from framejit.bytecode.python313 import (
     FORWARD_JUMPS,
     NULL_ABOVE,
     ON_BOOLS,
+    ONE_DICT_OF_LOCALS,
     pair,
 )
 from framejit.bytecode.python313 import JOINED as _JOINED
@@ -134,5 +135,6 @@ __all__ = [
     "FORWARD_JUMPS",
     "GENERATORS_KEEP_CALLERS",
     "NULL_ABOVE",
+    "ONE_DICT_OF_LOCALS",
     "ON_BOOLS",
 ]

@@ -2,23 +2,24 @@
 
 In: guard trees (from guards/) and generated functions (from codegen/). Out: `CompiledFunction`,
 whose call checks guards and runs an entry without a Python frame of its own. Raises
-`OtherTorch` with a torch that it was not built for. `_C.pyi` holds the types; the C++ files each
-start with what goes in and out.
+`OtherBuild` with a torch or a Python that it was not built for. `_C.pyi` holds the types; the C++
+files each start with what goes in and out.
 """
 
 import importlib
+from pathlib import Path
 
 # torch first: the extension links to its libraries without knowing where they are.
 import torch
 
-from framejit.torchcompat.releases import OtherTorch
+from framejit.torchcompat.releases import OtherBuild, missing_build
 
 try:
     importlib.import_module("framejit.native._C")
-except ModuleNotFoundError:  # it is not built
-    raise
+except ModuleNotFoundError:
+    raise missing_build(Path(__file__).parent) from None
 except ImportError as error:  # it says so, or has symbols that this torch does not have
-    raise OtherTorch(f"{error} (torch {torch.__version__} is installed)") from error
+    raise OtherBuild(f"{error} (torch {torch.__version__} is installed)") from error
 
 from framejit.native._C import (
     CHECKS,

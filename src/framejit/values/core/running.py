@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from framejit.bytecode.liveness import shares_locals
 from framejit.exc import GraphBreak
 from framejit.graph.leader import Leader
 from framejit.values.core.base import CallRequest, Value
@@ -33,6 +34,10 @@ class Running(Leader):
         """Is the call that is being executed given a dict of keyword arguments, if an empty one?"""
         now = None if self.frame is None else self.frame.instruction
         return now is not None and now.op == "CALL_FUNCTION_EX" and bool(now.arg & 1)
+
+    def shares_locals(self) -> bool:
+        """May the program see that the variables it is given now are given as one dict?"""
+        return self.frame is not None and shares_locals(self.frame.info, self.frame.index)
 
     def run_request(self, request: CallRequest) -> Value:
         """Run a frame to its end."""

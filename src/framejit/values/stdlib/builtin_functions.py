@@ -112,7 +112,7 @@ def _callable(space: Space, value: Value) -> Any:
 @builtin(vars, 0, 1)
 def _vars(space: Space, value: Value | None = None) -> Result:
     if value is None:
-        raise GraphBreak("FJ0142", "vars() without an argument")
+        return _reads_locals("vars() without an argument", "FJ0142")(space, [], {})
     found = _getattr(space, value, space.constant("__dict__"), NULL)
     if found is NULL:
         space.raise_error(TypeError, "vars() argument must have __dict__ attribute")
@@ -135,14 +135,28 @@ def _format(space: Space, value: Value, spec: Value | None = None) -> Value:
 
 refuses("FJ0130", {
     print: "print() writes to the outside",
-    locals: "locals() gives the frame's variables",
     dir: "dir()",
     input: "input() reads from the outside",
     open: "open() reads from the outside",
-    eval: "eval() runs code that is not known",
-    exec: "exec() runs code that is not known",
     compile: "compile() makes code",
 })  # fmt: skip
+
+
+def _reads_locals(reason: str, identifier: str = "FJ0130") -> Handler:
+    """The handler of what gives the frame's variables, to the program or to the code that it runs
+    without namespaces of its own."""
+
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
+        elsewhere = len(args) > 1 and not args[1].is_none()
+        shared = not elsewhere and space.running.shares_locals()
+        raise (FrameSeen if shared else GraphBreak)(identifier, reason)
+
+    return handler
+
+
+LOOKASIDES[locals] = _reads_locals("locals() gives the frame's variables")
+LOOKASIDES[eval] = _reads_locals("eval() runs code that is not known")
+LOOKASIDES[exec] = _reads_locals("exec() runs code that is not known")
 
 
 def _shows_frames(name: str, what: str = "looks at the running frames") -> Handler:

@@ -73,7 +73,7 @@ def _partial(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if not args:
         space.raise_error(TypeError, "type 'partial' takes at least one argument")
     function = args[0].realize()
-    refuse_placeholders(args[1:])
+    refuse_placeholders([*args[1:], *kwargs.values()])
     if isinstance(function, PartialValue):  # nested ones are flattened by CPython
         refuse_placeholders(function.args)
         if not space.truth(instance_dict(space, function)):
