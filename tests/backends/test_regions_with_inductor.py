@@ -6,7 +6,8 @@ import re
 import pytest
 import torch
 from torch import nn
-from torch._inductor.utils import run_and_get_code
+from torch._dynamo.utils import counters
+from torch._inductor.utils import fresh_cache, run_and_get_code
 
 import framejit
 from checking import Comparison
@@ -142,3 +143,14 @@ def test_a_package_runs_what_was_compiled_with_regions(train, tmp_path):
         got = step(model, again, x, train)
     assert not started
     Comparison(Tolerance(1e-6, 1e-6)).compare(expected, got, "step")
+
+
+def test_what_is_compiled_is_found_in_caches(caplog):
+    model, x = Stack(), torch.randn(2, 8)
+    with fresh_cache():
+        for hits in (0, 1):
+            framejit.reset()
+            before = counters["aot_autograd"]["autograd_cache_hit"]
+            step(model, framejit.compile(model, options=ALL), x, True)
+            assert counters["aot_autograd"]["autograd_cache_hit"] - before == hits
+    assert not [record for record in caplog.records if "cache" in record.getMessage()]

@@ -1,6 +1,7 @@
 """Callables that use AOTAutograd or Inductor find what our own backends find: a fake mode that
 knows the inputs' symbols, graphs that AOTAutograd can take, settings as in eager mode."""
 
+import contextlib
 import copy
 import inspect
 
@@ -283,3 +284,29 @@ def test_results_are_looked_at_once():
         f(torch.ones(2))
     first, second, third = seen
     assert first > second == third
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_backends_trace_with_fx(classes):
+    """Proxies are asked as objects with ``__torch_function__``, which classes of tensors are not
+    while a graph is made of them."""
+
+    class Own(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return super().__torch_function__(function, types, args, kwargs)
+
+    seen, traced = [], []
+
+    def backend(gm, inputs):
+        inputs[0].sin()
+        if not classes:
+            traced.append(torch.fx.symbolic_trace(lambda x: torch.ops.aten.mul.Tensor(x, 0.5)))
+        return gm.forward
+
+    x = torch.randn(3)
+    given = x.as_subclass(Own) if classes else x
+    with torch._C.DisableTorchFunctionSubclass() if classes else contextlib.nullcontext():
+        framejit.compile(lambda x: x + 1, backend=backend)(given)
+    assert not seen and len(traced) != classes

@@ -25,6 +25,7 @@ from ..exc import BackendCompilerFailed, FramejitError, GraphBreak
 from ..graph import global_state
 from ..graph.builder import EXCHANGES
 from ..graph.errors import begins_at
+from ..graph.plain_inputs import is_of_program
 from ..graph.repeats import REGIONS
 from . import repro
 from .context import preserved_state
@@ -58,8 +59,11 @@ def compile_graph(
     for watcher in getattr(_watchers, "active", ()):
         watcher(gm, example_inputs)
 
+    # Without need they are seen: torch.fx asks proxies the same way, when caches are read.
+    classes = any(map(is_of_program, example_inputs))
+
     def run(gm: torch.fx.GraphModule) -> Any:
-        with exclusive(), preserved_state(), global_state.unseen():
+        with exclusive(), preserved_state(), global_state.unseen(classes):
             return in_context(backend, gm, list(example_inputs))
 
     try:

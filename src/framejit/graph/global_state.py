@@ -128,14 +128,14 @@ def current() -> GlobalState:
 
 
 @contextlib.contextmanager
-def unseen() -> Iterator[None]:
-    """A block in which the user's hooks on saved tensors, ``TorchDispatchMode``s and classes of
-    tensors see nothing: they are called for what the program computes, not for what is found out
-    about it."""
+def unseen(classes: bool = True) -> Iterator[None]:
+    """A block in which the user's hooks on saved tensors, ``TorchDispatchMode``s and, with
+    ``classes``, classes of tensors see nothing: they are called for what the program computes, not
+    for what is found out about it."""
     before = torch._C._autograd._saved_tensors_hooks_set_tracing(True)
     count = _dispatch_modes()
     asked = asked_functions()
-    if asked == ENABLED:
+    if classes and asked == ENABLED:
         ask_functions(WITHOUT_CLASSES)
     try:
         if count:
