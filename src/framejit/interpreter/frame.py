@@ -10,6 +10,7 @@ import linecache
 from typing import Any
 
 from framejit.bytecode.analysis import handler_of_program
+from framejit.bytecode.liveness import shares_locals
 from framejit.bytecode.model import CodeInfo, Instruction
 from framejit.values.core.base import Value
 from framejit.values.core.constants import ConstantValue
@@ -93,6 +94,10 @@ class Frame:
         if start < 0 or code[start].op != "PUSH_EXC_INFO":
             return False
         return code[start + 1].op != "WITH_EXCEPT_START"
+
+    def shares_locals(self) -> bool:
+        """May the code see that the variables it is given now are given as one dict?"""
+        return shares_locals(self.info, self.index)
 
     def operands(self) -> list[Value]:
         """What code of others gets that the instruction runs: tests and loops run none."""

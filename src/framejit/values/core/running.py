@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from framejit.bytecode.liveness import shares_locals
 from framejit.exc import GraphBreak
 from framejit.graph.leader import Leader
 from framejit.values.core.base import CallRequest, Value
@@ -37,7 +36,7 @@ class Running(Leader):
 
     def shares_locals(self) -> bool:
         """May the program see that the variables it is given now are given as one dict?"""
-        return self.frame is not None and shares_locals(self.frame.info, self.frame.index)
+        return self.frame is not None and self.frame.shares_locals()
 
     def run_request(self, request: CallRequest) -> Value:
         """Run a frame to its end."""
