@@ -93,8 +93,15 @@ def shares_locals(info: CodeInfo, index: int) -> bool:
     """May the dict that ``locals()`` gives at instruction ``index`` be given, or brought up to
     date, by the code after it, because a frame has one such dict?"""
     after = _reachable(info, index + 1) if tables.ONE_DICT_OF_LOCALS else ()
-    names = [info.instructions[at].value for at in after]
-    return any(type(name) is str and name in _FRAME_READERS for name in names)
+    return any(_reads_frame(info, at) for at in after)
+
+
+def _reads_frame(info: CodeInfo, index: int) -> bool:
+    name = info.instructions[index].value
+    if type(name) is not str or name not in _FRAME_READERS:
+        return False
+    following = info.instructions[index + 1].op
+    return name not in ("dir", "vars") or following == "CALL" or following.startswith("STORE")
 
 
 def may_assign(info: CodeInfo, name: str, index: int = 0) -> bool:

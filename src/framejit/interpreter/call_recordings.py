@@ -335,7 +335,7 @@ def _kind_of(request: CallRequest) -> Any:
     cls = _class_of_first(request)
     function = request.function
     code, namespace = id(function.code), id(function.globals)
-    return code, namespace, type(None) if issubclass(cls, torch.Tensor) else cls
+    return code, namespace, id(type(None) if issubclass(cls, torch.Tensor) else cls)
 
 
 def _class_of_first(request: CallRequest) -> type:
@@ -362,9 +362,11 @@ def _name_of(request: CallRequest) -> str:
 
 
 def _is_plain(request: CallRequest) -> bool:
-    """Is the result what the frame returns, and nothing else to be done?"""
+    """Is the result what the frame returns, and nothing else to be done? Recordings are kept by
+    class."""
     special = request.result or request.names or request.missing or request.reads
-    return special is None and not request.operator
+    hashable = type(_class_of_first(request)).__hash__ is not None
+    return special is None and not request.operator and hashable
 
 
 def _is_possible(vm: Any) -> bool:

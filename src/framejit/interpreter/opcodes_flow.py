@@ -175,7 +175,7 @@ def _call(
 ) -> None:
     function = function.realize()
     cls = function.cls if type(function) is ClassValue else None
-    if cls is super and not args:
+    if cls is super and not args and not kwargs:
         frame.stack.append(_zero_argument_super(vm, frame))
     elif cls is bool and len(args) == 1 and not kwargs:
         frame.stack.append(ConstantValue(_truth(vm, frame, args[0], frame.index + 1)))
@@ -406,6 +406,8 @@ def import_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
         full = name
     if full not in sys.modules:
         raise GraphBreak("FJ0140", f"importing {full}, which is not loaded yet")
+    if getattr(space.known_value(sys.modules), "mutated", False):
+        raise GraphBreak("FJ0140", f"importing {full} after sys.modules was written to")
     shown = full if names or level else full.partition(".")[0]
     module = sys.modules[shown]
     if hasattr(module, "__path__"):

@@ -279,19 +279,21 @@ class ZipIterator(Composed):
             item = space.next(iterator)
             if item is None:
                 if self.strict:
-                    self._check_lengths(space, position)
+                    _check_lengths(space, "zip", self.iterators, position)
                 return None
             out.append(item)
         return TupleValue(out)
 
-    def _check_lengths(self, space: Space, position: int) -> None:
-        many = "argument 1" if position == 1 else f"arguments 1-{position}"
-        if position:
-            space.raise_error(ValueError, f"zip() argument {position + 1} is shorter than {many}")
-        for later in range(1, len(self.iterators)):
-            if space.next(self.iterators[later]) is not None:
-                many = "argument 1" if later == 1 else f"arguments 1-{later}"
-                space.raise_error(ValueError, f"zip() argument {later + 1} is longer than {many}")
+
+def _check_lengths(space: Space, name: str, iterators: list[Value], position: int) -> None:
+    """The iterator at ``position`` has ended: so must the others have."""
+    many = "argument 1" if position == 1 else f"arguments 1-{position}"
+    if position:
+        space.raise_error(ValueError, f"{name}() argument {position + 1} is shorter than {many}")
+    for later in range(1, len(iterators)):
+        if space.next(iterators[later]) is not None:
+            many = "argument 1" if later == 1 else f"arguments 1-{later}"
+            space.raise_error(ValueError, f"{name}() argument {later + 1} is longer than {many}")
 
 
 class EnumerateIterator(Composed):
@@ -317,24 +319,28 @@ class EnumerateIterator(Composed):
 
 
 class MapIterator(Composed):
-    """``map(function, *iterators)``."""
+    """``map(function, *iterators, strict=strict)``."""
 
-    __slots__ = ("function", "iterators")
+    __slots__ = ("function", "iterators", "strict")
     kind = map
 
-    def __init__(self, function: Value, iterators: list[Value]) -> None:
+    def __init__(self, function: Value, iterators: list[Value], strict: bool = False) -> None:
         self.function = function
         self.iterators = iterators
+        self.strict = strict
         self.source = None
 
     def made(self) -> Made:
-        return Made(map, [self.function, *map(Taken, self.iterators)])
+        parts = [self.function, *map(Taken, self.iterators)]
+        return Made(map, parts, {"strict": True} if self.strict else {})
 
     def next(self, space: Space) -> Value | None:
         args: list[Value] = []
-        for iterator in self.iterators:
+        for position, iterator in enumerate(self.iterators):
             item = space.next(iterator)
             if item is None:
+                if self.strict:
+                    _check_lengths(space, "map", self.iterators, position)
                 return None
             args.append(item)
         return space.call_now(self.function, args)

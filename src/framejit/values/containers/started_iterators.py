@@ -244,6 +244,11 @@ class Argument(NamedTuple):
         return arguments[self.number] if self.number < len(arguments) else None
 
 
+def _is_strict(iterator: Any) -> bool:
+    """Must the iterators of this map end together? They may have to, from CPython 3.14 on."""
+    return bool(iterator.__reduce__()[2:])
+
+
 @wraps(map, filter, itertools.filterfalse, itertools.starmap, itertools.compress)
 def _wrap_calling(space: Space, source: Source, obj: Any) -> Value:
     """It has no state of its own: what is taken, is taken from its iterators."""
@@ -255,7 +260,9 @@ def _wrap_calling(space: Space, source: Source, obj: Any) -> Value:
     ]
     if type(obj) is map:
         space.guard(source.child("call", Argument(len(arguments))), "EQUALS_MATCH", None)
-        made: Value = MapIterator(function, parts)
+        strict = _is_strict(obj)
+        space.guard(source.child("call", _is_strict), "EQUALS_MATCH", strict)
+        made: Value = MapIterator(function, parts, strict)
     elif type(obj) is itertools.starmap:
         made = StarmapIterator(function, parts[0])
     elif type(obj) is itertools.compress:

@@ -239,14 +239,21 @@ def is_heap_class(cls: type) -> bool:
 
 def is_user_class(cls: type) -> bool:
     """A class made by a ``class`` statement (its special methods are found by lookup)."""
-    known = _user_classes.get(cls)
+    try:
+        known = _user_classes.get(cls)
+    except TypeError:  # its metaclass has no __hash__()
+        return _comes_from_statement(cls)
     if known is None:
-        known = is_heap_class(cls)
-        if known:  # C types may live on the heap too; theirs bring a C-level __new__ along
-            new = type.__getattribute__(cls, "__dict__").get("__new__")
-            known = type(new) is not types.BuiltinFunctionType
-        _user_classes[cls] = known
+        known = _user_classes[cls] = _comes_from_statement(cls)
     return known
+
+
+def _comes_from_statement(cls: type) -> bool:
+    if not is_heap_class(cls):
+        return False
+    # C types may live on the heap too; theirs bring a C-level __new__ along
+    new = type.__getattribute__(cls, "__dict__").get("__new__")
+    return type(new) is not types.BuiltinFunctionType
 
 
 _user_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()

@@ -75,6 +75,8 @@ class ConstantValue(Value):
         return self.value
 
     def truth(self, space: Space) -> bool:
+        if self.value is NotImplemented:  # an error or a warning
+            raise GraphBreak("FJ0155", "NotImplemented is used as a truth value")
         return bool(self.value)
 
     def getattr(self, space: Space, name: str) -> Result:
@@ -84,6 +86,8 @@ class ConstantValue(Value):
         cls = type(value)
         if cls.__module__ == "typing":
             return constant_value(space, space.run_real(getattr, value, name))
+        if cls is types.GenericAlias and name not in _OWN_OF_ALIASES:
+            return space.getattr(constant_value(space, value.__origin__), name)
         found = space.class_attribute(cls, name)
         if found is None:
             return space.generic_getattr(self, name)
@@ -431,6 +435,16 @@ def wrap_literal(space: Space, source: Source, obj: Any) -> Value:
     check_size(obj)
     space.guard(source, "EQUALS_MATCH", obj)
     return ConstantValue(obj, source)
+
+
+#: What ``list[int]`` has itself; all else is asked of ``list``.
+_OWN_OF_ALIASES = frozenset(
+    (
+        "__class__", "__bases__", "__origin__", "__args__", "__parameters__", "__unpacked__",
+        "__typing_unpacked_tuple_args__", "__mro_entries__", "__reduce__", "__reduce_ex__",
+        "__copy__", "__deepcopy__",
+    )
+)  # fmt: skip
 
 
 def is_alias(cls: type) -> bool:

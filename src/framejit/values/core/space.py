@@ -234,6 +234,8 @@ class Space(ClassLookup):
             if value.source is not None and value.source is not source:
                 self.guard(source, "SAME_OBJECT", value.source)
             return value
+        if type(type(obj)).__hash__ is None:  # classes are kept in dicts
+            raise GraphBreak("FJ0154", "an object of a class whose metaclass has no __hash__()")
         maker = WRAPPERS.get(type(obj))
         if maker is None:
             for _, predicate, rule_maker in WRAP_RULES:
@@ -293,6 +295,8 @@ class Space(ClassLookup):
 
     def store_global(self, namespace: dict[str, Any], name: str, value: Value | None) -> None:
         """Assign a global, or delete it (``value`` None)."""
+        if namespace is vars(builtins):  # names are looked up there without a look at what changed
+            raise GraphBreak("FJ0152", f"assigning builtins.{name}")
         known = self.known_value(namespace)
         if known is not None and not getattr(known, "is_live", False):
             raise GraphBreak("FJ0156", "a dict turns out to be the globals of a function")

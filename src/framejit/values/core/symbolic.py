@@ -149,7 +149,9 @@ def symbolic_value(space: Space, number: Any, exact: Tree | None = None) -> Valu
         if is_ragged_size(number):
             raise GraphBreak("FJ0104", "the size of a ragged dimension is the result of a call")
         if node.expr.is_number:
-            return ConstantValue(_PYTHON[type(number)](number))
+            # What Python computed, if that is known: sympy's floats do not overflow.
+            known = node.hint if node.has_hint() else number
+            return ConstantValue(_PYTHON[type(number)](known))
         return SymbolicValue(number, exact)
     return constant_value(space, number)
 

@@ -272,7 +272,7 @@ class ClassValue(Special):
         found = space.class_attribute(self.cls, name)
         meta_item = space.class_attribute(type(self.cls), "__getitem__")
         if self._is_enum(space, "__getitem__"):
-            return fold(space, self.cls.__getitem__, [key], {}, "indexing an enum")  # type: ignore[index]
+            return fold(space, enum.EnumMeta.__getitem__, [self, key], {}, "indexing an enum")
         if meta_item is not None and type(meta_item.raw) is types.FunctionType:
             return super().getitem(space, key)
         if found is not None or self.cls is type:
@@ -288,7 +288,7 @@ class ClassValue(Special):
 
     def contains(self, space: Space, item: Value) -> Value:
         if self._is_enum(space, "__contains__"):
-            return fold(space, self.cls.__contains__, [item], {}, "`in` on an enum")  # type: ignore[operator]
+            return fold(space, enum.EnumMeta.__contains__, [self, item], {}, "`in` on an enum")
         return super().contains(space, item)
 
     def items_now(self, space: Space) -> list[Value] | None:
@@ -531,4 +531,6 @@ def make_super(space: Space, args: list[Value]) -> Value:
 
 @lookaside(super)
 def _super(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    if kwargs:
+        space.raise_error(TypeError, "super() takes no keyword arguments")
     return make_super(space, args)

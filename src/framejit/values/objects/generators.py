@@ -122,7 +122,7 @@ class GeneratorValue(Declared):
             raise
         if value is not None:
             space.raise_error(RuntimeError, "generator ignored GeneratorExit")
-        return ConstantValue(None)
+        return self.returned or ConstantValue(None) if _CLOSING_RETURNS else ConstantValue(None)
 
     def drop(self, space: Space) -> None:
         """Close it because its last reference is gone."""
@@ -142,6 +142,25 @@ _PARAMETERS = {
 
 def _nothing() -> Generator[None, None, None]:
     yield
+
+
+def _closed() -> Generator[None, None, bool]:
+    try:
+        yield
+    except GeneratorExit:
+        return True
+    return False
+
+
+def _closing_returns() -> bool:
+    """Does ``close()`` return what the generator returns? It does from CPython 3.13 on."""
+    generator = _closed()
+    next(generator)
+    returned: Any = generator.close()  # type: ignore[func-returns-value]
+    return returned is True
+
+
+_CLOSING_RETURNS = _closing_returns()
 
 
 def _exception(space: Space, args: list[Value]) -> Value:

@@ -123,10 +123,17 @@ class Special(Declared):
     def _lacks(self, space: Space, what: str) -> Any:
         return space.raise_error(TypeError, f"{type_name(self.python_type())!r} object {what}")
 
+    def _is_none(self, space: Space, name: str) -> bool:
+        """Has the class None in the place of this method?"""
+        found = space.class_attribute(self.python_type(), name)
+        return found is not None and found.raw is None
+
     def contains(self, space: Space, item: Value) -> Value:
         method = space.special_method(self, "__contains__")
         if method is not None:
             return ConstantValue(space.truth(space.call_now(method, [item])))
+        if self._is_none(space, "__contains__"):
+            return self._lacks(space, "is not a container")
         if all(space.special_method(self, m) is None for m in ("__iter__", "__getitem__")):
             space.raise_error(TypeError, complaints.no_container(self.python_type()))
         return ConstantValue(space.search(self, item))
@@ -135,8 +142,7 @@ class Special(Declared):
         method = space.special_method(self, "__iter__")
         if method is not None:
             return iterator_by(space, method)
-        hidden = space.class_attribute(self.python_type(), "__iter__") is not None  # it is None
-        if hidden or space.special_method(self, "__getitem__") is None:
+        if self._is_none(space, "__iter__") or space.special_method(self, "__getitem__") is None:
             return self._lacks(space, "is not iterable")
         return IndexIterator(space, self, 0)
 
@@ -153,6 +159,8 @@ class Special(Declared):
 
     def len(self, space: Space) -> Value:
         method = space.special_method(self, "__len__")
+        if self._is_none(space, "__len__"):
+            return space.raise_error(TypeError, "'NoneType' object is not callable")
         if method is None:
             text = f"object of type {type_name(self.python_type())!r} has no len()"
             return space.raise_error(TypeError, text)

@@ -441,6 +441,8 @@ def _known_by(cls: type) -> Any:
 
 def adopt(space: Space, source: Source, cls: type) -> bool:
     """Know ``cls``, which is at ``source``, by its structure; False when identity has to do."""
+    if type(cls).__hash__ is None:
+        raise GraphBreak("FJ0154", "a class whose metaclass has no __hash__()")
     known = space.local_classes.get(cls)
     if known is not None:
         if known is not source:

@@ -76,6 +76,8 @@ def match_class(
                     "FJ0146", f"{cls.cls.__qualname__}() accepts no positional sub-patterns"
                 )
         else:
+            if type(args.raw) is not tuple or not all(type(name) is str for name in args.raw):
+                raise GraphBreak("FJ0146", "__match_args__ is no tuple of strings")
             if len(args.raw) < positional:
                 raise GraphBreak("FJ0146", f"{cls.cls.__qualname__}() accepts fewer sub-patterns")
             wanted = [*args.raw[:positional], *wanted]

@@ -122,9 +122,14 @@ def _zip(space: Space, *iterables: Value, strict: Value | None = None) -> Value:
     return ZipIterator(iterators, exact)
 
 
-builtin(map, 2, -1)(
-    lambda space, function, *iterables: MapIterator(function, [space.iter(i) for i in iterables])
-)
+#: CPython 3.14 has it.
+_OF_MAP = ["strict"] if "strict" in (map.__text_signature__ or "") else []
+
+
+@builtin(map, 2, -1, *_OF_MAP)
+def _map(space: Space, function: Value, *iterables: Value, strict: Value | None = None) -> Value:
+    exact = strict is not None and space.truth(strict)
+    return MapIterator(function, [space.iter(iterable) for iterable in iterables], exact)
 
 
 @builtin(filter, 2)

@@ -21,6 +21,7 @@ from framejit.source import Source
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import Args, Declared, Kwargs, Value, type_name
 from framejit.values.core.constants import ConstantValue
+from framejit.values.core.ends import search_what_is_seen
 from framejit.values.core.keys import IdentityKey, hash_known_here, real_object, tell_apart
 from framejit.values.core.methods import as_returned, builtin
 from framejit.values.core.registry import Result, by_identity, wraps
@@ -85,6 +86,8 @@ def _id(space: Space, value: Value) -> Value:
     value = value.realize()
     if value.is_constant:
         raise GraphBreak("FJ0159", "id() of a constant")
+    if value.source is not None and search_what_is_seen(value.obj, None):  # the number outlives it
+        raise GraphBreak("FJ0159", "id() of an object whose end the program sees")
     return IdentityValue(id, value)
 
 
