@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import torch
 
 from framejit import directives
-from framejit.background.crew import wait as wait_for_background
+from framejit.background.deferred import wait as wait_for_background
 from framejit.callables import (
     Compiler,
     compile_callable,
@@ -74,8 +74,8 @@ def compile(
             ``f(gm: fx.GraphModule, example_inputs: list[Tensor])`` that returns a callable.
         mode: A mode of the inductor backend, as in ``torch.compile``.
         options: Options for the backend; not together with ``mode``.
-        background: The backend works in another process, and no call waits for it: until then the
-            captured operations run as in plain Python. See `wait`.
+        background: No call waits for captures, which go on a little in each, or for the backend,
+            which works in another process: until then calls run as plain Python. See `wait`.
         disable: Return ``model`` as it is (`load_package` accepts that, too).
         recompile_limit: How many entries each compiled frame may hold, instead of
             ``config.recompile_limit``.

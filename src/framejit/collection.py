@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib.abc
 import sys
+import threading
 import types
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
 #: Fewer objects are looked at as always; more may grow old unseen, until there are so many.
 _FEW_OBJECTS, _MOST_UNSEEN = 10_000, 700_000
+#: The same for a part of a capture.
+_FEW_OF_PART = 700
 _unseen_objects = _full_collections = 0
 
 
 @contextlib.contextmanager
-def no_collection() -> Iterator[None]:
+def no_collection(part: bool = False) -> Iterator[None]:
     """A capture, or a package that is loaded, makes many objects that live on; collecting among
-    them (and among all of torch's) would take longer than the work itself."""
+    them (and among all of torch's) would take longer than the work itself. ``part``: of a capture;
+    whoever waits for it does not wait for a collection either."""
     if not gc.isenabled():
         yield
         return
@@ -29,24 +35,43 @@ def no_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        _grow_old()
+        _grow_old(_FEW_OF_PART if part else _FEW_OBJECTS)
         gc.enable()
 
 
-def _grow_old() -> None:
+class ImportsGrowOld(importlib.abc.MetaPathFinder):
+    """In a block, what the modules that this thread imports are made of grows old at once: other
+    threads would wait for a collection of all of it."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *error: object) -> None:
+        with contextlib.suppress(ValueError):  # somebody else has taken it out
+            sys.meta_path.remove(self)
+
+    def find_spec(self, *module: Any) -> None:
+        """Asked before each module; others find it."""
+        if threading.get_ident() == self._thread and gc.isenabled():
+            _grow_old(0)
+
+
+def _grow_old(few: int) -> None:
     """Let the collector take all objects for old ones, which costs nothing: it would walk what has
     just been made, and find that all of it is in use."""
     global _unseen_objects, _full_collections
-    young = gc.get_count()[0]
-    if young < _FEW_OBJECTS or gc.get_freeze_count():  # frozen ones would come back
+    if gc.get_count()[0] < few or gc.get_freeze_count():  # frozen ones would come back
         return
     before, _full_collections = _full_collections, gc.get_stats()[2]["collections"]
     if _full_collections != before:  # it has seen the earlier ones
         _unseen_objects = 0
-    _unseen_objects += young
+    _unseen_objects += gc.get_count()[0]
     gc.freeze()
     gc.unfreeze()
-    if _unseen_objects > _MOST_UNSEEN:
+    if _unseen_objects > _MOST_UNSEEN and few == _FEW_OBJECTS:
         gc.collect()
 
 
@@ -54,12 +79,13 @@ def _grow_old() -> None:
 def imports_end() -> Iterator[None]:
     """What a capture is the first to import must not keep the caller's objects: ``torch.fx.wrap``
     leaves its frame in a cycle, and with it those of whoever was importing."""
-    modules = len(sys.modules)
+    code = torch.fx.wrap.__code__
+    frames = sys.getrefcount(code)
     try:
         yield
     finally:
-        if len(sys.modules) != modules:
-            for frame in gc.get_referrers(torch.fx.wrap.__code__):
+        if sys.getrefcount(code) > frames:
+            for frame in gc.get_referrers(code):
                 if isinstance(frame, types.FrameType):
                     with contextlib.suppress(RuntimeError):  # another thread is in it
                         frame.clear()

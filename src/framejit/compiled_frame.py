@@ -66,6 +66,8 @@ class CompiledFrame(native.CompiledFunction):
     plain: Callable[..., Any] | None
     #: Was it called once, as plain Python, before anything was compiled (`config.eager_first`)?
     met: bool
+    #: How often what was compiled was forgotten.
+    emptied: int
     #: How often a truth value was not the one that had been taken for granted.
     refuted: int
 
@@ -84,6 +86,7 @@ class CompiledFrame(native.CompiledFunction):
         if target.point is not None and not target.callers:
             self.variables = len(decode(target.code).slot_names)
         self.joined = {}
+        self.emptied = 0
         self.plain = None
         self.refuted = 0
         self.met = False
@@ -148,8 +151,14 @@ class CompiledFrame(native.CompiledFunction):
         self.target = Target(function.__code__, function.__globals__, None, label=label)
         self.start_over()
 
+    def has_code_of(self, target: Target) -> bool:
+        """Is it still what ``target`` says it is?"""
+        function: Any = self.function
+        return self.target is target and (function is None or target.is_start_of(function))
+
     def drop_entries(self) -> None:
         """Forget what is compiled."""
+        self.emptied += 1
         self.clear_entries()
         self.plans.clear()
         self.origins.clear()

@@ -14,7 +14,7 @@ import types
 import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -46,7 +46,7 @@ from framejit.exc import (
     MarkContradicted,
     Unsupported,
 )
-from framejit.graph import slow_imports
+from framejit.graph import instalments, slow_imports
 from framejit.graph.errors import WrongResult
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code
 from framejit.graph.repeats import REGIONS, Region
@@ -54,7 +54,7 @@ from framejit.graph.stand_ins import StandIns
 from framejit.guards.standing_in import expect
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.outcomes import Broken
-from framejit.misses import Turns, miss
+from framejit.misses import Later, Turns, miss
 from framejit.peer import is_machinery, keep_out, left_alone
 from framejit.plain import has_blocks, plain_function
 from framejit.report import events, messages
@@ -73,25 +73,6 @@ _SEES_OPERATIONS = ("__torch_function__", "__torch_dispatch__")
 POLYFILLS = "framejit.values.core.polyfills"
 
 native.set_unseen_files(UNSEEN | {left_alone.__code__.co_filename})
-
-
-class Later(Protocol):
-    """What has graphs compiled in the background."""
-
-    def postpone(self, target: Target, module: torch.fx.GraphModule, examples: list[Any]) -> bool:
-        """May the graph run as it is until it is compiled?"""
-
-    def added(self, compiled: CompiledFrame, entry: Any) -> None:
-        """There is a new entry, perhaps with such a graph."""
-
-    def load(self) -> None:
-        """Import what takes long, of which a capture was in need."""
-
-    def is_loading(self) -> bool:
-        """Is that still going on?"""
-
-    def is_done(self, compiler: Compiler) -> bool:
-        """Is nothing left to do for it?"""
 
 
 class Break(NamedTuple):
@@ -354,7 +335,8 @@ class Compiler:
         identifier, reason, hint = broken.identifier, broken.reason, broken.hint
         filename, line = frame.line
         last = broken.frames[-1]
-        self._raising = (last.info.code, last.index) if broken.leaves else None
+        at_once = instalments.going_on() is None
+        self._raising = (last.info.code, last.index) if broken.leaves and at_once else None
         if self.refuses_breaks and identifier != AROUND_MODULE:
             place, *chain = [(*f.line, f.info.code.co_name) for f in (frame, *broken.frames)]
             error = messages.graph_break_error(identifier, reason, hint, place, chain)
@@ -388,7 +370,7 @@ class Compiler:
         if self.later is not None and self.later.is_loading():
             compiled.left("FJ0306", "modules that captures need are being imported")
             return None
-        target = compiled.target
+        target, emptied = compiled.target, compiled.emptied
         if target.point is not None:
             self._check_expected(target, target.point)
         if compiled.entries and not self._may_recompile(compiled, slots, stand_ins):
@@ -402,32 +384,47 @@ class Compiler:
             self.later.load()
             compiled.left("FJ0306", f"{error} is being imported in the background")
             return None
-        except BackendCompilerFailed as error:
-            return self._backend_failed(compiled, error)
         except (Unsupported, MarkContradicted, ComptimeError):
             raise
-        except RecursionError:  # the stack is nearly full: the user's code may still fit
-            compiled.left("FJ0306", "the stack is nearly full (RecursionError)")
-            return None
-        except MemoryError:  # what is captured takes more room than what runs
-            compiled.skip("FJ0139", "there is not enough memory to capture it")
-            return None
         except Exception as error:
-            return self._internal_error(compiled, error)
+            if instalments.going_on() is not None:  # it is said by the call that meets it again
+                raise
+            return self._not_captured(compiled, error)
+        if instalments.paused():
+            if compiled.emptied != emptied or not compiled.has_code_of(target):
+                raise instalments.Abandoned
+            for entry in compiled.entries:  # a call that lent no time may have been faster
+                if entry.tree.check(slots) is not None:
+                    return entry
         profile.learn(compiled.profile_key, compiled.policy.seen)
         if compiled.hooked and not isinstance(made.outcome, Broken) and not made.operations:
             compiled.skip("FJ0302", "it runs no PyTorch operation")
             return None
+        if made.calls.missed:
+            instalments.apart("cached functions are called")
         made.calls.make(None if before is None else before.calls)
         tree = self._guards_of(made, slots)
         if isinstance(tree, InternalError):
             if before is None:  # other threads run meanwhile, and objects end that nobody holds
                 return self.compile_entry(compiled, slots, made, stand_ins)
+            if instalments.going_on() is not None:
+                raise instalments.Abandoned
             return self._internal_error(compiled, tree)
         if stand_ins is not None:
             expect(made.plan, stand_ins)
             tree = native.GuardTree(list(made.plan.nodes), made.state, made.plan.program)
         return self._add_entry(compiled, made, tree, met[-1] if met else None)
+
+    def _not_captured(self, compiled: CompiledFrame, error: Exception) -> None:
+        """A capture has raised what is no error of the program's."""
+        if isinstance(error, BackendCompilerFailed):
+            self._backend_failed(compiled, error)
+        elif isinstance(error, RecursionError):  # the user's code may still fit on the stack
+            compiled.left("FJ0306", "the stack is nearly full (RecursionError)")
+        elif isinstance(error, MemoryError):  # what is captured takes more room than what runs
+            compiled.skip("FJ0139", "there is not enough memory to capture it")
+        else:
+            self._internal_error(compiled, error)
 
     def _check_expected(self, target: Target, point: FramePoint) -> None:
         """Errors if the operation before a continuation should have raised the user's own error: of
@@ -469,7 +466,7 @@ class Compiler:
         """A capture of this call, between the events that it begins and that it is over."""
         target = compiled.target
         events.emit(events.CaptureStart(**target.shown))
-        started = time.perf_counter()
+        started = instalments.clock()
         compiled.remember()
         driver = Driver(
             compile_graph=functools.partial(self.run_backend, target, later=self.later),
@@ -491,7 +488,7 @@ class Compiler:
         finally:
             events.emit(
                 events.CaptureEnd(
-                    **target.shown, outcome=outcome, seconds=time.perf_counter() - started,
+                    **target.shown, outcome=outcome, seconds=instalments.clock() - started,
                     steps=steps, backend_seconds=backend_seconds, repeated=repeated,
                 )
             )  # fmt: skip
@@ -538,6 +535,7 @@ class Compiler:
         if later is not None and not _under_hooks() and later.postpone(target, module, examples):
             events.emit(events.GraphPostponed(**known))
             return compile_graph(as_recorded, "eager", module, examples)
+        instalments.apart("a backend that compiles in the call")
         key = sharing.key_of(self.backend, module, examples)
         if (shared := sharing.find(key, self.backend, module)) is not None:
             module.meta.pop(REGIONS, None)  # it holds the recording

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from framejit.exc import ComptimeError, GraphBreak
+from framejit.graph import instalments
 from framejit.guards.plan import Guard, guards_of
 from framejit.native import HookContext, set_context
 from framejit.report.messages import source_line
@@ -361,6 +362,7 @@ def _run(
     context: ComptimeContext, function: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> Value:
     """Run the user's function; what it raises is the user's to see."""
+    instalments.apart("a function given to comptime")
     hook: HookContext | None = set_context(None)
     try:
         function(context, *args, **kwargs)

@@ -132,12 +132,23 @@ def follow(adviser: Callable[[], dict[str, Any]]) -> Callable[[], None]:
     return lambda: _advisers.remove(adviser)
 
 
-@contextlib.contextmanager
-def advised() -> Iterator[None]:
-    """In this block options are what advisers say."""
+def advice() -> dict[str, Any]:
+    """What advisers say now."""
     changes: dict[str, Any] = {}
     for adviser in _advisers:
         changes.update(adviser())
+    return changes
+
+
+def options() -> dict[str, Any]:
+    """All options, as they are now."""
+    return {name: globals()[name] for name in _TYPES}
+
+
+@contextlib.contextmanager
+def advised() -> Iterator[None]:
+    """In this block options are what advisers say."""
+    changes = advice()
     if not changes:
         yield
         return

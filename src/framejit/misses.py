@@ -6,14 +6,44 @@ plain Python, or an error. Next room: compiler.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+import torch
 from torch._C._dynamo.eval_frame import set_eval_frame
 
 from framejit import config, native
-from framejit.backends.exclusive import exclusive
+from framejit.backends.exclusive import exclusive, exclusive_if_free, works_for_holder
+from framejit.capture.target import Target
 from framejit.exc import FramejitError, InternalError, NothingFits
 from framejit.report import events
+
+
+class Later(Protocol):
+    """What does in the background what a call would have to wait for."""
+
+    def entry_for(self, compiled: Any, slots: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """A new entry for a call, from ``make``, if that is not put off; else None."""
+
+    def rest(self, compiled: Any) -> None:
+        """A call runs as plain Python for now, and so does what it calls."""
+
+    def postpone(self, target: Target, module: torch.fx.GraphModule, examples: list[Any]) -> bool:
+        """May the graph run as it is until it is compiled?"""
+
+    def added(self, compiled: Any, entry: Any) -> None:
+        """There is a new entry, perhaps with such a graph."""
+
+    def load(self) -> None:
+        """Import what takes long, of which a capture was in need."""
+
+    def is_loading(self) -> bool:
+        """Is that still going on?"""
+
+    def is_done(self, compiler: Any) -> bool:
+        """Is nothing left to do for it?"""
 
 
 class Turns(Protocol):
@@ -79,6 +109,18 @@ def _compiled_in_turn(compiled: Any, slots: tuple[Any, ...]) -> Any:
         turns.leave(used)
 
 
+@contextlib.contextmanager
+def _alone(later: Later | None) -> Iterator[bool]:
+    """While no other thread captures or compiles; False where a call would have to wait for one and
+    is not to."""
+    if later is None:
+        with exclusive():
+            yield True
+    else:
+        with exclusive_if_free() as free:
+            yield free
+
+
 def miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
     """Called by the native dispatch, once per call that fits no entry."""
     if config.disable:
@@ -86,8 +128,13 @@ def miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
         return None
     # Called from inside torch.compile: its frame hook must not see the capture's own frames.
     other_hook = set_eval_frame(None)
+    later: Later | None = None if works_for_holder() else compiled.compiler.later
     try:
-        with exclusive(), config.advised():
+        with _alone(later) as alone, config.advised():
+            if not alone and later is not None:
+                compiled.left("FJ0306", "another thread captures or compiles")
+                later.rest(compiled)
+                return None
             if config.disable:
                 compiled.left("FJ0306", _DISABLED)
                 return None
@@ -110,7 +157,8 @@ def miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
                     raise _nothing_fits(compiled, slots)
                 compiled.left(*_why_nothing_new(compiled, slots))
                 return None  # asked for the library, or by `explain`
-            return _compiled_in_turn(compiled, slots)
+            make = functools.partial(_compiled_in_turn, compiled, slots)
+            return make() if later is None else later.entry_for(compiled, slots, make)
     except RecursionError:  # the stack is nearly full: the user's code may still fit
         return None
     except BaseException as error:

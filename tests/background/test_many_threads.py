@@ -54,6 +54,11 @@ class Caller(threading.Thread):
                 self.wrong.append(repr(error))
 
 
+def call(compiled, one, grad, dtype):
+    with torch.set_grad_enabled(grad):
+        compiled(torch.ones(1 if one else 5, 8, dtype=dtype))
+
+
 def imports_are_over():
     """Sizes that vary need modules that are imported in the background."""
     framejit.compile(torch.sin, background=True, dynamic=True, backend="eager")(torch.ones(3))
@@ -79,6 +84,9 @@ def check(backend, count):
             for one in threads:
                 one.join()
             assert framejit.wait(compiled)
+            for variant in VARIANTS:  # calls that came while another one captured
+                call(compiled, *variant)
+                assert framejit.wait(compiled)
     finally:
         sys.setswitchinterval(interval)
     assert [one.wrong for one in threads] == [[]] * THREADS

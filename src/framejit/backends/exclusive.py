@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
 #: How many frames are added to the limit of recursion for the time of a compilation.
@@ -21,7 +21,7 @@ _holder: object = None
 _mine: ContextVar[object] = ContextVar("framejit compiles", default=None)
 
 
-def _works_for_holder() -> bool:
+def works_for_holder() -> bool:
     """Is this the thread that compiles, or one of autograd's that it waits for?"""
     return _holder is not None and _mine.get() is _holder
 
@@ -29,19 +29,50 @@ def _works_for_holder() -> bool:
 @contextlib.contextmanager
 def exclusive() -> Iterator[None]:
     """Wait until no other thread is in such a block. It may be entered again inside."""
-    global _holder
-    if _works_for_holder():
+    if works_for_holder():
         yield
         return
-    with _lock:
-        before, _holder = _holder, object()
-        token = _mine.set(_holder)
+    with _lock, _held():
+        yield
+
+
+@contextlib.contextmanager
+def exclusive_if_free() -> Iterator[bool]:
+    """The same without waiting: False where another thread is in such a block."""
+    lock = _lock
+    if works_for_holder():
+        yield True
+    elif not lock.acquire(blocking=False):
+        yield False
+    else:
         try:
-            with _room_on_the_stack():
-                yield
+            with _held():
+                yield True
         finally:
-            _holder = before
-            _mine.reset(token)
+            lock.release()
+
+
+@contextlib.contextmanager
+def _held() -> Iterator[None]:
+    global _holder
+    before, _holder = _holder, object()
+    token = _mine.set(_holder)
+    try:
+        with _room_on_the_stack():
+            yield
+    finally:
+        _holder = before
+        _mine.reset(token)
+
+
+def working_for_holder() -> Callable[[], None]:
+    """Inside such a block: what another thread calls that is to work for this one meanwhile."""
+    holder = _holder
+
+    def work() -> None:
+        _mine.set(holder)
+
+    return work
 
 
 @contextlib.contextmanager
@@ -60,7 +91,7 @@ def _room_on_the_stack() -> Iterator[None]:
 def _after_fork() -> None:
     """A child has only the thread that forked; one that was compiling then never ends."""
     global _lock, _holder
-    if not _works_for_holder():
+    if not works_for_holder():
         _lock, _holder = threading.RLock(), None
 
 

@@ -143,11 +143,6 @@ def crew() -> Crew:
     return _crew
 
 
-def wait(owner: object = None, timeout: float | None = None) -> bool:
-    """See `Crew.wait`."""
-    return _crew.wait(owner, timeout)
-
-
 def _after_fork() -> None:
     """A child has neither the thread nor a pipe of its own."""
     global _crew

@@ -26,6 +26,7 @@ from framejit.backends.exclusive import exclusive
 from framejit.capture.graphs import GraphCall
 from framejit.capture.target import Target
 from framejit.codegen.function import GRAPH
+from framejit.collection import ImportsGrowOld
 from framejit.compiled_frame import CompiledFrame, Origin
 from framejit.graph import slow_imports
 from framejit.graph.alike import description
@@ -34,6 +35,7 @@ from framejit.guards.plan import Plan
 from framejit.package.data import Unsaveable
 from framejit.report import events, messages
 
+from .captures import captures
 from .crew import Crew, crew
 from .job import Compiled, Input, TorchSettings, encode, inputs_of, settings_now
 
@@ -60,6 +62,20 @@ class Background:
         self._postponed: weakref.WeakKeyDictionary[torch.fx.GraphModule, _Postponed] = (
             weakref.WeakKeyDictionary()
         )
+
+    def entry_for(
+        self, compiled: CompiledFrame, slots: tuple[Any, ...], make: Callable[[], Any]
+    ) -> Any:
+        """An entry for a call, which ``make`` makes, if there is time for it; else None."""
+        if self.is_loading():
+            compiled.left("FJ0306", "modules that captures need are being imported")
+            captures().rest(compiled)
+            return None
+        return captures().entry_for(compiled, slots, make)
+
+    def rest(self, compiled: CompiledFrame) -> None:
+        """It runs as plain Python for now, and so does what it calls."""
+        captures().rest(compiled)
 
     def postpone(self, target: Target, module: torch.fx.GraphModule, examples: list[Any]) -> bool:
         """May ``module`` run as it is until it is compiled?"""
@@ -88,7 +104,7 @@ class Background:
 
     def is_done(self, compiler: Any) -> bool:
         """Is nothing left to do for it?"""
-        return crew().wait(compiler, 0)
+        return captures().is_done(compiler) and crew().wait(compiler, 0)
 
     def added(self, compiled: CompiledFrame, entry: Any) -> None:
         """There is a new entry: have its graph compiled if that was postponed."""
@@ -100,6 +116,15 @@ class Background:
                 crew().add(_Upgrade(self, postponed, compiled, entry, origin.call))
 
 
+def wait(owner: object = None, timeout: float | None = None) -> bool:
+    """Wait until nothing is left to do, for a compiler if given; False if ``timeout`` seconds were
+    not enough."""
+    until = None if timeout is None else time.monotonic() + timeout
+    if not captures().finish(owner, until):
+        return False
+    return crew().wait(owner, None if until is None else max(until - time.monotonic(), 0))
+
+
 class _Imports:
     """What takes long to import, and a capture may be in need of, imported once."""
 
@@ -109,9 +134,10 @@ class _Imports:
 
     def run(self, crew: Crew) -> None:
         """In the crew's thread."""
-        for name in slow_imports.MODULES:
-            with contextlib.suppress(Exception):  # whoever needs it will be told
-                importlib.import_module(name)
+        with ImportsGrowOld():
+            for name in (*slow_imports.MODULES, *slow_imports.LATER):
+                with contextlib.suppress(Exception):  # whoever needs it will be told
+                    importlib.import_module(name)
         self.done = True
 
     def begin(self) -> None:

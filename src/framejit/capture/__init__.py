@@ -23,6 +23,7 @@ from framejit.capture.tracing import Call, Driver, trace
 from framejit.codegen.function import Generated
 from framejit.collection import imports_end
 from framejit.exc import BackendCompilerFailed, GraphBreak, InternalError
+from framejit.graph import instalments
 from framejit.graph.builder import GraphBuilder
 from framejit.graph.errors import first_line
 from framejit.graph.global_state import unseen
@@ -87,7 +88,9 @@ def capture(
 def _capture(
     call: Call, driver: Driver, break_at: dict[int, GraphBreak], policy: Policy
 ) -> Capture:
-    may_expect, repeats, made = driver.may_expect, config.recordings, None
+    may_expect, made = driver.may_expect, None
+    # A repeated call relies on how the tensors of the first one look when it is repeated.
+    repeats = config.recordings and instalments.going_on() is None
     seen = policy.seen
     while True:
         recordings, before = Recordings() if repeats else None, made
@@ -146,6 +149,9 @@ def _attempt(
     traced = trace(call, driver, break_at, space)
     if isinstance(traced, Again):
         return traced
+    instalments.pause()  # for the last time: from here on tensors are looked at again
+    if instalments.paused() and not space.builder.world.inputs_are_as_seen():
+        raise instalments.Abandoned
     described = verifying.described_nodes(space.builder) if config.verify_recordings else []
     with unseen():
         graph = finish_graph(traced)

@@ -24,6 +24,7 @@ from framejit.codegen.emit_generators import keeps_of_its_own
 from framejit.codegen.function import Draft
 from framejit.collection import no_collection
 from framejit.exc import GraphBreak
+from framejit.graph import instalments
 from framejit.graph.differentiation import Spent
 from framejit.graph.global_state import asked_functions, unseen
 from framejit.graph.gradients import differentiable_reach
@@ -102,11 +103,14 @@ def trace(
         around = Surrounding(space, active, lambda like: is_pure_round_trip(*active, like)[0])
         before_saving = around.before_saving
     interpreter = Interpreter(space, break_at, before_saving)
+    interpreter.pauses = True
     state = native.GlobalState()
     space.torch_function.begin(asked_functions())
     try:
         with no_collection(), unseen():
             frame, innermost, slot_names = _frames(interpreter, call)
+            if interpreter.suspended:
+                instalments.apart("a continuation has objects whose end is seen")
             outcome = interpreter.capture(frame, innermost)
             if isinstance(outcome, Again):
                 return outcome

@@ -9,6 +9,7 @@ The mode is a `StaticMode`, which imports neither sympy nor torch._dynamo.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,10 @@ class FakeWorld:
     def forget_input(self, tensor: torch.Tensor) -> None:
         """What was made of one of the user's tensors is not what it is."""
         self._inputs.pop(id(tensor), None)
+
+    def inputs_are_as_seen(self) -> bool:
+        """Do the user's tensors look as they did when they were met?"""
+        return all(_looks_like(tensor, example.born) for tensor, example in self._inputs.values())
 
     def forget_inputs(self) -> None:
         """Let go of the user's tensors; no more inputs will be added."""
@@ -291,6 +296,24 @@ def _describe_real(tensor: torch.Tensor) -> TensorMeta:
     if not (wraps or issubclass(python_type, _Parameter)):  # operations see a plain tensor
         python_type = torch.Tensor
     return describe(tensor, python_type, {} if wraps else plain_keys(tensor.device))
+
+
+def _looks_like(tensor: torch.Tensor, known: TensorMeta) -> bool:
+    """Has a tensor this metadata? False as well for unusual ones, which are not compared."""
+    try:
+        now = _describe_real(tensor)
+    except GraphBreak:
+        return False
+    if now is known or not (known.symbolic and known.is_plain):
+        return now is known
+    met = known.resized(_as_met(known.shape), _as_met(known.stride))
+    names = [field.name for field in dataclasses.fields(TensorMeta) if field.name != "symbolic"]
+    return all(getattr(now, name) == getattr(met, name) for name in names)
+
+
+def _as_met(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+    """Sizes that vary, as they were when the tensor was met."""
+    return tuple([size if isinstance(size, int) else int(size.node.hint) for size in sizes])
 
 
 def _check_type(tensor: torch.Tensor, python_type: Any) -> None:

@@ -127,6 +127,11 @@ def current() -> GlobalState:
     return state
 
 
+def shared() -> tuple[Any, ...]:
+    """What of the state is that of all threads."""
+    return (_default_dtype(), *[switch() for switch in _SWITCHES])
+
+
 @contextlib.contextmanager
 def unseen(classes: bool = True) -> Iterator[None]:
     """A block in which the user's hooks on saved tensors, ``TorchDispatchMode``s and, with

@@ -14,6 +14,9 @@ from contextvars import ContextVar
 #: What sizes that vary need, and what whole modes of fake tensors do: a second or more each.
 MODULES = ("torch.fx.experimental.symbolic_shapes", "torch._dynamo")
 
+#: What the code in them imports when it first runs.
+LATER = ("framejit.graph.symbols", "sympy.tensor.tensor", "torch.fx.experimental.validator")
+
 _refused: ContextVar[bool] = ContextVar("framejit refuses slow imports", default=False)
 
 

@@ -7,13 +7,14 @@ objects would have to be built again by the generated function. Next: interprete
 
 from __future__ import annotations
 
-import time
-
 from framejit import config
 from framejit.exc import CaptureTooLong
+from framejit.graph import instalments
 from framejit.graph.builder import GraphBuilder
 
 _CHECKED_EVERY = 8192
+#: The same where the program goes on between two instructions.
+_PAUSED_EVERY = 16
 
 
 class Limits:
@@ -23,9 +24,10 @@ class Limits:
         self._builder = builder
         self._steps, self._idle_steps = config.step_limit, config.idle_step_limit
         self._seconds = config.capture_seconds
-        self._end = time.monotonic() + self._seconds
+        self._end = instalments.clock() + self._seconds
         #: How many steps there are from one check to the next.
-        self.every = max(1, min(_CHECKED_EVERY, self._steps // 4, self._idle_steps // 4))
+        most = _CHECKED_EVERY if instalments.going_on() is None else _PAUSED_EVERY
+        self.every = max(1, min(most, self._steps // 4, self._idle_steps // 4))
         self._operations = -1
         self._since, self._since_root = 0, 0
 
@@ -33,7 +35,7 @@ class Limits:
         """Raises CaptureTooLong: the capture ends here."""
         if step >= self._steps:
             raise CaptureTooLong(f"the capture took more than {self._steps} instructions")
-        if time.monotonic() > self._end:
+        if instalments.clock() > self._end:
             raise CaptureTooLong(f"the capture took more than {self._seconds} seconds")
 
     def idle_since(self, step: int, root_step: int) -> int | None:

@@ -18,6 +18,7 @@ from framejit.bytecode.instruction_set import PART_OF_FRAME, Trait, having
 from framejit.bytecode.model import CodeInfo, Instruction
 from framejit.bytecode.release import tables
 from framejit.exc import GraphBreak
+from framejit.graph import instalments
 from framejit.interpreter import doubtful, forced
 from framejit.interpreter.attempts import Attempts
 from framejit.interpreter.dropped import Existing, Roots
@@ -88,6 +89,8 @@ class Interpreter(Attempts):
         self.run_steps: list[int] = []
         #: Calls that may be repeated, if any (`call_recordings.Recordings`).
         self.recordings = space.task.recordings
+        #: May the program go on between two instructions?
+        self.pauses = False
         space.begin(self)
 
     def beside(self, space: Space) -> Interpreter:
@@ -435,6 +438,8 @@ class Interpreter(Attempts):
         idle_since = limits.idle_since(step, self.root_step)
         if idle_since is not None:
             raise Restart(idle_since, limits.idle())
+        if self.pauses and not self.level:
+            instalments.pause()
 
     def _broken(self, cause: GraphBreak, changes: int) -> None:
         if self.level > 0:

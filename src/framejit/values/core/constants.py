@@ -22,6 +22,7 @@ import torch
 
 from framejit import native
 from framejit.exc import GraphBreak
+from framejit.graph import instalments
 from framejit.source import Source
 from framejit.values.core.amounts import check_count, check_size
 from framejit.values.core.base import Value, hides_own_attribute, is_user_class, type_name
@@ -181,6 +182,7 @@ class OpaqueValue(Value):
         if issubclass(cls, threading.local) and name == "__dict__":  # each thread has another one
             raise GraphBreak("FJ0156", f"__dict__ of a {self.describe()}")
         if issubclass(cls, threading.local) and not data:
+            instalments.apart("the attributes of a threading.local object")
             namespace = self.obj.__dict__
             source = self.source.child("attr", "__dict__").child("item", name)
             if name in namespace:

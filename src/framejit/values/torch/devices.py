@@ -16,6 +16,7 @@ import torch
 from torch.utils._device import DeviceContext
 
 from framejit.exc import GraphBreak
+from framejit.graph import instalments
 from framejit.graph.global_state import function_modes, set_default_devices
 from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.constants import ConstantValue, fold, guard_state
@@ -52,6 +53,7 @@ def _answers(question: Callable[..., Any], assumed: Callable[[], Any]) -> None:
         guard_state(space, question.__name__, assumed, assumed())
         if assumed is which and torch.cuda.device_count() > 1:  # of which the current one is asked
             current = torch.cuda.current_device
+            instalments.apart("which device is the current one")
             guard_state(space, current.__name__, current, current())
         return answer
 

@@ -20,6 +20,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 from framejit import directives
 from framejit.exc import GraphBreak
+from framejit.graph import instalments
 from framejit.graph.global_state import (
     SETTERS,
     default_devices,
@@ -231,6 +232,7 @@ def _only_asks(function: Any) -> bool:
 
 def _asked(function: Any) -> Handler:
     def handler(space: Space, args: Args, kwargs: Kwargs) -> Value:
+        instalments.apart(f"what {function.__name__}() says")
         answer = None if args or kwargs else space.run_real(function)
         if type(answer) not in (bool, int, str):
             raise GraphBreak("FJ0132", f"calling the {BuiltinValue(function, None).describe()}")
@@ -322,6 +324,10 @@ STATE: dict[Any, tuple[Callable[..., Any], int]] = {
 }
 
 
+#: Those that only set what the thread finds.
+_OF_THREAD = {*SETTERS, refuse_hooks, set_default_devices}
+
+
 def _set_state(setter: Any) -> None:
     getter, selectors = STATE[setter]
 
@@ -331,6 +337,8 @@ def _set_state(setter: Any) -> None:
             raise GraphBreak("FJ0124", f"{setter.__name__}() with keyword arguments")
         if selectors and len(real) == selectors:  # the old form without a device type
             raise GraphBreak("FJ0124", f"{setter.__name__}() without a device type")
+        if setter not in _OF_THREAD:
+            instalments.apart(f"{setter.__name__}() is for all threads")
         selector = tuple(real[:selectors])
         space.effects.remember_state(setter, selector, space.run_real(getter, *selector))
         space.run_real(setter, *real)
