@@ -117,6 +117,25 @@ def test_settings_of_torch_are_those_of_the_call():
     torch.testing.assert_close(before, after)
 
 
+def test_autocast_that_is_switched_off_inside():
+    inner, outer = nn.Conv1d(4, 8, 3), nn.Linear(8, 8)
+
+    def function(x):
+        with torch.autocast("cpu", enabled=False):
+            y = inner(x.float())
+        return y, outer(x)
+
+    compiled, x = framejit.compile(function, background=True), torch.randn(2, 4, 8)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        expected = function(x)
+        for _ in range(2):
+            made = compiled(x)
+            finished(compiled)
+            assert [y.dtype for y in made] == [torch.float32, torch.bfloat16]
+            torch.testing.assert_close(made, expected)
+    assert not any(map(is_recorded, graphs_of(compiled)))
+
+
 def test_running_statistics_are_written():
     model, other = nn.BatchNorm1d(4), nn.BatchNorm1d(4)
     compiled = framejit.compile(model, background=True)

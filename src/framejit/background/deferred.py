@@ -37,7 +37,7 @@ from framejit.report import events, messages
 
 from .captures import captures
 from .crew import Crew, crew
-from .job import Compiled, Input, TorchSettings, encode, inputs_of, settings_now
+from .job import Compiled, Input, TorchSettings, encode, in_thread, inputs_of, settings_now
 
 
 class _Postponed(NamedTuple):
@@ -205,7 +205,8 @@ class _Upgrade:
         if done.parts is None:
             self._failed(done.problem)
             return
-        run = background.function.deserialize(done.parts, lambda: module)  # type: ignore[attr-defined]
+        with in_thread(settings):  # what runs it asks whether there is autocast around it
+            run = background.function.deserialize(done.parts, lambda: module)  # type: ignore[attr-defined]
         if run is None:
             self._failed("what it is compiled to cannot be given to another process")
             return

@@ -191,6 +191,15 @@ def applied(settings: TorchSettings) -> Iterator[None]:
         global_state.set_default_devices(before)
 
 
+@contextlib.contextmanager
+def in_thread(settings: TorchSettings) -> Iterator[None]:
+    """A block under those of the settings that are the thread's own."""
+    state = global_state.GlobalState(*settings.state)
+    state.default_dtype = torch.get_default_dtype()
+    with state.applied():
+        yield
+
+
 def encode(
     backend: tuple[str, str | None, dict[str, Any] | None],
     module: torch.fx.GraphModule,
