@@ -2,8 +2,10 @@
 
 A small transformer is called with batches and lengths that vary, in a process of its own per
 compiler and with empty caches: plain Python, torch.compile, framejit, and framejit in the
-background. Milliseconds per call: the median, the 99th percentile and the worst; and when the last
-call came that took more than twice the median of plain Python. With --plot, a picture of all calls.
+background. Milliseconds per call: the median, the 99th percentile and the worst, and the most that
+the process itself has used of the processor during a call, which other processes do not change; and
+when the last call came that took more than twice the median of plain Python. With --plot, a picture
+of all calls.
 """
 
 from __future__ import annotations
@@ -56,17 +58,18 @@ def latencies(mode: str, calls: int, pause: float) -> dict[str, Any]:
     with torch.no_grad():
         module(torch.randn(2, 8, 128))  # what the operators themselves set up
         function = compiled(mode, module)
-        seconds, started = [], []
+        seconds, started, used = [], [], []
         begin = time.perf_counter()
         for batch, length in shapes(calls):
             x = torch.randn(batch, length, 128)
-            start = time.perf_counter()
+            start, before = time.perf_counter(), time.process_time()
             result = function(x)
             seconds.append(time.perf_counter() - start)
+            used.append(time.process_time() - before)
             started.append(start - begin)
             wrong += not torch.allclose(result, module(x), atol=1e-5)
             time.sleep(pause)
-    return {"seconds": seconds, "started": started, "wrong": wrong}
+    return {"seconds": seconds, "started": started, "used": used, "wrong": wrong}
 
 
 def measure(mode: str, calls: int, pause: float) -> dict[str, Any]:
@@ -84,7 +87,7 @@ def measure(mode: str, calls: int, pause: float) -> dict[str, Any]:
 
 def show(found: dict[str, dict[str, Any]]) -> Table:
     table = Table(title="milliseconds per call")
-    for column in ("", "median", "99 %", "worst", "steady after, s", "wrong"):
+    for column in ("", "median", "99 %", "worst", "most used", "steady after, s", "wrong"):
         table.add_column(column, justify="right" if column else "left")
     usual = statistics.median(found[MODES[0]]["seconds"])
     for mode, one in found.items():
@@ -92,7 +95,8 @@ def show(found: dict[str, dict[str, Any]]) -> Table:
         slow = [
             at for at, took in zip(one["started"], one["seconds"], strict=True) if took > 2 * usual
         ]
-        numbers = statistics.median(calls), calls[len(calls) * 99 // 100], calls[-1]
+        numbers = [statistics.median(calls), calls[len(calls) * 99 // 100], calls[-1]]
+        numbers.append(max(one["used"]))
         steady = f"{slow[-1]:.1f}" if slow else "0"
         table.add_row(mode, *[f"{n * 1e3:.2f}" for n in numbers], steady, str(one["wrong"]))
     return table

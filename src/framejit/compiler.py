@@ -20,8 +20,7 @@ import torch
 
 from framejit import config, directives, native
 from framejit.backends import sharing
-from framejit.backends.compile import compile_graph
-from framejit.backends.eager import eager as as_recorded
+from framejit.backends.compile import as_recorded, compile_graph
 from framejit.bytecode.continuations import (
     FramePoint,
     build_break,
@@ -534,7 +533,7 @@ class Compiler:
         known = {**target.shown, "backend": self.backend_name, "operations": operations}
         if later is not None and not _under_hooks() and later.postpone(target, module, examples):
             events.emit(events.GraphPostponed(**known))
-            return compile_graph(as_recorded, "eager", module, examples)
+            return as_recorded(module, examples)
         instalments.apart("a backend that compiles in the call")
         key = sharing.key_of(self.backend, module, examples)
         if (shared := sharing.find(key, self.backend, module)) is not None:

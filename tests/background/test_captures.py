@@ -31,6 +31,8 @@ MANY = 200
 def one_instruction_for_each_call(monkeypatch):
     lend = instalments.Instalments.lend
     monkeypatch.setattr(limits, "_PAUSED_EVERY", 1)
+    monkeypatch.setattr(instalments, "_OVERTIME", MINUTES)  # the machine may be busy
+    monkeypatch.setattr(instalments, "_PATIENCE", MINUTES)
     monkeypatch.setattr(captures, "_MOST_LENT", 100.0)
     monkeypatch.setattr(captures.captures(), "_left", 100.0)
     monkeypatch.setattr(

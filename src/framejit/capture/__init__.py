@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from collections.abc import Callable
 from typing import Any
 
 from framejit import config
@@ -137,6 +138,14 @@ def _capture(
         break_at[step] = cause
 
 
+def _pause(as_met: Callable[[], bool]) -> None:
+    """Let the program go on. Raises Abandoned if tensors do not look as they did when they were
+    met: what follows, up to the next pause, looks at them again."""
+    instalments.pause()
+    if instalments.paused() and not as_met():
+        raise instalments.Abandoned
+
+
 def _as_it_is(module: Any, examples: list[Any]) -> Any:
     """In place of a backend, for a capture that is only compared."""
     return module.forward
@@ -149,9 +158,8 @@ def _attempt(
     traced = trace(call, driver, break_at, space)
     if isinstance(traced, Again):
         return traced
-    instalments.pause()  # for the last time: from here on tensors are looked at again
-    if instalments.paused() and not space.builder.world.inputs_are_as_seen():
-        raise instalments.Abandoned
+    as_met = space.builder.world.as_met()
+    _pause(as_met)  # the graph's inputs are looked at again
     described = verifying.described_nodes(space.builder) if config.verify_recordings else []
     with unseen():
         graph = finish_graph(traced)
@@ -165,6 +173,7 @@ def _attempt(
         compiled = Again(steps[-1], GraphBreak("FJ0117", reason))
     if isinstance(compiled, Again):
         return compiled
+    _pause(as_met)  # so are tensors by the guards, with which the entry is added
     with unseen():
         entry = plan_guards(traced, graph, compiled.hook_roots)
     interpreter, recordings = traced.interpreter, space.task.recordings

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -87,9 +87,11 @@ class FakeWorld:
         """What was made of one of the user's tensors is not what it is."""
         self._inputs.pop(id(tensor), None)
 
-    def inputs_are_as_seen(self) -> bool:
-        """Do the user's tensors look as they did when they were met?"""
-        return all(_looks_like(tensor, example.born) for tensor, example in self._inputs.values())
+    def as_met(self) -> Callable[[], bool]:
+        """What tells, now and when they are forgotten here, whether the user's tensors look as they
+        did when they were met."""
+        met = list(self._inputs.values())
+        return lambda: all(_looks_like(tensor, example.born) for tensor, example in met)
 
     def forget_inputs(self) -> None:
         """Let go of the user's tensors; no more inputs will be added."""
