@@ -58,6 +58,7 @@ from framejit.peer import is_machinery, keep_out, left_alone
 from framejit.plain import has_blocks, plain_function
 from framejit.report import events, messages
 from framejit.shapes import profile
+from framejit.strictness import is_strict, strictness
 from framejit.values.core import inline_policy
 from framejit.values.objects.exceptions import UNSEEN
 
@@ -69,7 +70,6 @@ _NEW_OBJECT = Caller(None, {})
 REFUTED_LIMIT = 2
 #: Methods that run around every single operation, of modes and of tensor subclasses.
 _SEES_OPERATIONS = ("__torch_function__", "__torch_dispatch__")
-POLYFILLS = "framejit.values.core.polyfills"
 
 native.set_unseen_files(UNSEEN | {left_alone.__code__.co_filename})
 
@@ -162,11 +162,6 @@ class Compiler:
         return restore
 
     @property
-    def refuses_breaks(self) -> bool:
-        """Is a graph break an error?"""
-        return self.fullgraph or bool(directives.breaks.are_errors)
-
-    @property
     def compiled_anew(self) -> int:
         """How many entries no package has brought, whose graphs are compiled."""
         return sum(
@@ -194,7 +189,7 @@ class Compiler:
             or inline_policy.refuses(code, namespace) is not None
             or not inline_policy.goes_on_alone(code)
             # Plain Python is what it is when it runs as a frame of its own.
-            or module == POLYFILLS
+            or inline_policy.is_own(module)
             or is_continuation(code)
             or ((module + ".").startswith("torch.") and not module.startswith("torch.nn.modules"))
             or inline_policy.is_library_of_python(module)
@@ -328,7 +323,9 @@ class Compiler:
 
         return deoptimise
 
-    def _check_break(self, target: Target, broken: Broken, met: list[events.GraphBreak]) -> None:
+    def _check_break(
+        self, target: Target, met: list[events.GraphBreak], broken: Broken, strict: bool
+    ) -> None:
         """A break was met: an error under ``fullgraph``, an event, also in ``met``, otherwise."""
         frame = _blamed(broken)
         identifier, reason, hint = broken.identifier, broken.reason, broken.hint
@@ -336,7 +333,7 @@ class Compiler:
         last = broken.frames[-1]
         at_once = instalments.going_on() is None
         self._raising = (last.info.code, last.index) if broken.leaves and at_once else None
-        if self.refuses_breaks and identifier != AROUND_MODULE:
+        if (self.fullgraph or strict) and identifier != AROUND_MODULE:
             place, *chain = [(*f.line, f.info.code.co_name) for f in (frame, *broken.frames)]
             error = messages.graph_break_error(identifier, reason, hint, place, chain)
             if not broken.raises:
@@ -428,7 +425,7 @@ class Compiler:
     def _check_expected(self, target: Target, point: FramePoint) -> None:
         """Errors if the operation before a continuation should have raised the user's own error: of
         ``fullgraph``, or, where it is asked for, that the capture was wrong."""
-        if self.refuses_breaks and self._goes_on is not None:
+        if self._goes_on is not None and (self.fullgraph or is_strict(strictness.get())):
             raise self._goes_on
         raising, self._raising = self._raising, None
         if raising == (point.code, point.index - 1) and config.raise_internal_errors:
@@ -471,7 +468,7 @@ class Compiler:
             compile_graph=functools.partial(self.run_backend, target, later=self.later),
             make_break=self._break_function,
             answer=self.answer,
-            check_break=lambda broken: self._check_break(target, broken, met),
+            check_break=functools.partial(self._check_break, target, met),
             deoptimise=functools.partial(self.deoptimise, compiled),
             may_expect=compiled.refuted < REFUTED_LIMIT,
             shows_labels=not self.fullgraph,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 import types
 import weakref
 from typing import Any
@@ -18,13 +17,6 @@ from typing import Any
 Mark = str
 
 
-class _Breaks(threading.local):
-    """Are breaks errors in this thread, also without ``fullgraph``? None: nobody has said."""
-
-    are_errors: bool | None = None
-
-
-breaks = _Breaks()
 _marks: dict[int, tuple[Any, Mark]] = {}
 _regions: weakref.WeakSet[types.FunctionType] = weakref.WeakSet()
 _NESTED = "__marked_compile_region_"

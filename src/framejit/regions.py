@@ -38,29 +38,6 @@ class Region:
         raise NotImplementedError
 
 
-class ErrorOnBreak(Region):
-    """``torch._dynamo.error_on_graph_break``: a ``with`` block, or a decorator. Graph breaks in
-    what is captured meanwhile are errors (`exc.Unsupported`), or are not; ``fullgraph`` is
-    stronger."""
-
-    def __init__(self, error_on_graph_break: bool) -> None:
-        super().__init__()
-        self.error_on_graph_break = bool(error_on_graph_break)
-
-    def start(self) -> Restore:
-        breaks = directives.breaks
-        before, breaks.are_errors = breaks.are_errors, self.error_on_graph_break
-        return functools.partial(setattr, breaks, "are_errors", before)
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
-
-        return call
-
-
 def watch_frames(context: HookContext | None) -> Restore:
     """Every frame that starts from now on in this thread is shown to ``context``."""
     return functools.partial(set_context, set_context(context))

@@ -16,6 +16,7 @@ from checking import CountingBackend
 from framejit.dropin.table import switches
 from framejit.exc import FramejitWarning
 from framejit.report import events
+from framejit.strictness import strictness
 
 
 @pytest.fixture(autouse=True)
@@ -364,6 +365,52 @@ def test_breaks_are_errors_in_a_block():
     with pytest.raises(torch._dynamo.exc.Unsupported):
         checked(torch.ones(2))
     assert compiled(torch.ones(2)).tolist() == [4.0, 4.0]
+
+
+def breaks_in_a_block(x, strict):
+    y = x.sin()
+    with torch._dynamo.error_on_graph_break(strict):
+        y = y + 1
+        print(end="")
+        y = y * 2
+    return y - 1
+
+
+def test_breaks_are_errors_in_a_captured_block():
+    backend = CountingBackend()
+    compiled = torch.compile(breaks_in_a_block, backend=backend)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="writes to the outside"):
+        compiled(torch.ones(2), True)
+    assert strictness.get() == ()
+    x = torch.ones(2)
+    for _ in range(2):
+        assert torch.equal(compiled(x, False), breaks_in_a_block(x, False))
+    assert (len(backend.graphs), backend.ops) == (2, 4) and strictness.get() == ()
+    with torch._dynamo.error_on_graph_break(True):  # the inner block counts
+        other = torch.compile(breaks_in_a_block, backend="eager")
+        assert torch.equal(other(x, False), breaks_in_a_block(x, False))
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            torch.compile(lambda x: print(x.sin()), backend="eager")(x)
+
+
+def test_a_block_around_what_is_captured_whole_costs_nothing():
+    @torch._dynamo.error_on_graph_break(True)
+    def inner(x):
+        return x * 2
+
+    def f(x):
+        with torch._dynamo.error_on_graph_break(False):
+            y = inner(x.sin())
+        print(end="")  # outside of the blocks
+        return y + 1
+
+    backend = CountingBackend()
+    compiled = torch.compile(f, backend=backend)
+    for _ in range(2):
+        assert torch.equal(compiled(torch.ones(2)), f(torch.ones(2)))
+    assert (len(backend.graphs), backend.ops) == (2, 3)
+    whole = torch.compile(lambda x: inner(x) + 1, backend="eager", fullgraph=True)
+    assert whole(torch.ones(2)).tolist() == [3.0, 3.0]
 
 
 def test_explaining():

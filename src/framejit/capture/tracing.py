@@ -35,9 +35,11 @@ from framejit.interpreter.loop import Interpreter
 from framejit.interpreter.outcomes import Again, Broken, Returned
 from framejit.interpreter.side_run import is_pure_hook, is_pure_round_trip
 from framejit.source import Source
+from framejit.strictness import is_strict, strictness
 from framejit.values.core.base import NULL, Unmaterialisable, Value
 from framejit.values.core.ends import search_what_is_seen
 from framejit.values.core.space import Space
+from framejit.values.stdlib.process import ContextVarValue
 from framejit.values.torch.hooks import Hooks, Surrounding, unsettled
 from framejit.values.torch.leaves import replaced_in
 
@@ -50,7 +52,8 @@ class Driver:
     make_break: Callable[[Frame, bool], Any]
     #: A constructor's call of ``__init__``: run the thunk, return the new object.
     answer: Callable[..., Any]
-    check_break: Callable[[Broken], None]
+    #: Also told: do blocks of the program around the break make it an error, or none?
+    check_break: Callable[[Broken, bool], None]
     #: Makes what is called when a graph raises: with the error, and with every slot where it can
     #: run again. Its argument: may the graph or a text raise?
     deoptimise: Callable[[bool], Callable[..., Any]]
@@ -119,7 +122,7 @@ def trace(
                 divided = find(outcome.frames, keeps_of_its_own, raised_at, interpreter.suspended)
                 if divided is not None:
                     return Again(*divided)
-                driver.check_break(outcome)
+                driver.check_break(outcome, _is_strict(space))
             out = Emitter(space, slot_names)
             left = interpreter.roots.left_before
             draft = Draft(out, outcome, driver.make_break, driver.answer, left)
@@ -130,6 +133,15 @@ def trace(
     finally:
         interpreter.suspended.clear()  # it may be collected late
         space.effects.restore_state()
+
+
+def _is_strict(space: Space) -> bool:
+    """Do the blocks that are open where the capture ends make a break an error?"""
+    variable = space.known_value(strictness)
+    if not isinstance(variable, ContextVarValue) or not variable.pending:
+        return is_strict(strictness.get())
+    blocks = space.items(variable.pending[-1].value.realize())
+    return is_strict(tuple([block.realize().as_python() for block in blocks]))
 
 
 def _problem(trace: Trace) -> Again | None:

@@ -18,8 +18,8 @@ from framejit.dropin import compiling, modules
 from framejit.dropin.replacing import Replacements
 from framejit.dropin.stances import Stance
 from framejit.inspection import explain
-from framejit.regions import ErrorOnBreak
 from framejit.report import events
+from framejit.strictness import ErrorOnBreak
 from framejit.values.core.registry import LOOKASIDES
 from framejit.values.objects.functions import call_polyfill
 

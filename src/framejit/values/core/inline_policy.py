@@ -33,8 +33,10 @@ _OPAQUE_PACKAGES = (
     "torch._library", "torch.library", "torch._ops", "torch._higher_order_ops", "torch._prims",
     "torch._refs", "torch._decomp", "torch._meta_registrations", "torch.ao", "sympy", "numpy",
 )  # fmt: skip
+#: Modules of framejit whose Python is what captured code calls.
+_OWN = ("framejit.values.core.polyfills", "framejit.strictness")
 _EXCEPTIONS = (
-    "torch.distributed.distributions", "torch.fx.graph_module", "framejit.values.core.polyfills",
+    "torch.distributed.distributions", "torch.fx.graph_module", *_OWN,
     "torch.cuda.amp", "torch.export._unlift", "torch.export._tree_utils", "torch.fx._pytree",
     "torch._functorch.apis", "torch._functorch.vmap", "torch._functorch.functional_call",
     "torch._higher_order_ops.associative_scan", "torch.distributed.distributed_c10d",
@@ -90,6 +92,11 @@ def refuses(code: types.CodeType, namespace: dict[str, Any]) -> str | None:
 KEPT_OUT = "torch keeps it out of graphs"
 
 
+def is_own(module: str) -> bool:
+    """Is it a module of framejit that is traced through?"""
+    return module in _OWN
+
+
 def _refusal(name: str) -> str | None:
     top = name.partition(".")[0]
     if name == "torch._compile":
@@ -102,7 +109,7 @@ def _refusal(name: str) -> str | None:
     for package in _OPAQUE_PACKAGES:
         if name == package or name.startswith(package + "."):
             return f"{package} is not traced through"
-    if top == "framejit" and name != "framejit.values.core.polyfills":
+    if top == "framejit":
         return "framejit itself is not traced through"
     return None
 

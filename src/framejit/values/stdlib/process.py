@@ -182,6 +182,10 @@ class ContextVarValue(Declared):
         """The value now; None when there is none."""
         if self.pending:
             return self.pending[-1].value
+        return self.at_start(space, read)
+
+    def at_start(self, space: Space, read: Callable[[Any], Any]) -> Value | None:
+        """The value before the capture changes it; None when there is none."""
         obj, source = read(self.obj), self.source.child("call", read)
         if obj is _Unset:
             space.guard(source, "ID_MATCH", _Unset)
@@ -195,7 +199,8 @@ class ContextVarValue(Declared):
                 return value
             return args[0] if args else space.raise_error(LookupError, self.obj)
         if name == "set" and not kwargs and len(args) == 1:
-            made = ContextTokenValue(self, args[0], self.current(space, read_assigned), space.step)
+            before = self.pending[-1] if self.pending else None
+            made = ContextTokenValue(self, args[0], before, space.step)
             self.pending.append(made)
             space.changed(self)
             return made
@@ -212,19 +217,22 @@ class ContextVarValue(Declared):
 
 
 class ContextTokenValue(Declared):
-    """What ``ContextVar.set`` returns."""
+    """What ``ContextVar.set`` returns. ``before``: the assignment that was in force."""
 
     variable: ContextVarValue
     value: Value
-    before: Value | None
+    before: ContextTokenValue | None
     step: int
     kind = contextvars.Token
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "var":
             return self.variable
-        if name == "old_value" and self.before is not None:
-            return self.before
+        if name == "old_value":
+            variable, before = self.variable, self.before
+            old = variable.at_start(space, read_assigned) if before is None else before.value
+            if old is not None:
+                return old
         raise GraphBreak("FJ0163", f"attribute {name!r} of a contextvars.Token")
 
 
