@@ -84,6 +84,8 @@ class Seen:
         self.fixed: set[str] = set()
         #: Source's name -> how many objects were assumed to be there, and the last of them.
         self.objects: dict[str, tuple[int, weakref.ref[Any]]] = {}
+        #: (source's name, size) -> the keys of a dict; None if it had others as well.
+        self.keys: dict[tuple[str, int], frozenset[int] | None] = {}
         #: Names of numbers in tensors -> what was decided on them, and how.
         self.decided: dict[str, set[Any]] = {}
         self._told: dict[tuple[str, int], _Told] = {}
@@ -96,6 +98,7 @@ class Seen:
             one.histories = [*one.histories]
         other.numbers = {key: copy.copy(one) for key, one in self.numbers.items()}
         other.fixed, other.objects, other._told = {*self.fixed}, {**self.objects}, self._told
+        other.keys = {**self.keys}
         other.decided = {name: {*answers} for name, answers in self.decided.items()}
         return other
 
@@ -129,6 +132,13 @@ class Seen:
             count += 1
             self.objects[name] = count, native.GuardReference(obj)
         return count > _DIFFERENT_OBJECTS
+
+    def keys_vary(self, name: str, keys: frozenset[int]) -> bool:
+        """Note the keys of a dict, which are numbers; were there others before, as many?"""
+        key = name, len(keys)
+        if self.keys.setdefault(key, keys) != keys:
+            self.keys[key] = None
+        return self.keys[key] is None
 
     def tensor(self, name: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> TensorSeen:
         """Note a tensor; what is known of its source now."""

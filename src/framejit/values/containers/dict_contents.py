@@ -47,8 +47,8 @@ class DictContent(ContainerValue):
     (None: delete the key)."""
 
     __slots__ = (
-        "blind", "cls", "complete", "default_factory", "delta", "history", "moved", "namespace",
-        "obj", "pairs", "removed", "rewritten", "space", "version", "written",
+        "blind", "by_place", "cls", "complete", "default_factory", "delta", "history", "moved",
+        "namespace", "obj", "pairs", "removed", "rewritten", "space", "version", "written",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +64,8 @@ class DictContent(ContainerValue):
         self.obj = obj
         self.cls = cls
         self.complete = True
+        #: Complete, but which keys there are was not looked at yet: only how many.
+        self.by_place = False
         self.default_factory: Value | None = None
         self.mutated = False
         self.rewritten = False
@@ -96,7 +98,7 @@ class DictContent(ContainerValue):
     @property
     def items(self) -> dict[Any, Pair]:
         """All entries in order: key -> (key value, value)."""
-        if not self.complete:
+        if not self.complete or self.by_place:
             assert self.space is not None
             self.look_at_all(self.space)
         return self.pairs
@@ -105,8 +107,32 @@ class DictContent(ContainerValue):
 
     def look_at_all(self, space: Space) -> None:
         """Know every key, in order; guards them. Afterwards the dict is complete."""
-        if self.complete:
-            return
+        if self.by_place:
+            self.by_place = False
+            space.guard(self.source, "DICT_KEYS", tuple(self.pairs))
+        if not self.complete:
+            self._look(space)
+
+    def places(self, space: Space) -> list[Any]:
+        """All keys, for who walks through the entries (`entry`) and may not look at the keys. If
+        they are numbers that were seen to be others, only how many there are is guarded."""
+        obj = self.obj
+        if self.complete or not _by_numbers(obj):
+            return self.keys_in_order(space)
+        known = self.pairs or self.removed or self.blind
+        assert self.source is not None
+        varies = space.policy.seen.keys_vary(self.source.name, frozenset(obj))
+        if known or not varies:
+            return self.keys_in_order(space)
+        space.guard(self.source, "LEN_MATCH", dict.__len__(obj))
+        for position, real in enumerate(_iterate(obj)):
+            place = self.source.child("key_at", position)
+            content = space.load(self.source.child("value_at", position), _read(obj, real))
+            self.pairs[real] = space.load(place, real), content
+        self.complete = self.by_place = True
+        return list(self.pairs)
+
+    def _look(self, space: Space) -> None:
         source, obj = self.source, self.obj
         assert source is not None
         check_count(dict.__len__(obj))
@@ -145,6 +171,8 @@ class DictContent(ContainerValue):
 
     def key(self, space: Space, item: Value, writes: bool = False) -> Any:
         """The key under which ``item`` is, or would be, in this dict."""
+        if self.by_place:
+            self.look_at_all(space)
         hashed_before = writes and self.cls is OrderedDict
         return self._held(space, key_for(space, item, None if hashed_before else DICT_KEY))
 
@@ -162,6 +190,8 @@ class DictContent(ContainerValue):
 
     def lookup(self, space: Space, key: Any) -> Pair | None:
         """The entry for ``key``; in an incomplete dict its presence or absence is guarded."""
+        if self.by_place:
+            self.look_at_all(space)
         pair = self.known(space, key) if space.user_keys else self.pairs.get(key)
         if pair is not None:
             return pair
@@ -201,6 +231,8 @@ class DictContent(ContainerValue):
 
     def store(self, space: Space, key: Any, key_value: Value, value: Value) -> None:
         """``self[key] = value``; an equal key that is there already stays."""
+        if self.by_place:
+            self.look_at_all(space)
         with settled(space):
             before = self.written.get(key)
             if before is not None and before[1] is None:  # deleted before: it moves to the end
@@ -242,6 +274,8 @@ class DictContent(ContainerValue):
 
     def remove(self, space: Space, key: Any) -> None:
         """Delete an entry that is there."""
+        if self.by_place:
+            self.look_at_all(space)
         with settled(space):
             if space.user_keys:
                 self._leave_gap(key)
@@ -281,6 +315,7 @@ class DictContent(ContainerValue):
         """Take over a new content, whatever was there."""
         self.pairs = pairs
         self.complete = True
+        self.by_place = False
         self.blind.clear()
         self.removed.clear()
         self.written.clear()
@@ -308,7 +343,7 @@ class DictContent(ContainerValue):
 
     def entry(self, space: Space, key: Any, what: str) -> Value:
         """What a view shows of an entry: ``what`` is "keys", "values" or "items"."""
-        pair = self.lookup(space, key)
+        pair = self.pairs[key] if self.by_place else self.lookup(space, key)
         assert pair is not None
         if what == "keys":
             return pair[0]
@@ -322,6 +357,12 @@ def _iterate(obj: Any) -> Any:
     if issubclass(type(obj), OrderedDict):
         return OrderedDict.__iter__(obj)
     return dict.__iter__(obj) if issubclass(type(obj), dict) else iter(obj)
+
+
+def _by_numbers(obj: Any) -> bool:
+    """Are all keys ints?"""
+    kind = type(obj)
+    return (kind is dict or kind is OrderedDict) and all(type(key) is int for key in obj)
 
 
 def _read(obj: Any, key: Any) -> Any:

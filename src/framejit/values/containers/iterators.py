@@ -154,7 +154,7 @@ class DictIterator(IteratorValue):
         self.kind: type = OrderedDict if mapping.cls is OrderedDict else dict
         self.what = what
         self.reverse = reverse
-        self.keys = mapping.keys_in_order(space)
+        self.keys = mapping.places(space)
         if reverse:
             self.keys.reverse()
         self.version = mapping.version

@@ -50,7 +50,7 @@ class DictViewValue(ContainerValue):
 
     def items_now(self, space: Space) -> list[Value] | None:
         mapping = self.mapping
-        return [mapping.entry(space, key, self.what) for key in mapping.keys_in_order(space)]
+        return [mapping.entry(space, key, self.what) for key in mapping.places(space)]
 
     def contains(self, space: Space, item: Value) -> Value:
         mapping, item = self.mapping, item.realize()

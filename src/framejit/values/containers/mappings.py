@@ -22,6 +22,7 @@ from framejit.values.core.keys import (
 )
 from framejit.values.core.methods import container_of, count_error, listed, method
 from framejit.values.core.namespaces import own_attribute, store_own
+from framejit.values.core.operations import LazyValue
 from framejit.values.core.registry import Result, contents, makes
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import wrap_length
@@ -55,9 +56,11 @@ class DictValue(DictContent):
         return DictIterator(space, self, "keys")
 
     def items_now(self, space: Space) -> list[Value] | None:
-        return [self.entry(space, key, "keys") for key in self.keys_in_order(space)]
+        return [self.entry(space, key, "keys") for key in self.places(space)]
 
     def contains(self, space: Space, item: Value) -> Value:
+        if isinstance(item, LazyValue) and item.is_unknown_key and not self.truth(space):
+            return space.constant(False)  # whatever key of another dict it is
         return space.constant(self.lookup(space, self.key(space, item)) is not None)
 
     def getitem(self, space: Space, key: Value) -> Result:

@@ -61,5 +61,10 @@ class LazyValue(Value):
             self.value = self.space.wrap(self.source, self.obj)
         return self.value
 
+    @property
+    def is_unknown_key(self) -> bool:
+        """Is it a key of a dict, found by where it is, whichever it is?"""
+        return self.value is None and self.source.accessor == "key_at"
+
     def python_type(self) -> type:
         return self.realize().python_type()
