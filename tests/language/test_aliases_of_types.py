@@ -2,6 +2,7 @@
 
 import types
 import typing
+from collections.abc import Callable, Iterable
 from typing import Generic, Optional, TypeVar
 
 import pytest
@@ -73,6 +74,15 @@ def test_aliases(aliases, before):
         for alias in found:
             others = {cls for cls in classes_in(alias) if cls.__name__ == "A"}
             assert others == {A}, "it is the class of this call"
+
+
+def of_abstract_classes(x):
+    alias = Callable[[int, str], list[str]]
+    return x + 1, alias, alias.__args__, Callable[..., str] | None, None | alias, Iterable[int]
+
+
+def test_aliases_of_abstract_classes():
+    check(of_abstract_classes, X, graphs=1, ops=1, fullgraph=True)
 
 
 def test_objects_of_generic_classes():

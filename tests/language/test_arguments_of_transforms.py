@@ -132,7 +132,7 @@ def maps_refused(x):
 PROGRAMS = [
     (mapped_dimensions, 4, 14), (mapped_results, 2, 9), (differentiated_arguments, 2, 33),
     (differentiated_results, 2, 2), (pulled_back, 2, 2), (pull_backs_refused, 2, 2),
-    (pushed_forward, 2, 11), (jacobians_of_odd_functions, 2, 3), (predicates_of_cond, 5, 14),
+    (pushed_forward, 2, 11), (jacobians_of_odd_functions, 3, 41), (predicates_of_cond, 5, 14),
     (branches_of_other_structure, 2, 4), (loops_refused, 2, 2), (scans_refused, 3, 4),
     (maps_refused, 4, 4),
 ]  # fmt: skip

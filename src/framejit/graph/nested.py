@@ -284,8 +284,15 @@ def inside(levels: int, target: str, *arguments: Any) -> Any:
 
 
 def jacobians(count: int, body: Callable[..., Any], *operands: torch.Tensor) -> Any:
-    """The Jacobians of the nested graph's only output by the first operands."""
-    return torch.func.jacrev(lambda *inputs: body(*inputs)[0], tuple(range(count)))(*operands)
+    """The Jacobians of the nested graph's first output by the first operands, then its others."""
+
+    def function(*inputs: torch.Tensor) -> Any:
+        first, *others = body(*inputs)
+        return first, tuple(others)
+
+    run = torch.func.jacrev(function, tuple(range(count)), has_aux=True)
+    found, others = run(*operands)
+    return *found, *others
 
 
 def one_slice(tensor: torch.Tensor, dim: int) -> torch.Tensor:

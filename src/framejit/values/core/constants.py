@@ -7,6 +7,7 @@ Next room: interpreter.
 
 from __future__ import annotations
 
+import collections.abc
 import decimal
 import enum
 import fractions
@@ -87,7 +88,7 @@ class ConstantValue(Value):
         cls = type(value)
         if cls.__module__ == "typing":
             return constant_value(space, space.run_real(getattr, value, name))
-        if cls is types.GenericAlias and name not in _OWN_OF_ALIASES:
+        if issubclass(cls, types.GenericAlias) and name not in _OWN_OF_ALIASES:
             return space.getattr(constant_value(space, value.__origin__), name)
         found = space.class_attribute(cls, name)
         if found is None:
@@ -448,10 +449,13 @@ _OWN_OF_ALIASES = frozenset(
     )
 )  # fmt: skip
 
+#: Classes of ``list[int]``, ``int | None``, ``collections.abc.Callable[[int], str]``.
+_ALIASES = (types.GenericAlias, types.UnionType, type(collections.abc.Callable[[], None]))
+
 
 def is_alias(cls: type) -> bool:
     """Of ``list[int]``, ``int | None``, `typing.Any`, ...?"""
-    return cls is types.GenericAlias or cls is types.UnionType or _is_typing_form(cls)
+    return cls in _ALIASES or _is_typing_form(cls)
 
 
 def _is_typing_form(cls: type) -> bool:
@@ -528,7 +532,7 @@ def _is_made_by_calls(space: Space, source: Source, obj: Any) -> bool:
     return any("<locals>" in cls.__qualname__ for cls in classes_in(obj))
 
 
-@wraps(types.GenericAlias, types.UnionType)
+@wraps(*_ALIASES)
 def _wrap_typing_form(space: Space, source: Source, obj: Any) -> Value:
     made = _is_made_by_calls(space, source, obj)
     return wrap_opaque(space, source, obj) if made else wrap_identity(space, source, obj)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_unflatten
 
 #: Some builds of torch are without.
 c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
@@ -449,6 +450,11 @@ def first_of(value: Any, *rest: Any) -> Any:
 def call_with(function: Any, args: Any, kwargs: Any) -> Any:
     """A call with the arguments as they are."""
     return function(*args, **kwargs)
+
+
+def call_flat(function: Any, spec: Any, *flat: Any, **kwargs: Any) -> Any:
+    """A call with arguments in the structure that ``spec`` says."""
+    return function(*tree_unflatten(list(flat), spec), **kwargs)
 
 
 def call_with_one(function: Any, argument: Any) -> Any:

@@ -277,7 +277,7 @@ class ClassValue(Special):
             return super().getitem(space, key)
         if found is not None or self.cls is type:
             owner = found.owner if found is not None else type
-            if is_user_class(owner) and owner.__module__ != "typing":
+            if is_user_class(owner) and owner.__module__ not in ("typing", "collections.abc"):
                 return space.call(space.now(self.getattr(space, name)), [key], {})
             parameters = key.realize().as_python()
             return constant_value(space, space.run_real(operator.getitem, self.cls, parameters))

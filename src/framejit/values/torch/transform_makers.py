@@ -23,7 +23,7 @@ from framejit.values.torch.nesting import (
     rebuild,
 )
 from framejit.values.torch.tensors import TensorValue
-from framejit.values.torch.transforms import entered, jacrev, plain_numbers, transform
+from framejit.values.torch.transforms import Jacobian, entered, jacrev, plain_numbers, transform
 
 
 def _maker(function: Any) -> Any:
@@ -51,12 +51,13 @@ def _made_jacobian(name: str) -> Any:
         options = _options_of(space, made)
         function, argnums = options.pop("func"), options.pop("argnums")
         given = {key: value.realize().as_python() for key, value in options.items()}
-        if kwargs or any(value not in (None, False, "error") for value in given.values()):
+        chunk_size, has_aux = given.pop("chunk_size", None), given.pop("has_aux", False)
+        if kwargs or (has_aux and name != "jacrev") or given.pop("_preallocate_and_copy", False):
             raise GraphBreak("FJ0123", f"torch.func.{name}() with options")
         numbers = plain_numbers(argnums)
         if name == "jacrev":
-            return jacrev(space, function, numbers, operands)
-        return transform(space, name, function, operands, {"argnums": numbers})
+            return jacrev(space, function, Jacobian(numbers, chunk_size, has_aux), operands)
+        return transform(space, name, function, operands, {"argnums": numbers, **given})
 
     return handler
 

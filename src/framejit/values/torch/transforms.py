@@ -33,7 +33,7 @@ from framejit.values.core.base import Args, Declared, Kwargs, Raised, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import LOOKASIDES, Result, lookaside
 from framejit.values.core.space import Space
-from framejit.values.objects.functions import function_value
+from framejit.values.objects.functions import FunctionValue, function_value
 from framejit.values.objects.partials import PartialValue
 from framejit.values.torch.nesting import (
     Nested,
@@ -72,10 +72,12 @@ def entered(space: Space, levels: int = 1) -> Iterator[int]:
         space.levels -= levels
 
 
-def _inside(space: Space, function: Value, args: list[Value]) -> tuple[Value, Stretch]:
+def _inside(
+    space: Space, function: Value, args: list[Value], kwargs: Kwargs
+) -> tuple[Value, Stretch]:
     """Run ``function`` here; what it recorded stays where it is, and is a stretch as well."""
     stretch, step = Stretch(space.builder), space.step
-    result = space.now(space.call(function, args, {}))
+    result = space.now(space.call(function, args, kwargs))
     stretch.note(step)
     return result, stretch
 
@@ -107,8 +109,48 @@ def _imagine(
 @lookaside(torch._functorch.vmap.vmap_impl)
 def _vmap(space: Space, args: Args, kwargs: Kwargs) -> Result:
     function, in_dims, out_dims, randomness, chunk_size, *operands = args
-    if kwargs or space.truth(chunk_size):
-        raise GraphBreak("FJ0123", "torch.vmap() with keyword arguments or chunks")
+    if space.truth(chunk_size):  # torch's own code calls `_flat_vmap` for each chunk
+        return _inline(space, torch._functorch.vmap.vmap_impl, args, kwargs)
+    mapping = _Mapping(function, in_dims, out_dims, randomness)
+    return _mapped(space, mapping, operands, kwargs)
+
+
+@lookaside(torch._functorch.vmap._flat_vmap)
+def _flat_vmap(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    function, _, in_dims, operands, spec, out_dims, randomness = args
+    unflattened = PartialValue(function_value(space, polyfills.call_flat), [function, spec], {})
+    mapping = _Mapping(unflattened, in_dims, out_dims, randomness)
+    return _mapped(space, mapping, space.items(operands), kwargs)
+
+
+class _Mapping(NamedTuple):
+    """What ``torch.vmap`` is told."""
+
+    function: Value
+    in_dims: Value
+    out_dims: Value
+    randomness: Value
+
+
+def _inline(space: Space, function: Any, args: Args, kwargs: Kwargs) -> Result:
+    """A call of a Python function of torch's, as it is written."""
+    value = function_value(space, function)
+    assert isinstance(value, FunctionValue)
+    return value.inline(space, args, kwargs)
+
+
+@lookaside(predispatch.lazy_load_decompositions)
+def _load_decompositions(space: Space, args: Args = (), kwargs: Kwargs | None = None) -> Result:
+    """They stay loaded, so once in a graph is enough."""
+    load = predispatch.lazy_load_decompositions
+    if not any(operation.node.target is load for operation in space.builder.recorded):
+        space.builder.call_effect(load, (), {})
+    return ConstantValue(None)
+
+
+def _mapped(space: Space, mapping: _Mapping, operands: list[Value], kwargs: Kwargs) -> Result:
+    """``torch.vmap`` of the function, which gets the keyword arguments whole."""
+    function, in_dims, out_dims, randomness = mapping
     builder = space.builder
     given = TupleValue(list(operands))
     found = [(tensor, _dim_of(tensor, dim)) for tensor, dim in _with_dims(space, given, in_dims)]
@@ -118,7 +160,7 @@ def _vmap(space: Space, args: Args, kwargs: Kwargs) -> Result:
     sizes = space.items(space.getattr_now(mapped[0][0], "shape"))
     size, how = to_fx(space, sizes[mapped[0][1]]), randomness.realize().as_python()
     with entered(space) as level:
-        builder.call_effect(predispatch.lazy_load_decompositions, (), {})
+        _load_decompositions(space)
         builder.call_effect(predispatch._vmap_increment_nesting, (size, how), {})
         slices: list[TensorValue] = []
         for value, dim in mapped:
@@ -128,7 +170,7 @@ def _vmap(space: Space, args: Args, kwargs: Kwargs) -> Result:
             slices.append(TensorValue(made, example))
         rest = list(slices)
         inside: list[Value] = [t if dim is None else rest.pop(0) for t, dim in found]
-        result, body = _inside(space, function, space.items(refilled(given, inside)))
+        result, body = _inside(space, function, space.items(refilled(given, inside)), kwargs)
     outputs = tensors_in(result)
     out = [dim for _, dim in _with_dims(space, result, out_dims)]
     if not all(type(dim) is int for dim in out):
@@ -333,46 +375,87 @@ LOOKASIDES[eager_transforms.grad_impl] = _gradient("grad")
 LOOKASIDES[eager_transforms.grad_and_value_impl] = _gradient("grad_and_value")
 
 
-def jacrev(space: Space, function: Value, argnums: Any, operands: list[Value]) -> Result:
-    """``torch.func.jacrev``: the function once, then every row pulled back under one vmap."""
+class Jacobian(NamedTuple):
+    """What ``torch.func.jacrev`` is told: so many rows at once, and whether the function returns
+    something beside."""
+
+    argnums: Any
+    chunk_size: int | None = None
+    has_aux: bool = False
+
+
+def jacrev(space: Space, function: Value, told: Jacobian, operands: list[Value]) -> Result:
+    """``torch.func.jacrev``: the function once, then all rows pulled back, many under one vmap."""
     builder, what = space.builder, "torch.func.jacrev()"
-    run = _Differentiated(space, function, operands, {}, _numbers(argnums), what)
-    output = run.result.realize()
+    run = _Differentiated(space, function, operands, {}, _numbers(told.argnums), what)
+    answer = run.result.realize()
+    output, extra = _with_aux(answer, what) if told.has_aux else (answer, TupleValue([]))
     if not isinstance(output, TensorValue) or any(
         not isinstance(operand.realize(), TensorValue) for operand in run.like
     ):
         raise GraphBreak("FJ0123", f"{what} of several tensors")
-    node = output.proxy(space)
     shape = tuple(output.metadata().shape)
     shapes = [tuple(variable.metadata().shape) for variable in run.variables]
     numbers = [n for each in (shape, *shapes) for n in each]
     if not all(type(n) is int for n in numbers) or 0 in numbers:
         raise GraphBreak("FJ0123", f"{what} of sizes that vary, or of nothing")
-    body = _Body(run.body, run.nodes(run.variables), [node])
-    examples = _imagine(space, body, nested.jacobians, (len(run.variables),), _originals(run))
+    node, *beside = nodes = run.nodes([output, *tensors_in(extra)])
+    body, count = _Body(run.body, run.nodes(run.variables), nodes), len(run.variables)
+    examples = _imagine(space, body, nested.jacobians, (count,), _originals(run))
     run.unwrap(node, builder.imagine(torch.clone, (node,)))
+    others = [run.unwrap(n, e) for n, e in zip(beside, examples[count:], strict=True)]
     run.leave()
-    rows = math.prod(shape)
-    like = {"dtype": output.metadata().dtype, "device": output.metadata().device}
-    eye = graph_call(space, torch.eye, [ConstantValue(rows)],
-                     {key: ConstantValue(value) for key, value in like.items()})  # fmt: skip
-    sizes = space.constant((rows, *shape))
-    basis = to_fx(space, graph_call(space, torch.reshape, [eye, sizes], {}))
+    chunks = _rows_pulled_back(run, output, math.prod(shape), told.chunk_size)
+    answers: list[Value] = []
+    for found, example, size in zip(chunks, examples, shapes, strict=False):
+        whole = (
+            found[0] if len(found) == 1 else graph_call(space, torch.cat, [TupleValue(found)], {})
+        )
+        made = builder.record(torch.reshape, (to_fx(space, whole), shape + size), example)
+        answers.append(TensorValue(made, example))
+    result = run.in_structure(told.argnums, answers)
+    return TupleValue([result, refilled(extra, others)]) if told.has_aux else result
+
+
+def _rows_pulled_back(
+    run: _Differentiated, output: TensorValue, rows: int, chunk_size: int | None
+) -> list[list[Value]]:
+    """The rows of the Jacobian by each variable, so many in one piece."""
+    space = run.space
+    shape, kind = tuple(output.metadata().shape), output.metadata()
+    like = {"dtype": ConstantValue(kind.dtype), "device": ConstantValue(kind.device)}
+    eye = graph_call(space, torch.eye, [ConstantValue(rows)], like)
+    basis = graph_call(space, torch.reshape, [eye, space.constant((rows, *shape))], {})
+    step = min(chunk_size or rows, rows)
+    if step < rows:
+        pieces = space.items(graph_call(space, torch.split, [basis, ConstantValue(step)], {}))
+    else:
+        pieces = [basis]
+    counts = [min(step, rows - start) for start in range(0, rows, step)]
+    pulled = [
+        _pulled_back(run, output, to_fx(space, piece), count)
+        for piece, count in zip(pieces, counts, strict=True)
+    ]
+    return [list(found) for found in zip(*pulled, strict=True)]
+
+
+def _pulled_back(run: _Differentiated, output: TensorValue, basis: Any, rows: int) -> list[Value]:
+    """So many rows by each variable, under one vmap."""
+    space, builder, node = run.space, run.space.builder, output.proxy(run.space)
     with entered(space) as level:
-        builder.call_effect(predispatch.lazy_load_decompositions, (), {})
+        _load_decompositions(space)
         builder.call_effect(predispatch._vmap_increment_nesting, (rows, "error"), {})
         row = builder.record(predispatch._add_batch_dim, (basis, 0, level),
                              builder.imagine(nested.one_slice, (basis, 0)))  # fmt: skip
         pulled = [builder.imagine(torch.clone, (n,)) for n in run.nodes(run.variables)]
         grads = run.gradients([node], pulled, vectors=([row],), retain_graph=True)
-    answers: list[Value] = []
-    for grad, example, size in zip(grads, examples, shapes, strict=True):
+    found: list[Value] = []
+    for grad in grads:
         stacked = builder.imagine(nested.repeated, (grad, rows))
         whole = builder.record(predispatch._remove_batch_dim, (grad, level, rows, 0), stacked)
-        answers.append(TensorValue(builder.record(torch.reshape, (whole, shape + size), example),
-                                   example))  # fmt: skip
+        found.append(TensorValue(whole, stacked))
     builder.call_effect(predispatch._vmap_decrement_nesting, (), {})
-    return run.in_structure(argnums, answers)
+    return found
 
 
 # -- torch.func.vjp -----------------------------------------------------------------------------
