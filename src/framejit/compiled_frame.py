@@ -70,6 +70,8 @@ class CompiledFrame(native.CompiledFunction):
     emptied: int
     #: How often a truth value was not the one that had been taken for granted.
     refuted: int
+    #: How many calls ran as plain Python since the next one can be captured whole (`NotYet`).
+    waited: int
 
     def __set_name__(self, owner: type, name: str) -> None:
         """A class makes class methods of these by itself, but only of plain functions."""
@@ -88,7 +90,7 @@ class CompiledFrame(native.CompiledFunction):
         self.joined = {}
         self.emptied = 0
         self.plain = None
-        self.refuted = 0
+        self.refuted = self.waited = 0
         self.met = False
         self.skipped = None
         self.start_over()
@@ -189,6 +191,11 @@ class CompiledFrame(native.CompiledFunction):
             if self.skipped is not None:
                 shown |= {"filename": self.skipped.filename, "line": self.skipped.line}
             events.emit(events.CallSkipped(**shown, reason=reason, identifier=identifier))
+
+    def wait(self, reason: str) -> None:
+        """This call runs as plain Python, for the next one to be captured whole."""
+        self.waited += 1
+        self.left("FJ0306", reason)
 
     def failures(self, slots: tuple[Any, ...], stand_ins: StandIns | None = None) -> list[Any]:
         """Why the entries do not fit a call; last: the one that fits best."""

@@ -43,6 +43,7 @@ from framejit.exc import (
     FramejitError,
     InternalError,
     MarkContradicted,
+    NotYet,
     Unsupported,
 )
 from framejit.graph import instalments, slow_imports
@@ -55,7 +56,7 @@ from framejit.interpreter.frame import Frame
 from framejit.interpreter.outcomes import Broken
 from framejit.misses import Later, Turns, miss
 from framejit.peer import is_machinery, keep_out, left_alone
-from framejit.plain import has_blocks, plain_function
+from framejit.plain import has_blocks, plain_function, unwatched
 from framejit.report import events, messages
 from framejit.shapes import profile
 from framejit.strictness import is_strict, strictness
@@ -380,6 +381,10 @@ class Compiler:
             self.later.load()
             compiled.left("FJ0306", f"{error} is being imported in the background")
             return None
+        except NotYet as reason:
+            instalments.apart(str(reason))
+            compiled.wait(str(reason))
+            return unwatched(target)
         except (Unsupported, MarkContradicted, ComptimeError):
             raise
         except Exception as error:
@@ -472,6 +477,7 @@ class Compiler:
             deoptimise=functools.partial(self.deoptimise, compiled),
             may_expect=compiled.refuted < REFUTED_LIMIT,
             shows_labels=not self.fullgraph,
+            may_wait=target.point is None and compiled.waited < REFUTED_LIMIT,
             stand_in=None if stand_ins is None else stand_ins.of,
         )
         outcome, steps, backend_seconds = "failed", 0, 0.0

@@ -150,6 +150,11 @@ class GraphBreak(Exception):
 AROUND_MODULE = "FJ0126"
 
 
+class NotYet(BaseException):
+    """This call runs as plain Python, after which the next one can be captured whole. No error of
+    the program's: no handler may see it."""
+
+
 class DifferentiatedTwice(GraphBreak):
     """The gradients of what was captured are differentiated again, which AOTAutograd cannot do."""
 

@@ -29,7 +29,7 @@ def plain_function(
     """
     point = target.point
     if point is None:
-        return _from_start(target)
+        return _from_start(target, native.tail)
     if error is None:
         resume = build_resume(point, target.namespace)
     else:
@@ -58,8 +58,9 @@ def plain_function(
     return fallback
 
 
-def _from_start(target: Target) -> Callable[..., Any]:
-    """The fallback of a function: its slots are its arguments, then its closure cells."""
+def _from_start(target: Target, run: Callable[..., Any]) -> Callable[..., Any]:
+    """The fallback of a function: its slots are its arguments, then its closure cells. ``run``
+    calls the first argument with the others."""
     info = decode(target.code)
     count = len(info.slot_names)
     positions = [*range(info.n_args), *range(info.free_start, count)]
@@ -74,9 +75,25 @@ def _from_start(target: Target) -> Callable[..., Any]:
             if position < info.free_start:
                 filled = position < info.n_args
                 state[position] = CellType(state[position]) if filled else CellType()
-        return native.tail(resume, *state)
+        return run(resume, *state)
 
     return fallback
+
+
+def unwatched(target: Target) -> Callable[..., Any]:
+    """The fallback of a function such that nothing of what it calls is captured."""
+    return _from_start(target, _unwatched)
+
+
+def _unwatched(function: Callable[..., Any], *args: Any) -> Any:
+    context = native.set_context(None)
+    try:
+        return function(*args)
+    finally:
+        native.set_context(context)
+
+
+keep_out(_unwatched.__code__)
 
 
 def has_blocks(target: Target) -> bool:

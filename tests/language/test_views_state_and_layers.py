@@ -127,6 +127,15 @@ def attention_kernels(x):
     return a, b, enabled
 
 
+def attention_kernels_in_order(x):
+    q = x.reshape(1, 1, 2, 3)
+    before = torch._C._get_sdp_priority_order()
+    with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION], set_priority=True):
+        a = F.scaled_dot_product_attention(q, q, q)
+        inside = torch._C._get_sdp_priority_order()
+    return a, before, inside, torch._C._get_sdp_priority_order()
+
+
 def autocast_block(x):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         y = x @ x.t()
@@ -157,6 +166,7 @@ def complex_numbers(x):
         (a_device_as_context, 3),
         (the_default_dtype_for_a_while, 5),
         (attention_kernels, None),
+        (attention_kernels_in_order, 10),
         (autocast_block, 7),
         (complex_numbers, 3),
     ],
@@ -177,6 +187,19 @@ def test_the_kernels_that_are_enabled_are_guarded():
     with sdpa_kernel(SDPBackend.MATH):
         assert compiled(torch.zeros(1)).item() == 2
     assert compiled(torch.zeros(1)).item() == 1
+
+
+def test_the_order_of_kernels_is_guarded():
+    def program(x):
+        return x + torch._C._get_sdp_priority_order()[0]
+
+    backend = CountingBackend()
+    compiled = framejit.compile(program, backend=backend, fullgraph=True)
+    assert torch.equal(compiled(torch.zeros(1)), program(torch.zeros(1)))
+    with sdpa_kernel([SDPBackend.MATH], set_priority=True):
+        assert compiled(torch.zeros(1)).item() == int(SDPBackend.MATH)
+    assert torch.equal(compiled(torch.zeros(1)), program(torch.zeros(1)))
+    assert len(backend.graphs) == 2
 
 
 class Symmetric(nn.Module):

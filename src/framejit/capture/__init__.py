@@ -102,6 +102,7 @@ def _capture(
             may_expect,
             driver.shows_labels,
             recordings,
+            may_wait=driver.may_wait,
             compute=compute,
             is_pure_hook=is_pure_hook,
             stand_in=driver.stand_in,

@@ -61,6 +61,8 @@ class Driver:
     may_expect: bool
     #: May there be graph breaks for what only a profiler sees?
     shows_labels: bool
+    #: May the capture be left to the next call (`NotYet`)?
+    may_wait: bool
     #: See `Task`.
     stand_in: Callable[[torch.Tensor], torch.Tensor] | None = None
 

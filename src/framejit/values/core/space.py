@@ -51,6 +51,8 @@ class Task(NamedTuple):
     shows_labels: bool = False
     #: The calls that may be repeated instead of executed again.
     recordings: Any = None
+    #: May the capture be left to the next call (`NotYet`)?
+    may_wait: bool = False
     #: Is it a call that is captured alone, perhaps in vain?
     alone: bool = False
     #: Then: what of torch's global state the program around it has changed.

@@ -10,16 +10,19 @@ Next room: interpreter.
 from __future__ import annotations
 
 import torch
+from torch.nn.modules.lazy import LazyModuleMixin
 
-from framejit.exc import GraphBreak
+from framejit.exc import GraphBreak, NotYet
 from framejit.values.containers.mappings import DictValue, existing_dict
-from framejit.values.core.base import Value
+from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.carried import with_known_class
 from framejit.values.core.constants import OpaqueValue
 from framejit.values.core.operations import LazyValue
+from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.instances import ObjectValue
 from framejit.values.torch.tensors import TensorValue, has_flag
+from framejit.values.torch.torch_library import as_written
 
 _MEMBERS = ("_parameters", "_buffers", "_modules")
 
@@ -35,6 +38,16 @@ def module_member(space: Space, module: ObjectValue, name: str) -> Value | None:
         if pair is not None:
             return pair[1]
     return None
+
+
+@lookaside(LazyModuleMixin._infer_parameters)
+def _infer_parameters(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    """The module becomes an ordinary one at its first call, which runs as plain Python. One that
+    the program makes in each call never is."""
+    module = args[0].realize()
+    if space.task.may_wait and module.source is not None:
+        raise NotYet(f"a {module.describe()} gets its parameters")
+    return as_written(space, LazyModuleMixin._infer_parameters, args, kwargs)
 
 
 def _members(space: Space, module: ObjectValue, kind: str) -> DictValue | None:

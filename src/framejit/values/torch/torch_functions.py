@@ -184,6 +184,7 @@ _ATTENTION = {
     getattr(torch._C, f"_set_sdp_use_{name}"): getattr(torch._C, f"_get_{name}_sdp_enabled")
     for name in ("cudnn", "flash", "mem_efficient", "math", "overrideable")
 }
+_ATTENTION[torch._C._set_sdp_priority_order] = torch._C._get_sdp_priority_order
 #: Queries without arguments that the native snapshot of the global state does not cover.
 _NOT_IN_STATE = frozenset([
     torch.is_anomaly_enabled, torch._C._get_cudnn_enabled, torch.get_num_threads,

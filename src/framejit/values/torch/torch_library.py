@@ -26,8 +26,18 @@ from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside, w
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue, check
 from framejit.values.objects.classes import ClassValue
-from framejit.values.objects.functions import call_polyfill
+from framejit.values.objects.functions import FunctionValue, call_polyfill, function_value
 from framejit.values.torch.tensors import TensorValue
+
+# -- functions that are run as they are written -------------------------------------------------
+
+
+def as_written(space: Space, function: Any, args: Args, kwargs: Kwargs) -> Result:
+    """A call of a Python function of torch's, whatever is registered to run instead of it."""
+    value = function_value(space, function)
+    assert isinstance(value, FunctionValue)
+    return value.inline(space, args, kwargs)
+
 
 # -- handles of hooks --------------------------------------------------------------------------
 

@@ -18,11 +18,11 @@ from framejit.graph import nested
 from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.registry import CODE_LOOKASIDES, LOOKASIDES, Result, lookaside
 from framejit.values.core.space import Space
-from framejit.values.objects.functions import FunctionValue, function_value
 from framejit.values.torch.nesting import (
     rebuild,
 )
 from framejit.values.torch.tensors import TensorValue
+from framejit.values.torch.torch_library import as_written
 from framejit.values.torch.transforms import Jacobian, entered, jacrev, plain_numbers, transform
 
 
@@ -30,9 +30,7 @@ def _maker(function: Any) -> Any:
     """torch's code around functions, run as it is: all it does is to make another."""
 
     def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
-        made = function_value(space, function)
-        assert isinstance(made, FunctionValue)
-        return made.inline(space, args, kwargs)
+        return as_written(space, function, args, kwargs)
 
     return handler
 

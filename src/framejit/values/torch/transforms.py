@@ -33,7 +33,7 @@ from framejit.values.core.base import Args, Declared, Kwargs, Raised, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import LOOKASIDES, Result, lookaside
 from framejit.values.core.space import Space
-from framejit.values.objects.functions import FunctionValue, function_value
+from framejit.values.objects.functions import function_value
 from framejit.values.objects.partials import PartialValue
 from framejit.values.torch.nesting import (
     Nested,
@@ -48,6 +48,7 @@ from framejit.values.torch.nesting import (
     trial,
 )
 from framejit.values.torch.tensors import TensorValue, from_fx, graph_call, to_fx
+from framejit.values.torch.torch_library import as_written
 
 #: What torch says when somebody packs saved tensors inside of a transform.
 _NO_HOOKS = (
@@ -110,7 +111,7 @@ def _imagine(
 def _vmap(space: Space, args: Args, kwargs: Kwargs) -> Result:
     function, in_dims, out_dims, randomness, chunk_size, *operands = args
     if space.truth(chunk_size):  # torch's own code calls `_flat_vmap` for each chunk
-        return _inline(space, torch._functorch.vmap.vmap_impl, args, kwargs)
+        return as_written(space, torch._functorch.vmap.vmap_impl, args, kwargs)
     mapping = _Mapping(function, in_dims, out_dims, randomness)
     return _mapped(space, mapping, operands, kwargs)
 
@@ -130,13 +131,6 @@ class _Mapping(NamedTuple):
     in_dims: Value
     out_dims: Value
     randomness: Value
-
-
-def _inline(space: Space, function: Any, args: Args, kwargs: Kwargs) -> Result:
-    """A call of a Python function of torch's, as it is written."""
-    value = function_value(space, function)
-    assert isinstance(value, FunctionValue)
-    return value.inline(space, args, kwargs)
 
 
 @lookaside(predispatch.lazy_load_decompositions)
