@@ -176,18 +176,23 @@ class Stretch:
         self._state = global_state.current()
         self._kept: list[_Node] = []
 
-    def close(self, what: str, random: bool = False, state: bool = False) -> None:
+    def close(
+        self, what: str, random: bool = False, state: bool = False, writes: bool = False
+    ) -> None:
         """The stretch ends here. GraphBreak if it does something that must happen exactly once.
 
         ``random``: it may draw random numbers; ``state``: it may change torch's global state and
-        put it back. These operations then belong to the nested graph alone.
+        put it back; ``writes``: it may write to tensors of its own. These operations then belong
+        to the nested graph alone.
         """
         recorded = self._end()
         if not set(self.builder.differentiated).isdisjoint(self.nodes):
             raise GraphBreak("FJ0117", f"{what} computes a gradient")
         for operation in recorded:
-            if operation.writes:
+            if operation.writes and not (writes and self._is_own(operation)):
                 raise GraphBreak("FJ0122", f"{what} writes to a tensor")
+            if operation.writes:
+                continue
             if operation.effect and not (random if operation.random else state):
                 does = "draws random numbers" if operation.random else "sets torch's state"
                 raise GraphBreak("FJ0122", f"{what} {does}")
@@ -195,6 +200,15 @@ class Stretch:
             raise GraphBreak("FJ0122", f"{what} changes torch's global state")
         for operation in recorded:
             operation.sets_state, operation.random, operation.aside = False, False, True
+            if operation.writes:
+                self.builder.writers.remove(operation)
+                operation.writes = ()
+
+    def _is_own(self, operation: Operation) -> bool:
+        """Is what it writes to nothing that was there before the stretch?"""
+        inside = set(self.nodes)
+        others = [one for node, one in self.builder.operations.items() if node not in inside]
+        return all(operation.written.isdisjoint(one.memory) for one in others)
 
     def note(self, step: int) -> None:
         """The stretch ends here, and its nodes stay in the graph as well, inside of a transform

@@ -388,11 +388,12 @@ class FunctionContext:
 
 def function_forward(cls: Any, context: Any, *args: Any) -> Any:
     """What ``autograd.Function.apply`` calls."""
-    if cls.setup_context is torch.autograd.function._SingleLevelFunction.setup_context:
-        return cls.forward(context, *args)
-    output = cls.forward(*args)
-    cls.setup_context(context, args, output)
-    return output
+    with torch.no_grad():
+        if cls.setup_context is torch.autograd.function._SingleLevelFunction.setup_context:
+            return cls.forward(context, *args)
+        output = cls.forward(*args)
+        cls.setup_context(context, args, output)
+        return output
 
 
 def function_backward(cls: Any, context: Any, *gradients: Any) -> Any:

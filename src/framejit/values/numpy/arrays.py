@@ -191,7 +191,8 @@ def array_of(space: Space, tensor: TensorValue, force: Value | None = None) -> V
             tensor = tensor_call(space, step, tensor)
     fake = tensor.fake(space)
     plain = fake.device.type == "cpu" and not (fake.is_conj() or fake.is_neg())
-    if not plain or fake.requires_grad or tensor.cls is not torch.Tensor or space.transforms:
+    differentiable = fake.requires_grad and torch.is_grad_enabled()
+    if not plain or differentiable or tensor.cls is not torch.Tensor or space.transforms:
         raise GraphBreak("FJ0102", "this tensor has no array on its memory")
     try:
         torch.empty(0, dtype=fake.dtype).numpy()

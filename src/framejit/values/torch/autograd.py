@@ -76,7 +76,9 @@ def _apply(space: Space, args: Args, kwargs: Kwargs) -> Result:
     nodes = [_operand(space, operand) for operand in operands]
     forward = function_value(space, polyfills.function_forward)
     arguments = [owner, context, *operands]
-    result, stretch = _trial(space, forward, arguments, Terms(what, state=True), context)
+    result, stretch = _trial(
+        space, forward, arguments, Terms(what, state=True, writes=True), context
+    )
     several = isinstance(result.realize(), (TupleValue, ListValue))
     answers = [answer.realize() for answer in (space.items(result) if several else [result])]
     if not all(isinstance(answer, TensorValue) or answer.is_constant for answer in answers):
@@ -95,7 +97,7 @@ def _apply(space: Space, args: Args, kwargs: Kwargs) -> Result:
         start = len(space.builder.recorded)
         backward = function_value(space, polyfills.function_backward)
         arguments = [owner, context, *gradients]
-        _, inner = _trial(space, backward, arguments, Terms(what, state=True), context)
+        _, inner = _trial(space, backward, arguments, Terms(what, state=True, writes=True), context)
         kept = {o.proxy(space) for o in outputs} | given | set(stretch.nodes)
         kept.update(operation.node for operation in space.builder.recorded[:start])
         _no_free_tensors(space, inner, operands, kept, what)
@@ -176,7 +178,8 @@ def _checkpoint(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if refused_hooks() is not None:
         raise GraphBreak("FJ0120", "checkpoint() where saved-tensor hooks are not allowed")
     what = "the function under checkpoint()"
-    result, stretch = _trial(space, function, operands, Terms(what, True, True), None, named)
+    terms = Terms(what, random=True, state=True, writes=context is None)
+    result, stretch = _trial(space, function, operands, terms, None, named)
     if reentrant and not _plain_tensors(result.realize()):
         raise GraphBreak(
             "FJ0120", "reentrant checkpoint() of a function that answers no plain tensors"

@@ -26,6 +26,7 @@ class Terms(NamedTuple):
     what: str
     random: bool = False
     state: bool = False
+    writes: bool = False
 
 
 def trial(

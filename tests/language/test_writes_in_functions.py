@@ -1,0 +1,135 @@
+"""Functions that autograd calls (``autograd.Function``, ``checkpoint``) write to tensors that they
+have made themselves."""
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+import framejit
+from checking import CountingBackend, check
+
+X = torch.arange(6.0).reshape(2, 3) + 0.5
+KEPT = torch.zeros(3)
+
+
+class Rectified(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        y = x.clone()
+        y[y < 2] = 0
+        return y
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        gradient = gradient.clone()
+        gradient[x < 2] = 0
+        return gradient
+
+
+class IntoAnOutput(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.empty_like(x)
+        torch.mul(x, 2, out=y)
+        y += 1
+        return y, torch.is_grad_enabled()
+
+    @staticmethod
+    def backward(ctx, gradient, _):
+        return gradient * 2
+
+
+class CountsItsCalls(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        KEPT.add_(1)
+        return x.clone().add_(1)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+class WritesToItsArgument(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        part = x.detach().view(-1)
+        part.add_(1)
+        return part.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.view(2, 3)
+
+
+def rows(t):
+    y = torch.zeros(2, 3)
+    y.copy_(t)
+    y[0] = 3
+    return (y * t).sin()
+
+
+def two_views(t):
+    y = t * 1
+    y.add_(1)
+    z = y.view(-1)
+    z.mul_(2)
+    return y, z
+
+
+def rectified(x):
+    return Rectified.apply(x) * 2
+
+
+def into_an_output(x):
+    y, enabled = IntoAnOutput.apply(x)
+    return y + 1, enabled
+
+
+def recomputed_rows(x):
+    return checkpoint(rows, x, use_reentrant=False) + 1
+
+
+def recomputed_views(x):
+    return checkpoint(two_views, x, use_reentrant=False)
+
+
+@pytest.mark.parametrize(
+    "program, ops",
+    [(rectified, 2), (into_an_output, 4), (recomputed_rows, 3), (recomputed_views, 3)],
+)
+def test_in_one_graph(program, ops):
+    backend = check(program, X.clone().requires_grad_(), graphs=1, fullgraph=True)
+    assert backend.ops <= ops + 2
+    compiled = framejit.compile(program, backend="eager", fullgraph=True)
+    ours, theirs = X.clone().requires_grad_(), X.clone().requires_grad_()
+    for function, x in ((compiled, ours), (program, theirs)):
+        found = function(x)
+        first = found[0] if isinstance(found, tuple) else found
+        first.square().sum().backward()
+    assert torch.equal(ours.grad, theirs.grad)
+
+
+def test_what_is_outside_stays_outside():
+    def program(x):
+        return CountsItsCalls.apply(x) * 2, KEPT.clone()
+
+    KEPT.zero_()
+    backend = CountingBackend()
+    compiled = framejit.compile(program, backend=backend)
+    for turn in (1, 2):
+        y, kept = compiled(X.clone().requires_grad_())
+        assert torch.equal(y, (X + 1) * 2) and kept.tolist() == [turn] * 3
+    assert len(backend.graphs) == 2
+    check(lambda x: WritesToItsArgument.apply(x * 2), X.clone().requires_grad_(), graphs=2)
+
+
+def test_arrays_where_gradients_are_off():
+    @torch.no_grad()
+    def program(x):
+        return x.numpy() + 1, x.numpy(), x * 2
+
+    check(program, X.clone().requires_grad_(), graphs=1, fullgraph=True)
+    check(lambda x: x.numpy(), X.clone().requires_grad_(), graphs=0)
