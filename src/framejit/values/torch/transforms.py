@@ -133,12 +133,16 @@ class _Mapping(NamedTuple):
     randomness: Value
 
 
-@lookaside(predispatch.lazy_load_decompositions)
-def _load_decompositions(space: Space, args: Args = (), kwargs: Kwargs | None = None) -> Result:
+def _load_decompositions(space: Space) -> None:
     """They stay loaded, so once in a graph is enough."""
     load = predispatch.lazy_load_decompositions
     if not any(operation.node.target is load for operation in space.builder.recorded):
         space.builder.call_effect(load, (), {})
+
+
+@lookaside(predispatch.lazy_load_decompositions)
+def _loads_decompositions(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    _load_decompositions(space)
     return ConstantValue(None)
 
 
@@ -417,7 +421,9 @@ def _rows_pulled_back(
     """The rows of the Jacobian by each variable, so many in one piece."""
     space = run.space
     shape, kind = tuple(output.metadata().shape), output.metadata()
-    like = {"dtype": ConstantValue(kind.dtype), "device": ConstantValue(kind.device)}
+    like: dict[str, Value] = {
+        "dtype": ConstantValue(kind.dtype), "device": ConstantValue(kind.device)
+    }  # fmt: skip
     eye = graph_call(space, torch.eye, [ConstantValue(rows)], like)
     basis = graph_call(space, torch.reshape, [eye, space.constant((rows, *shape))], {})
     step = min(chunk_size or rows, rows)

@@ -1,0 +1,73 @@
+"""Makes docs/suites.md from docs/suites.json, which ``benchmarks/suites.py --write`` writes.
+
+python docs/make_suites.py            writes the page
+python docs/make_suites.py --check    exit status 1 when the page is not current
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pages import write_or_check
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "suites.json"
+PAGE = ROOT / "docs" / "suites.md"
+
+HEAD = """# Suites of others
+
+Made by `python docs/make_suites.py` from what `python benchmarks/suites.py` found on {date} with
+framejit {framejit}, torch {torch} and Python {python}; do not edit. The samples of torch's own
+tests run forward and backward, as plain Python and compiled with a backend that runs graphs as they
+are. *The same*: results, strides, what shares memory, arguments that were written to, gradients and
+errors of all samples are exactly those of plain Python. *One graph*: so is each sample captured.
+
+| suite | operators | tried | samples | the same | one graph |
+|---|---|---|---|---|---|
+"""
+
+
+def share(count: int, total: int) -> str:
+    """A number, and how much of all that is; never rounded up to all of it."""
+    if not total:
+        return "-"
+    return f"{count} ({int(1000 * count / total) / 10:g} %)"
+
+
+def row(name: str, found: dict) -> str:
+    """The row of a suite."""
+    ran = found["ran"]
+    cells = [
+        f"`{name}`", str(found["operators"]), str(found["tried"]), str(found["samples"]),
+        share(found["equal"], ran), share(found["whole"], ran),
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def details(name: str, found: dict) -> list[str]:
+    """What is not as it should be."""
+    lines = [f"\n## {name}\n"]
+    if found["without samples"]:
+        lines.append(f"{found['without samples']} have no samples for CPUs.\n")
+    if not found["problems"]:
+        return [*lines, "All that were tried are the same, in one graph."]
+    lines += ["| operator | what is not as it should be |", "|---|---|"]
+    for operator, problem in found["problems"].items():
+        text = problem.replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| `{operator}` | {text} |")
+    return lines
+
+
+def page(results: dict) -> str:
+    """The text of the page."""
+    suites = results["suites"].items()
+    lines = [HEAD.format(**results) + "\n".join(row(*suite) for suite in suites)]
+    for suite in suites:
+        lines += details(*suite)
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(write_or_check(PAGE, page(json.loads(RESULTS.read_text()))))
