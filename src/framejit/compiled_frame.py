@@ -40,7 +40,7 @@ class Origin(NamedTuple):
     text: str = ""  # of the generated function
     lines: dict[str, set[int]] = {}  # that were captured, if somebody wanted to know
     operations: int = 0
-    broke: events.GraphBreak | None = None
+    broke: events.Ended | None = None
     changes: tuple[Change, ...] = ()
     #: Does its graph run as it is, because the backend works in the background, or has failed
     #: there?

@@ -325,7 +325,7 @@ class Compiler:
         return deoptimise
 
     def _check_break(
-        self, target: Target, met: list[events.GraphBreak], broken: Broken, strict: bool
+        self, target: Target, met: list[events.Ended], broken: Broken, strict: bool
     ) -> None:
         """A break was met: an error under ``fullgraph``, an event, also in ``met``, otherwise."""
         frame = _blamed(broken)
@@ -345,7 +345,10 @@ class Compiler:
         if broken.raises:
             events.emit(events.Raises(**known))
             return
-        event = events.GraphBreak(**known, hint=hint, code=messages.source_line(filename, line))
+        event: events.Ended = events.StepAround(**known)
+        if broken.splits:
+            code = messages.source_line(filename, line)
+            event = events.GraphBreak(**known, hint=hint, code=code)
         met.append(event)
         events.emit(event)
 
@@ -372,7 +375,7 @@ class Compiler:
             self._check_expected(target, target.point)
         if compiled.entries and not self._may_recompile(compiled, slots, stand_ins):
             return None
-        met: list[events.GraphBreak] = []
+        met: list[events.Ended] = []
         try:
             with nullcontext() if self.later is None else slow_imports.refused():
                 made = self._captured(compiled, slots, met, stand_ins)
@@ -461,7 +464,7 @@ class Compiler:
         return True
 
     def _captured(
-        self, compiled: CompiledFrame, slots: tuple[Any, ...], met: list[events.GraphBreak],
+        self, compiled: CompiledFrame, slots: tuple[Any, ...], met: list[events.Ended],
         stand_ins: StandIns | None,
     ) -> Capture:  # fmt: skip
         """A capture of this call, between the events that it begins and that it is over."""
@@ -497,7 +500,7 @@ class Compiler:
 
     def _add_entry(
         self, compiled: CompiledFrame, made: Capture, tree: native.GuardTree,
-        broke: events.GraphBreak | None,
+        broke: events.Ended | None,
     ) -> Any:  # fmt: skip
         target = compiled.target
         entry = native.Entry(tree, made.generated.function, made.generated.layout)

@@ -66,13 +66,14 @@ def _compared(rank, how, backend, **options):
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("how", ["blocks", "blocks before", "blocks after"])
 def test_each_block_is_one_graph(ranks, how, backend):
-    assert ranks.run(_compared, how, backend) == [(BLOCKS, 2 * BLOCKS)] * 2
+    assert ranks.run(_compared, how, backend) == [(BLOCKS, 0)] * 2
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_whole_model(ranks, backend):
-    """A graph for each module that is sharded on its own, and one break more at the first."""
-    assert ranks.run(_compared, "whole", backend) == [(BLOCKS + 1, 2 * (BLOCKS + 1) + 1)] * 2
+    """A graph for each module that is sharded on its own, and breaks between them; one more where
+    the loop over them lets go of what has hooks."""
+    assert ranks.run(_compared, "whole", backend) == [(BLOCKS + 1, BLOCKS + 1)] * 2
 
 
 def _with(rank, how, options):
@@ -89,4 +90,4 @@ OPTIONS = {
 @pytest.mark.parametrize("how", ["blocks", "blocks before", "blocks after"])
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options_of_sharding(ranks, how, name):
-    assert ranks.run(_with, how, OPTIONS[name]) == [(BLOCKS, 2 * BLOCKS)] * 2
+    assert ranks.run(_with, how, OPTIONS[name]) == [(BLOCKS, 0)] * 2

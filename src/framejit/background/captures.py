@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from framejit import config, directives, native
+from framejit import config, native
 from framejit.backends.compile import is_watched
 from framejit.backends.exclusive import exclusive, working_for_holder
 from framejit.backends.saved_hooks import active_hooks
@@ -29,6 +29,7 @@ from framejit.collection import no_collection
 from framejit.compiled_frame import CompiledFrame
 from framejit.graph import global_state, instalments
 from framejit.graph.instalments import Instalments, OnlyInCall
+from framejit.strictness import is_strict, strictness
 from framejit.values.core.ends import search_what_is_seen
 
 #: Seconds that calls lend at most without a pause, and the share of all time that they lend.
@@ -249,7 +250,7 @@ def _must_be_in_call(compiled: CompiledFrame, slots: tuple[Any, ...]) -> bool:
     return bool(
         moving
         or sys.exception() is not None
-        or directives.breaks.are_errors
+        or is_strict(strictness.get())
         or config.advice()
         or is_watched()
         or active_hooks() is not None

@@ -23,7 +23,7 @@ from framejit.codegen.emit import Emitter
 from framejit.codegen.emit_generators import keeps_of_its_own
 from framejit.codegen.function import Draft
 from framejit.collection import no_collection
-from framejit.exc import GraphBreak
+from framejit.exc import AROUND_MODULE, GraphBreak
 from framejit.graph import instalments
 from framejit.graph.differentiation import Spent
 from framejit.graph.global_state import asked_functions, unseen
@@ -42,6 +42,9 @@ from framejit.values.core.space import Space
 from framejit.values.stdlib.process import ContextVarValue
 from framejit.values.torch.hooks import Hooks, Surrounding, unsettled
 from framejit.values.torch.leaves import replaced_in
+
+#: Torch's modules with what calls a module: its hooks, and the exchange between processes.
+_CALLING_MODULES = frozenset({"torch.nn.modules.module", "torch.nn.parallel.distributed"})
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -124,6 +127,7 @@ def trace(
                 divided = find(outcome.frames, keeps_of_its_own, raised_at, interpreter.suspended)
                 if divided is not None:
                     return Again(*divided)
+                outcome.splits = _splits(space, outcome)
                 driver.check_break(outcome, _is_strict(space))
             out = Emitter(space, slot_names)
             left = interpreter.roots.left_before
@@ -144,6 +148,15 @@ def _is_strict(space: Space) -> bool:
         return is_strict(strictness.get())
     blocks = space.items(variable.pending[-1].value.realize())
     return is_strict(tuple([block.realize().as_python() for block in blocks]))
+
+
+def _splits(space: Space, broken: Broken) -> bool:
+    """Does a break divide what could be one graph? What torch does around a module does not where
+    nothing comes before it, or only that module is compiled."""
+    if broken.identifier != AROUND_MODULE:
+        return True
+    callers = {frame.globals.get("__name__") for frame in broken.frames}
+    return bool(space.builder.recorded) and not callers <= _CALLING_MODULES
 
 
 def _problem(trace: Trace) -> Again | None:

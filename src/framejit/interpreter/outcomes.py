@@ -22,7 +22,9 @@ class Returned(NamedTuple):
 class Broken:
     """The capture ends before an instruction; ``frames`` go from the root to the innermost."""
 
-    __slots__ = ("as_it_is", "frames", "hint", "identifier", "leaves", "raises", "reason")
+    __slots__ = (
+        "as_it_is", "frames", "hint", "identifier", "leaves", "raises", "reason", "splits",
+    )  # fmt: skip
 
     def __init__(self, frames: list[Frame], cause: GraphBreak) -> None:
         self.frames = frames
@@ -30,6 +32,8 @@ class Broken:
         self.reason = cause.reason
         self.hint = cause.hint
         self.raises = cause.raises
+        #: Is there something to capture on both sides?
+        self.splits = True
         #: Has the capture itself found out what an operation raises?
         raised = frames[-1].instruction.op in ("RAISE_VARARGS", "RERAISE")
         self.leaves = isinstance(cause, LeavingError) and not raised

@@ -98,6 +98,19 @@ class GraphBreak(Event):
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
+class StepAround(Event):
+    """What torch does before or after a module that it distributes is left to Python, where that
+    splits no graph: nothing was captured before it, or the module is all that is compiled."""
+
+    reason: str
+    identifier: str = ""
+
+
+#: How a capture ends before its frame does.
+Ended = GraphBreak | StepAround
+
+
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class Raises(Event):
     """The graph ends before an instruction that raises the program's own exception."""
 

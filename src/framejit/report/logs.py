@@ -99,6 +99,8 @@ def _records(event: events.Event) -> Iterator[tuple[str, str, str]]:
             title = f"graph break [{event.identifier}] {event.place}: {event.reason}"
             advice = event.hint or remedy(event.identifier)
             yield "breaks", title, f"{event.code}\n{advice}".lstrip()
+        case events.StepAround() if wanted("breaks"):
+            yield "breaks", f"left to Python [{event.identifier}]: {event.reason}", event.name
         case events.FrameSkipped() if wanted("breaks"):
             title = f"runs as plain Python [{event.identifier}]: {event.name} ({event.place})"
             yield "breaks", title, event.reason
