@@ -40,6 +40,7 @@ from framejit.values.stdlib.process import ContextVarValue
 from framejit.values.torch.leaves import final_flag
 from framejit.values.torch.tensors import TensorValue
 from framejit.values.torch.torch_functions import STATE
+from framejit.values.torch.wrappers import WrapperValue
 
 
 def register(out: Emitter) -> None:
@@ -173,6 +174,7 @@ _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     ContextVarValue: _write_context,
     ClassValue: _write_class,
     TensorValue: _write_tensor,
+    WrapperValue: _write_tensor,
     StartedIterator: _write_iterator,
     CacheHit: _write_cache_hit,
 }

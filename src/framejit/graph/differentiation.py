@@ -149,7 +149,7 @@ def _replaying(builder: GraphBuilder) -> Iterator[dict[_Node, Any]]:
             for node, operation in list(builder.operations.items()):
                 example = operation.example
                 if node.op == "placeholder" and isinstance(example, Example):
-                    values[node] = builder.world.build(example.born)
+                    values[node] = _begun(builder, node, example)
                 elif node.op in ("placeholder", "get_attr"):
                     values[node] = example
                 else:
@@ -161,6 +161,18 @@ def _replaying(builder: GraphBuilder) -> Iterator[dict[_Node, Any]]:
         RemovableHandle.next_id = handle  # the program sees numbers of handles
         for _ in range(abs(deeper)):  # where the recording ends inside of autocast, or begins there
             (torch.autocast_decrement_nesting if deeper > 0 else torch.autocast_increment_nesting)()
+
+
+def _begun(builder: GraphBuilder, node: _Node, example: Example) -> torch.Tensor:
+    """A fake of an input as it was at first. One that is made of others cannot be made again."""
+    born = example.born
+    if not born.wraps:
+        return builder.world.build(born)
+    if example.meta is not born or builder.is_written(node):
+        raise GraphBreak("FJ0117", "a gradient goes through a changed tensor made of others")
+    if born.requires_grad and not born.is_leaf:
+        raise GraphBreak("FJ0117", "a gradient goes on in what was computed before")
+    return example.fake
 
 
 def _autograd_nodes(tensors: Iterable[Any]) -> dict[Any, None]:
@@ -273,6 +285,8 @@ class _Examples:
             beside = self._memory.get(memory_of(result), ())
             if beside:  # its fake has to be a view of theirs, which only a replay could make
                 raise GraphBreak("FJ0117", "a gradient that is a view of another tensor")
+            if known.meta.wraps:
+                known._fake = result
             self._note(result, known)
         return known
 

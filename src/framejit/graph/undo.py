@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 Graph = Callable[..., Any]
 
@@ -23,8 +24,11 @@ LIMIT = 1 << 20
 def can_be_saved(tensor: torch.Tensor) -> bool:
     """Is a copy of the content all that it takes to undo a write?
 
-    Not with gradients: a write also changes the tensor's history.
+    Not with gradients: a write also changes the tensor's history. A tensor made of others has no
+    content of its own.
     """
+    if is_traceable_wrapper_subclass(tensor):
+        return False
     overlaps = any(
         step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride(), strict=True)
     )

@@ -145,8 +145,9 @@ def _check_gradient(tensor: TensorValue, value: Value) -> None:
     if not isinstance(value, TensorValue) or value is tensor:
         raise GraphBreak("FJ0112", f"assigning a {value.describe()} to the gradient of a tensor")
     own, given = tensor.metadata(), value.metadata()
+    wanted = torch.Tensor if tensor.is_plain else tensor.cls
     looks = [(tuple(m.shape), m.dtype, m.device, m.layout) for m in (own, given)]
-    if str(looks[0]) != str(looks[1]) or given.requires_grad or value.cls is not torch.Tensor:
+    if str(looks[0]) != str(looks[1]) or given.requires_grad or value.cls is not wanted:
         raise GraphBreak("FJ0112", "assigning to a gradient a tensor that does not look like one")
 
 
