@@ -3,6 +3,7 @@
 import data_parallel
 import pytest
 import torch
+import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 import framejit
@@ -75,6 +76,23 @@ def _unused(rank, how, backend):
 def test_unused_parameters(ranks, how, backend):
     graphs = [graphs for graphs, _ in ranks.run(_unused, how, backend)]
     assert graphs == [2, 2]
+
+
+def _second_elsewhere(step):
+    return {"second": dist.get_rank() == 1 and step % 2 == 1}
+
+
+def _apart(rank, how, backend):
+    options = {"find_unused_parameters": True}
+    return data_parallel.compared(
+        data_parallel.Branches, how, backend, options=options, arguments=_second_elsewhere
+    )
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_processes_that_compile_different_things(ranks, how):
+    """One is still compiling while the other has gone on."""
+    assert ranks.run(_apart, how, "aot_eager") == [(1, 0), (2, 0)]
 
 
 def _accumulated(rank, how, backend):

@@ -222,6 +222,26 @@ def test_a_long_compile_shows_a_line_in_a_terminal(monkeypatch):
         assert stream.getvalue() == ""
 
 
+def test_a_process_for_which_others_wait_says_that_it_compiles(monkeypatch):
+    monkeypatch.setattr(progress, "_OTHERS_PATIENCE", 0.02)
+    monkeypatch.setenv("RANK", "3")
+
+    def long_compile(count):
+        monkeypatch.setenv("WORLD_SIZE", str(count))
+        monkeypatch.setattr("sys.stderr", stream := io.StringIO())
+        events.emit(events.CaptureStart(name="f", filename="/a/model.py", line=3))
+        events.emit(events.BackendStart(backend="inductor", operations=5))
+        deadline = time.monotonic() + (5 if count > 1 else 0.1)
+        while stream.getvalue().count("\n") < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        events.emit(events.CaptureEnd(name="f", outcome="compiled"))
+        return stream.getvalue()
+
+    first, *_ = long_compile(4).splitlines()
+    assert first == "framejit: rank 3 is compiling f (model.py:3), inductor: 5 operations, 0 s"
+    assert long_compile(1) == ""
+
+
 def test_a_graph_break_error_is_short_and_names_everything():
     line = test_a_graph_break_error_is_short_and_names_everything.__code__.co_firstlineno
     error = messages.graph_break_error("FJ0130", "print() writes", "", (__file__, line, "f"))

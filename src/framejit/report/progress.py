@@ -1,15 +1,19 @@
 """A line in the terminal while a long compile runs: which function, which phase, how long.
 
 In: events. Out: one line on standard error, only if that is a terminal, `config.progress` is on,
-and a capture takes longer than two seconds; it is gone when the capture is over.
+and a capture takes longer than two seconds; it is gone when the capture is over. A process for
+which others may wait writes lines that stay, more and more seldom, also where that is no terminal.
 Next room: native.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
+
+import torch
 
 from framejit import config
 from framejit.report import events
@@ -17,6 +21,22 @@ from framejit.report import events
 #: Seconds before the line appears, and between its changes.
 PATIENCE = 2.0
 _STEP = 0.25
+#: Seconds before the first line that stays; each takes twice as long as the one before.
+_OTHERS_PATIENCE = 30.0
+
+
+def _rank() -> int | None:
+    """Which of several processes this is, if they work together."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        several = distributed.get_world_size() > 1
+        return distributed.get_rank() if several else None
+    told, count = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    return int(told) if told.isdecimal() and count.isdecimal() and int(count) > 1 else None
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 class Line:
@@ -31,7 +51,8 @@ class Line:
         """Take in one event."""
         match event:
             case events.CaptureStart():
-                if config.progress and sys.stderr is not None and sys.stderr.isatty():
+                wanted = config.progress and sys.stderr is not None
+                if wanted and (_is_terminal() or _rank() is not None):
                     self._start(f"{event.name} ({event.place})")
             case events.BackendStart() if self._running:
                 what, _, since = self._running[-1]
@@ -49,18 +70,31 @@ class Line:
             if len(self._running) > 1:
                 return
             self._over = threading.Event()
-        thread = threading.Thread(target=self._show, args=(self._over,), daemon=True)
-        thread.start()
+        rank = _rank()
+        shows, args = (self._show, ()) if rank is None else (self._tell, (rank,))
+        threading.Thread(target=shows, args=(self._over, *args), daemon=True).start()
+
+    def _text(self, told: str = "") -> str:
+        running = list(self._running)
+        if not running:
+            return ""
+        what, phase, since = running[-1]
+        return f"framejit: {told}{what}, {phase}, {time.monotonic() - since:.0f} s"[:110]
+
+    def _tell(self, over: threading.Event, rank: int) -> None:
+        wait = _OTHERS_PATIENCE
+        while not over.wait(wait):
+            wait *= 2
+            if text := self._text(f"rank {rank} is compiling "):
+                sys.stderr.write(text + "\n")
+                sys.stderr.flush()
 
     def _show(self, over: threading.Event) -> None:
         if over.wait(PATIENCE):
             return
         width = 0
         while True:
-            running = list(self._running)
-            if running:
-                what, phase, since = running[-1]
-                text = f"framejit: {what}, {phase}, {time.monotonic() - since:.0f} s"[:110]
+            if text := self._text():
                 sys.stderr.write("\r" + text.ljust(width))
                 sys.stderr.flush()
                 width = max(width, len(text))

@@ -114,11 +114,12 @@ class WrapperValue(SubclassValue):
 
     def _has_gradient(self) -> bool:
         """Is its gradient the object that it has, and not one that its class makes of that?"""
-        override = self.cls.__torch_function__
+        cls: Any = self.cls
+        override = cls.__torch_function__
         if override is _C._disabled_torch_function_impl:
             return True
-        usual = getattr(override, "__func__", None) is torch.Tensor.__torch_function__.__func__
-        if not usual or self.obj is None:
+        usual: Any = torch.Tensor.__torch_function__
+        if getattr(override, "__func__", None) is not usual.__func__ or self.obj is None:
             return False
         with _C.DisableTorchFunctionSubclass():
             return self.obj.grad is None or isinstance(self.obj.grad, self.cls)
