@@ -174,6 +174,24 @@ def test_placements_are_guarded(ranks):
     assert ranks.run(_programs) == [([1, 1, 2, 2, 3], 4)] * 2
 
 
+def _spread(rank):
+    shared = mesh()
+
+    def spread(x):
+        return distribute_tensor(x * 2, shared, [Shard(0)]) * 3
+
+    counted = data_parallel.Counted("aot_eager")
+    with events.recording(events.GraphBreak) as breaks:
+        got = framejit.compile(spread, backend=counted)(torch.ones(4, 2))
+    expected = spread(torch.ones(4, 2))
+    assert got._spec == expected._spec and torch.equal(_whole(got), _whole(expected))
+    return counted.graphs, [one.identifier for one in breaks]
+
+
+def test_distributing_a_tensor_is_one_break(ranks):
+    assert ranks.run(_spread) == [(2, ["FJ0131"])] * 2
+
+
 def _meshes(rank):
     """A mesh of both processes, and one of each alone."""
     groups = init_device_mesh("cpu", (2, 1), mesh_dim_names=("rows", "columns"))

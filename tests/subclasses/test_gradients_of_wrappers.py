@@ -204,3 +204,34 @@ def test_a_graph_that_writes_and_raises(backend):
     assert torch.equal(t.a, x() + 1) and torch.equal(t.b, x() + 1)
     with pytest.raises(IndexError):
         compiled(t, torch.ones(3), torch.tensor([7]))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_one_object_in_the_place_of_two(backend):
+    def exchanged(first, second):
+        given = first.grad
+        first.grad = None
+        second.grad = None if given is None else given * 2
+        return first.grad is None, second.grad is None
+
+    def run(compiles):
+        call, left = compiles(exchanged), []
+        for same in (False, True, False):
+            first = nn.Parameter(Pair(x(), x() + 1))
+            second = first if same else nn.Parameter(Pair(x() + 2, x()))
+            (first * 3).sum().backward()
+            left += [call(first, second), first.grad, second.grad]
+        return left
+
+    assert Engine(backend).compare(run) == (2, [])
+
+
+def test_a_gradient_of_another_size_is_refused():
+    def given(w, g):
+        w.grad = g
+        return w * 1
+
+    compiled = framejit.compile(given, backend="eager")
+    for call in (given, compiled):
+        with pytest.raises(RuntimeError, match="size"):
+            call(nn.Parameter(Pair(x(), x())), Pair(x()[:1], x()[:1]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from framejit.exc import GraphBreak
 from framejit.values.core.base import Args, Kwargs
 from framejit.values.core.registry import LOOKASIDE_RULES, Handler, Result
 from framejit.values.core.space import Space
@@ -20,11 +21,21 @@ _HOME = "torch.distributed.tensor._api"
 _NODES = frozenset(
     f"DTensor.{name}" for name in ("from_local", "to_local", "redistribute", "full_tensor")
 )
+#: They send parts to the processes, by operations that work in place.
+_SENDING = frozenset(("distribute_tensor", "distribute_module"))
+
+
+def _is_of(function: Any, home: str, names: frozenset[str]) -> bool:
+    is_function = type(function) is types.FunctionType
+    return is_function and function.__module__ == home and function.__qualname__ in names
 
 
 def _is_node(function: Any) -> bool:
-    is_function = type(function) is types.FunctionType
-    return is_function and function.__module__ == _HOME and function.__qualname__ in _NODES
+    return _is_of(function, _HOME, _NODES)
+
+
+def _is_sending(function: Any) -> bool:
+    return _is_of(function, "torch.distributed.tensor", _SENDING)
 
 
 def _node(function: Any) -> Handler:
@@ -34,4 +45,11 @@ def _node(function: Any) -> Handler:
     return handler
 
 
-LOOKASIDE_RULES.append((_is_node, _node))
+def _sending(function: Any) -> Handler:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
+        raise GraphBreak("FJ0131", f"{function.__name__}() sends parts to the processes")
+
+    return handler
+
+
+LOOKASIDE_RULES += [(_is_node, _node), (_is_sending, _sending)]
