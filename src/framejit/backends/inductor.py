@@ -22,6 +22,7 @@ from ..graph.outlining import has_regions
 from ..graph.second_order import inner_graph
 from .context import aot_settings, patched
 from .dividing import divided, owned_copy
+from .inductor_passes import settings_with_passes
 from .inlining import inlined, kept_copy
 from .registry import register_backend
 from .separate import separate_results
@@ -100,7 +101,7 @@ class InductorBackend:
 
         context = TracingContext.get()
         before = context.fw_metadata  # of the graph of whoever compiles this one
-        patches = self.config_patches
+        patches = settings_with_passes(self.config_patches)
         if has_regions(gm):
             from .inductor_regions import settings_for_regions  # a part of Inductor's
 
