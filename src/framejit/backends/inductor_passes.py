@@ -12,7 +12,7 @@ from typing import Any
 
 import torch.fx
 
-from . import numbers_once
+from . import channels_last, numbers_once
 
 
 def settings_with_passes(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,11 +37,12 @@ def _passes() -> Any:
         def __call__(self, graph: torch.fx.Graph) -> None:
             if self.chosen is not None:
                 self.chosen(graph)
+            channels_last.spread_channels_last(graph)
             numbers_once.compute_numbers_once(graph)
 
         def uuid(self) -> Any:
             """Part of the key of Inductor's cache; None: what is compiled is not cached."""
-            ours = get_hash_for_files((__file__, numbers_once.__file__))
+            ours = get_hash_for_files((__file__, channels_last.__file__, numbers_once.__file__))
             if self.chosen is None:
                 return ours
             theirs = getattr(self.chosen, "uuid", lambda: None)()
