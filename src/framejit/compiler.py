@@ -48,7 +48,7 @@ from framejit.exc import (
 )
 from framejit.graph import instalments, slow_imports
 from framejit.graph.errors import WrongResult
-from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code
+from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code, under_hooks
 from framejit.graph.repeats import REGIONS, Region
 from framejit.graph.stand_ins import StandIns
 from framejit.guards.standing_in import expect
@@ -56,7 +56,7 @@ from framejit.interpreter.frame import Frame
 from framejit.interpreter.outcomes import Broken
 from framejit.misses import Later, Turns, miss
 from framejit.peer import is_machinery, keep_out, left_alone
-from framejit.plain import has_blocks, plain_function, unwatched
+from framejit.plain import has_blocks, interrupts, plain_function, raiser, unwatched
 from framejit.report import events, messages
 from framejit.shapes import profile
 from framejit.strictness import is_strict, strictness
@@ -297,13 +297,15 @@ class Compiler:
         """
 
         def deoptimise(error: Exception, *slots: Any) -> Any:
-            target, hooked = compiled.target, _under_hooks()
+            target, hooked = compiled.target, under_hooks()
             if isinstance(error, Unexpected):
                 compiled.refuted += 1
                 if compiled.refuted == REFUTED_LIMIT:  # errors of the program are usual here
                     compiled.drop_entries()
             elif isinstance(error, FramejitError) or (hooked and not has_blocks(target)):
                 raise error  # hooks are the user's code and may have raised it
+            elif interrupts(error):
+                return native.tail(self.raising(target, error) or raiser(error), *slots)
             reason = f"{type(error).__name__}: {error}"
             events.emit(events.Deoptimised(**target.shown, reason=reason))
             if compiled.plain is None:
@@ -420,7 +422,9 @@ class Compiler:
         return self._add_entry(compiled, made, tree, met[-1] if met else None)
 
     def _not_captured(self, compiled: CompiledFrame, error: Exception) -> None:
-        """A capture has raised what is no error of the program's."""
+        """A capture has raised what is no error of the program's, or has been interrupted."""
+        if interrupts(first := error.__cause__ or error):
+            raise first
         if isinstance(error, BackendCompilerFailed):
             self._backend_failed(compiled, error)
         elif isinstance(error, RecursionError):  # the user's code may still fit on the stack
@@ -537,7 +541,7 @@ class Compiler:
         started = time.perf_counter()
         operations = sum(n.op.startswith("call") for n in module.graph.nodes)
         known = {**target.shown, "backend": self.backend_name, "operations": operations}
-        if later is not None and not _under_hooks() and later.postpone(target, module, examples):
+        if later is not None and not under_hooks() and later.postpone(target, module, examples):
             events.emit(events.GraphPostponed(**known))
             return as_recorded(module, examples)
         instalments.apart("a backend that compiles in the call")
@@ -583,11 +587,6 @@ class Compiler:
             raise InternalError(f"while capturing {name} ({filename}:{line}): {reason}") from error
         messages.warn_internal_error(error, **shown)
         compiled.skip("FJ0206", f"internal error: {reason}")
-
-
-def _under_hooks() -> bool:
-    """Are saved-tensor hooks in place?"""
-    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
 
 
 def _blamed(broken: Broken) -> Frame:

@@ -193,6 +193,11 @@ def transform_depth() -> int:
     return int(torch._C._functorch.get_dynamic_layer_stack_depth())
 
 
+def under_hooks() -> bool:
+    """Are saved-tensor hooks in place?"""
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+
+
 def refused_hooks() -> str | None:
     """Why saved-tensor hooks are refused now, in words; None where they are not."""
     message: str | None = torch._C._autograd._saved_tensors_hooks_get_disabled_error_message()
