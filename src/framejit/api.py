@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import torch
 
 from framejit import directives
-from framejit.background.deferred import wait as wait_for_background
 from framejit.callables import (
     Compiler,
     compile_callable,
@@ -438,6 +437,9 @@ def wait(compiled: Any = None, *, timeout: float | None = None) -> bool:
         TypeError: ``compiled`` is not a compiled object.
     """
     if compiled is None:
+        # It needs the tables of a release, without which everything runs eagerly.
+        from framejit.background.deferred import wait as wait_for_background
+
         return wait_for_background(timeout=timeout)
     inner = compiled_function_of(compiled)
     if inner is None:

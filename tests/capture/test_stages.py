@@ -33,10 +33,11 @@ def traced(function, *slots, break_at=None, may_expect=False, met=None):
         compile_graph=never,
         make_break=lambda frame, innermost: never,
         answer=never,
-        check_break=never if met is None else met.append,
+        check_break=never if met is None else lambda broken, strict: met.append(broken),
         deoptimise=never,
         may_expect=may_expect,
         shows_labels=True,
+        may_wait=False,
     )
     target = Target(function.__code__, function.__globals__, None)
     return trace(Call(target, slots), driver, break_at or {}, space)

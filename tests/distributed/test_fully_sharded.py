@@ -71,9 +71,8 @@ def test_each_block_is_one_graph(ranks, how, backend):
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_whole_model(ranks, backend):
-    """A graph for each module that is sharded on its own, and breaks between them; one more where
-    the loop over them lets go of what has hooks."""
-    assert ranks.run(_compared, "whole", backend) == [(BLOCKS + 1, BLOCKS + 1)] * 2
+    """A graph for each module that is sharded on its own, and breaks between them."""
+    assert ranks.run(_compared, "whole", backend) == [(BLOCKS, BLOCKS)] * 2
 
 
 def _with(rank, how, options):
