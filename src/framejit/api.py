@@ -436,10 +436,10 @@ def wait(compiled: Any = None, *, timeout: float | None = None) -> bool:
     Raises:
         TypeError: ``compiled`` is not a compiled object.
     """
-    if compiled is None:
-        # It needs the tables of a release, without which everything runs eagerly.
-        from framejit.background.deferred import wait as wait_for_background
+    # It needs the tables of a release, without which everything runs eagerly.
+    from framejit.background.deferred import wait as wait_for_background
 
+    if compiled is None:
         return wait_for_background(timeout=timeout)
     inner = compiled_function_of(compiled)
     if inner is None:

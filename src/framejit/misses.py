@@ -9,16 +9,18 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch._C._dynamo.eval_frame import set_eval_frame
 
 from framejit import config, native
 from framejit.backends.exclusive import exclusive, exclusive_if_free, works_for_holder
-from framejit.capture.target import Target
 from framejit.exc import FramejitError, InternalError, NothingFits
 from framejit.report import events
+
+if TYPE_CHECKING:  # a release without tables has no captures
+    from framejit.capture.target import Target
 
 
 class Later(Protocol):
