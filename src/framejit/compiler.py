@@ -56,7 +56,7 @@ from framejit.interpreter.frame import Frame
 from framejit.interpreter.outcomes import Broken
 from framejit.misses import Later, Turns, miss
 from framejit.peer import is_machinery, keep_out, left_alone
-from framejit.plain import has_blocks, interrupts, plain_function, raiser, unwatched
+from framejit.plain import has_blocks, interrupts, plain_function, unwatched
 from framejit.report import events, messages
 from framejit.shapes import profile
 from framejit.strictness import is_strict, strictness
@@ -305,7 +305,9 @@ class Compiler:
             elif isinstance(error, FramejitError) or (hooked and not has_blocks(target)):
                 raise error  # hooks are the user's code and may have raised it
             elif interrupts(error):
-                return native.tail(self.raising(target, error) or raiser(error), *slots)
+                if (met := self.raising(target, error)) is None:
+                    raise error
+                return native.tail(met, *slots)
             reason = f"{type(error).__name__}: {error}"
             events.emit(events.Deoptimised(**target.shown, reason=reason))
             if compiled.plain is None:

@@ -106,16 +106,6 @@ def has_blocks(target: Target) -> bool:
     return any(i.op == "PUSH_EXC_INFO" for code in codes for i in decode(code).instructions)
 
 
-def raiser(error: BaseException) -> Callable[..., Any]:
-    """A fallback that raises this."""
-
-    def fallback(*slots: Any) -> Any:
-        raise error
-
-    keep_out(fallback.__code__)
-    return fallback
-
-
 def interrupts(error: BaseException) -> bool:
     """Does a handler of signals, or a function that traces, raise it? It has nothing to do with
     what the program was doing then, which does not raise it again."""

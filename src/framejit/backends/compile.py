@@ -55,10 +55,7 @@ def compile_graph(
     """
     if name is None:
         name = backend_name(backend)
-    find_regions = gm.meta.pop(REGIONS, None)  # it holds the recording
-    for watcher in getattr(_watchers, "active", ()):
-        watcher(gm, example_inputs)
-
+    find_regions = _shown(gm, example_inputs)
     # Without need they are seen: torch.fx asks proxies the same way, when caches are read.
     classes = any(map(is_of_program, example_inputs))
 
@@ -101,10 +98,17 @@ def compile_graph(
 
 def as_recorded(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
     """``gm`` as it is, which takes no time: with PyTorch's own operators."""
-    gm.meta.pop(REGIONS, None)  # it holds the recording
+    _shown(gm, example_inputs)
+    return gm.forward
+
+
+def _shown(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+    """Show a graph to those who watch; what finds its regions, which holds the recording, is taken
+    from it."""
+    find_regions = gm.meta.pop(REGIONS, None)
     for watcher in getattr(_watchers, "active", ()):
         watcher(gm, example_inputs)
-    return gm.forward
+    return find_regions
 
 
 def _without_own_frames(trace: types.TracebackType | None) -> types.TracebackType | None:

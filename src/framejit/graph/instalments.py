@@ -17,6 +17,8 @@ from contextvars import ContextVar
 from threading import Lock
 from typing import Any
 
+import torch
+
 from . import global_state
 
 #: Seconds that a call waits longer for a capture to pause than it has lent it, at most: one that
@@ -150,10 +152,4 @@ def clock() -> float:
 def like_caller(state: Any, threads: int) -> bool:
     """Is torch in this thread set to what it is in the one that calls? ``state``: its
     ``native.GlobalState``."""
-    return bool(state.check()) and _threads() == threads and sys.exception() is None
-
-
-def _threads() -> int:
-    import torch
-
-    return torch.get_num_threads()
+    return bool(state.check()) and torch.get_num_threads() == threads and sys.exception() is None

@@ -159,9 +159,9 @@ class Special(Declared):
 
     def len(self, space: Space) -> Value:
         method = space.special_method(self, "__len__")
-        if self._is_none(space, "__len__"):
-            return space.raise_error(TypeError, "'NoneType' object is not callable")
         if method is None:
+            if self._is_none(space, "__len__"):
+                return space.raise_error(TypeError, "'NoneType' object is not callable")
             text = f"object of type {type_name(self.python_type())!r} has no len()"
             return space.raise_error(TypeError, text)
         length = space.call_now(method, [])
