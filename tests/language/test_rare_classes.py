@@ -258,13 +258,13 @@ def test_names_that_the_program_adds_to_the_builtins(own_name):
 def test_builtins_that_the_program_replaces_for_a_while():
     def program(x):
         y = x + 1
-        before = builtins.zip
-        builtins.zip = lambda *args: "replaced"
+        before = builtins.oct  # nothing else needs it, should it stay replaced
+        builtins.oct = lambda *args: "replaced"
         try:
-            found = zip(1, 2)
+            found = oct(8)
         finally:
-            builtins.zip = before
-        return y * 2, found, list(zip([1], [2], strict=True))
+            builtins.oct = before
+        return y * 2, found, oct(8)
 
     check(program, X, graphs=1)
 
