@@ -14,7 +14,7 @@ from typing import Any
 
 from framejit.bytecode.instruction_set import PART_OF_FRAME
 from framejit.bytecode.model import CodeInfo, Instruction
-from framejit.exc import GraphBreak
+from framejit.exc import FrameSeen, GraphBreak
 
 #: Where a break says so.
 REASON = "a break is forced in front of this instruction"
@@ -52,7 +52,8 @@ class Forced:
 class Noted:
     """Notes which instructions are executed, without those that no break can come before:
     they belong to the start of a frame, or to what exceptions do to it, and are not executed apart
-    from it. (Continuations do start before the latter.)"""
+    from it (continuations do start before the latter), or they show the frame to the program,
+    which then runs in plain Python from its start."""
 
     def __init__(self) -> None:
         self.executed: dict[CodeType, dict[int, None]] = {}
@@ -64,7 +65,11 @@ class Noted:
         def noting(handler: Any) -> Any:
             def note(vm: Any, frame: Any, instruction: Instruction) -> Any:
                 seen[instruction.index] = None
-                return handler(vm, frame, instruction)
+                try:
+                    return handler(vm, frame, instruction)
+                except FrameSeen:
+                    del seen[instruction.index]
+                    raise
 
             return note
 
