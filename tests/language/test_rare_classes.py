@@ -112,18 +112,64 @@ class ComparesOnly(type):
         return cls is other
 
 
-class Unhashable(metaclass=ComparesOnly):
-    def double(self, x):
-        return x * 2
+class Hashes(type):
+    def __eq__(cls, other):
+        print("compared", cls.__name__)
+        return cls is other
+
+    def __hash__(cls):
+        print("hashed", cls.__name__)
+        return 1
 
 
-def test_classes_that_cannot_be_keys():
+def made_of(meta):
+    class Holder(metaclass=meta):
+        factor = 2
+
+        def __init__(self, value):
+            self.value = value
+
+        def double(self, x):
+            return x * self.factor
+
+        def __add__(self, other):
+            return self.value + other
+
+    class Other(Holder):
+        def double(self, x):
+            return super().double(x) + 1
+
+    return Holder, Other
+
+
+@pytest.mark.parametrize("meta", [ComparesOnly, Hashes], ids=lambda meta: meta.__name__)
+def test_classes_that_cannot_be_keys(meta):
+    Holder, Other = made_of(meta)
+
     def program(x):
         y = x + 1
-        made = Unhashable()
-        return made.double(y), isinstance(made, Unhashable), y * 3
+        made = Holder(3)
+        box = [made, {"other": Other(4)}, (Holder, Other)]
+        box[0].value += 1
+        y = box[1]["other"].double(y)
+        kinds = isinstance(made, Holder), issubclass(Other, Holder), type(made) is Other
+        return made.double(y), kinds, made + 1, y * 3, [o.value for o in (made, *box[:1])]
 
-    check(program, X, graphs=3, ops=3)
+    check(program, X, graphs=4, ops=5)
+
+
+@pytest.mark.parametrize("meta", [ComparesOnly, Hashes], ids=lambda meta: meta.__name__)
+def test_objects_whose_class_cannot_be_a_key(meta):
+    Holder, Other = made_of(meta)
+    first, box = Holder(3), {"other": Other(4), "kinds": (Holder, Other)}
+
+    def program(x):
+        y = x + first.value
+        z = box["other"].double(y)
+        made = box["kinds"][1](7)
+        return z, made.double(z), first + 1, type(made) is Other, [o.value for o in (first, made)]
+
+    check(program, X, graphs=3, ops=5)
 
 
 class Nothing:

@@ -8,24 +8,19 @@ and for all. Next: holding, values.
 from __future__ import annotations
 
 import enum
-from typing import Any
 
+from ..classes import is_known_by_identity
 from ..torchcompat.opaque_classes import MemberType, get_member_type, is_constant, is_reference
-
-
-def _can_be_asked(cls: Any) -> bool:
-    """Can the class be looked for without running code of its metaclass?"""
-    return type(cls).__hash__ is type.__hash__ and type(cls).__eq__ is type.__eq__
 
 
 def is_value_class(cls: type) -> bool:
     """Are objects of the class constants, known by what they are equal to?"""
-    return _can_be_asked(cls) and not issubclass(cls, enum.Enum) and is_constant(cls)
+    return is_known_by_identity(cls) and not issubclass(cls, enum.Enum) and is_constant(cls)
 
 
 def is_handle_class(cls: type) -> bool:
     """Does an object of the class stay what it is, so that to be the same one is enough?"""
-    return _can_be_asked(cls) and is_reference(cls)
+    return is_known_by_identity(cls) and is_reference(cls)
 
 
 def is_computed(cls: type, name: str) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from framejit import config, native
+from framejit.classes import is_known_by_identity
 from framejit.directives import is_region
 from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
@@ -365,8 +366,8 @@ def _is_plain(request: CallRequest) -> bool:
     """Is the result what the frame returns, and nothing else to be done? Recordings are kept by
     class."""
     special = request.result or request.names or request.missing or request.reads
-    hashable = type(_class_of_first(request)).__hash__ is not None
-    return special is None and not request.operator and hashable
+    usual = special is None and not request.operator
+    return usual and is_known_by_identity(_class_of_first(request))
 
 
 def _is_possible(vm: Any) -> bool:

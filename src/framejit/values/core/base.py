@@ -10,10 +10,10 @@ The operations on values are methods of `space.Space`, written down as a table i
 from __future__ import annotations
 
 import types
-import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
+from framejit.classes import asked_once
 from framejit.exc import GraphBreak
 from framejit.source import Source
 
@@ -237,26 +237,14 @@ def is_heap_class(cls: type) -> bool:
     return cls.__flags__ & 0x300 == 0x200  # Py_TPFLAGS_HEAPTYPE, not Py_TPFLAGS_IMMUTABLETYPE
 
 
+@asked_once
 def is_user_class(cls: type) -> bool:
     """A class made by a ``class`` statement (its special methods are found by lookup)."""
-    try:
-        known = _user_classes.get(cls)
-    except TypeError:  # its metaclass has no __hash__()
-        return _comes_from_statement(cls)
-    if known is None:
-        known = _user_classes[cls] = _comes_from_statement(cls)
-    return known
-
-
-def _comes_from_statement(cls: type) -> bool:
     if not is_heap_class(cls):
         return False
     # C types may live on the heap too; theirs bring a C-level __new__ along
     new = type.__getattribute__(cls, "__dict__").get("__new__")
     return type(new) is not types.BuiltinFunctionType
-
-
-_user_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
 
 def type_name(cls: type) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from framejit import native
+from framejit.classes import asked_once
 from framejit.exc import GraphBreak
 from framejit.values.core import complaints
 from framejit.values.core.base import Raised, Value, is_nan, type_name
@@ -227,30 +228,22 @@ def hash_known_here(space: Space, obj: Any) -> None:
         raise GraphBreak("FJ0159", "hash() depends on the address of an object")
 
 
-_by_address: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
-_plain_enums: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
-
-
+@asked_once
 def hashed_by_address(cls: type) -> bool:
     """Whether objects of this class are equal only to themselves."""
-    known = _by_address.get(cls)
-    if known is None:
-        if issubclass(cls, torch.Tensor):
-            known = cls.__hash__ is torch.Tensor.__hash__
-        else:
-            known = cls.__hash__ is object.__hash__ and cls.__eq__ is object.__eq__
-        known = _by_address[cls] = known or issubclass(cls, _BY_ADDRESS)
-    return known
+    if issubclass(cls, torch.Tensor):
+        known = cls.__hash__ is torch.Tensor.__hash__
+    else:
+        known = cls.__hash__ is object.__hash__ and cls.__eq__ is object.__eq__
+    return known or issubclass(cls, _BY_ADDRESS)
 
 
+@asked_once
 def _is_enum_of_plain(cls: type) -> bool:
     """Enum classes whose members hash and compare by C code, or by Enum's own."""
-    known = _plain_enums.get(cls)
-    if known is None:
-        own = [base.__dict__ for base in cls.__mro__ if base.__module__ not in _ENUM_MODULES]
-        custom = any("__eq__" in names or "__hash__" in names for names in own)
-        known = _plain_enums[cls] = issubclass(cls, enum.Enum) and not custom
-    return known
+    own = [base.__dict__ for base in cls.__mro__ if base.__module__ not in _ENUM_MODULES]
+    custom = any("__eq__" in names or "__hash__" in names for names in own)
+    return issubclass(cls, enum.Enum) and not custom
 
 
 def is_plain(obj: Any) -> bool:

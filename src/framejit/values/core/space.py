@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from framejit.classes import is_known_by_identity
 from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
 from framejit.shapes.policy import Policy, Seen
@@ -236,9 +237,12 @@ class Space(ClassLookup):
             if value.source is not None and value.source is not source:
                 self.guard(source, "SAME_OBJECT", value.source)
             return value
-        if type(type(obj)).__hash__ is None:  # classes are kept in dicts
-            raise GraphBreak("FJ0154", "an object of a class whose metaclass has no __hash__()")
-        maker = WRAPPERS.get(type(obj))
+        kind = type(obj)
+        if not is_known_by_identity(obj if issubclass(kind, type) else kind):
+            raise GraphBreak(
+                "FJ0157", "the metaclass of a class has its own __eq__() or __hash__()"
+            )
+        maker = WRAPPERS.get(kind)
         if maker is None:
             for _, predicate, rule_maker in WRAP_RULES:
                 if predicate(type(obj)):

@@ -19,11 +19,11 @@ import inspect
 import sys
 import types
 import typing
-import weakref
 from typing import Any
 
 import torch
 
+from framejit.classes import asked_once
 from framejit.exc import GraphBreak
 from framejit.source import Source
 from framejit.values.containers.mappings import DictValue
@@ -396,18 +396,10 @@ def class_from_parts(space: Space, args: list[Value]) -> Value:
 
 # -- classes compared by their structure -----------------------------------------------------------
 
-_anonymous: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
-
+@asked_once
 def is_anonymous(cls: type) -> bool:
     """A class that no module knows by its name: it may be made anew on each call."""
-    known = _anonymous.get(cls)
-    if known is None:
-        known = _anonymous[cls] = _is_anonymous(cls)
-    return known
-
-
-def _is_anonymous(cls: type) -> bool:
     if not is_user_class(cls) or issubclass(cls, (torch.nn.Module, torch.Tensor)):
         return False
     if issubclass(type(cls), enum.EnumMeta):
@@ -441,8 +433,6 @@ def _known_by(cls: type) -> Any:
 
 def adopt(space: Space, source: Source, cls: type) -> bool:
     """Know ``cls``, which is at ``source``, by its structure; False when identity has to do."""
-    if type(cls).__hash__ is None:
-        raise GraphBreak("FJ0154", "a class whose metaclass has no __hash__()")
     known = space.local_classes.get(cls)
     if known is not None:
         if known is not source:

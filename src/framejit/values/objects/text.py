@@ -150,7 +150,7 @@ def text_operator(space: Space, op: str, left: Value, right: Value) -> Value | N
         if not isinstance(template, ConstantValue) or template.python_type() is not str:
             return None
         return percent_format(space, template.value, right)
-    if str not in (_open_kind(left), _open_kind(right)):
+    if _open_kind(left) is not str and _open_kind(right) is not str:
         return None
     if all(_is_string(value) for value in (left, right)):
         return joined([with_known_class(space, left), with_known_class(space, right)])

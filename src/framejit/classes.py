@@ -1,0 +1,35 @@
+"""Classes as keys of tables: a metaclass may have its own ``__eq__`` and ``__hash__``, or none.
+
+In: classes. Out: whether one may be a key, and functions that remember what they said about one.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+
+
+def is_known_by_identity(cls: type) -> bool:
+    """Can the class be the key of a table? Else that runs code of its metaclass, or fails."""
+    kind = type(cls)
+    own = kind.__eq__ is not type.__eq__ or kind.__hash__ is not type.__hash__
+    return kind is type or (not own and (type(kind) is type or is_known_by_identity(kind)))
+
+
+def asked_once(ask: Callable[[type], bool]) -> Callable[[type], bool]:
+    """The same function, which remembers what it returned for a class as long as the class lives.
+    Its table is by identity: any class may be asked about, whatever its metaclass makes it equal
+    to."""
+    known: dict[int, tuple[weakref.ref[type], bool]] = {}
+
+    @functools.wraps(ask)
+    def asked(cls: type) -> bool:
+        found = known.get(id(cls))
+        if found is None:
+            place = id(cls)
+            gone = weakref.ref(cls, lambda _: known.pop(place, None))
+            found = known[place] = (gone, ask(cls))
+        return found[1]
+
+    return asked
