@@ -165,8 +165,10 @@ def test_in_the_background_nobody_waits(tmp_path):
     unlock(held)
     with events.following(), events.recording(events.CallSkipped, events.CaptureStart) as seen:
         assert torch.equal(compiled(x), function(x))
-    assert [type(event) for event in seen] == [events.CaptureStart]
-    assert framejit.wait(compiled, timeout=100)
+        assert framejit.wait(compiled, timeout=100)
+    # a machine that is busy leaves calls for the time of the capture, for a reason of its own
+    own = [event for event in seen if getattr(event, "reason", "") != skipped.reason]
+    assert own == seen and [type(e) for e in seen].count(events.CaptureStart) == 1
 
 
 def test_other_threads_go_on_while_a_turn_is_held(tmp_path):
