@@ -175,7 +175,10 @@ class DictIterator(IteratorValue):
             return None
         if mapping.version != self.version:
             kind = "OrderedDict" if self.kind is OrderedDict else "dictionary"
-            if mapping.size(space) != len(self.keys):
+            size = mapping.size(space)
+            if self.kind is OrderedDict and size:
+                space.raise_error(RuntimeError, f"{kind} mutated during iteration")
+            if self.kind is not OrderedDict and size != len(self.keys):
                 space.raise_error(RuntimeError, f"{kind} changed size during iteration")
             raise GraphBreak(
                 "FJ0166", f"the keys of a {kind} were replaced while iterating over it"

@@ -80,14 +80,17 @@ def empty_slot(cls: type, name: str) -> str:
     return said(getattr, _stand_in(cls, __slots__=(name,))(), name)
 
 
-def nowhere_to_write(cls: type, name: str, found: bool) -> str:
-    """Objects of ``cls`` have no ``__dict__``; the class has ``name``, or has not."""
+def nowhere_to_write(cls: type, name: str, found: bool, write: Any = object.__setattr__) -> str:
+    """Objects of ``cls`` have no ``__dict__``; the class has ``name``, or has not. ``write`` is
+    called with what it needs: `object.__setattr__` or `object.__delattr__`."""
     fields: dict[str, Any] = {"__slots__": ()}
     if found:
-        fields[name] = None
-    if cls.__setattr__ is not object.__setattr__:  # object's is called by its own
+        fields.setdefault(name, _sets_attribute)
+    of_object = object.__setattr__, object.__delattr__
+    if (cls.__setattr__, cls.__delattr__) != of_object:  # object's is called by the class's own
         fields["__setattr__"] = _sets_attribute
-    return said(object.__setattr__, _stand_in(cls, **fields)(), name, None)
+    blank = object.__new__(_stand_in(cls, **fields))  # its __init__ may be the name
+    return said(write, blank, name, *[None] * (write is object.__setattr__))
 
 
 def no_context_manager(cls: type) -> str:

@@ -262,7 +262,8 @@ class PythonModuleValue(Value):
             importlib.import_module(f"torch.{name}")  # what torch does when it is asked for it
         # The module object itself is pinned by identity, so its namespace is a constant root.
         root = space.globals_source(namespace)
-        if name in namespace and not (changed and changed.deleted):
+        deleted = changed is not None and changed.deleted
+        if name in namespace and not deleted:
             return space.load(root.child("item", name), namespace[name])
         if found := space.class_attribute(type(module), name):
             if isinstance(found.raw, property):
@@ -271,6 +272,8 @@ class PythonModuleValue(Value):
         hook = space.class_attribute(type(module), "__getattr__")
         if hook is not None or "__getattr__" in namespace:  # lazily importing packages, torch.ops
             own = namespace.get("__getattr__")
+            if deleted:
+                raise GraphBreak("FJ0151", f"{name!r} of a module, which has been deleted")
             if type(own) is types.FunctionType and hook is None:
                 space.guard(root.child("item", name), "ABSENT")
                 function = space.load(root.child("item", "__getattr__"), own)
@@ -284,10 +287,20 @@ class PythonModuleValue(Value):
             if name in namespace:  # it has cached the attribute
                 return space.load(root.child("item", name), obj)
             return space.load(asked, obj)
-        space.guard(root.child("item", name), "ABSENT")
-        return space.raise_error(
-            AttributeError, f"module {module.__name__!r} has no attribute {name!r}"
-        )
+        if not deleted:
+            space.guard(root.child("item", name), "ABSENT")
+        called = self._own_name(space)
+        return space.raise_error(AttributeError, f"module{called} has no attribute {name!r}")
+
+    def _own_name(self, space: Space) -> str:
+        """What messages say after "module"."""
+        namespace = self.module.__dict__
+        changed = space.effects.globals_value(namespace, "__name__")
+        if changed is None:
+            own = namespace.get("__name__")
+        else:
+            own = None if changed.value is None else changed.value.realize().as_python()
+        return f" {own!r}" if type(own) is str else ""
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         space.store_global(self.module.__dict__, name, value)

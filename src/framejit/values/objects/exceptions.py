@@ -283,15 +283,20 @@ def _has_state(base: Any) -> bool:
 
 
 @functools.cache
-def _like(base: Any, own_init: bool) -> type[BaseException]:
-    """A class of the program's with this base: some look whether it has its own ``__init__``."""
-    return type(base.__name__, (base,), {"__init__": object.__init__} if own_init else {})
+def _like(name: str, bases: tuple[Any, ...], own_init: bool) -> type[BaseException]:
+    """A class of the program's with these bases: some look whether it has its own ``__init__``."""
+    return type(name, bases, {"__init__": object.__init__} if own_init else {})
 
 
 def _model_class(cls: type) -> type[BaseException]:
     """The class of the model; asking it anything runs no code of the program."""
-    base = _base(cls)
-    return base if base is cls else _like(base, cls.__init__ is not base.__init__)  # type: ignore[arg-type,misc]
+    base: Any = _base(cls)
+    if cls is base or cls is ExceptionGroup:  # a class on the heap, but not the program's
+        return cls  # type: ignore[return-value]
+    # groups of exceptions refuse what is none
+    refuses = issubclass(cls, Exception) and not issubclass(base, Exception)
+    bases = (base, Exception) if refuses else (base,)
+    return _like(cls.__name__, bases, cls.__init__ is not base.__init__)
 
 
 @functools.cache

@@ -33,7 +33,7 @@ _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENER
 _CODE_ATTRIBUTES = ("__name__", "__qualname__", "__module__", "__doc__")
 #: What C fields of functions hold; everything else is in their ``__dict__``.
 _FIELDS = frozenset(
-    name for name, raw in vars(types.FunctionType).items()
+    name for cls in types.FunctionType.__mro__ for name, raw in vars(cls).items()
     if type(raw) in (types.MemberDescriptorType, types.GetSetDescriptorType)
 )  # fmt: skip
 
@@ -317,6 +317,8 @@ class FunctionValue(Declared):
         if name == "__annotations__" and "__annotate__" in self.attributes:
             self.attributes["__annotate__"] = ConstantValue(None)
         if name == "__annotate__" and not value.is_none():
+            if space.class_attribute(value.python_type(), "__call__") is None:
+                raise GraphBreak("FJ0152", f"assigning {name} of {self.describe()}")
             self.attributes.pop("__annotations__", None)
         if name == "__qualname__" and self.function is None:
             self.name = str(value.realize().as_python())

@@ -279,7 +279,8 @@ class ObjectValue(Special):
             if name == "__dict__":
                 self._replace_namespace(space, value.realize())
                 return
-            if name == "__class__":
+            setter = type(found.raw) is types.GetSetDescriptorType
+            if setter and not issubclass(cls, BaseException):  # what it takes is not known
                 raise GraphBreak("FJ0152", f"assigning {name} of a {self.describe()}")
             if type(found.raw) in C_DATA:
                 self.store(space, name, value)
@@ -348,6 +349,10 @@ class ObjectValue(Special):
             except Raised:  # an empty slot
                 space.raise_error(AttributeError, name)
             self.store(space, name, None)
+        elif self.cls.__dictoffset__ == 0:
+            write = object.__delattr__
+            text = complaints.nowhere_to_write(self.cls, name, found is not None, write)
+            space.raise_error(AttributeError, text)
         elif self.instance_attribute(space, name) is None:
             self._no_attribute(space, name)
         else:

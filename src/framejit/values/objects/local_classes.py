@@ -354,6 +354,8 @@ def _process_class(space: Space, args: Args, kwargs: Kwargs) -> Result:
         raise GraphBreak("FJ0154", "@dataclass on a class that exists already, or with slots")
     template, written = cls.cls, space.class_writes[cls.cls]
     before = dict(vars(template))
+    if type(before.get("__annotations__")) is _StandIn:
+        raise GraphBreak("FJ0154", "@dataclass on a class with annotations that are not constants")
     for name in before.get("__annotations__", ()):
         default = written.get(name)
         if default is not None and before.get(name) is not _real(default):
