@@ -13,6 +13,7 @@ import torch
 
 import framejit
 from checking import check
+from framejit.report import events
 
 X = torch.arange(3.0)
 
@@ -354,3 +355,32 @@ def test_maps_whose_iterables_must_end_together(count, started):
         return map(lambda a, b: a - b, numbers, (1, 2), strict=True)
 
     check(program, X, framejit.disable(make) if started else None, ops=1)
+
+
+class Endless:
+    def __len__(self):
+        return len(self)
+
+    def __iter__(self):
+        return iter(self)
+
+    def __eq__(self, other):
+        return self == other
+
+    def __hash__(self):
+        return hash(self)
+
+
+def test_special_methods_that_call_themselves_without_end():
+    def program(x):
+        found = []
+        for use in (len, iter, hash, Endless().__eq__):
+            try:
+                use(Endless())
+            except RecursionError as error:
+                found.append(type(error))
+        return x + 1, found
+
+    with events.recording(events.CaptureStart) as captures:
+        check(program, X)
+    assert len(captures) < 20, "each of a thousand calls is captured anew"

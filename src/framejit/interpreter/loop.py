@@ -43,6 +43,9 @@ from framejit.values.objects.exceptions import ExceptionValue, note_read
 
 #: Instructions after which everything is held that was held before.
 _DROPS_NOTHING = having(Trait.KEEPS)
+#: How many calls may run in the middle of each other's operations: each of them takes a dozen
+#: frames of this interpreter's own on Python's stack.
+_MOST_IN_OPERATIONS = 24
 
 
 class Interpreter(Attempts):
@@ -358,6 +361,8 @@ class Interpreter(Attempts):
 
     def run(self, base: Frame, thrown: Value | None = None, innermost: Frame | None = None) -> Any:
         """Execute until ``base`` returns or yields; start in ``innermost`` if it is given."""
+        if self.level > _MOST_IN_OPERATIONS:
+            raise GraphBreak("FJ0139", "operations call functions that are nested too deeply")
         counted, effects, roots = self.changes, self.space.effects, self.roots
         outer_base, outer_frame = self.base, self.frame
         self.roots.bases.append(base)
