@@ -281,7 +281,8 @@ def training_program(seed: int) -> Program:
     ]
     body = [rng.choice(statements) for _ in range(rng.randint(2, 7))]
     if "checkpoint" in lines[-2]:  # it would compute again with another parameter
-        body = [statement for statement in body if "G_NET.scale = " not in statement]
+        others = "G_NET.scale = ", "G_NET.scale.requires_grad_("
+        body = [statement for statement in body if not any(other in statement for other in others)]
     if rng.random() < 0.6:  # what most steps do
         body.insert(rng.randint(0, len(body)), "loss.backward()")
         body.append("G_OPT.step()")

@@ -40,6 +40,7 @@ from framejit.values.core.base import NULL, Unmaterialisable, Value
 from framejit.values.core.ends import search_what_is_seen
 from framejit.values.core.space import Space
 from framejit.values.stdlib.process import ContextVarValue
+from framejit.values.torch.arrivals import unsettled as unsettled_results
 from framejit.values.torch.hooks import Hooks, Surrounding, unsettled
 from framejit.values.torch.leaves import replaced_in
 
@@ -99,6 +100,8 @@ class Trace:
     hook_roots: list[Source] = dataclasses.field(default_factory=list)
     #: The results that cannot be differentiated any more.
     spent: set[Any] = dataclasses.field(default_factory=set)
+    #: Those of them whose gradients call no hook of a result before that is found out.
+    unseen: set[Any] = dataclasses.field(default_factory=set)
 
 
 def trace(
@@ -183,6 +186,9 @@ def _problem(trace: Trace) -> Again | None:
     lost = _half_spent(trace) if space.effects.differentiations else None
     if lost is None and (space.effects.made_leaves or space.effects.replaced):
         lost = _leaf_is_lost(trace)
+    if lost is None:
+        hooked = unsettled_results(space, draft.output_nodes(), trace.unseen)
+        lost = None if hooked is None else Again(*hooked)
     if lost is not None:
         return lost
     if space.effects.expected and (space.builder.mutated_inputs or space.builder.exchanges):
@@ -198,7 +204,7 @@ def _half_spent(trace: Trace) -> Again | None:
     if not nodes:
         return None
     try:
-        spent = Spent(builder, nodes)
+        spent = Spent(builder, nodes, trace.space.effects.watched)
     except GraphBreak as broken:
         return Again(trace.space.effects.differentiations[-1], broken)
     for node in nodes:
@@ -208,6 +214,8 @@ def _half_spent(trace: Trace) -> Again | None:
             return Again(trace.space.effects.differentiations[-1], GraphBreak("FJ0117", why))
         if used:
             trace.spent.add(node)
+            if node in spent.unseen:
+                trace.unseen.add(node)
     return None
 
 

@@ -9,19 +9,21 @@ could not be had. Next: builder.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.fx.node import map_aggregate
 from torch.fx.traceback import _set_autograd_backward
+from torch.nn.modules._functions import BackwardHookFunction
 from torch.utils.hooks import RemovableHandle
 
 from ..exc import GraphBreak
 from .builder import GraphBuilder
 from .errors import first_line
 from .fakes import describe_fake, isolated
-from .metadata import Example
+from .metadata import Example, join
 from .observer import memory_of
 from .propagation import invoke
 
@@ -68,15 +70,17 @@ def _without_hooks(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
 
 def leaf_gradients(
     outputs: Sequence[torch.Tensor], given: Sequence[torch.Tensor | None] | None,
-    leaves: Sequence[torch.Tensor], retain_graph: bool,
+    leaves: Sequence[torch.Tensor], retain_graph: bool, watched: Sequence[torch.Tensor] = (),
+    changes: Sequence[tuple[Any, ...]] = (),
 ) -> Any:  # fmt: skip
     """What ``backward`` stores in leaves that have no gradient yet: tensors of their own, laid out
-    as the leaves are."""
+    as the leaves are. Then the gradients that arrive at results that are ``watched``; ``changes``:
+    what becomes of each, if it changes, as a function and what it uses beside that."""
     # AOTAutograd computes again what checkpoints have not kept.
-    with _set_autograd_backward(), _without_hooks(leaves):
+    with _set_autograd_backward(), _without_hooks(leaves), _watching(watched, changes) as seen:
         found = torch.autograd.grad(outputs, leaves, given, retain_graph, allow_unused=True)
     others = [gradient for gradient in given or () if gradient is not None]
-    taken: set[int] = set()
+    taken = {memory_of(gradient) for gradient in seen if gradient is not None}
     stored: list[torch.Tensor | None] = []
     with torch.no_grad():
         for leaf, gradient in zip(leaves, found, strict=True):
@@ -88,7 +92,30 @@ def leaf_gradients(
                 gradient = _copy(leaf, gradient)
             taken.add(memory_of(gradient))
             stored.append(gradient.detach())
-    return stored
+    return [*stored, *seen]
+
+
+@contextlib.contextmanager
+def _watching(
+    tensors: Sequence[torch.Tensor], changes: Sequence[tuple[Any, ...]]
+) -> Iterator[list[torch.Tensor | None]]:
+    """The gradients that arrive at these in the block."""
+    seen: list[torch.Tensor | None] = [None] * len(tensors)
+
+    def watch(place: int, gradient: torch.Tensor) -> Any:
+        seen[place] = gradient
+        change, *used = changes[place]
+        return None if change is None else change(gradient, *used)
+
+    handles = [
+        tensor.register_hook(functools.partial(watch, place))
+        for place, tensor in enumerate(tensors)
+    ]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
@@ -113,6 +140,12 @@ def _copy(leaf: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     if not _is_dense(leaf):
         return gradient.clone(memory_format=torch.contiguous_format)
     return gradient.new_empty_strided(leaf.shape, leaf.stride()).copy_(gradient)
+
+
+def passed_through(tensor: torch.Tensor) -> torch.Tensor:
+    """What torch puts in front of and after a module whose gradients hooks are called with."""
+    (passed,) = BackwardHookFunction.apply(tensor)
+    return passed
 
 
 TARGETS = frozenset((gradients, leaf_gradients))
@@ -258,6 +291,16 @@ def record(builder: GraphBuilder, target: Any, args: tuple[Any, ...]) -> tuple[_
     return builder.differentiate(target, args, example), example
 
 
+def check_example(builder: GraphBuilder, call: _Node) -> None:
+    """GraphBreak unless this call, whose arguments are others than when it was recorded, returns
+    what looks the same."""
+    with _refusing(), _replaying(builder) as values:
+        found = [None if one is None else describe_fake(one) for one in values[call]]
+    known = [getattr(one, "born", None) for one in builder.example(call)]
+    if found != known:
+        raise GraphBreak("FJ0117", "a hook changes what a gradient looks like")
+
+
 class _Examples:
     """The examples of fake tensors that a recording on them has led to."""
 
@@ -265,6 +308,7 @@ class _Examples:
         self._world = builder.world
         self._known: dict[int, Example] = {}
         self._memory: dict[int, list[Example]] = {}
+        self._made: dict[Example, torch.Tensor] = {}
         for node, value in values.items():
             example = builder.operations[node].example
             if isinstance(value, torch.Tensor) and isinstance(example, Example):
@@ -282,13 +326,22 @@ class _Examples:
         known = self._known.get(id(result))
         if known is None:
             known = Example(self._world, describe_fake(result))
-            beside = self._memory.get(memory_of(result), ())
-            if beside:  # its fake has to be a view of theirs, which only a replay could make
-                raise GraphBreak("FJ0117", "a gradient that is a view of another tensor")
-            if known.meta.wraps:
-                known._fake = result
+            self._place(known, result)
             self._note(result, known)
         return known
+
+    def _place(self, known: Example, result: torch.Tensor) -> None:
+        """A new example, beside those with which it shares memory: their fakes must, too."""
+        beside = self._memory.get(memory_of(result), ())
+        if not all(
+            other in self._made for other in beside
+        ):  # only a replay could make one of these
+            raise GraphBreak("FJ0117", "a gradient that is a view of another tensor")
+        self._made[known] = result
+        if beside:
+            join([*beside, known])
+        for example in (*beside, known) if beside or known.meta.wraps else ():
+            example._fake = self._made[example]
 
 
 # -- what cannot be differentiated again -----------------------------------------------------------
@@ -316,11 +369,24 @@ def ancestors(nodes: Iterable[_Node]) -> set[_Node]:
 class Spent:
     """What of a recording is used up once all of it has run."""
 
-    def __init__(self, builder: GraphBuilder, nodes: Iterable[_Node]) -> None:
+    def __init__(
+        self, builder: GraphBuilder, nodes: Iterable[_Node], watched: Iterable[_Node] = ()
+    ) -> None:
+        #: Results whose gradients come to none of those that are ``watched``, before it fails.
+        self.unseen: set[_Node] = set()
         with _replaying(builder) as values:
             self._values = values
             ends = [values[node] for node in builder.operations if _may_end_at(node, values[node])]
-            self._used = {node for node in nodes if _is_used_up(values[node], ends)}
+            come: list[Any] = []
+            for node in watched:
+                values[node].register_hook(come.append)
+            self._used: set[_Node] = set()
+            for node in nodes:
+                come.clear()
+                if _is_used_up(values[node], ends):
+                    self._used.add(node)
+                    if not come:
+                        self.unseen.add(node)
         outputs = [node for call in builder.differentiated for node in call.args[0]]  # type: ignore[union-attr]
         differentiated = [values[node] for node in outputs]  # type: ignore[index]
         #: What a gradient of those has come to.

@@ -166,6 +166,10 @@ for _function in (open_hooks, close_hooks, hook_gradient, remove_hook):
     torch.fx.node.has_side_effect(_function)
 
 
+#: What switches gradients on and off.
+_SET_GRADIENTS = torch._C._set_grad_enabled
+
+
 class Stretch:
     """What was recorded since this object was made."""
 
@@ -209,6 +213,15 @@ class Stretch:
         inside = set(self.nodes)
         others = [one for node, one in self.builder.operations.items() if node not in inside]
         return all(operation.written.isdisjoint(one.memory) for one in others)
+
+    def stay(self, what: str) -> None:
+        """The stretch ends here, and its nodes stay in the graph as well. GraphBreak if they do
+        something that must not happen twice."""
+        for operation in self._end():
+            settings = operation.sets_state and operation.node.target is not _SET_GRADIENTS
+            if operation.random or operation.writes or operation.exchanges or settings:
+                raise GraphBreak("FJ0122", f"{what} does more than compute")
+        self._kept = []
 
     def note(self, step: int) -> None:
         """The stretch ends here, and its nodes stay in the graph as well, inside of a transform

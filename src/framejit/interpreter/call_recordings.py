@@ -380,6 +380,6 @@ def _is_possible(vm: Any) -> bool:
     if config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops:
         return False  # sizes may depend on data
     effects = space.effects
-    hooked = effects.open_hooks or effects.hooks
+    hooked = effects.open_hooks or effects.hooks or effects.watched
     usual = space.torch_function.is_usual and not (hooked or effects.switched)
     return usual and forced.active is None

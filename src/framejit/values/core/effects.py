@@ -82,6 +82,8 @@ class Effects:
         self.made_leaves: dict[Any, Graded] = {}
         #: Results that keep their gradients, by their nodes.
         self.retaining: dict[Any, Graded] = {}
+        #: Results whose hooks are traced when a gradient arrives, by their nodes.
+        self.watched: dict[Any, Any] = {}
         #: Existing tensors whose ``requires_grad`` was switched or whose elements were replaced,
         #: and the steps of the first time.
         self.switched: dict[Value, int] = {}
@@ -110,8 +112,8 @@ class Effects:
     @property
     def is_clean(self) -> bool:
         """Is nothing to be replayed or checked?"""
-        made = self.changed or self.globals or self.hooks or self.first_calls or self.expected
-        return not (made or self.count or self.nesting)
+        made = self.changed or self.globals or self.first_calls or self.expected
+        return not (made or self.hooks or self.watched or self.count or self.nesting)
 
     def described(self) -> tuple[Change, ...]:
         """What happens to objects, globals and hooks that exist outside; not what operations of the

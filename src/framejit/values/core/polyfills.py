@@ -94,6 +94,19 @@ def changed_by_hooks(gradient: torch.Tensor, hooks: list[Any]) -> torch.Tensor:
     return gradient
 
 
+def seen_by_hooks(gradient: torch.Tensor, hooks: list[Any]) -> Any:
+    """What the hooks of a result make of its gradient. Those of autograd's nodes take and return
+    tuples."""
+    before = torch.is_grad_enabled()
+    torch._C._set_grad_enabled(False)
+    for hook, of_node in hooks:
+        changed = hook((gradient,), (gradient,)) if of_node else hook(gradient)
+        if changed is not None:
+            gradient = changed[0] if of_node else changed
+    torch._C._set_grad_enabled(before)
+    return gradient
+
+
 def call_last_hooks(leaf: torch.Tensor, hooks: list[Any]) -> list[Any]:
     """The hooks that see a leaf once its gradient is stored."""
     before = torch.is_grad_enabled()

@@ -25,7 +25,7 @@ from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Args, Declared, Kwargs, Value, parts_held
 from framejit.values.core.constants import ConstantValue
-from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside, refuses
+from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import FunctionValue, function_value
@@ -242,15 +242,7 @@ def _requires_grad(space: Space, operands: list[Value]) -> bool:
     return any(isinstance(o, TensorValue) and o.metadata().requires_grad for o in operands)
 
 
-# -- what works on the autograd graph ----------------------------------------------------------
-
-
-refuses("FJ0117", {
-    function: f"{function.__qualname__}() works on the autograd graph" for function in (
-        torch.utils.hooks.BackwardHook.setup_input_hook,
-        torch.utils.hooks.BackwardHook.setup_output_hook,
-    )
-})  # fmt: skip
+# -- what optimizers ask ---------------------------------------------------------------------------
 
 
 @lookaside(_get_value)

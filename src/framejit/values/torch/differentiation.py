@@ -22,6 +22,7 @@ from framejit.graph.differentiation import (
     order_of_arrival,
     record,
 )
+from framejit.graph.metadata import Example
 from framejit.source import Source
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
@@ -31,6 +32,12 @@ from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import function_value
+from framejit.values.torch.arrivals import (
+    Watched,
+    changes_of,
+    forget_unchanged,
+    watched_among,
+)
 from framejit.values.torch.hooks import Hooks
 from framejit.values.torch.leaves import replaced_in
 from framejit.values.torch.tensors import TensorValue, autograd_arguments, from_fx, graph_call
@@ -198,6 +205,7 @@ def _retaining(space: Space, outputs: list[Any]) -> dict[Any, TensorValue]:
     reached = kept.keys() & ancestors(outputs)
     found: dict[Any, Any] = {node: kept[node].value for node in kept if node in reached}
     hooked = {hooks.tensor.node for hooks in space.effects.hooks if hooks.tensor is not None}
+    hooked |= space.effects.watched.keys()
     if any(node in hooked or space.builder.is_written(node) for node in found):
         raise GraphBreak("FJ0117", "a tensor that keeps its gradient is written to or has hooks")
     return found
@@ -250,25 +258,79 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
     order = list(leaves)
     if hooks:
         order = order_of_arrival(space.builder, nodes, given, order)
-    retaining = _retaining(space, nodes)
-    if retaining and not wanted.is_none():
-        raise GraphBreak("FJ0117", "backward() with inputs goes through what keeps its gradient")
-    call = (nodes, given, [*leaves, *retaining], retain)
+    retaining, watched = _retaining(space, nodes), watched_among(space, nodes)
+    if (retaining or watched) and not wanted.is_none():
+        raise GraphBreak("FJ0117", "backward() with inputs goes through what sees its gradient")
+    order = [*leaves]
+    if hooks or watched:
+        order = order_of_arrival(space.builder, nodes, given, [*leaves, *retaining, *watched])
+    seen = [*watched, *[node for node, found in hooks.items() if found.first]]
+    more: list[Any] = [seen, changes_of(space, seen, watched)] if seen else []
+    call = (nodes, given, [*leaves, *retaining], retain, *more)
     node, example = _record(space, leaf_gradients, call)
-    stored = space.items(from_fx(space, node, example))
+    arriving = Arriving(node, example, leaves, hooks, retaining, watched)
     _keep_apart(space, leaves.values())
-    if retaining:
-        kept: list[Value] = [ListValue(list(retaining.values())), ListValue(stored[len(leaves) :])]
-        space.call_now(function_value(space, polyfills.retain), kept)
-    pairs = zip(leaves, stored, strict=False)
-    by_node = {node: found for node, found in pairs if isinstance(found, TensorValue)}
-    if not hooks:
-        _accumulate(space, {leaves[node]: found for node, found in by_node.items()})
-        return _NONE
-    for node in order:
-        if node in by_node:
-            _store(space, leaves[node], by_node[node], hooks.get(node))
+    arriving.deliver(space, order)
     return _NONE
+
+
+class Arriving(NamedTuple):
+    """What a node of the graph computes, and where it arrives: in leaves, with their hooks, and in
+    results that keep their gradients or whose hooks are the program's Python."""
+
+    node: Any
+    example: Any
+    leaves: dict[Any, TensorValue]
+    hooks: dict[Any, LeafHooks]
+    retaining: dict[Any, TensorValue]
+    watched: dict[Any, Watched]
+
+    def deliver(self, space: Space, order: list[Any]) -> None:
+        """Each comes where it is stored or seen, in this order. (What keeps a gradient is not
+        asked for it meanwhile where no hook of a result is called.)"""
+        found = space.items(from_fx(space, self.node, self.example))
+        hooked = [node for node, hooks in self.hooks.items() if hooks.first]
+        places = [*self.leaves, *self.retaining, *self.watched, *hooked]
+        arrived = {
+            place: gradient for place, gradient in zip(places, found, strict=True)
+            if isinstance(gradient, TensorValue)
+        }  # fmt: skip
+        if not self.watched:
+            _retain(space, [(self.retaining[n], arrived[n]) for n in self.retaining])
+            order = [node for node in order if node in self.leaves]
+        if not (self.hooks or self.watched):
+            _accumulate(space, {self.leaves[n]: arrived[n] for n in order if n in arrived})
+            return
+        self._check_new(space, len(self.watched) + len(hooked))
+        seen: dict[Example, TensorValue] = {}  # what several have is one object
+        for node in order:
+            gradient = arrived.get(node)
+            if gradient is None:
+                continue
+            example, gradient = gradient.example, seen.get(gradient.example, gradient)
+            if node in self.retaining:
+                _retain(space, [(self.retaining[node], gradient)])
+            elif node in self.watched:
+                seen[example] = self.watched[node].see(space, gradient, self.node)
+            else:
+                _store(space, self.leaves[node], gradient, self.hooks.get(node))
+        if self.watched:
+            forget_unchanged(space, self.node)
+
+    def _check_new(self, space: Space, count: int) -> None:
+        """GraphBreak where a hook is called with a tensor that is there already."""
+        seen = self.example[len(self.example) - count :]
+        others = space.builder.operations.values()
+        known = {id(one.example) for one in others if one.node not in (self.node, *self.node.users)}
+        if any(one is not None and id(one) in known for one in seen):
+            raise GraphBreak("FJ0117", "a hook is called with a tensor that the program has")
+
+
+def _retain(space: Space, pairs: list[tuple[TensorValue, Value]]) -> None:
+    """These results keep their gradients."""
+    if pairs:
+        kept: list[Value] = [ListValue([pair[at] for pair in pairs]) for at in (0, 1)]
+        space.call_now(function_value(space, polyfills.retain), kept)
 
 
 @lookaside(torch.autograd.grad)
@@ -291,8 +353,9 @@ def _grad(space: Space, args: Args, kwargs: Kwargs) -> Result:
 def _captured_grad(space: Space, named: dict[str, Value], twice: bool) -> Result:
     _check_possible(space)
     outputs = _tensors(space, named.get("outputs", _NONE))
-    if _retaining(space, [output.proxy(space) for output in outputs]):
-        raise GraphBreak("FJ0117", "torch.autograd.grad() goes through what keeps its gradient")
+    starts = [output.proxy(space) for output in outputs]
+    if _retaining(space, starts) or watched_among(space, starts):
+        raise GraphBreak("FJ0117", "torch.autograd.grad() goes through what sees its gradient")
     given = _given(space, named.get("grad_outputs", _NONE), outputs)
     inputs = _tensors(space, named.get("inputs", _NONE))
     if any(one.replaced for one in inputs):

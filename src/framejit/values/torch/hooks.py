@@ -41,6 +41,7 @@ from framejit.values.objects.cells import CellValue
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import BoundBuiltin, FunctionValue, MethodValue
 from framejit.values.objects.partials import PartialValue
+from framejit.values.torch.arrivals import watch
 from framejit.values.torch.tensors import TensorValue
 
 #: Makes an object of the program with these tensors in the places that need one.
@@ -133,20 +134,28 @@ def watch_gradient(space: Space, tensor: TensorValue, method: str, args: list[Va
             return ConstantValue(None)
     tensors: list[TensorValue] = []
     cells: list[Variable] = []
+    is_leaf = tensor.node in space.effects.made_leaves
     try:
         if method == "retain_grad" or len(args) != 1 or space.transforms:
             raise GraphBreak("FJ0111", f"Tensor.{method}()")
-        makers = (_maker(space, args[0], tensors, cells),)
-        made = tensor.node in space.effects.made_leaves
-        if tensors or made or not tensor.metadata().requires_grad:
+        if is_leaf or not tensor.metadata().requires_grad:
             raise GraphBreak("FJ0111", "Tensor.register_hook() where the graph cannot do it")
     except GraphBreak as broken:
         if used:
             raise Unmaterialisable(step, why) from broken
         raise
+    hook = None
+    try:
+        makers = (_maker(space, args[0], tensors, cells),)
+        if not tensors and space.task.is_pure_hook(made := makers[0](()), tensor.fake(space))[0]:
+            hook = made
+    except GraphBreak:
+        hook = None  # it is traced, whatever it uses
+    if hook is None or tensor.node in space.effects.watched:
+        return watch(space, tensor, args[0], step)
     space.effects.hooks.append(Hooks(step, True, makers, tensors, cells, tensor))
     builder = space.builder
-    module = builder.add_module("hook", HeldHook(makers[0](())))
+    module = builder.add_module("hook", HeldHook(hook))
     node = builder.call_effect(hook_gradient, (module, tensor.proxy(space)), {})
     return HandleValue(node, space.step)
 
